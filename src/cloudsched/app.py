@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.tasks.joined import WriteGroup
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.features.fields import Pull
-    from cloudsched.runtime.factories import Parts
+    from cloudsched.runtime.factories import AppParts
 
 SNOOZE: Final = timedelta(minutes=10)
 """The duration of a snooze, unless its caller gives another one."""
@@ -121,13 +121,13 @@ class App:
         container: Its store, clock, executor and so on, for code that runs it.
     """
 
-    def __init__(self, settings: Settings | None = None, **parts: Unpack[Parts]) -> None:
+    def __init__(self, settings: Settings | None = None, **parts: Unpack[AppParts]) -> None:
         self.container = Container(Registry(), settings, **parts)
         self._authority = OWN_CODE
         self._joined: Scheduler | None = None
 
     @contextmanager
-    def override(self, settings: Settings | None = None, **parts: Unpack[Parts]) -> Iterator[Self]:
+    def override(self, settings: Settings | None = None, **parts: Unpack[AppParts]) -> Iterator[Self]:
         """Replace the app's parts until the block ends, as a test, a simulation or the local stack does.
 
         Code that has imported the app sees the replacements, too. Afterwards the app has its earlier parts again. The

@@ -13,7 +13,7 @@ from tests.cases import try_each
 import cloudsched
 import cloudsched.errors
 from cloudsched.domain.transitions.task_draft import TaskDraft
-from cloudsched.engine.handlers.typed_calls import CallFields, TaskFields
+from cloudsched.engine.handlers.typed_calls import CallFields, NewTaskFields
 
 ROOT = Path(__file__).parents[2]
 
@@ -59,5 +59,5 @@ def test_mypy_rejects_exactly_the_marked_lines() -> None:
 def test_the_fields_of_typed_calls_are_those_of_a_task() -> None:
     """A field that a task gains is known to typed calls as well."""
     explicit = {"handler", "payload", "owner", "schedule"}
-    assert set(TaskFields.__annotations__) - {"timezone"} == set(TaskDraft.model_fields) - explicit
-    assert set(TaskFields.__annotations__) - set(CallFields.__annotations__) == {"id", "timezone"}
+    assert set(NewTaskFields.__annotations__) - {"timezone"} == set(TaskDraft.model_fields) - explicit
+    assert set(NewTaskFields.__annotations__) - set(CallFields.__annotations__) == {"id", "timezone"}

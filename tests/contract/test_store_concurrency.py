@@ -11,7 +11,7 @@ from tests.conftest import NOW, MakeExecution, MakeTask
 from tests.contract.conftest import load
 
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
-from cloudsched.adapters.sqlite.database import Database
+from cloudsched.adapters.sqlite.database import SqliteDatabase
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.execution import Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
@@ -79,7 +79,7 @@ def test_lists_stay_whole_while_others_write(store: Store, make_task: MakeTask) 
 
 def _commit_method(store: Store) -> tuple[type, str]:
     """Return the class and the name of the method through which a store commits, to interrupt it there."""
-    return (Database, "write") if isinstance(store, SqliteStore) else (FirestoreRpc, "commit")
+    return (SqliteDatabase, "write") if isinstance(store, SqliteStore) else (FirestoreRpc, "commit")
 
 
 @pytest.mark.parametrize("crash_after", [1, 2])

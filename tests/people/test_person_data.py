@@ -13,7 +13,7 @@ from tests.authorities import A_USER, as_user
 from tests.record_kinds import list_record_kinds
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.adapters.sqlite.database import Database
+from cloudsched.adapters.sqlite.database import SqliteDatabase
 from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.person import EmailContact, PersonSpec, WebhookContact
@@ -214,11 +214,11 @@ def test_a_job_that_takes_long_goes_on_in_another_attempt(
 @pytest.mark.parametrize("is_written", [False, True])
 def test_a_process_that_dies_costs_only_time(kind: str, *, is_written: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before or after any of its writes: the next attempt goes on, and the result is the same."""
-    write = Database.write
+    write = SqliteDatabase.write
     for number in range(1, 60, 3):
         left = [number]
 
-        def die(self: Database, work: Callable[..., Any], left: list[int] = left) -> Any:  # noqa: ANN401 - as it is
+        def die(self: SqliteDatabase, work: Callable[..., Any], left: list[int] = left) -> Any:  # noqa: ANN401 - as it is
             left[0] -= 1
             if left[0] == 0 and not is_written:
                 raise Killed
@@ -232,7 +232,7 @@ def test_a_process_that_dies_costs_only_time(kind: str, *, is_written: bool, mon
             sim.advance(timedelta(days=1))
             task = getattr(PeopleWiring.of(sim.app.container).person_jobs, kind)("ada", by=OWN_CODE)
             with monkeypatch.context() as patch:
-                patch.setattr(Database, "write", die)
+                patch.setattr(SqliteDatabase, "write", die)
                 with suppress(Killed):
                     sim.advance(timedelta(seconds=5))
             if kind == "erase":

@@ -21,7 +21,7 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched import App, Settings
 from cloudsched.adapters import opentelemetry
-from cloudsched.adapters.opentelemetry import Meter, OpenTelemetryTracer
+from cloudsched.adapters.opentelemetry import MetricsHandler, OpenTelemetryTracer
 from cloudsched.engine.tracing import Trace, Tracer, current_trace
 from cloudsched.runtime.telemetry import configure_cloud_logging, make_tracer
 from cloudsched.testing import Simulation
@@ -139,7 +139,7 @@ def test_spans_lead_from_the_api_to_the_handler(sim: Simulation) -> None:
 def test_metrics_match_the_log(sim: Simulation) -> None:
     """Created, started, ended by status, lateness, backlog, lost and repaired."""
     reader = InMemoryMetricReader()
-    meter = Meter(MeterProvider([reader]))
+    meter = MetricsHandler(MeterProvider([reader]))
     log = logging.getLogger("cloudsched")
     before = log.level
     log.addHandler(meter)
@@ -177,7 +177,7 @@ def test_metrics_have_the_labels_that_the_operator_names(monkeypatch: pytest.Mon
     reader = InMemoryMetricReader()
     settings = Settings.from_environment({"CLOUDSCHED_METRIC_LABELS": "team env team"})
     assert Settings.from_environment(settings.to_environment()).metric_labels == ("team", "env")
-    meter = Meter(MeterProvider([reader]), settings.metric_labels)
+    meter = MetricsHandler(MeterProvider([reader]), settings.metric_labels)
     log = logging.getLogger("cloudsched")
     monkeypatch.setattr(log, "handlers", [*log.handlers, meter])
     monkeypatch.setattr(log, "level", logging.INFO)

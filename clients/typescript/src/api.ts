@@ -221,14 +221,14 @@ export interface CallerInfo {
   now: string;
 }
 
-/** The policy for occurrences that nothing could run in time. On the wire, the mode alone may replace the object. */
+/** The policy for occurrences that nothing could run in time. */
 export interface CatchUp {
   mode: CatchUpMode;
   /** The greatest lateness of a run. None: any for `latest` and `all`, a minute for `none`. In seconds. */
   window?: number;
 }
 
-/** The policy for occurrences that nothing could run in time. On the wire, the mode alone may replace the object. */
+/** The policy for occurrences that nothing could run in time. */
 export interface CatchUpInput {
   /** Default: `"latest"`. */
   mode?: CatchUpMode;
@@ -642,7 +642,7 @@ export interface Execution {
   payload?: Record<string, unknown>;
   /** USERS if a user wrote any part of the run: its task, the payload that it was triggered with, or a stored script. None if only servers did: then its result is theirs. */
   definedBy?: Requesters;
-  /** True if that payload is left out, since it did not fit beside the result. */
+  /** True if that payload is missing, because it did not fit beside the result. */
   hasUnrecordedPayload?: boolean;
   /** The log lines of its attempts, encrypted. The API shows it separately, to those who may see it. */
   log?: string;
@@ -902,7 +902,7 @@ export interface FailedTask {
   lastResult?: unknown;
   /** The error of that execution's last attempt, likewise. Both are gone once its record has been removed. */
   lastError?: ExecutionError;
-  /** The causes for which it needs somebody now, only in lists of tasks. Missing if there are none. */
+  /** The causes for which it needs attention now, only in lists of tasks. Missing if there are none. */
   needs?: Array<NeedCause>;
   /** What the caller may do with it now. Each execution says whether it may be retried. */
   allowedVerbs?: Array<Verb>;
@@ -1203,10 +1203,10 @@ export interface MissingField {
   words?: string;
 }
 
-/** The reason why tasks need somebody. Each task counts once, for the first of these reasons that it has. */
+/** The reason why tasks need attention. */
 export type NeedCause = "BUDGET" | "PAUSED" | "FAILED" | "WAITING" | "DELIVERY" | "OVERDUE";
 
-/** The number of tasks that need somebody for one cause. A call counts as part of the task that made it. */
+/** The number of tasks that need attention for one cause. */
 export interface NeedCount {
   cause: NeedCause;
   count: number;
@@ -1399,7 +1399,7 @@ export interface OverviewCounts {
   dueSoon: number;
   /** The earliest next occurrence that is in the past and not claimed, and that no open run of its task holds back. */
   overdueSince?: string;
-  /** The number of tasks that need somebody, for each cause, even if there are none. */
+  /** The number of tasks that need attention, for each cause, even if there are none. */
   needs: Array<NeedCount>;
   /** The lateness of the latest ended executions of schedules, at most 20, the earliest first. */
   starts: Array<RecentStart>;
@@ -1448,7 +1448,7 @@ export interface Person {
   updatedAt: string;
 }
 
-/** Changes of some contacts and preferences. A field that is left out stays, and null removes one. */
+/** Changes of some contacts and preferences. A missing field stays as it is, and null removes it. */
 export interface PersonPatch {
   name?: string | null;
   /** The address, in place of the present one. Another address is not verified. */
@@ -1498,7 +1498,7 @@ export interface PreviewRequest {
   locale?: string;
 }
 
-/** The urgency of a task: it selects the queue, each with its own rate, and the order in which the sweep repairs. */
+/** The urgency of a task: it selects the queue, each with its own rate, and the order of repairs. */
 export type Priority = "CRITICAL" | "HIGH" | "NORMAL" | "LOW";
 
 /** The reason why a request failed (RFC 9457). */
@@ -1555,7 +1555,7 @@ export interface PutBudget {
   maxQueriesPerMonth: number;
 }
 
-/** A calendar to create or replace. At most one of `days`, `ics`, `url` and `holidays` is given. */
+/** A calendar to create or replace. */
 export interface PutCalendar {
   /** The calendar's owner. Without one, an admin's calendar is for everybody, and a user's belongs to the user. */
   owner?: string | null;
@@ -1822,7 +1822,7 @@ export interface ReportedTask {
   lastResult?: unknown;
   /** The error of that execution's last attempt, likewise. Both are gone once its record has been removed. */
   lastError?: ExecutionError;
-  /** The causes for which it needs somebody now, only in lists of tasks. Missing if there are none. */
+  /** The causes for which it needs attention now, only in lists of tasks. Missing if there are none. */
   needs?: Array<NeedCause>;
   /** What the caller may do with it now. Each execution says whether it may be retried. */
   allowedVerbs?: Array<Verb>;
@@ -2078,7 +2078,7 @@ export interface SourceMessage {
   content: string;
 }
 
-/** The settings of the language model in that conversation: the built-in handler `assistant` follows them. */
+/** The language model's settings in that conversation, for the built-in handler `assistant`. */
 export interface SourceModel {
   /** The model's name, or the one of the app's settings if None. */
   name?: string;
@@ -2088,7 +2088,7 @@ export interface SourceModel {
   maxTokens?: number;
 }
 
-/** The settings of the language model in that conversation: the built-in handler `assistant` follows them. */
+/** The language model's settings in that conversation, for the built-in handler `assistant`. */
 export interface SourceModelInput {
   /** The model's name, or the one of the app's settings if None. */
   name?: string | null;
@@ -2283,7 +2283,7 @@ export interface Task {
   lastResult?: unknown;
   /** The error of that execution's last attempt, likewise. Both are gone once its record has been removed. */
   lastError?: ExecutionError;
-  /** The causes for which it needs somebody now, only in lists of tasks. Missing if there are none. */
+  /** The causes for which it needs attention now, only in lists of tasks. Missing if there are none. */
   needs?: Array<NeedCause>;
   /** What the caller may do with it now. Each execution says whether it may be retried. */
   allowedVerbs?: Array<Verb>;
@@ -2405,13 +2405,13 @@ export interface TaskPatch {
 /** The status of a task as a whole. */
 export type TaskStatus = "ACTIVE" | "PAUSED" | "COMPLETED" | "FAILED" | "CANCELLED" | "EXPIRED";
 
-/** The failed runs of a task that its owner is told of. */
+/** The failed runs of a task about which its owner gets a message. */
 export type TellFailures = "first" | "each" | "never";
 
 export interface Tree {
   task: Task;
   children: Array<Tree>;
-  /** The number of its calls that were left out. Newer calls, and those nearer to the root, are shown first. */
+  /** The number of its calls that are missing here. Newer calls, and those nearer to the root, are shown first. */
   omittedChildren: number;
 }
 
@@ -2520,14 +2520,14 @@ export type Verb = "edit" | "pause" | "resume" | "cancel" | "delete" | "trigger"
 /** A service that gets the person's messages. */
 export interface WebhookContact {
   url: string;
-  /** True if the endpoint has proven that it wants the messages. No message is sent to one that has not. Only an admin may set it. If anybody else sets the URL, the endpoint is asked. It is lost when the URL changes. */
+  /** True if the endpoint has proven that it wants the messages. No message is sent to one that has not. Only an admin may set it. If another caller sets the URL, the endpoint is asked. It is lost when the URL changes. */
   verified?: boolean;
 }
 
 /** A service that gets the person's messages. */
 export interface WebhookContactInput {
   url: string;
-  /** True if the endpoint has proven that it wants the messages. No message is sent to one that has not. Only an admin may set it. If anybody else sets the URL, the endpoint is asked. It is lost when the URL changes. */
+  /** True if the endpoint has proven that it wants the messages. No message is sent to one that has not. Only an admin may set it. If another caller sets the URL, the endpoint is asked. It is lost when the URL changes. */
   verified?: boolean | null;
 }
 

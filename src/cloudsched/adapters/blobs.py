@@ -1,4 +1,4 @@
-"""Storage for results that are too large for a document: local files, or a Cloud Storage bucket in the cloud."""
+"""Storage for results that are too large for a document: local files, or a Cloud Storage bucket."""
 
 from __future__ import annotations
 
@@ -18,14 +18,19 @@ _KEY = re.compile(r"(?!.*\.\.)[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*")
 _TIMEOUT_SECONDS = 30
 """The longest time of a request, retries included."""
 _RETRYABLE_STATUSES = {408, 429, 500, 502, 503, 504}
-"""Overload and outages (cloud.google.com/storage/docs/retry-strategy). Repeating is safe: a result has one name."""
+"""Overload and outages (cloud.google.com/storage/docs/retry-strategy). Repeating is safe: a result has one
+name."""
 _STORAGE = "https://storage.googleapis.com"
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
 
 
 def _validate_key(key: str) -> str:
     if not _KEY.fullmatch(key) or "." in key.split("/"):
-        raise InvalidInput("key", f"is {key!r}", "Letters, digits, dots, hyphens and underscores, between slashes.")
+        raise InvalidInput(
+            "key",
+            f"is {key!r}",
+            "Letters, digits, dots, hyphens and underscores, between slashes.",
+        )
     return key
 
 
@@ -58,11 +63,9 @@ class FileBlobs:
     def get(self, key: str) -> bytes:
         """Return the result with this key."""
         try:
-            return (
-                self._memory[_validate_key(key)]
-                if self._folder is None
-                else (self._folder / _validate_key(key)).read_bytes()
-            )
+            if self._folder is None:
+                return self._memory[_validate_key(key)]
+            return (self._folder / _validate_key(key)).read_bytes()
         except (KeyError, FileNotFoundError):
             raise NotFound("result", key) from None
         except OSError as error:
@@ -102,7 +105,10 @@ class BucketBlobs:
         self._objects = f"{address}/storage/v1/b/{quote(bucket, safe='')}/o"
         self._upload = f"{address}/upload/storage/v1/b/{quote(bucket, safe='')}/o"
         self._timeout = timeout
-        self._session = session if session is not None else open_session("Cloud Storage", _SCOPE)
+        if session is not None:
+            self._session = session
+        else:
+            self._session = open_session("Cloud Storage", _SCOPE)
 
     def put(self, key: str, content: bytes) -> None:
         """Store a result in one upload."""
@@ -152,7 +158,7 @@ def results_of(data: Path) -> Path:
 
 
 def open_blobs(bucket: str | None, data: Path | None) -> FileBlobs | BucketBlobs:
-    """Return the bucket if one is set, else a folder beside the store's file, or memory if the store is in memory."""
+    """Return the configured bucket, or a folder beside the store's file, or memory for a store in memory."""
     if bucket is not None:
         return BucketBlobs(bucket)
     return FileBlobs(None if data is None else results_of(data))

@@ -1,8 +1,8 @@
-"""A circuit breaker in front of a service that may be down: after several consecutive failures, calls fail at once.
+"""A circuit breaker for a service that may be down: after several failures in a row, calls fail at once.
 
-While the circuit is open, no request is sent: the failing service gets no load, and callers do not wait for a deadline
-that will be missed. After `RECOVERY_TIMEOUT` one trial call is let through. If it succeeds, the circuit closes. ``GET
-/health`` shows its state.
+While the circuit is open, no request is sent: the failing service gets no load, and callers do not wait for a
+deadline that will be missed. After `RECOVERY_TIMEOUT` one trial call is let through. If it succeeds, the
+circuit closes. ``GET /health`` shows its state.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CircuitBreakerProxy(Generic[P]):
         self._recovery = recovery.total_seconds()
         self._failures = 0
         self._retry_at = 0.0
-        """The time of the next trial after so many failures, by the monotonic clock."""
+        """The monotonic time of the next trial, after this number of failures."""
         self._lock = make_lock()
         self.port = cast("P", _GuardedPort(port, self._guard))
         """The adapter, with every method guarded."""
@@ -49,7 +49,9 @@ class CircuitBreakerProxy(Generic[P]):
         """Return ``closed`` (normal), ``open`` or ``half_open`` (the next call is a trial)."""
         if self._failures < FAILURE_THRESHOLD:
             return "closed"
-        return "open" if time.monotonic() < self._retry_at else "half_open"
+        if time.monotonic() < self._retry_at:
+            return "open"
+        return "half_open"
 
     def _guard(self, call: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(call)
@@ -72,7 +74,10 @@ class CircuitBreakerProxy(Generic[P]):
         return guarded
 
     def _begin_trial(self) -> None:
-        """Let this call through if the circuit was open for long enough. Others fail until it ends, at most as long."""
+        """Allow this call as a trial if the circuit was open for long enough.
+
+        Others fail until it ends, at most as long.
+        """
         with self._lock:
             wait = self._retry_at - time.monotonic()
             if self._failures >= FAILURE_THRESHOLD and wait > 0:
@@ -92,7 +97,7 @@ def _is_part(value: object) -> bool:
 
 
 class _GuardedPort:
-    """A port whose methods are all guarded, with those of its parts, except `close`, which must always work."""
+    """Guards all methods of a port and of its parts, except `close`, which must always work."""
 
     def __init__(self, port: object, guard: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
         self._port = port

@@ -88,7 +88,8 @@ class EmulatorClock:
         connection = getattr(self._local, "connection", None)
         if connection is None or self._local.process != os.getpid():  # in a fork it is the parent's
             connection = http.client.HTTPConnection(self._address, timeout=5)
-            self._local.connection, self._local.process = connection, os.getpid()
+            self._local.connection = connection
+            self._local.process = os.getpid()
             self._connections.append(connection)
         connection.request("GET", "/clock")
         answer = json.loads(connection.getresponse().read())

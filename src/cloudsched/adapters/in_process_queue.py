@@ -1,4 +1,4 @@
-"""Delivery within the process: a queue for one that both schedules and runs tasks, and what the sweep falls back on.
+"""Delivery within the process: the queue of a process that schedules and runs tasks, and the sweep's fallback.
 
 Like every queue it is only a hint: its content is lost with the process, and the sweep recreates the dispatches from
 the documents.
@@ -41,30 +41,33 @@ _LOG = own_logger(__name__)
 
 INITIAL_BACKOFF = timedelta(seconds=0.1)
 MAX_BACKOFF = timedelta(minutes=1)
-"""A dispatch that the executor did not accept is redelivered after a delay that doubles from `INITIAL_BACKOFF` up to
-`MAX_BACKOFF`."""
+"""A dispatch that the executor did not accept is redelivered after a delay that doubles from
+`INITIAL_BACKOFF` up to `MAX_BACKOFF`."""
 
 MAX_REMEMBERED_NAMES = 10_000
-"""The number of delivered dispatches whose names are remembered, so that a duplicate is ignored: those of the last
-seconds under load, in 2 MB. A later duplicate is delivered, and finds that it is done."""
+"""The number of delivered dispatches whose names are remembered, so that a duplicate is ignored: those of the
+last seconds under load, in 2 MB. A later duplicate is delivered, and finds that it is done."""
 
 DEFAULT_WORKERS = 64
-"""The most handlers that are called at the same time, unless the caller says otherwise. Most of them wait for something
-else."""
+"""The most handlers that are called at the same time, unless the caller says otherwise. Most of them wait for
+something else."""
 
 QUICK_SECONDS = 0.002
 """The seconds for which the leading thread calls a handler before another thread leads."""
-FIRST_PAUSE, MAX_PAUSE = 0.05, 5.0
-"""For how many seconds other threads make the calls of a handler that took long, at first and at most. After that the
-leading thread tries one again."""
+FIRST_PAUSE = 0.05
+MAX_PAUSE = 5.0
+"""For how many seconds other threads make the calls of a handler that took long, at first and at most. After
+that the leading thread tries one again."""
 MIN_GROUP_SIZE = 8
-"""The number of commits, or a quarter of the threads if that is more, for which the leader commits while a handler is
-slow. If all were committed at once, all calls would begin and end at once, and it would stand idle in between."""
+"""The number of commits, or a quarter of the threads if that is more, for which the leader commits while a
+handler is slow. If all were committed at once, all calls would begin and end at once, and it would stand idle
+in between."""
 WATCHED_PAUSES = 5
 """The number of times that the thread which watches the leader looks in vain for a call before it sleeps."""
 
 CLOCK_CHECK_SECONDS = 1.0
-"""The seconds after which the clock is read even if nothing is due, since a test or another process may set it."""
+"""The seconds after which the clock is read even if nothing is due, since a test or another process may set
+it."""
 
 
 class _PendingMessage(NamedTuple):
@@ -76,7 +79,8 @@ class _PendingMessage(NamedTuple):
 
 
 _DueMessage: TypeAlias = tuple[int, datetime, int, _PendingMessage]
-"""A dispatch that waits for a thread, behind what orders it: urgent ones come first, then those due earlier."""
+"""A dispatch that waits for a thread, behind what orders it: urgent ones come first, then those due
+earlier."""
 
 
 class _Delivery:
@@ -102,11 +106,11 @@ _Advance: TypeAlias = Callable[[], Any]
 class InProcessDispatcher:
     """A `Dispatcher` that delivers in this process. Use it in a ``with``, or call `start` and `close`.
 
-    One thread at a time leads: it takes what is due, runs the steps of all deliveries, and commits for many of them
-    together. It calls quick handlers itself, so their deliveries wake no other thread, and many wait for the disk only
-    once. If a handler keeps it for longer than `QUICK_SECONDS`, another thread leads on, and the next calls of that
-    handler are made by other threads. The clock must advance at the speed of real time. The steps that `deliver`
-    returns end to accept a dispatch, and raise to refuse it.
+    One thread at a time leads: it takes what is due, runs the steps of all deliveries, and commits for many
+    of them together. It calls quick handlers itself, so their deliveries wake no other thread, and many wait
+    for the disk only once. If a handler keeps it for longer than `QUICK_SECONDS`, another thread leads on,
+    and the next calls of that handler are made by other threads. The clock must advance at the speed of real
+    time. The steps that `deliver` returns end to accept a dispatch, and raise to refuse it.
     """
 
     def __init__(
@@ -138,14 +142,15 @@ class InProcessDispatcher:
         self._is_closed = False
         self._active: set[_Delivery] = set()
         self._to_call: set[_Delivery] = set()
-        """Those of the active deliveries whose handler has not been called to its end. There are at most `workers`,
-        apart from those that hang: another thread takes the place of each of their threads."""
+        """Those of the active deliveries whose handler has not been called to its end. There are at most
+        `workers`, apart from those that hang: another thread takes the place of each of their threads."""
         self._leader: threading.Thread | None = None
         self._watcher: threading.Thread | None = None
         self._sleeps = False
         """True if the watcher has to be woken."""
         self._idle: list[threading.Lock] = []
-        """A lock for each idle thread, which waits until it is released: to lead, to make a call, or to end."""
+        """A lock for each idle thread, which waits until it is released: to lead, to make a call, or to
+        end."""
         self._away = 0
         """The number of threads that make a call."""
         self._call_began: float | None = None
@@ -155,7 +160,8 @@ class InProcessDispatcher:
         self._steps: deque[tuple[_Delivery, _Advance]] = deque()
         """The steps that the leader takes next."""
         self._pauses: list[tuple[float, int, _Delivery]] = []
-        """Deliveries that pause, in a heap: until when on the monotonic clock, and a number that breaks ties."""
+        """Deliveries that pause, in a heap: until when on the monotonic clock, and a number that breaks
+        ties."""
         self._commits: list[tuple[_Delivery, StoreCommit]] = []
         """The commits that it makes when nothing else is to be done."""
         self._has_filled_up = False
@@ -163,7 +169,8 @@ class InProcessDispatcher:
         self._calls: deque[tuple[_Delivery, LongCall]] = deque()
         """The calls that other threads are to make."""
         self._slow: dict[str, tuple[float, float]] = {}
-        """By name, until when calls are left to other threads, and for how long that was decided: they took long."""
+        """By name, until when calls are left to other threads, and for how long that was decided: they took
+        long."""
         self._workers = [
             ServiceThread(f"cloudsched-worker-{number}", self._work) for number in range(1, workers + 1 + bool(workers))
         ]
@@ -190,7 +197,7 @@ class InProcessDispatcher:
 
     @property
     def is_busy(self) -> bool:
-        """Return whether as many handlers are called as may be, and none of them hangs."""
+        """Return whether the maximum number of handlers is running, and none of them hangs."""
         with self._lock:
             calls = [delivery.call for delivery in self._to_call]
             return len(calls) >= self._limit and not any(call is not None and call.hangs() for call in calls)
@@ -202,7 +209,7 @@ class InProcessDispatcher:
     def stop(self, timeout: timedelta | None = None) -> bool:
         """Stop like `close`, but wait only so long, and return whether all deliveries have ended.
 
-        The others go on in daemon threads. A delivery that calls this is one of them: it is told at once.
+        The others go on in daemon threads. A delivery that calls this is one of them, and returns at once.
         """
         with self._lock:
             self._is_closed = True
@@ -210,7 +217,10 @@ class InProcessDispatcher:
                 self._end_threads()
         if threading.current_thread() in self._workers:  # the delivery that calls this goes on
             return False
-        deadline = None if timeout is None else time.monotonic() + timeout.total_seconds()
+        if timeout is None:
+            deadline = None
+        else:
+            deadline = time.monotonic() + timeout.total_seconds()
         threads = [each for each in self._workers if each.is_alive()]
         for thread in threads:
             thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
@@ -233,7 +243,8 @@ class InProcessDispatcher:
         while self._heap and self._heap[0].at <= now:
             pending = self._heap[0]
             due = pending.message.priority.rank, pending.at, pending.number, pending
-            heapq.heappush(self._due, due)  # if memory ends between the two, it is delivered twice, which harms nothing
+            # If memory ends between the two, it is delivered twice, which harms nothing.
+            heapq.heappush(self._due, due)
             heapq.heappop(self._heap)
 
     def _redeliver(self, pending: _PendingMessage) -> None:
@@ -248,7 +259,10 @@ class InProcessDispatcher:
                 self._pending_names.discard(pending.message.name)
             raise
         _LOG.warning(
-            "Dispatch %s was not accepted; it will be redelivered in %s.", pending.message.name, wait, exc_info=True
+            "Dispatch %s was not accepted; it will be redelivered in %s.",
+            pending.message.name,
+            wait,
+            exc_info=True,
         )
 
     def _remember(self, name: str) -> None:
@@ -280,6 +294,7 @@ class InProcessDispatcher:
                 else:
                     delivery, call = self._calls.popleft()
                     self._away += 1
+
             if leads:
                 self._lead(me)
             else:
@@ -298,7 +313,10 @@ class InProcessDispatcher:
 
     @property
     def _has_surplus(self) -> bool:
-        """Return whether it has more threads than calls may be made, one that leads, and those that are given up."""
+        """Return whether it has more threads than it needs.
+
+        It needs one for each call that may be made, one that leads, and one for each that was given up.
+        """
         surplus = len(self._workers) - self._limit - 1
         return surplus > 0 and surplus > sum(delivery.is_given_up for delivery in self._active)
 
@@ -309,8 +327,8 @@ class InProcessDispatcher:
     def _wake_one(self) -> None:
         """Wake the thread that has worked last, so that no more of them are in use than there is work for.
 
-        The C library gives threads heaps of their own. What stays for a while, such as tasks that are known, leaves
-        gaps in each: if threads took turns, all heaps would grow as large as one has to be.
+        The C library gives threads heaps of their own. What stays for a while, such as tasks that are known,
+        leaves gaps in each: if threads took turns, all heaps would grow as large as one has to be.
         """
         if self._idle:
             self._idle.pop().release()  # removed here, since the thread that is woken may take a while to run
@@ -318,7 +336,10 @@ class InProcessDispatcher:
             self._is_called.notify()
 
     def _end_threads(self) -> None:
-        """Let all threads end. Before the last delivery has ended, one that has failed is still needed."""
+        """End all threads.
+
+        A thread whose delivery failed is still needed until the last delivery has ended.
+        """
         for each in self._workers:
             each.stop()
         while self._idle:
@@ -335,9 +356,14 @@ class InProcessDispatcher:
                 self._sleeps = pauses == WATCHED_PAUSES
                 began = self._call_began  # only now: of a call that begins later, the leader tells
                 self._is_called.wait(None if self._sleeps and began is None else QUICK_SECONDS)
-                pauses = 0 if self._sleeps or began is not None else pauses + 1
+                if self._sleeps or began is not None:
+                    pauses = 0
+                else:
+                    pauses = pauses + 1
+
                 self._sleeps = False
-                is_slow = began is not None and time.monotonic() - began >= QUICK_SECONDS  # it may be woken before
+                # It may be woken before.
+                is_slow = began is not None and time.monotonic() - began >= QUICK_SECONDS
                 if is_slow and self._call_began == began:
                     self._note_slow(self._call_name)
                     self._leader = self._call_began = None
@@ -366,7 +392,9 @@ class InProcessDispatcher:
                     self._wake_one()
 
     def _fetch(self) -> bool:
-        """Take what is due, and return whether there is a step to take now. Without a commit to make, wait for one.
+        """Take what is due, and return whether there is a step to take now.
+
+        Without a commit to make, wait for one.
 
         Deliveries that wait for a commit wait for what is taken once, not for all that is due.
         """
@@ -376,7 +404,9 @@ class InProcessDispatcher:
                     delivery = self._pauses[0][-1]
                     self._steps.append((delivery, partial(delivery.steps.send, None)))
                     heapq.heappop(self._pauses)
-                if len(self._to_call) >= self._limit or self._away + len(self._calls) + 1 >= len(self._workers):
+                if len(self._to_call) >= self._limit or self._away + len(self._calls) + 1 >= len(
+                    self._workers,
+                ):
                     self._replace_hanging()
                 room = self._limit - len(self._to_call)
                 if room > 0 and not self._is_closed and not (self._commits and self._has_filled_up):
@@ -392,14 +422,17 @@ class InProcessDispatcher:
             return bool(self._steps)
 
     def _replace_hanging(self) -> None:
-        """Give up the threads of calls that hang, since nothing can stop them: start another for each."""
+        """Replace the threads of calls that hang, since nothing can stop them."""
         waiting = [each for each in self._active if each.call is not None and not each.is_given_up]
         for delivery in [each for each in waiting if each.call is not None and each.call.hangs()]:
             thread = ServiceThread(f"cloudsched-worker-{len(self._workers) + 1}", self._work)
             try:
                 thread.start()
             except RuntimeError:  # the system gives no more threads: the others do what they can
-                _LOG.exception("No thread takes the place of one whose handler hangs", extra={"action": "no_thread"})
+                _LOG.exception(
+                    "No thread takes the place of one whose handler hangs",
+                    extra={"action": "no_thread"},
+                )
                 return
             self._workers.append(thread)
             delivery.is_given_up = True
@@ -467,7 +500,10 @@ class InProcessDispatcher:
 
     def _call_here(self, me: threading.Thread, delivery: _Delivery, call: LongCall | StoreCommit) -> None:
         """Make a call in the leader's own thread. If it takes long, another one leads meanwhile."""
-        self._call_name = call.name if isinstance(call, LongCall) else ""
+        if isinstance(call, LongCall):
+            self._call_name = call.name
+        else:
+            self._call_name = ""
         self._call_began = time.monotonic()
         if self._sleeps:
             with self._lock:
@@ -483,7 +519,7 @@ class InProcessDispatcher:
         self._continue(delivery, advance)
 
     def _note_slow(self, name: str) -> None:
-        """Leave calls of a name to other threads for a while: from now on, since this one may take for ever."""
+        """Leave calls of a name to other threads for a while, since this one may never return."""
         if name:
             _, pause = self._slow.get(name, (0.0, FIRST_PAUSE / 2))
             pause = min(2 * pause, MAX_PAUSE)
@@ -493,8 +529,12 @@ class InProcessDispatcher:
         return any(until > time.monotonic() for until, _ in self._slow.values())
 
     def _is_for_leader(self, call: object) -> bool:
-        """Return whether the leader makes a call itself: it is expected to be quick, and if not, another can lead."""
-        if not isinstance(call, LongCall) or not call.name:  # whatever else is yielded fails in its own procedure
+        """Return whether the leader makes a call itself, which it does if the call should be quick.
+
+        If it turns out slow, another thread can lead.
+        """
+        # Whatever else is yielded fails in its own procedure.
+        if not isinstance(call, LongCall) or not call.name:
             return False
         until, _ = self._slow.get(call.name, (0.0, 0.0))  # it was quick, or may have become so
         return until <= time.monotonic() and self._away + len(self._calls) + 1 < len(self._workers)
@@ -507,7 +547,8 @@ class InProcessDispatcher:
             advance = throw_into(delivery.steps, to_thrown(error))
         if isinstance(call, LongCall):
             with self._lock:
-                delivery.call, delivery.is_given_up = None, False
+                delivery.call = None
+                delivery.is_given_up = False
                 if call.name:
                     self._to_call.discard(delivery)
         return advance
@@ -519,7 +560,9 @@ class InProcessDispatcher:
             self._has_work.notify()
 
     def _commit_together(self) -> None:
-        waiting, self._commits, self._has_filled_up = self._commits, [], False
+        waiting = self._commits
+        self._commits = []
+        self._has_filled_up = False
         assert self._commit is not None  # noqa: S101 - else nothing waits
         answers: Sequence[VersionedTask | BaseException]
         try:
@@ -539,8 +582,8 @@ class InProcessDispatcher:
 class FallbackDispatcher:
     """A `Dispatcher` that delivers due dispatches itself when the wrapped one cannot be reached.
 
-    One that is due later cannot be stored here, so it remains an error: its task's document has its time, and a later
-    sweep finds it.
+    One that is due later cannot be stored here, so it remains an error: its task's document has its time, and
+    a later sweep finds it.
     """
 
     def __init__(

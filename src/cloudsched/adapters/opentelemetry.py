@@ -1,13 +1,13 @@
 """OpenTelemetry: spans, metrics derived from log records, and their export to Google Cloud.
 
-A deployed function that has the extra installed (``pip install '../cloudsched[telemetry]'``) exports to Cloud Trace and
-Cloud Monitoring. A program with its own providers sets ``app.container.tracer = OpenTelemetryTracer()`` and calls
-``logging.getLogger("cloudsched").addHandler(Meter())``.
+A deployed function that has the extra installed (``pip install '../cloudsched[telemetry]'``) exports to Cloud
+Trace and Cloud Monitoring. A program with its own providers sets ``app.container.tracer =
+OpenTelemetryTracer()`` and calls ``logging.getLogger("cloudsched").addHandler(Meter())``.
 
 ``docs/reference/resources.md`` lists the metrics.
 
-Metrics that concern one handler have the attribute ``handler``, and ``label.KEY`` for each key of a task's labels that
-the operator has named. Owners and ids are in logs and spans, not in metrics.
+Metrics that concern one handler have the attribute ``handler``, and ``label.KEY`` for each key of a task's
+labels that the operator has named. Owners and ids are in logs and spans, not in metrics.
 """
 
 from __future__ import annotations
@@ -37,9 +37,11 @@ _NAME = "cloudsched"
 _EXPORT_MILLISECONDS = 60_000
 _FLUSH_MILLISECONDS = 2_000
 FLUSH_SECONDS = 10.0
-"""The least seconds between two exports by requests. Cloud Monitoring takes a point of a series every five seconds."""
+"""The least seconds between two exports by requests. Cloud Monitoring takes a point of a series every five
+seconds."""
 MAX_VALUES = 100
-"""The number of values of one label's key that a process tells apart: users choose them, and each is a time series."""
+"""The number of values of one label's key that a process tells apart: users choose them, and each is a time
+series."""
 OTHER_VALUES = "(other)"
 """The value that stands for all further ones. No label can have it."""
 _FINAL_STATUSES = {status.lower(): status.value for status in ExecutionStatus if status.is_final}
@@ -57,19 +59,29 @@ class OpenTelemetryTracer(Tracer):
         export: Callable[[], object] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._export, self._monotonic, self._exported_at = export, monotonic, float("-inf")
+        self._export = export
+        self._monotonic = monotonic
+        self._exported_at = float("-inf")
         self._lock = threading.Lock()
         self._tracer = trace.get_tracer(_NAME, tracer_provider=provider)
         self._propagator = TraceContextTextMapPropagator()
 
     @contextmanager
-    def span(self, name: str, parent: str = "", execution_id: str = "", **attributes: str | int) -> Iterator[None]:
+    def span(
+        self,
+        name: str,
+        parent: str = "",
+        execution_id: str = "",
+        **attributes: str | int,
+    ) -> Iterator[None]:
         """Record the body of the ``with`` statement as one span.
 
         Its parent is `parent` (a ``traceparent``), or the current trace if that is empty.
         """
         before = parent or str(current_trace() or "")
-        context = self._propagator.extract({"traceparent": before}) if before else None
+        context = None
+        if before:
+            context = self._propagator.extract({"traceparent": before})
         named = {f"cloudsched.{key}": value for key, value in attributes.items()}
         with self._tracer.start_as_current_span(name, context, attributes=named) as span:
             own = span.get_span_context()
@@ -78,7 +90,7 @@ class OpenTelemetryTracer(Tracer):
                 yield
 
     def flush(self) -> None:
-        """Export what is pending, unless that was done within `FLUSH_SECONDS`: each export takes a call's time."""
+        """Export what is pending, unless that was done within `FLUSH_SECONDS`, since each export costs a call."""
         with self._lock:
             now = self._monotonic()
             if self._export is None or now < self._exported_at + FLUSH_SECONDS:
@@ -90,7 +102,7 @@ class OpenTelemetryTracer(Tracer):
             log.exception("telemetry_export_failed", extra={"action": "telemetry_export_failed"})
 
 
-class Meter(logging.Handler):
+class MetricsHandler(logging.Handler):
     """Derives metrics from log records, since every change is logged."""
 
     def __init__(self, provider: MeterProvider | None = None, label_keys: Sequence[str] = ()) -> None:
@@ -108,7 +120,10 @@ class Meter(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Count the event that a log record reports."""
         fields: dict[str, Any] = record.__dict__
-        labels = {"handler": fields["handler"], **self._read_labels(fields)} if "handler" in fields else {}
+        if "handler" in fields:
+            labels = {"handler": fields["handler"], **self._read_labels(fields)}
+        else:
+            labels = {}
         match fields.get("action"):
             case "created":
                 self._created.add(1, labels)
@@ -138,8 +153,8 @@ class Meter(logging.Handler):
 def configure_exporters(project: str) -> Callable[[], object]:
     """Export spans and metrics to Cloud Trace and Cloud Monitoring for the rest of the process.
 
-    Background threads send them in batches. Pending ones are flushed when the process exits. Cloud Run gives an
-    instance no processor between requests, so the returned function exports at the end of one.
+    Background threads send them in batches. Pending ones are flushed when the process exits. Cloud Run gives
+    an instance no processor between requests, so the returned function exports at the end of one.
     """
     from opentelemetry.exporter.cloud_monitoring import (  # noqa: PLC0415 - needed only for export
         CloudMonitoringMetricsExporter,

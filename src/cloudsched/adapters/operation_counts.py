@@ -1,7 +1,7 @@
 """Count billed operations: a store and a dispatcher that wrap another one and count its calls.
 
-The counts are those that Google bills: documents read, written and deleted, tasks created. Tests compare them with the
-budget in ``docs/run/costs.md``. Simulations and local stacks have them.
+The counts are those that Google bills: documents read, written and deleted, tasks created. Tests compare them
+with the budget in ``docs/run/costs.md``. Simulations and local stacks have them.
 """
 
 from __future__ import annotations
@@ -105,7 +105,8 @@ SWEEP: Final[Mapping[str, Cost]] = {
     "purge": _FREE,
     "remove": _FREE,
 }
-"""Deletions by `purge`, `remove` and `expire` are not counted. Only the local clock asks for the next wake-up."""
+"""Deletions by `purge`, `remove` and `expire` are not counted. Only the local clock asks for the next
+wake-up."""
 INBOX: Final[Mapping[str, Cost]] = {
     "count_unread": _FREE,
     "list": _read_page,

@@ -20,10 +20,17 @@ if TYPE_CHECKING:
 def _show(changes: Iterable[Change], titles: Mapping[str, str], *, as_json: bool) -> None:
     """Print one line for each change. `titles` has the titles of tasks whose ids say nothing to people."""
     from cloudsched.domain.documents.document import complete_table  # noqa: PLC0415 - not needed for --help
-    from cloudsched.engine.tasks.declared_tasks import Action  # noqa: PLC0415 - likewise
+    from cloudsched.engine.tasks.declared_tasks import DeclaredAction  # noqa: PLC0415 - likewise
 
     signs = complete_table(
-        Action, {Action.CREATE: "+", Action.UPDATE: "~", Action.PAUSE: "-", Action.RESUME: "+", Action.DELETE: "-"}
+        DeclaredAction,
+        {
+            DeclaredAction.CREATE: "+",
+            DeclaredAction.UPDATE: "~",
+            DeclaredAction.PAUSE: "-",
+            DeclaredAction.RESUME: "+",
+            DeclaredAction.DELETE: "-",
+        },
     )
     for change in changes:
         if as_json:
@@ -61,7 +68,7 @@ def apply(
     The store and the queue are those of the settings in the environment. Tasks that people created are never changed.
     Exits with 1 if --check finds a difference. With --json, prints a line of JSON for each change.
     """
-    from cloudsched.engine.tasks.declared_tasks import Action  # noqa: PLC0415 - not needed for --help
+    from cloudsched.engine.tasks.declared_tasks import DeclaredAction  # noqa: PLC0415 - not needed for --help
     from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
 
     app = load_app(handlers, or_examples=False).app
@@ -70,7 +77,7 @@ def apply(
         changes = declared.compare(
             list(app.container.registry.registrations.declarations.values()),
             ("system", *owners),
-            gone=Action.DELETE if prune else Action.PAUSE,
+            gone=DeclaredAction.DELETE if prune else DeclaredAction.PAUSE,
         )
         _show(changes, {}, as_json=as_json)
         _make(declared, changes, is_wanted=not (dry_run or check), is_sure=True, as_json=as_json)
@@ -173,7 +180,7 @@ def _import(  # noqa: PLR0913 - one for each option
     as_json: bool,
 ) -> None:
     from cloudsched.cli.job_files import HandlerChoice, Refusal, require_only_time  # noqa: PLC0415 - not for --help
-    from cloudsched.engine.tasks.declared_tasks import Action  # noqa: PLC0415 - likewise
+    from cloudsched.engine.tasks.declared_tasks import DeclaredAction  # noqa: PLC0415 - likewise
     from cloudsched.errors import InvalidInput  # noqa: PLC0415 - likewise
     from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
 
@@ -201,7 +208,7 @@ def _import(  # noqa: PLR0913 - one for each option
             titles[job.id] = job.title
             notes += [f"{job.place}: {', '.join(left_out)} is left out."] if left_out else []
         if prune:
-            changes += declared.find_gone({job.id for job in found.jobs}, [owner], Action.DELETE)
+            changes += declared.find_gone({job.id for job in found.jobs}, [owner], DeclaredAction.DELETE)
         _show(changes, titles, as_json=as_json)
         for note in notes:
             click.echo(to_printable(note), err=True)

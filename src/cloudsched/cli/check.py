@@ -16,7 +16,7 @@ from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
     from cloudsched.app import App
-    from cloudsched.engine.code_check.compare import Comparison, Group, Report, StoredTask
+    from cloudsched.engine.code_check.compare import CodeReport, Comparison, DifferenceGroup, StoredTask
     from cloudsched.runtime.container import Container
 
 
@@ -74,7 +74,7 @@ def _look(comparison: Comparison, stored: Iterable[StoredTask]) -> None:
         comparison.look(each)
 
 
-def _print_json(report: Report) -> None:
+def _print_json(report: CodeReport) -> None:
     from cloudsched.engine.code_check.compare import CONSEQUENCES  # noqa: PLC0415 - not needed for --help
 
     for difference, group in report.differences.items():
@@ -86,7 +86,7 @@ def _print_json(report: Report) -> None:
     click.echo(to_json_line({**seen, "fails": report.fails, "isComplete": not unknown, "notLookedAt": unknown}))
 
 
-def _to_json(group: Group) -> dict[str, Any]:
+def _to_json(group: DifferenceGroup) -> dict[str, Any]:
     places = [
         {"taskId": each.task_id, "owner": each.owner, "executionId": each.execution_id}
         for each in group.first
@@ -95,7 +95,7 @@ def _to_json(group: Group) -> dict[str, Any]:
     return {"count": group.count, "first": places}
 
 
-def _print(report: Report) -> None:
+def _print(report: CodeReport) -> None:
     from cloudsched.engine.code_check.compare import CONSEQUENCES  # noqa: PLC0415 - not needed for --help
 
     ordered = sorted(report.differences.items(), key=lambda each: not CONSEQUENCES[each[0].cause].fails)
@@ -119,7 +119,7 @@ def _print(report: Report) -> None:
     _echo(f"Looked at tasks that may still run: {report.tasks:,}; at open runs: {report.runs:,}. {end}")
 
 
-def _print_places(group: Group) -> None:
+def _print_places(group: DifferenceGroup) -> None:
     places = [each for each in group.first if each.task_id]
     for place in places:
         run = "" if place.execution_id is None else f", execution {place.execution_id}"
@@ -128,7 +128,7 @@ def _print_places(group: Group) -> None:
         _echo(f"           … and {group.count - len(places):,} more")
 
 
-def _count(group: Group) -> str:
+def _count(group: DifferenceGroup) -> str:
     return f"{group.count:,} {'time' if group.count == 1 else 'times'}"
 
 

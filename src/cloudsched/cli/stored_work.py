@@ -17,7 +17,7 @@ from cloudsched.domain.documents.execution import OPEN_STATUSES, Execution, Run
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.documents.task import PublicTask, Task
 from cloudsched.domain.responses.api_responses import CallerInfo
-from cloudsched.engine.code_check.compare import NOWHERE, OpenRun, Report, StoredTask
+from cloudsched.engine.code_check.compare import NOWHERE, CodeReport, OpenRun, StoredTask
 from cloudsched.engine.code_check.rehearsal import StoredRun, UnreadableBlobs
 from cloudsched.engine.code_check.stored_work import StoredWork
 from cloudsched.engine.ports.search import UNFINISHED_STATUSES
@@ -32,7 +32,7 @@ MAX_OPEN = 200_000
 """The most open runs of an API of which the ids are kept, in about 50 MB."""
 
 
-def read_folder(data: Path, report: Report) -> Iterator[StoredTask]:
+def read_folder(data: Path, report: CodeReport) -> Iterator[StoredTask]:
     """Yield the tasks of a data folder. Nothing is written, and the folder is not locked. Raises Misconfigured."""
     file = data / STORE_FILE_NAME
     if not file.is_file():
@@ -45,7 +45,7 @@ def read_folder(data: Path, report: Report) -> Iterator[StoredTask]:
         store.close()
 
 
-def read_api(client: Client, report: Report) -> Iterator[StoredTask]:
+def read_api(client: Client, report: CodeReport) -> Iterator[StoredTask]:
     """Yield the tasks of a deployment. Raises Forbidden for callers who do not see all tasks."""
     caller = client.run_flow(_get_caller())
     if not caller.sees_all:
@@ -59,7 +59,7 @@ def read_api(client: Client, report: Report) -> Iterator[StoredTask]:
 class _DeployedWork:
     """The work of a deployment, as its API shows it."""
 
-    def __init__(self, client: Client, report: Report) -> None:
+    def __init__(self, client: Client, report: CodeReport) -> None:
         self._client = client
         self._open_runs: dict[str, list[str]] = {}
         for status in OPEN_STATUSES:

@@ -1,7 +1,7 @@
 """The common interface of an app and a client of its API, so that code may be given either.
 
-`App` and `Client` are an `AppLike`, `AsyncApp` and `AsyncClient` an `AsyncAppLike`. Handlers go by name, since a client
-does not have the functions.
+`App` and `Client` are an `AppLike`, `AsyncApp` and `AsyncClient` an `AsyncAppLike`. Handlers go by name,
+since a client does not have the functions.
 """
 
 from __future__ import annotations

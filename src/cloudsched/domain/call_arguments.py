@@ -1,7 +1,7 @@
 """Check the arguments of our public methods: an id is text, and not the task that has it.
 
-A method says by its annotations what it takes, and Python does not look. Without a check, a wrong argument comes as far
-as a database or a URL, whose error names neither the argument nor the remedy.
+A method says by its annotations what it takes, and Python does not look. Without a check, a wrong argument
+comes as far as a database or a URL, whose error names neither the argument nor the remedy.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _LINES: Final = {
     "int": "a whole number",
     "str": "text",
 }
-"""The types that are checked, and what to write for each. A query comes before the text that it may be made of."""
+"""The types that are checked, and what to write for each. A query comes before the text that it may be made
+of."""
 _CHECKED: Final = {*_LINES, "None"}
 
 
@@ -66,7 +67,11 @@ def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
             if types is not None and not _is_one(value, types):
                 raise InvalidArgument(name, _describe(value), _advise(value, types))
             if types is None and not takes_others and name not in names:
-                raise InvalidArgument(name, f"is no argument of {function.__name__}", _find_argument(name, kinds))
+                raise InvalidArgument(
+                    name,
+                    f"is no argument of {function.__name__}",
+                    _find_argument(name, kinds),
+                )
         return function(*arguments, **named)
 
     return check
@@ -84,11 +89,17 @@ def _describe(value: object) -> str:
     if inspect.isroutine(value):
         return f"is the function {value.__name__!r}"
     name = type(value).__name__
-    return "is text" if name == "str" else f"is {'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
+    if name == "str":
+        return "is text"
+    article = "an" if name[0] in "AEIOUaeiou" else "a"
+    return f"is {article} {name}"
 
 
 def _advise(value: object, types: frozenset[str]) -> str:
-    own_id = value.get("id") if isinstance(value, dict) else getattr(value, "id", None)
+    if isinstance(value, dict):
+        own_id = value.get("id")
+    else:
+        own_id = getattr(value, "id", None)
     if "str" in types and isinstance(own_id, str):
         return f"Give its id, {own_id!r}."
     if "str" in types and inspect.isroutine(value):
@@ -103,4 +114,6 @@ def _find_argument(name: str, kinds: dict[str, frozenset[str]]) -> str:
     if query:
         return f"Give a query: {query}."
     near = difflib.get_close_matches(name, kinds, n=1)
-    return f"Did you mean {near[0]}?" if near else f"There are {', '.join(each for each in kinds if each != 'self')}."
+    if near:
+        return f"Did you mean {near[0]}?"
+    return f"There are {', '.join(each for each in kinds if each != 'self')}."

@@ -20,9 +20,10 @@ def warn_if_on_loop(call: str, instead: str) -> None:
         return
     if asyncio.current_task() is None:  # as below Playwright, which stops its loop to call synchronous code
         return
-    frame, level = sys._getframe(2), 3  # noqa: SLF001 - whose line is told
+    frame, level = sys._getframe(2), 3  # noqa: SLF001 - whose line is shown
     while frame.f_globals.get("__name__") in _WRAPPERS and frame.f_back is not None:
-        frame, level = frame.f_back, level + 1
+        frame = frame.f_back
+        level = level + 1
     if str(frame.f_globals.get("__name__")).partition(".")[0] != _OWN:
         text = f"{call} blocks the event loop: nothing else runs on it meanwhile. Write: await {instead}"
         warnings.warn(text, RuntimeWarning, stacklevel=level)

@@ -14,7 +14,10 @@ class HandlerCode(Protocol):
     """The code of one attempt of a handler, with its steps and its dependencies."""
 
     def note_change(self, call: str) -> None:
-        """Note that it makes a change with `call`. Raises WorkflowError if a replay would make that change again."""
+        """Note that it makes a change with `call`.
+
+        Raises WorkflowError if a replay would make that change again.
+        """
 
     def note_outcome(self, outcome: object, place: str) -> None:
         """Note that it has made an outcome, which it is to return, at a line of a file."""
@@ -41,13 +44,17 @@ _SENDING: Final = frozenset({"os.kill", "os.killpg", "signal.pthread_kill"})
 
 @cache
 def watch_signals() -> None:
-    """Note from now on which handler sends this process a signal to end. Nothing else says who has sent one."""
+    """Note from now on which handler sends this process a signal to end.
+
+    Nothing else says who has sent one.
+    """
     sys.addaudithook(_note_signal)
 
 
 def _note_signal(event: str, arguments: tuple[Any, ...]) -> None:
     if event not in _SENDING or arguments[1] not in _ENDING:
         return
-    code, is_own = running_handler.get(), event == "signal.pthread_kill"
+    code = running_handler.get()
+    is_own = event == "signal.pthread_kill"
     if code is not None and (is_own or arguments[0] in {0, os.getpid(), os.getpgrp()}):
         code.note_signal()

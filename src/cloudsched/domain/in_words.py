@@ -1,4 +1,4 @@
-"""Values and pydantic's errors in words: a length of time, the `repr` of a model, what is wrong with a field."""
+"""Values and pydantic's errors in words: a duration, the `repr` of a model, what is wrong with a field."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def to_words(span: timedelta) -> str:
 def find_first_error(error: ValidationError, rather: str = "") -> dict[str, Any]:
     """Return the type, the place (``loc``), the message and the context of the first error.
 
-    `ValidationError.errors` makes a dict of each. A list of 100,000 wrong numbers takes it seven times as long as their
-    validation did, so where there are many, only the first is read from the text that pydantic writes. Among few, one
-    of the type `rather` comes first.
+    `ValidationError.errors` makes a dict of each. A list of 100,000 wrong numbers takes it seven times as
+    long as their validation did, so where there are many, only the first is read from the text that pydantic
+    writes. Among few, one of the type `rather` comes first.
     """
     if error.error_count() <= FEW:
         errors = error.errors(include_url=False, include_input=False)
@@ -48,14 +48,22 @@ def find_first_error(error: ValidationError, rather: str = "") -> dict[str, Any]
 
 
 def list_errors(error: ValidationError, rather: str = "") -> list[dict[str, Any]]:
-    """Return all errors like `find_first_error`, those of the type `rather` first. Return one if there are many."""
+    """Return all errors like `find_first_error`, those of the type `rather` first.
+
+    Return one if there are many.
+    """
     if error.error_count() > FEW:
         return [find_first_error(error, rather)]
     errors = map(dict, error.errors(include_url=False, include_input=False))
-    return sorted(errors, key=lambda each: each["type"] != rather) if rather else list(errors)
+    if rather:
+        return sorted(errors, key=lambda each: each["type"] != rather)
+    return list(errors)
 
 
-_DURATION: Final = ("is no length of time", "Give seconds, such as 600, or an ISO 8601 duration, such as PT10M.")
+_DURATION: Final = (
+    "is no length of time",
+    "Give seconds, such as 600, or an ISO 8601 duration, such as PT10M.",
+)
 _INSTANT: Final = ("is no instant", "Give RFC 3339 with an offset, such as 2027-01-01T09:00:00Z.")
 _OBJECT: Final = ("Input should be an object", "Give its fields by their names, {…}.")
 _SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
@@ -74,7 +82,13 @@ _HINTS: Final = {"missing": "It is required."}
 
 
 def describe_error(error: Mapping[str, Any], patterns: Mapping[str, str]) -> tuple[str, str]:
-    """Return the problem and its remedy in words. `patterns` are the patterns of names, described in words."""
-    kind, said = error["type"], str(error["msg"]).removeprefix("Value error, ")
+    """Return the problem and its remedy in words.
+
+    `patterns` are the patterns of names, described in words.
+    """
+    kind = error["type"]
+    said = str(error["msg"]).removeprefix("Value error, ")
     words = patterns.get(str(error.get("ctx", {}).get("pattern")))
-    return (words, "") if words else _SENTENCES.get(kind, (said, _HINTS.get(kind, "")))
+    if words:
+        return (words, "")
+    return _SENTENCES.get(kind, (said, _HINTS.get(kind, "")))

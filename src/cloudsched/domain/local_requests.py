@@ -1,12 +1,12 @@
-"""The test that a request comes from this machine, for those who trust it: the open API, its pages, the emulator.
+"""The check that a request comes from this machine, for the open API, its pages and the emulator.
 
-A browser on this machine sends requests for pages from anywhere, and a proxy on it for people anywhere. So the address
-of the peer is not enough:
+A browser on this machine sends requests for pages from anywhere, and a proxy on it for people anywhere. So
+the address of the peer is not enough:
 
-* The name in ``Host`` must mean this machine. The owner of a name can let it point here for the browser of somebody who
-  reads their page (DNS rebinding), but not with ``localhost`` or an address.
-* No header may say that the request was forwarded. `find_forwarding_header` has a rule for their names, not a list, for
-  no list is ever whole. A proxy that adds nothing cannot be recognized.
+* The name in ``Host`` must mean this machine. The owner of a name can let it point here for the browser of
+  somebody who reads their page (DNS rebinding), but not with ``localhost`` or an address.
+* No header may say that the request was forwarded. `find_forwarding_header` has a rule for their names, not a
+  list, for no list is ever whole. A proxy that adds nothing cannot be recognized.
 * A request that changes something must not come from a page of another origin.
 """
 
@@ -20,9 +20,37 @@ from urllib.parse import urlsplit
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 _VENDORS: Final = (
-    *("akamai-", "cdn-", "cf-", "do-connecting-", "fastly-", "fly-", "ngrok-", "surrogate-", "tailscale-", "wl-"),
-    *("x-akamai-", "x-amz-cf-", "x-amzn-", "x-appengine-", "x-arr-", "x-auth-request-", "x-azure-", "x-cloud-trace-"),
-    *("x-coming-from", "x-envoy-", "x-goog-authenticated-", "x-goog-iap-", "x-google-", "x-nf-", "x-request-start"),
+    *(
+        "akamai-",
+        "cdn-",
+        "cf-",
+        "do-connecting-",
+        "fastly-",
+        "fly-",
+        "ngrok-",
+        "surrogate-",
+        "tailscale-",
+        "wl-",
+    ),
+    *(
+        "x-akamai-",
+        "x-amz-cf-",
+        "x-amzn-",
+        "x-appengine-",
+        "x-arr-",
+        "x-auth-request-",
+        "x-azure-",
+        "x-cloud-trace-",
+    ),
+    *(
+        "x-coming-from",
+        "x-envoy-",
+        "x-goog-authenticated-",
+        "x-goog-iap-",
+        "x-google-",
+        "x-nf-",
+        "x-request-start",
+    ),
     *("x-rewrite-", "x-scheme", "x-varnish", "x-vercel-"),
 )
 """The first parts of the headers that the proxies of one maker add, such as ``CF-Ray`` and ``Fly-Region``."""
@@ -42,12 +70,14 @@ def is_loopback(host: str | None) -> bool:
         address = ip_address((host or "").partition("%")[0])
     except ValueError:
         return False
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    mapped = None
+    if isinstance(address, IPv6Address):
+        mapped = address.ipv4_mapped
     return (mapped or address).is_loopback
 
 
 def is_local_name(name: str) -> bool:
-    """Return whether a name in ``Host`` can mean no other machine: a loopback host, or a name below ``localhost``.
+    """Return whether a name in ``Host`` can only mean this machine: a loopback host or a ``localhost`` name.
 
     Browsers send the latter nowhere else (RFC 6761, section 6.3).
     """
@@ -86,13 +116,16 @@ def find_foreign_name(host: str) -> str | None:
 
 
 def find_forwarding_header(names: Iterable[str]) -> str | None:
-    """Return the first of a request's headers that says that a proxy forwarded the request, or None if none does."""
+    """Return the first header that shows that a proxy forwarded the request, or None if there is none."""
     lowered = ((name, name.lower()) for name in names)
     return next((name for name, low in lowered if low.startswith(_VENDORS) or _WORDS.search(low)), None)
 
 
 def find_detour(names: Iterable[str]) -> str | None:
-    """Return why a request with these headers is refused, because a proxy forwarded it. None if none says so."""
+    """Return why a request with these headers is refused, because a proxy forwarded it.
+
+    None if none says so.
+    """
     header = find_forwarding_header(names)
     if header is None:
         return None
@@ -104,18 +137,20 @@ def find_detour(names: Iterable[str]) -> str | None:
 
 
 def find_foreign_page(method: str, headers: Mapping[str, str], *, needs_origin: bool = False) -> str | None:
-    """Return why a request is refused that a page of another origin may have caused, or None if none can have.
+    """Return why a request is refused that a page of another origin may have sent, or None if it is not.
 
-    One that changes nothing is not refused: the page cannot read the answer. `needs_origin` says that only browsers are
-    served, which name the page's origin in every request that changes something.
+    One that changes nothing is not refused: the page cannot read the answer. `needs_origin` says that only
+    browsers are served, which name the page's origin in every request that changes something.
     """
-    if method in _SAFE_METHODS:
+    site = headers.get("Sec-Fetch-Site")
+    if method in _SAFE_METHODS or site == "same-origin":
         return None
-    site, origin = headers.get("Sec-Fetch-Site"), headers.get("Origin")
     if site is not None:
-        return None if site == "same-origin" else "A page of another site may not change anything here."
-    if origin is None:
-        return "A request that changes something needs this page's own Origin." if needs_origin else None
-    if is_same_origin(origin, headers.get("Host", "")):
+        return "A page of another site may not change anything here."
+
+    origin = headers.get("Origin")
+    if origin is None and needs_origin:
+        return "A request that changes something needs this page's own Origin."
+    if origin is None or is_same_origin(origin, headers.get("Host", "")):
         return None
     return "A page of another site may not change anything here: the request's Origin is not this page's own."

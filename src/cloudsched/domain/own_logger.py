@@ -1,4 +1,4 @@
-"""The loggers of this package: no configuration of an app's own logging switches one of them off by accident."""
+"""The loggers of this package, which an app's own logging configuration cannot disable by accident."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 
 
 class _AlwaysOn:
-    """Ignores `disabled`, which `logging.config` sets, unless told otherwise, for each logger that it does not name."""
+    """Ignores `disabled`, which `logging.config` sets by default on each logger that it does not name."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if name != "disabled":
@@ -14,7 +14,10 @@ class _AlwaysOn:
 
 
 def own_logger(name: str) -> logging.Logger:
-    """Return the logger of a module of this package. Its level, its filters and its handlers are the app's to set."""
+    """Return the logger of a module of this package.
+
+    Its level, its filters and its handlers are the app's to set.
+    """
     logger = logging.getLogger(name)  # noqa: TID251 - here alone
     if not isinstance(logger, _AlwaysOn):
         logger.disabled = False

@@ -16,7 +16,7 @@ from cloudsched.domain.handler_code import watch_signals
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.engine.ports.queue import HEAD_START
-from cloudsched.engine.sweep.due_work import LOOK_SECONDS, State
+from cloudsched.engine.sweep.due_work import LOOK_SECONDS, ExecutorState
 from cloudsched.local.backup import renew_mark, require_own_file, require_sound_folder
 from cloudsched.local.data_folder import STOPPED_FILE_NAME, STORE_FILE_NAME, complete_settings, open_private
 from cloudsched.local.folder_lock import FolderLock
@@ -181,7 +181,7 @@ class _Watch(ServiceThread):
     def _look(self) -> float:
         own = None
         if self._runner.is_running:
-            own = State(self._container.executor.handlers.describe(), self._queue.is_busy)
+            own = ExecutorState(self._container.executor.handlers.describe(), self._queue.is_busy)
         self._due_work.look(own)
         self._container.hanging = self._due_work.state.hanging
         return LOOK_SECONDS

@@ -22,8 +22,8 @@ from cloudsched.engine.state.commits import Committer
 from cloudsched.errors import Forbidden, InvalidInput, Misconfigured, QueueUnavailable, StoreUnavailable
 from cloudsched.features.table import FEATURES, find_place
 from cloudsched.runtime.factories import (
+    AppParts,
     Circuits,
-    Parts,
     Replacements,
     make_log_keeper,
     open_cloud_tasks_dispatcher,
@@ -61,7 +61,12 @@ W = TypeVar("W", bound="Wiring")
 class Container:
     """The parts of one app."""
 
-    def __init__(self, registry: Registry, settings: Settings | None = None, **parts: Unpack[Parts]) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        settings: Settings | None = None,
+        **parts: Unpack[AppParts],
+    ) -> None:
         self.registry = registry
         self._settings = settings
         self._store = parts.get("store")
@@ -76,26 +81,36 @@ class Container:
         self._wired: dict[type, Wiring] = {}
         self.build_lock = make_reentrant_lock()
         self.how_to_start = ""
-        """What to write to start what brings the store, if the app is part of a service that has not been started."""
+        """What to write to start what brings the store, if the app is part of a service that has not been
+        started."""
         self.hanging = ""
         """How many handlers hang where the tasks run, which, and since when. Empty if none does."""
 
     def wire(self, kind: type[W]) -> W:
-        """Return the parts of a feature, made on first use. A feature's own code calls this, by `Wiring.of`."""
+        """Return the parts of a feature, made on first use.
+
+        A feature's own code calls this, by `Wiring.of`.
+        """
         with self.build_lock:
             if kind not in self._wired:
                 self._wired[kind] = kind(self)
             return cast("W", self._wired[kind])
 
     def feature(self, name: str) -> Any:  # noqa: ANN401 - of a feature, which the kernel does not know
-        """Return the parts of a feature by its name in the table. Raises Misconfigured if it was taken out."""
+        """Return the parts of a feature by its name in the table.
+
+        Raises Misconfigured if it was taken out.
+        """
         for feature in FEATURES:
             if feature.name == name:
                 return self.wire(find_place(feature.wiring))
         raise Misconfigured(f"This installation of cloudsched has no {name}.")
 
     def replace(self, **parts: Unpack[Replacements]) -> None:
-        """Use these parts from now on, as a test or the local stack does. Objects made of earlier ones keep them."""
+        """Use these parts from now on, as a test or the local stack does.
+
+        Objects made of earlier ones keep them.
+        """
         self.__dict__.update(parts)
 
     def close(self) -> None:
@@ -121,7 +136,9 @@ class Container:
             raise Misconfigured("A deployed function must use the system clock; remove `clock`.")
         if self._clock is not None:
             return self._clock
-        return EmulatorClock(settings.tasks_emulator) if settings.tasks_emulator else SystemClock()
+        if settings.tasks_emulator:
+            return EmulatorClock(settings.tasks_emulator)
+        return SystemClock()
 
     @lazy_property
     def store(self) -> Store:
@@ -130,7 +147,7 @@ class Container:
             return self._store
         match self._require_store():
             case "sqlite":
-                from cloudsched.adapters.sqlite.store import SqliteStore  # noqa: PLC0415 - imported only when used
+                from cloudsched.adapters.sqlite.store import SqliteStore
 
                 return SqliteStore(self.settings.data, on_removed=self.blobs.delete)
             case "firestore":
@@ -149,7 +166,7 @@ class Container:
     @lazy_property
     def quotas(self) -> Quotas:
         """Limits what each user may have."""
-        from cloudsched.engine.state.quotas import QuotaLimits, Quotas  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.state.quotas import QuotaLimits, Quotas
 
         access = self.settings.access
         limits = QuotaLimits(
@@ -179,7 +196,7 @@ class Container:
             if not settings.queue_admin:
                 hint = 'Set QUEUE_ADMIN="on" in infra/config.sh, or CLOUDSCHED_QUEUE_ADMIN=on in the environment.'
                 raise Forbidden(f"The administration of queues is switched off. {hint}")
-        from cloudsched.adapters.google.queue_admin import QueueAdmin  # noqa: PLC0415 - of the extra gcp
+        from cloudsched.adapters.google.queue_admin import QueueAdmin
 
         return QueueAdmin(
             project=settings.project,
@@ -192,7 +209,7 @@ class Container:
     @lazy_property
     def blobs(self) -> Blobs:
         """Stores results that are too large for a document."""
-        from cloudsched.adapters.blobs import open_blobs  # noqa: PLC0415 - imported only when used
+        from cloudsched.adapters.blobs import open_blobs
 
         return self._blobs or open_blobs(self.settings.bucket, self.settings.data)
 
@@ -201,7 +218,7 @@ class Container:
         return SigningKeys(self.settings.secret, self.settings.previous_secret)
 
     def check_settings(self) -> None:
-        """Make what the settings name, so that what is wrong with them is found before anything starts.
+        """Create what the settings name, so that mistakes in them are found before anything starts.
 
         Nothing is connected. Raises Misconfigured.
         """
@@ -225,7 +242,7 @@ class Container:
 
     @lazy_property
     def engine(self) -> EngineContext:
-        """Holds what the engine's parts below work with."""
+        """The context that the engine's parts share."""
         engine = EngineContext(
             settings=self.settings,
             reads_preferences=self.settings.reads_preferences,
@@ -248,7 +265,7 @@ class Container:
     @lazy_property
     def scheduler(self) -> Scheduler:
         """Creates and changes tasks."""
-        from cloudsched.engine.tasks.scheduler import Scheduler  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.tasks.scheduler import Scheduler
 
         return Scheduler(self.engine, self.child_tasks)
 
@@ -257,14 +274,20 @@ class Container:
 
         Raises InvalidInput if it is not one of Firestore's, of the same database, in progress.
         """
-        from cloudsched.engine.tasks.joined import JoinedScheduler  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.tasks.joined import JoinedScheduler
 
-        return JoinedScheduler(self.engine, self.child_tasks, self.joins.join(group), self.dispatcher, self._keys)
+        return JoinedScheduler(
+            self.engine,
+            self.child_tasks,
+            self.joins.join(group),
+            self.dispatcher,
+            self._keys,
+        )
 
     @lazy_property
     def joins(self) -> Joins:
         """Joins callers' own transactions and batches. Raises InvalidInput if tasks are not in Firestore."""
-        from cloudsched.adapters.firestore.own_client import Joins  # noqa: PLC0415 - imported only when used
+        from cloudsched.adapters.firestore.own_client import Joins
 
         if not hasattr(self.store, "over"):
             hint = "With SQLAlchemy or Django, cloudsched.outbox joins their transactions."
@@ -274,26 +297,31 @@ class Container:
     @lazy_property
     def followers(self) -> Followers:
         """Plans again what depends on a changed record."""
-        from cloudsched.engine.tasks.follow_changes import Followers  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.tasks.follow_changes import Followers
 
         return Followers(self.store, self.clock, lambda: self.scheduler, self.chance)
 
     @lazy_property
     def many_tasks(self) -> ManyTasks:
-        """Does what concerns many tasks at once."""
-        from cloudsched.runtime.many_tasks import ManyTasks  # noqa: PLC0415 - imported only when used
+        """Runs the sweep, batch changes and counts."""
+        from cloudsched.runtime.many_tasks import ManyTasks
 
-        alarm = self.sweep_alarm if self.settings.sweep_ping else None
+        alarm = None
+        if self.settings.sweep_ping:
+            alarm = self.sweep_alarm
         return ManyTasks(self.store, self.clock, lambda: self.scheduler, lambda: self.engine, alarm)
 
     @lazy_property
     def sweep_alarm(self) -> SweepAlarm:
         """Tells the operator's dead-man's switch how each sweep went."""
-        from cloudsched.adapters.safe_http import dead_man_switch, make_session  # noqa: PLC0415 - imported only when used
-        from cloudsched.runtime.many_tasks import SweepAlarm  # noqa: PLC0415 - the same
+        from cloudsched.adapters.safe_http import dead_man_switch, make_session
+        from cloudsched.runtime.many_tasks import SweepAlarm
 
         settings = self.settings
-        reachable = (*settings.access.reachable, *dead_man_switch.list_reachable(is_deployed=settings.is_deployed))
+        reachable = (
+            *settings.access.reachable,
+            *dead_man_switch.list_reachable(is_deployed=settings.is_deployed),
+        )
         make = partial(make_session, reachable, max_seconds=dead_man_switch.WAIT, for_one_call=True)
         caller = dead_man_switch.SwitchCaller(partial(make, max_bytes=dead_man_switch.MAX_ANSWER))
         return SweepAlarm(settings.sweep_ping, caller)
@@ -301,20 +329,20 @@ class Container:
     @lazy_property
     def tracer(self) -> Tracer:
         """Traces a task from its caller through the queue to its handler."""
-        from cloudsched.runtime.telemetry import make_tracer  # noqa: PLC0415 - checks which packages are installed
+        from cloudsched.runtime.telemetry import make_tracer
 
         return make_tracer(self.settings)
 
     @lazy_property
     def child_tasks(self) -> ChildTasks:
         """Creates, cancels and removes the tasks that handlers call."""
-        from cloudsched.engine.child_tasks import ChildTasks  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.child_tasks import ChildTasks
 
         return ChildTasks(self.engine)
 
     @lazy_property
     def _archive(self) -> JournalArchive:
-        from cloudsched.engine.durable.archive import JournalArchive  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.durable.archive import JournalArchive
 
         return JournalArchive(self.store, self.blobs)
 
@@ -326,8 +354,11 @@ class Container:
     @lazy_property
     def executor(self) -> Executor:
         """Runs due tasks when their dispatches are delivered."""
-        checks_clock = isinstance(self.clock, SystemClock)  # other clocks are a simulation's or a local stack's own
-        in_progress = None if self._holder is None else WorkInProgress(self._holder, self.seconds)
+        # Other clocks are a simulation's or a local stack's own.
+        checks_clock = isinstance(self.clock, SystemClock)
+        in_progress = None
+        if self._holder is not None:
+            in_progress = WorkInProgress(self._holder, self.seconds)
         sleep = time.sleep if checks_clock else None
         return Executor(
             *(self.engine, self._keys, self.tracer),
@@ -351,19 +382,26 @@ class Container:
     @lazy_property
     def shard_sweeps(self) -> ShardSweeps:
         """Sweeps each shard of the store, where there are several."""
-        from cloudsched.engine.sweep.shard_sweeps import FAN_OUT_THREADS, ShardSweeps  # noqa: PLC0415 - only when used
+        from cloudsched.engine.sweep.shard_sweeps import FAN_OUT_THREADS, ShardSweeps
 
-        threads = FAN_OUT_THREADS if isinstance(self.clock, SystemClock) else 1
+        threads = 1
+        if isinstance(self.clock, SystemClock):
+            threads = FAN_OUT_THREADS
         return ShardSweeps(self.engine, self._keys, self._make_sweeper, threads=threads)
 
     def _make_sweeper(self, shard: int | None) -> Sweeper:
-        from cloudsched.adapters.in_process_queue import FallbackDispatcher  # noqa: PLC0415 - imported only when used
-        from cloudsched.engine.sweep.sweeper import SHARD_THREADS, Sweeper  # noqa: PLC0415 - the same
+        from cloudsched.adapters.in_process_queue import FallbackDispatcher
+        from cloudsched.engine.sweep.sweeper import SHARD_THREADS, Sweeper
 
-        threads = SHARD_THREADS if isinstance(self.clock, SystemClock) else 1
+        threads = 1
+        if isinstance(self.clock, SystemClock):
+            threads = SHARD_THREADS
         if not self.settings.fallback:
             return Sweeper(self.engine, self.child_tasks, shard=shard, threads=threads, holder=self._holder)
-        sender = DispatchSender(FallbackDispatcher(self.dispatcher, self.executor.deliver, self.clock), self._keys)
+        sender = DispatchSender(
+            FallbackDispatcher(self.dispatcher, self.executor.deliver, self.clock),
+            self._keys,
+        )
         return Sweeper(replace(self.engine, sender=sender), self.child_tasks, shard=shard, threads=threads)
 
     @lazy_property
@@ -375,7 +413,10 @@ class Container:
 
 
 class Wiring:
-    """The parts that a feature adds to an app. The container keeps one object for each feature that is used."""
+    """The parts that a feature adds to an app.
+
+    The container keeps one object for each feature that is used.
+    """
 
     def __init__(self, container: Container) -> None:
         self.container = container
@@ -383,11 +424,14 @@ class Wiring:
 
     @classmethod
     def of(cls, container: Container) -> Self:
-        """Return the one of a container."""
+        """Return the parts that a container has of this kind."""
         return container.wire(cls)
 
     def replace(self, **parts: Any) -> None:
-        """Use these parts from now on, as a test or the local stack does. Objects made of earlier ones keep them."""
+        """Use these parts from now on, as a test or the local stack does.
+
+        Objects made of earlier ones keep them.
+        """
         self.__dict__.update(parts)
 
     def close(self) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Parts(TypedDict, total=False):
+class AppParts(TypedDict, total=False):
     """The parts that an app is given instead of those that its settings name. See `App`."""
 
     store: Store | None
@@ -43,8 +43,8 @@ class Parts(TypedDict, total=False):
     """The name of this process, if no other executes the store's tasks while it lives. None if others may."""
 
 
-class Replacements(Parts, total=False):
-    """The parts that a container can be given later, as tests and the local stack do, under its properties' names."""
+class Replacements(AppParts, total=False):
+    """The parts that tests and the local stack replace in a container, by the names of its properties."""
 
     circuits: Circuits
     joins: Joins
@@ -59,8 +59,8 @@ class Circuits:
         self._breakers: dict[str, CircuitBreakerProxy[Any]] = {}
 
     def guard(self, name: str, port: T, error: type[Unavailable]) -> T:
-        """Return a port's adapter behind a circuit breaker, which opens when that error is raised again and again."""
-        from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy  # noqa: PLC0415 - see the module's docstring
+        """Return a port's adapter behind a circuit breaker that opens when this error repeats."""
+        from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy
 
         breaker = CircuitBreakerProxy(port, error, f"The {name}")
         self._breakers[name] = breaker
@@ -74,7 +74,7 @@ class Circuits:
 
 def open_firestore_store(settings: Settings) -> FirestoreStore:
     """Return the store that the settings name, in Firestore."""
-    from cloudsched.adapters.firestore.store import FirestoreStore  # noqa: PLC0415 - see the module's docstring
+    from cloudsched.adapters.firestore.store import FirestoreStore
 
     return FirestoreStore(
         project=settings.project,
@@ -87,7 +87,7 @@ def open_firestore_store(settings: Settings) -> FirestoreStore:
 
 def open_firestore_listener(settings: Settings) -> FirestoreListener:
     """Return the listener that notifies workers of new work in Firestore."""
-    from cloudsched.adapters.firestore.listener import FirestoreListener  # noqa: PLC0415 - see the module's docstring
+    from cloudsched.adapters.firestore.listener import FirestoreListener
 
     return FirestoreListener(
         project=settings.project,
@@ -100,7 +100,7 @@ def open_firestore_listener(settings: Settings) -> FirestoreListener:
 
 def open_cloud_tasks_dispatcher(settings: Settings) -> CloudTasksDispatcher:
     """Return the queue that the settings name, in Cloud Tasks."""
-    from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher  # noqa: PLC0415 - see the module's docstring
+    from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
 
     if not settings.executor_url:
         raise Misconfigured("Set CLOUDSCHED_EXECUTOR_URL to the address of the executor function.")
@@ -118,6 +118,9 @@ def open_cloud_tasks_dispatcher(settings: Settings) -> CloudTasksDispatcher:
 
 def make_log_keeper(settings: Settings) -> LogKeeper:
     """Return what keeps the logs of handlers, as the settings say."""
-    level = None if settings.kept_logs == "off" else logging.getLevelNamesMapping()[settings.kept_logs.upper()]
+    if settings.kept_logs == "off":
+        level = None
+    else:
+        level = logging.getLevelNamesMapping()[settings.kept_logs.upper()]
     make_seal = partial(LogSeal, settings.secret, settings.previous_secret)
     return LogKeeper(level, settings.keeps_print, make_seal)

@@ -1,8 +1,8 @@
 """The parts of an app that concern many tasks at once, each created on first use, and the alarm of the sweep.
 
-After each sweep a dead-man's switch is told: the one alarm that comes when everything here is gone. A good sweep calls
-one address, a bad one the other. Without a second address a bad sweep calls nobody, and the silence alerts. The call
-comes after the sweep's own work is done, and the sweep never fails because of it.
+After each sweep a dead-man's switch is called, which alarms the operator when everything here is gone. A good
+sweep calls one address, a bad one the other. Without a second address a bad sweep calls nobody, and the
+silence alerts. The call comes after the sweep's own work is done, and the sweep never fails because of it.
 """
 
 from __future__ import annotations
@@ -52,47 +52,53 @@ class ManyTasks:
 
     @lazy_property
     def overview(self) -> Overview:
-        """Counts what there is, and keeps the counts for some seconds."""
+        """Counts tasks and executions, and caches the counts for some seconds."""
         return Overview(self._store, self._clock, time.monotonic, self.sweep_notes)
 
     @lazy_property
     def _summation(self) -> UsageSummation:
-        from cloudsched.engine.usage.usage_report import UsageSummation  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.usage.usage_report import UsageSummation
 
         return UsageSummation(self._store, self._clock, self.ledger)
 
     @lazy_property
     def ledger(self) -> UsageLedger:
         """Keeps what was used, by owner and month."""
-        from cloudsched.engine.usage.ledger import UsageLedger  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.usage.ledger import UsageLedger
 
         return UsageLedger(self._store.records, self._clock)
 
     @lazy_property
     def usage(self) -> UsageReport:
         """Shows what was used."""
-        from cloudsched.engine.usage.usage_report import UsageReport  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.usage.usage_report import UsageReport
 
         return UsageReport(self.ledger, self._summation, self._clock)
 
     @lazy_property
     def budgets(self) -> Budgets:
         """Keeps how much owners may use."""
-        from cloudsched.engine.usage.budgets import Budgets  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.usage.budgets import Budgets
 
         return Budgets(
-            self._store, self._clock, self.ledger, self._summation, partial(self._scheduler().change, by=OWN_CODE)
+            self._store,
+            self._clock,
+            self.ledger,
+            self._summation,
+            partial(self._scheduler().change, by=OWN_CODE),
         )
 
     @lazy_property
     def _usage_watch(self) -> UsageWatch:
-        from cloudsched.engine.usage.budgets import UsageWatch  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.usage.budgets import UsageWatch
 
         return UsageWatch(self._store, self._clock, self.budgets, self._summation)
 
     def sweep(self, sweep: Callable[[], Sweep]) -> Sweep:
-        """Compare time zone data, sweep, note that, see to usage and budgets, and tell the operator's switch."""
-        return self._sweep(sweep) if self._sweep_alarm is None else self._sweep_alarm.run(lambda: self._sweep(sweep))
+        """Run one sweep: repair due tasks, apply new time zone data, and report usage, budgets and health."""
+        if self._sweep_alarm is None:
+            return self._sweep(sweep)
+        return self._sweep_alarm.run(lambda: self._sweep(sweep))
 
     def _sweep(self, sweep: Callable[[], Sweep]) -> Sweep:
         self.zone_watch.run()
@@ -102,8 +108,8 @@ class ManyTasks:
 
     @lazy_property
     def zone_watch(self) -> ZoneWatch:
-        """Plans tasks again when time zone data change."""
-        from cloudsched.engine.sweep.zone_watch import ZoneWatch  # noqa: PLC0415 - imported only when used
+        """Replans tasks when time zone data change."""
+        from cloudsched.engine.sweep.zone_watch import ZoneWatch
 
         return ZoneWatch(self._engine())
 
@@ -132,24 +138,24 @@ MAX_OVERDUE_SECONDS: Final = 600.0
 """The longest that work may have been due in a good sweep."""
 
 
-class Caller(Protocol):
+class AddressCaller(Protocol):
     """Calls an address, and never raises (`adapters.safe_http.dead_man_switch`)."""
 
     def call(self, address: str, overdue: float, text: str) -> None:
-        """Call it with the seconds that the oldest work has been due, and a line of text."""
+        """Call an address with the age of the oldest due work, in seconds, and a line of text."""
         ...
 
 
 class SweepAlarm:
     """Calls the switch's addresses: that of good sweeps, and that of bad ones if there is one."""
 
-    def __init__(self, addresses: tuple[str, ...], caller: Caller) -> None:
+    def __init__(self, addresses: tuple[str, ...], caller: AddressCaller) -> None:
         self._good = addresses[0]
         self._bad = addresses[1] if len(addresses) > 1 else None
         self._caller = caller
 
     def run(self, sweep: Callable[[], Sweep]) -> Sweep:
-        """Sweep, and tell the switch how that went. Return or raise what the sweep does."""
+        """Sweep, and report the result to the switch. Return or raise what the sweep does."""
         try:
             found = sweep()
         except Exception as error:

@@ -1,10 +1,11 @@
 """Logs for Cloud Logging, and OpenTelemetry spans and metrics.
 
-In the cloud each log line is one JSON object on standard output. Cloud Logging reads severity, message and trace from
-special fields (cloud.google.com/logging/docs/structured-logging). All other fields are kept, so that
-``jsonPayload.taskId="…"`` finds everything that happened to a task, and what its handler logged.
+In the cloud each log line is one JSON object on standard output. Cloud Logging reads severity, message and
+trace from special fields (cloud.google.com/logging/docs/structured-logging). All other fields are kept, so
+that ``jsonPayload.taskId="…"`` finds everything that happened to a task, and what its handler logged.
 
-Errors are in the form that Error Reporting groups (cloud.google.com/error-reporting/docs/formatting-error-messages).
+Errors are in the form that Error Reporting groups
+(cloud.google.com/error-reporting/docs/formatting-error-messages).
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ if TYPE_CHECKING:
 
 log = own_logger(__name__)
 
-_STANDARD_ATTRIBUTES: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+_STANDARD_ATTRIBUTES: Final = frozenset(logging.makeLogRecord({}).__dict__) | {
+    "message",
+    "asctime",
+    "taskName",
+}
 """The standard attributes of a record. All others came with the log call."""
 
 _REPORTED_ERROR: Final = "type.googleapis.com/google.devtools.clouderrorreporting.v1beta1.ReportedErrorEvent"
@@ -34,7 +39,7 @@ _FAILURE_ACTIONS: Final = {"failed", "timed_out"}
 
 
 class CloudFormatter(logging.Formatter):
-    """Formats a record as one line of JSON. Error Reporting shows errors under the service and its version."""
+    """Formats a record as a line of JSON, which Error Reporting files under the service and its version."""
 
     def __init__(self, project: str, service: str = "cloudsched", version: str = "") -> None:
         super().__init__()
@@ -45,8 +50,8 @@ class CloudFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line.
 
-        An error's traceback goes at the end of the message, where Error Reporting expects it. That of anything less
-        goes in the field ``traceback``, where it does not look.
+        An error's traceback goes at the end of the message, where Error Reporting expects it. That of
+        anything less goes in the field ``traceback``, where it does not look.
         """
         self._attempt_fields.filter(record)
         line: dict[str, object] = {
@@ -71,11 +76,13 @@ class CloudFormatter(logging.Formatter):
     def _error_fields(self, record: logging.LogRecord, trace: str) -> dict[str, object]:
         fields: dict[str, object] = {"serviceContext": self._service}
         attributes = record.__dict__
-        handler, owner = attributes.get("handler"), attributes.get("owner")
+        handler = attributes.get("handler")
+        owner = attributes.get("owner")
         if trace:
             fields |= {"message": f"{record.getMessage()}\n{trace}", "@type": _REPORTED_ERROR}
         elif attributes.get("action") in _FAILURE_ACTIONS and handler != SCRIPT_HANDLER:
-            # Without a traceback it is grouped by where it was reported. A user's script is not the operator's code.
+            # Without a traceback it is grouped by where it was reported. A user's script is not the
+            # operator's code.
             location = {"filePath": "handlers", "lineNumber": 0, "functionName": handler}
             fields |= {"@type": _REPORTED_ERROR, "context": {"reportLocation": location}}
         if owner and "@type" in fields:
@@ -85,27 +92,27 @@ class CloudFormatter(logging.Formatter):
 
 
 def make_tracer(settings: Settings) -> Tracer:
-    """Return the tracer: in the cloud OpenTelemetry with exporters, if installed, else one that does nothing."""
+    """Return the tracer: OpenTelemetry in the cloud, if it is installed, else one that does nothing."""
     is_local = settings.firestore_emulator or settings.tasks_emulator
     if not settings.is_deployed or is_local or not _has_exporters():
         return Tracer()
-    from cloudsched.adapters.opentelemetry import Meter, OpenTelemetryTracer, configure_exporters  # noqa: PLC0415 - an extra
+    from cloudsched.adapters.opentelemetry import MetricsHandler, OpenTelemetryTracer, configure_exporters
 
     try:
         export = configure_exporters(settings.project)
     except Exception:  # no error here may keep tasks from running without telemetry
         log.exception("telemetry_export_failed", extra={"action": "telemetry_export_failed"})
         return Tracer()
-    own_logger("cloudsched").addHandler(Meter(label_keys=settings.metric_labels))
+    own_logger("cloudsched").addHandler(MetricsHandler(label_keys=settings.metric_labels))
     return OpenTelemetryTracer(export=export)
 
 
 def configure_cloud_logging(settings: Settings, *, is_mounted: bool = False) -> None:
     """Log in Cloud Logging's format when deployed. May be called more than once.
 
-    The level is the output's and not the logger's: metrics are counted from lines that are not written, too. In a
-    mounted process, only cloudsched's own lines are written, as long as the application has not configured logging
-    itself.
+    The level is the output's and not the logger's: metrics are counted from lines that are not written, too.
+    In a mounted process, only cloudsched's own lines are written, as long as the application has not
+    configured logging itself.
     """
     root = logging.root
     logger = own_logger("cloudsched") if is_mounted else root
@@ -117,7 +124,8 @@ def configure_cloud_logging(settings: Settings, *, is_mounted: bool = False) -> 
     if is_mounted:
         handler.addFilter(lambda _line: not root.handlers)
     logger.addHandler(handler)
-    for each in (logger, own_logger("cloudsched")):  # our own level stays if the application sets the root's later
+    # Our own level stays if the application sets the root's later.
+    for each in (logger, own_logger("cloudsched")):
         each.setLevel(min(logging.INFO, handler.level))
 
 

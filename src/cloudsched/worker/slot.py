@@ -35,7 +35,7 @@ from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
 from cloudsched.engine.concurrency.service_threads import ServiceThread
-from cloudsched.engine.durable.event_loop import HAS_ENDED, LoopThread, Outcome, Request, handlers_loop
+from cloudsched.engine.durable.event_loop import HAS_ENDED, LoopThread, Outcome, ThreadRequest, handlers_loop
 from cloudsched.engine.durable.user_calls import run_on_loop
 from cloudsched.engine.execution.call import truncate_error
 from cloudsched.engine.options.failure_hooks import AsyncHookDue, HookCalls
@@ -55,7 +55,7 @@ class AttemptCalls:
         self._threads = threads
         self._context = context
         self._lock = threading.Lock()
-        self._waiting: deque[Request] = deque()
+        self._waiting: deque[ThreadRequest] = deque()
         self._is_serving = False
         self._is_closed = False
 
@@ -98,7 +98,7 @@ class AttemptCalls:
                 self._is_serving = False
 
 
-class _Link(Request):
+class _Link(ThreadRequest):
     """A request that is followed by the next one of its attempt."""
 
     def __init__(self, function: Callable[[], Any], then: Callable[[], None]) -> None:
@@ -416,18 +416,18 @@ class ThreadPool:
         self._name = name
         self._limit = limit
         self._lock = threading.Lock()
-        self._requests: SimpleQueue[Request | None] = SimpleQueue()
+        self._requests: SimpleQueue[ThreadRequest | None] = SimpleQueue()
         self._threads = 0
         self._unfinished = 0
         """The number of requests that wait or are being served."""
 
     async def call(self, function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the function returns
         """Let a thread call a function, and return its result or raise its error."""
-        request = Request(function)
+        request = ThreadRequest(function)
         self.submit(request)
         return await request.result()
 
-    def submit(self, request: Request) -> None:
+    def submit(self, request: ThreadRequest) -> None:
         """Let a thread serve a request."""
         with self._lock:
             self._unfinished += 1

@@ -28,7 +28,7 @@ from tests.record_kinds import list_record_kinds
 from cloudsched.adapters.firestore import listener as listeners
 from cloudsched.adapters.firestore import rpc
 from cloudsched.adapters.firestore.listener import FirestoreListener
-from cloudsched.adapters.firestore.queries import Listing
+from cloudsched.adapters.firestore.queries import FirestoreListing
 from cloudsched.adapters.firestore.shards import Placement, Shards
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google import backoff
@@ -300,7 +300,7 @@ def test_every_index_is_needed(
 
 def test_clients_have_the_index_of_the_list_that_their_guide_shows() -> None:
     """Their query says the owner, as the rules demand, and no shard."""
-    query = Listing("tasks", "createdAt", is_descending=True, equals={"owner": "ada"}).to_query(5, "")
+    query = FirestoreListing("tasks", "createdAt", is_descending=True, equals={"owner": "ada"}).to_query(5, "")
     for shards in ("one", "growing", "many"):
         assert Indexes.from_file(INDEX_FILE, shards, has_clients=True).why_refused(query) is None
         assert Indexes.from_file(INDEX_FILE, shards).why_refused(query) is not None, "others do not pay for it"

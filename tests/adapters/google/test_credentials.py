@@ -16,7 +16,7 @@ from tests.adapters.google.secure_service import (
     run_metadata_server,
 )
 
-from cloudsched.adapters.google.channel import Service, open_channel
+from cloudsched.adapters.google.channel import GoogleService, open_channel
 from cloudsched.errors import Misconfigured
 
 CALL_UNTIL_DEADLINE = """
@@ -87,7 +87,7 @@ def test_missing_credentials_are_explained(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
     monkeypatch.setenv("NO_GCE_CHECK", "true")
     with pytest.raises(Misconfigured, match="gcloud auth application-default login"):
-        open_channel(Service("firestore.googleapis.com", ()), None)
+        open_channel(GoogleService("firestore.googleapis.com", ()), None)
 
 
 @pytest.mark.parametrize(("lifetime", "delay"), [(0, 0.0), (3600, 3.0)], ids=["no token", "a slow token"])

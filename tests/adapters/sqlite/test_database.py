@@ -368,7 +368,7 @@ def test_a_full_disk_fails_all_of_a_group_and_is_named() -> None:
 _KILLED_BEFORE_COMMIT = """
 import os, signal, sys, threading
 from pathlib import Path
-from cloudsched.adapters.sqlite.database import Database
+from cloudsched.adapters.sqlite.database import SqliteDatabase
 
 class Connection:
     def __init__(self, connection):
@@ -380,7 +380,7 @@ class Connection:
     in_transaction = property(lambda self: self._connection.in_transaction)
 
 dies = False
-database = Database(Path(sys.argv[1]), ["CREATE TABLE numbers (number INTEGER PRIMARY KEY)"], 1)
+database = SqliteDatabase(Path(sys.argv[1]), ["CREATE TABLE numbers (number INTEGER PRIMARY KEY)"], 1)
 database._commits._connection = Connection(database._commits._connection)
 
 def insert(number):

@@ -26,7 +26,7 @@ from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite import database as sqlite_database
 from cloudsched.adapters.sqlite import sweep as sqlite_sweep
-from cloudsched.adapters.sqlite.search import Listing, build_offer_statement, build_task_listing
+from cloudsched.adapters.sqlite.search import SqliteListing, build_offer_statement, build_task_listing
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.adapters.sqlite.tables import LAYOUT_VERSION, list_layout
 from cloudsched.domain.documents.execution import Execution
@@ -155,7 +155,7 @@ def test_every_commit_waits_for_the_disk(file_store: SqliteStore) -> None:
     assert file_store.database.write(read_pragmas) == [("wal",), (2,)]
 
 
-def _lists() -> Iterator[Listing]:
+def _lists() -> Iterator[SqliteListing]:
     for owner, handler, status, due_from, due_until, parent in itertools.product(
         (None, "ada"), (None, "greet"), (None, TaskStatus.ACTIVE), (None, NOW), (None, NOW), (None, "p")
     ):
@@ -163,14 +163,14 @@ def _lists() -> Iterator[Listing]:
     for owner, status in itertools.product((None, "ada"), (None, TaskStatus.ACTIVE)):
         yield build_task_listing(TaskQuery(owner, status, label="team=payments"))
     yield build_task_listing(TaskQuery("ada", is_delivery=True))
-    yield Listing("tasks", "wake_at", conditions=("wake_at <= ?",), values=(0,))
-    yield Listing("executions", "scheduled_for", is_descending=True, conditions=("task_id = ?",), values=("a",))
-    yield Listing("messages", "created_at", is_descending=True, conditions=("owner = ?",), values=("a",))
+    yield SqliteListing("tasks", "wake_at", conditions=("wake_at <= ?",), values=(0,))
+    yield SqliteListing("executions", "scheduled_for", is_descending=True, conditions=("task_id = ?",), values=("a",))
+    yield SqliteListing("messages", "created_at", is_descending=True, conditions=("owner = ?",), values=("a",))
 
 
 @pytest.mark.parametrize("after", [None, (NOW, "a")], ids=["first", "next"])
 @try_each("wanted", _lists())
-def test_every_list_reads_an_index_in_order(wanted: Listing, after: tuple[datetime, str] | None) -> None:
+def test_every_list_reads_an_index_in_order(wanted: SqliteListing, after: tuple[datetime, str] | None) -> None:
     database = sqlite3.connect(":memory:")
     for statement in list_layout():
         database.execute(statement)

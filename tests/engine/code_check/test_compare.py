@@ -10,7 +10,7 @@ from typing import TypeAlias
 from pydantic import BaseModel
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.engine.code_check.compare import Cause, Comparison, Report
+from cloudsched.engine.code_check.compare import CodeReport, Comparison, Mismatch
 from cloudsched.engine.code_check.stored_work import StoredWork
 from cloudsched.errors import EventTimedOut, NotAllowed, StepFailed
 from cloudsched.testing import START, Simulation
@@ -100,7 +100,7 @@ def random_request(chance: random.Random) -> Request:
     return chance.choice(kinds), chance.choice("ab")
 
 
-def compare(app: App, sim: Simulation) -> Report:
+def compare(app: App, sim: Simulation) -> CodeReport:
     comparison = Comparison(
         app.container.registry,
         sim.clock,
@@ -146,7 +146,7 @@ def run_history(seed: int) -> str:
         (ended,) = sim.executions(task.id)
         fails = is_open and ended.error is not None and ended.error.type == "JournalMismatch"
         found = {each.cause for each in report.differences}
-        assert found == ({Cause.STEPS} if fails else set()), (seed, ended.error, report)
+        assert found == ({Mismatch.STEPS} if fails else set()), (seed, ended.error, report)
         assert not report.unknown, (seed, report)
         if not is_open:
             return "was over"

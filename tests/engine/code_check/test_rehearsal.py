@@ -13,7 +13,7 @@ from tests.engine.code_check.test_compare import compare
 
 from cloudsched import App, AsyncContext, Context, Depends, RetryPolicy, Schedule, Settings
 from cloudsched.engine.code_check import rehearsal
-from cloudsched.engine.code_check.compare import Cause, Report
+from cloudsched.engine.code_check.compare import CodeReport, Mismatch
 from cloudsched.testing import START, Simulation
 
 DAY = timedelta(days=1)
@@ -35,7 +35,7 @@ def open_with_context(ctx: Context) -> Database:
     return Database()
 
 
-def look_at(before: Callable[..., Any], after: Callable[..., Any], **options: Any) -> Report:
+def look_at(before: Callable[..., Any], after: Callable[..., Any], **options: Any) -> CodeReport:
     """Let a handler run until it waits, and compare that with another function in its place."""
     app, changed = App(Settings()), App(Settings())
     app.handler("work", **options)(before)
@@ -63,7 +63,7 @@ def test_an_async_handler_is_replayed() -> None:
 
     assert not look_at(work, work).differences
     (found,) = look_at(work, swapped).differences
-    assert found.cause is Cause.STEPS
+    assert found.cause is Mismatch.STEPS
     assert found.problem == "Step 1 was step 'one' when it was recorded, and is step 'two' now."
 
 
@@ -143,7 +143,7 @@ def test_a_handler_that_takes_no_context_any_more_would_fail() -> None:
         pytest.fail("it was called")
 
     (found,) = look_at(work, plain).differences
-    assert found.cause is Cause.STEPS
+    assert found.cause is Mismatch.STEPS
 
 
 def test_a_step_that_waits_to_be_tried_again_is_not_tried() -> None:
@@ -222,5 +222,5 @@ def test_a_taken_event_that_the_new_model_refuses_would_fail() -> None:
     same, stricter = reports
     assert not same.differences
     (found,) = stricter.differences
-    assert found.cause is Cause.STEPS
+    assert found.cause is Mismatch.STEPS
     assert "by" in found.problem

@@ -20,7 +20,7 @@ from tests.engine.queries.explained_scenes import (
 from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.explanation.findings import Reason
 from cloudsched.engine.queries.explanations import explain_task
-from cloudsched.engine.sweep.due_work import State
+from cloudsched.engine.sweep.due_work import ExecutorState
 from cloudsched.engine.sweep.shard_sweeps import SweepNotes
 from cloudsched.engine.sweep.sweeper import Sweep
 from cloudsched.features.deliveries.maker import delivery_ids
@@ -110,7 +110,7 @@ def test_the_sweep_is_not_blamed_while_it_runs(scene: Scene, hanging: str) -> No
         lose_dispatch(scene)
         store, clock = scene.app.container.store, scene.app.container.clock
         scene.sim.clock.advance(10 * MINUTE)
-        SweepNotes(store, clock, lambda: State(hanging)).run(Sweep)
+        SweepNotes(store, clock, lambda: ExecutorState(hanging)).run(Sweep)
         found = scene.explain()
         assert Reason.SWEEP_IS_LATE not in [each.reason for each in found.findings]
         sentence = scene.find(Reason.DUE).sentence

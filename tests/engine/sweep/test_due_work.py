@@ -9,7 +9,7 @@ from typing import Any, Self
 import pytest
 
 from cloudsched import App, Context, Schedule, Settings, Snooze
-from cloudsched.engine.sweep.due_work import LOOK_SECONDS, STALL_SECONDS, DueWork, State
+from cloudsched.engine.sweep.due_work import LOOK_SECONDS, STALL_SECONDS, DueWork, ExecutorState
 from cloudsched.engine.sweep.shard_sweeps import SweepNotes
 from cloudsched.engine.sweep.sweeper import Sweep
 from cloudsched.features.pull.wiring import PullWiring
@@ -27,8 +27,8 @@ class Observer:
         self.app.handler("work")(self.run)
         self.sim = Simulation(self.app)
         self.seconds = 0.0
-        self.note = State()
-        self.own: State | None = None
+        self.note = ExecutorState()
+        self.own: ExecutorState | None = None
 
     def run(self, ctx: Context) -> Snooze | None:
         return Snooze(HOUR) if ctx.task.id == "snoozed" else None
@@ -76,9 +76,9 @@ def test_it_says_how_many_handlers_hang_here_or_where_the_tasks_run() -> None:
     hanging = "16 handlers hang: 'fetch' (16), since 2026-07-01 09:00:00 UTC"
     with Observer() as it:
         it.create()
-        it.own = State(hanging)
+        it.own = ExecutorState(hanging)
         assert it.look().endswith(said)
-        it.own, it.note = None, State(hanging)
+        it.own, it.note = None, ExecutorState(hanging)
         assert it.look(2 * LOOK_SECONDS).endswith(said)
 
 
@@ -98,9 +98,9 @@ def test_a_backlog_of_which_some_starts_is_only_late() -> None:
 def test_threads_that_are_busy_are_no_fault() -> None:
     with Observer() as it:
         it.create()
-        it.own = State(is_busy=True)
+        it.own = ExecutorState(is_busy=True)
         assert it.look() == ""
-        it.own = State()
+        it.own = ExecutorState()
         assert it.look() != ""
 
 
@@ -151,9 +151,9 @@ def test_a_process_that_stood_still_looks_again_before_it_complains() -> None:
 def test_a_process_knows_from_a_note_what_hangs_in_the_one_that_runs_the_tasks_and_not_from_an_old_one() -> None:
     with Observer() as it:
         store, clock = it.app.container.store, it.app.container.clock
-        state = State("1 handler hangs: 'fetch', since 2026-07-01 09:00:00 UTC", is_busy=True)
+        state = ExecutorState("1 handler hangs: 'fetch', since 2026-07-01 09:00:00 UTC", is_busy=True)
         SweepNotes(store, clock, lambda: state).run(Sweep)
-        other = SweepNotes(store, clock, State)
+        other = SweepNotes(store, clock, ExecutorState)
         assert other.find_state() == state
         it.sim.clock.advance(3 * MINUTE)
-        assert other.find_state() == State()
+        assert other.find_state() == ExecutorState()

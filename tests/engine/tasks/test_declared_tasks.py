@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from cloudsched import App, Schedule, TaskStatus
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.handlers.registry import Declaration
-from cloudsched.engine.tasks.declared_tasks import Action, Change
+from cloudsched.engine.tasks.declared_tasks import Change, DeclaredAction
 from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.testing import Simulation
 
@@ -40,7 +40,7 @@ def declarations(app: App) -> dict[str, Declaration]:
 
 def compare(app: App, *, prunes: bool = False) -> list[Change]:
     return app.declared_tasks().compare(
-        list(declarations(app).values()), ("system",), gone=Action.DELETE if prunes else Action.PAUSE
+        list(declarations(app).values()), ("system",), gone=DeclaredAction.DELETE if prunes else DeclaredAction.PAUSE
     )
 
 
@@ -103,7 +103,7 @@ def test_a_changed_declaration_edits_its_task() -> None:
         other = declaring("0 7 * * *", payload={"name": "sales"})
         declarations(app).update(declarations(other))
         (change,) = compare(app)
-        assert change.action is Action.UPDATE
+        assert change.action is DeclaredAction.UPDATE
         assert "schedule:" in change.detail
         assert "payload" in change.detail
         app.apply_declarations()
@@ -129,7 +129,7 @@ def test_another_name_leaves_these_tasks_alone() -> None:
     """Two services that share a store, under different names, neither prune nor edit each other's tasks."""
     app = declaring()
     with Simulation(app):
-        assert app.declared_tasks("other").compare([], ("system",), gone=Action.DELETE) == []
+        assert app.declared_tasks("other").compare([], ("system",), gone=DeclaredAction.DELETE) == []
         with pytest.raises(InvalidInput, match="did not declare"):
             app.declared_tasks("other").compare(list(declarations(app).values()))
 
@@ -185,7 +185,7 @@ def test_a_declaration_that_comes_back_resumes_its_task() -> None:
         assert app.get("report").message == "Its declaration is gone from the code."
         assert sim.executions("report") == []
         declarations(app)["report"] = replace(known["report"], payload={"name": "sales"})
-        assert [change.action for change in compare(app)] == [Action.UPDATE, Action.RESUME]
+        assert [change.action for change in compare(app)] == [DeclaredAction.UPDATE, DeclaredAction.RESUME]
         app.apply_declarations()
         assert compare(app) == []
         sim.advance(timedelta(days=2))
@@ -262,15 +262,15 @@ def test_a_killed_apply_is_continued_by_the_next(commit_number: int, is_after: b
         }
 
 
-@pytest.mark.parametrize("gone", [Action.PAUSE, Action.DELETE])
-def test_two_applies_at_once_change_the_tasks_once(gone: Literal[Action.PAUSE, Action.DELETE]) -> None:
+@pytest.mark.parametrize("gone", [DeclaredAction.PAUSE, DeclaredAction.DELETE])
+def test_two_applies_at_once_change_the_tasks_once(gone: Literal[DeclaredAction.PAUSE, DeclaredAction.DELETE]) -> None:
     """Both compare before either changes anything; the second one finds its work done, and fails at nothing."""
     app = declaring("every day at 9", id="old")
     with Simulation(app):
         declarations(app).clear()
         app.scheduled("every day at 10", id="new")(next(iter(app.container.registry)).function)
         both = [app.declared_tasks().compare(list(declarations(app).values()), gone=gone) for _ in range(2)]
-        assert [change.action for change in both[1]] == [Action.CREATE, gone]
+        assert [change.action for change in both[1]] == [DeclaredAction.CREATE, gone]
         for changes in both:
             app.declared_tasks().apply(changes)
         assert app.get("new").revision == 1

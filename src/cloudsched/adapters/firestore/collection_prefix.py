@@ -1,8 +1,9 @@
 """The prefix of all collections, with which a deployment lives in a database that an app has already.
 
-Indexes, TTL policies and collection groups are known by the ID of a collection alone, wherever it is. So every
-collection has the prefix, those below a document, too: ``cs_tasks/{taskId}/cs_executions/{executionId}``. The store has
-names without it. Calls add it to what they send, and remove it from what they got.
+Indexes, TTL policies and collection groups are known by the ID of a collection alone, wherever it is. So
+every collection has the prefix, those below a document, too:
+``cs_tasks/{taskId}/cs_executions/{executionId}``. The store has names without it. Calls add it to what they
+send, and remove it from what they got.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Find Google's Firestore emulator on this machine, and start and stop it.
 
-`find_emulator` tries, in this order: an address given by the caller, the gcloud SDK's emulator, and the one that
-firebase-tools has downloaded. The last two are Java archives and need a ``java`` on the PATH.
+`find_emulator` tries, in this order: an address given by the caller, the gcloud SDK's emulator, and the one
+that firebase-tools has downloaded. The last two are Java archives and need a ``java`` on the PATH.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ START_TIMEOUT_SECONDS = 60.0
 """The longest wait for a response of the emulator after its start: about one second on an idle machine."""
 
 _JAVA_OPTIONS = ("-Duser.language=en", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""The emulator runs for a test run or an afternoon: the C1 compiler alone and the serial collector take half the CPU
-time and two thirds of the memory (docs.oracle.com/en/java/javase/17/docs/specs/man/java.html)."""
+"""The emulator runs for a test run or an afternoon: the C1 compiler alone and the serial collector take half
+the CPU time and two thirds of the memory (docs.oracle.com/en/java/javase/17/docs/specs/man/java.html)."""
 _GCLOUD_JAR = Path("platform/cloud-firestore-emulator/cloud-firestore-emulator.jar")
 _GCLOUD_MAIN = "com.google.cloud.datastore.emulator.firestore.CloudFirestore"
 _FIREBASE_FOLDER = Path(".cache/firebase/emulators")
@@ -44,7 +44,8 @@ exec 3<&0
 { read -r _ <&3; kill -9 $pid; } >/dev/null 2>&1 &
 wait $pid
 """
-"""Runs a command and kills it at the end of standard input: the kernel closes that pipe however this process ends."""
+"""Runs a command and kills it at the end of standard input: the kernel closes that pipe however this process
+ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,8 @@ class FirestoreEmulator:
         if self._process is None:
             return
         try:
-            os.killpg(self._process.pid, signal.SIGKILL)  # its data is only in memory: there is nothing to save
+            # Its data is only in memory: there is nothing to save.
+            os.killpg(self._process.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
         finally:
@@ -111,7 +113,9 @@ class FirestoreEmulator:
             self._process.wait()
             if self._output is not None:
                 self._output.close()
-            self._process, self._output, self.address = None, None, ""
+            self._process = None
+            self._output = None
+            self.address = ""
 
     def __enter__(self) -> Self:
         self.start()
@@ -121,7 +125,8 @@ class FirestoreEmulator:
         self.stop()
 
     def _wait_until_ready(self, port: int) -> None:
-        process, give_up_at = self._process, time.monotonic() + START_TIMEOUT_SECONDS
+        process = self._process
+        give_up_at = time.monotonic() + START_TIMEOUT_SECONDS
         while not _is_responding("127.0.0.1", port):
             if process is None or process.poll() is not None:
                 raise StoreUnavailable(
@@ -139,7 +144,11 @@ class FirestoreEmulator:
         return self._output.read()[-1000:].decode(errors="replace").strip()
 
 
-def find_emulator(address: str | None = None, *, home: Path | None = None) -> FirestoreEmulator | EmulatorNotFound:
+def find_emulator(
+    address: str | None = None,
+    *,
+    home: Path | None = None,
+) -> FirestoreEmulator | EmulatorNotFound:
     """Find an emulator that is running or can be started."""
     if address:
         return _find_at(address)
@@ -150,7 +159,9 @@ def find_emulator(address: str | None = None, *, home: Path | None = None) -> Fi
     jar = _find_firebase_jar((home or Path.home()) / _FIREBASE_FOLDER)
     if jar is not None:
         return _with_java(f"firebase-tools has one ({jar})", ("-jar", str(jar)))
-    sdk = "the gcloud SDK has no Firestore emulator installed" if gcloud else "there is no gcloud on the PATH"
+    sdk = "there is no gcloud on the PATH"
+    if gcloud:
+        sdk = "the gcloud SDK has no Firestore emulator installed"
     return EmulatorNotFound(f"{sdk}, and firebase-tools has not downloaded one")
 
 
@@ -160,7 +171,10 @@ def _find_at(address: str) -> FirestoreEmulator | EmulatorNotFound:
         return EmulatorNotFound(f"FIRESTORE_EMULATOR_HOST is {address!r}, which is not host:port")
     if not _is_responding(host.strip("[]"), int(port)):
         return EmulatorNotFound(f"FIRESTORE_EMULATOR_HOST names {address}, but nothing responds there")
-    return FirestoreEmulator(f"FIRESTORE_EMULATOR_HOST names one that is running at {address}", address=address)
+    return FirestoreEmulator(
+        f"FIRESTORE_EMULATOR_HOST names one that is running at {address}",
+        address=address,
+    )
 
 
 def _with_java(reason: str, arguments: tuple[str, ...]) -> FirestoreEmulator | EmulatorNotFound:

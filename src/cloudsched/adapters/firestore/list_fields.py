@@ -1,11 +1,11 @@
-"""The fields of documents: those for indexes alone, those that deliveries hide, and those that an update writes.
+"""Lists of fields: those only indexes need, those that pull tasks hide, and those that an update writes.
 
 Lists across tasks are led by the owner, or else by the shard. See `adapters.firestore.shards`.
 
-A delivery has the fields by which tasks are listed and counted (`HIDDEN`) one level deeper, so that only lists of
-deliveries have it. No index has a document without the field that it is for, so a delivery is in no other list and no
-count, costs them nothing, and no web or mobile client that queries its owner's tasks has to leave deliveries out. The
-sweep finds it, like every task, by ``wakeAt``.
+A delivery has the fields by which tasks are listed and counted (`HIDDEN`) one level deeper, so that only
+lists of deliveries have it. No index has a document without the field that it is for, so a delivery is in no
+other list and no count, costs them nothing, and no web or mobile client that queries its owner's tasks has to
+leave deliveries out. The sweep finds it, like every task, by ``wakeAt``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from cloudsched.adapters.firestore import protos as messages
-from cloudsched.adapters.firestore.protos import COMMIT_ID, PRIVATE, get_commit_id, get_private, require_write_fits
+from cloudsched.adapters.firestore.protos import (
+    COMMIT_ID,
+    PRIVATE,
+    get_commit_id,
+    get_private,
+    require_write_fits,
+)
 from cloudsched.adapters.firestore.values import decode, encode_fields, encode_model, find_value
 from cloudsched.domain.documents.document import Document, list_stored_fields
 from cloudsched.domain.documents.execution import Execution
@@ -39,18 +45,20 @@ UNLISTED: Final = "unlisted"
 HIDDEN: Final = ("createdAt", "nextExecutionTime", "status")
 """The fields that are one level deeper in the documents of deliveries."""
 REMOVE_AT: Final = "removeAt"
-"""The place of `wake_at` of a task that only waits for its removal. It has an index of its own, so that however many
-wait, nobody reads them to find lost work."""
+"""The place of `wake_at` of a task that only waits for its removal. It has an index of its own, so that
+however many wait, nobody reads them to find lost work."""
 _WAKE_AT: Final = "wakeAt"
 SHOWN: Final = frozenset({"deletedAt", "delivery", "expireAt", "history", "runs", _WAKE_AT})
-"""The fields beside a task's private map that the API shows in another form: rules, indexes and pages read them.
+"""The fields beside a task's private map that the API shows in another form: rules, indexes and pages read
+them.
 
 Their owner reads them, too, as no rule can hide a field. docs/guides/clients.md says what they show.
 """
 PRIVATE_FIELDS: Final = frozenset(
     each.key for each in list_stored_fields(Task) if each.name not in PublicTask.model_fields and each.key not in SHOWN
 )
-"""The fields in a task's private map: notes of the scheduler, in forms that are made to be short. None is a secret."""
+"""The fields in a task's private map: notes of the scheduler, in forms that are made to be short. None is a
+secret."""
 _Write: Message = messages.Write
 
 
@@ -97,7 +105,7 @@ LISTED: Final = f"{PRIVATE}.listed"
 OPEN: Final = f"{PRIVATE}.open"
 """The place of these fields in a task with an open run."""
 TROUBLE: Final = f"{PRIVATE}.trouble"
-"""The place of the mark of a task that needs somebody."""
+"""The place of the mark of a task that needs attention: its kind of trouble, and since when."""
 CHANGED: Final = f"{PRIVATE}.changed"
 """The place of every task's shard, and of `CHANGED_AT`."""
 CHANGED_AT: Final = f"{CHANGED}.at"
@@ -116,6 +124,7 @@ def add_list_fields(fields: Message, document: Document, shard: int) -> None:
             if key in fields:
                 private[key].CopyFrom(fields[key])
                 del fields[key]
+
         if document.waits_for_removal and _WAKE_AT in fields:
             fields[REMOVE_AT].CopyFrom(fields[_WAKE_AT])
             del fields[_WAKE_AT]
@@ -153,7 +162,9 @@ def drop_list_fields(data: dict[str, Any]) -> dict[str, Any]:
     data.pop(OFFER_SHARD, None)
     if REMOVE_AT in data:
         data[_WAKE_AT] = data.pop(REMOVE_AT)
-    return {**data, **{key: private[key] for key in PRIVATE_FIELDS if key in private}} if private else data
+    if private:
+        return {**data, **{key: private[key] for key in PRIVATE_FIELDS if key in private}}
+    return data
 
 
 def to_document(kind: type[D], document: Message) -> D:
@@ -180,13 +191,17 @@ class TaskVersion(Version):
 def read_version(document: Message) -> TaskVersion:
     """Return the version of a task's document."""
     place = find_value(document.fields, TASK_SHARD.split("."))
-    shard = place.integer_value if place.HasField("integer_value") else -1
+    if place.HasField("integer_value"):
+        shard = place.integer_value
+    else:
+        shard = -1
     return TaskVersion(document.update_time.ToNanoseconds(), shard, document.ByteSize())
 
 
 def read_task(known: KnownTasks, document: Message, read_at: datetime | None = None) -> VersionedTask:
     """Return a task. One whose last write this process knows is not parsed."""
-    key, version = document.name.rpartition("/")[2], read_version(document)
+    key = document.name.rpartition("/")[2]
+    version = read_version(document)
     stamp = version.value, get_commit_id(document)
     return VersionedTask(
         known.read(key, stamp, version, version.size, partial(to_document, Task, document)), version, read_at
@@ -198,7 +213,13 @@ def is_wake_moved(before: Task, task: Task) -> bool:
     return before.waits_for_removal or task.waits_for_removal
 
 
-def list_field_paths(before: Task, task: Task, written: Collection[str], version: TaskVersion, shard: int) -> list[str]:
+def list_field_paths(
+    before: Task,
+    task: Task,
+    written: Collection[str],
+    version: TaskVersion,
+    shard: int,
+) -> list[str]:
     """Return the paths of an update's mask. `version` is the one that was read."""
     keys = _list_keys()
     paths = [COMMIT_ID, *[keys[name] for name in written]]

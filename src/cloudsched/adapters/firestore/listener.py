@@ -1,10 +1,11 @@
-"""Listen to Firestore for new offers with its Listen call: a stream that reports the changes of a query's result.
+"""Listen to Firestore for new offers: its Listen call streams the changes of a query's result.
 
-The query is for the few offers that were written last, whatever their order in the queue: Firestore bills a read for
-each document that comes into a query's result, so a backlog of any length costs a handful, and each new offer one.
-Offers have a collection of their own, so other changes of tasks do not concern it. Firestore itself stamps when an
-offer was written (``writtenAt``): the clocks of those who write do not matter. With so many shards and queue keys that
-one query cannot have them all (more than 30 together), `notify` is called every few seconds instead.
+The query is for the few offers that were written last, whatever their order in the queue: Firestore bills a
+read for each document that comes into a query's result, so a backlog of any length costs a handful, and each
+new offer one. Offers have a collection of their own, so other changes of tasks do not concern it. Firestore
+itself stamps when an offer was written (``writtenAt``): the clocks of those who write do not matter. With so
+many shards and queue keys that one query cannot have them all (more than 30 together), `notify` is called
+every few seconds instead.
 
 Sources: cloud.google.com/firestore/pricing (listening to query results), and Listen in google.firestore.v1.
 """
@@ -38,7 +39,8 @@ WATCHED_OFFERS = 3
 """The number of offers in the query. One alone would hide another of the same instant behind it."""
 STREAM_LIFETIME = timedelta(minutes=5)
 """The longest use of a stream. A connection that died silently is noticed then at the latest."""
-INITIAL_BACKOFF, MAX_BACKOFF = timedelta(seconds=0.5), timedelta(minutes=1)
+INITIAL_BACKOFF = timedelta(seconds=0.5)
+MAX_BACKOFF = timedelta(minutes=1)
 """The first and the longest pause before the stream is opened again."""
 
 FALLBACK_POLL = timedelta(seconds=4)
@@ -88,7 +90,7 @@ class FirestoreListener:
     def listen(
         self, queue_keys: Sequence[str], owner: str | None, notify: Callable[[], None]
     ) -> AbstractContextManager[None]:
-        """Call `notify` about offers in these queues (and of that owner, if given) while the context lasts."""
+        """Call `notify` about offers in these queues, or of that owner alone, while the context lasts."""
         parent = f"{self._database}/documents"
         calls = ListenRpc(self._database, self._emulator, self._deadline, self._prefix)
         shards = Shards(calls, parent, self._shards)
@@ -129,8 +131,8 @@ class ListenRpc(FirestoreRpc):
 class _ListenThread(AbstractContextManager[None]):
     """A context, and the thread in it that reads one stream after the other.
 
-    It is no generator: Python would finalize one that was never closed during its own shutdown, when gRPC can no longer
-    close anything.
+    It is no generator: Python would finalize one that was never closed during its own shutdown, when gRPC can
+    no longer close anything.
     """
 
     def __init__(
@@ -168,29 +170,43 @@ class _ListenThread(AbstractContextManager[None]):
 
     def _run(self) -> None:
         while not self._has_ended.is_set():
-            self._is_current, began_at = False, time.monotonic()
+            self._is_current = False
+            began_at = time.monotonic()
             try:
                 request = self._make_request()
             except StoreUnavailable as error:
-                code, details = grpc.StatusCode.UNAVAILABLE, str(error)
+                code = grpc.StatusCode.UNAVAILABLE
+                details = str(error)
             else:
                 if request is None:
                     self._poll()
                     return
                 self._renew(request)
                 code, details = self._read_stream()
+
             if self._has_ended.is_set():
                 return
             if not self._is_recoverable(code, details):
                 self._poll()
                 return
+
             if not self._is_current:  # Firestore may not know the token any more
                 self._request.add_target.ClearField("resume_token")
             lasted = timedelta(seconds=time.monotonic() - began_at)
-            self._failures = 1 if lasted > MAX_BACKOFF else self._failures + 1
+            if lasted > MAX_BACKOFF:
+                self._failures = 1
+            else:
+                self._failures = self._failures + 1
+
             if self._failures > 1 and not self._is_current and not self._is_failing:  # streams end regularly
                 self._is_failing = True
-                log.warning("Firestore cannot be listened to at present: %s: %s", code.name, details, extra=_ACTION)
+                log.warning(
+                    "Firestore cannot be listened to at present: %s: %s",
+                    code.name,
+                    details,
+                    extra=_ACTION,
+                )
+
             pause = reconnect_delay(self._failures).total_seconds()
             self._has_ended.wait(pause * random.uniform(0.5, 1))  # noqa: S311 - spreads listeners, keeps no secret
 
@@ -226,6 +242,7 @@ class _ListenThread(AbstractContextManager[None]):
             is_over.set()
             if self._stream is not None:
                 self._stream.cancel()
+
         return grpc.StatusCode.OK, "the stream has ended"
 
     def _on_target(self, change: Message) -> None:
@@ -253,7 +270,9 @@ class _ListenThread(AbstractContextManager[None]):
     def _is_recoverable(self, code: grpc.StatusCode, details: str) -> bool:
         if code not in _PERMANENT_CODES or self._request.add_target.resume_token:
             return True
-        hint = " Deploy infra/firestore.indexes.json." if code is grpc.StatusCode.FAILED_PRECONDITION else ""
+        hint = ""
+        if code is grpc.StatusCode.FAILED_PRECONDITION:
+            hint = " Deploy infra/firestore.indexes.json."
         log.error(
             "Firestore cannot be listened to, new work is found by polling every few seconds: %s: %s%s",
             code.name,

@@ -1,13 +1,14 @@
-"""Work with a caller's own google-cloud-firestore: its commits carry the writes of tasks, and it reads tasks live.
+"""Work with a caller's own google-cloud-firestore: its commits write tasks too, and it reads tasks live.
 
-The caller's library sends the commit, so nothing of it is decided here: a transaction that Firestore aborts is tried
-again by the library, with the caller's function and what it calls here. What follows a commit, such as the dispatch of
-a new task, waits for it. Only a commit whose answer came counts. After any other, and after a crash, the sweep finds
-what was stored.
+The caller's library sends the commit, so nothing of it is decided here: a transaction that Firestore aborts
+is tried again by the library, with the caller's function and what it calls here. What follows a commit, such
+as the dispatch of a new task, waits for it. Only a commit whose answer came counts. After any other, and
+after a crash, the sweep finds what was stored.
 
-A task's write keeps the precondition that it has not changed since it was read. It is not read with the transaction's
-id: then Firestore would hold it until the commit, against the run that is to renew its lease or to end. If such a
-precondition fails in a transaction, the library is told what it is told of any contention, and tries again.
+A task's write keeps the precondition that it has not changed since it was read. It is not read with the
+transaction's id: then Firestore would hold it until the commit, against the run that is to renew its lease or
+to end. If such a precondition fails in a transaction, the library is told what it is told of any contention,
+and tries again.
 """
 
 from __future__ import annotations
@@ -51,14 +52,19 @@ class Joins:
 
     def __init__(self, store: FirestoreStore) -> None:
         self._store = store
-        self._found: WeakKeyDictionary[WriteBatch | AsyncWriteBatch, JoinedStore] = WeakKeyDictionary()
+        self._found: WeakKeyDictionary[WriteBatch | AsyncWriteBatch, FirestoreJoinedStore] = WeakKeyDictionary()
         self._watched: WeakSet[WriteBatch | AsyncWriteBatch] = WeakSet()
 
-    def join(self, group: object) -> JoinedStore:
-        """Return the store of the present attempt of a transaction or batch. Raises InvalidInput if it has none."""
+    def join(self, group: object) -> FirestoreJoinedStore:
+        """Return the store of the present attempt of a transaction or batch.
+
+        Raises InvalidInput if it has none.
+        """
         if not isinstance(group, WriteBatch | AsyncWriteBatch):
             raise InvalidInput(_FIELD, f"is a {type(group).__name__}", _KINDS)
-        attempt = group.id if isinstance(group, Transaction | AsyncTransaction) else b""
+        attempt = b""
+        if isinstance(group, Transaction | AsyncTransaction):
+            attempt = group.id
         if attempt is None:
             hint = "Call this in the function that @firestore.transactional runs, with the transaction that it gets."
             raise InvalidInput(_FIELD, "has not begun, or is over", hint)
@@ -67,17 +73,24 @@ class Joins:
             self._watched.add(group)
             self._watch(group)
         if joined is None or joined.attempt != attempt:
-            joined = self._found[group] = JoinedStore(self._store, group, attempt)
+            joined = self._found[group] = FirestoreJoinedStore(self._store, group, attempt)
         return joined
 
     def _watch(self, group: WriteBatch | AsyncWriteBatch) -> None:
-        """Do what follows a commit once the library's own method has returned. The library has no callback for it."""
-        name = "_commit" if isinstance(group, Transaction | AsyncTransaction) else "commit"
+        """Do what follows a commit once the library's own method has returned.
+
+        The library has no callback for it.
+        """
+        name = "commit"
+        if isinstance(group, Transaction | AsyncTransaction):
+            name = "_commit"
         commit: Callable[..., Any] = getattr(group, name)
 
-        def take() -> JoinedStore | None:
+        def take() -> FirestoreJoinedStore | None:
             joined = self._found.get(group)
-            return joined if joined is not None and joined.is_present else None
+            if joined is not None and joined.is_present:
+                return joined
+            return None
 
         if inspect.iscoroutinefunction(commit):
 
@@ -107,19 +120,19 @@ class Joins:
         setattr(group, name, commit_and_follow)
 
 
-def _follow(joined: JoinedStore | None) -> None:
+def _follow(joined: FirestoreJoinedStore | None) -> None:
     if joined is not None:
         joined.follow()
 
 
-def _to_contention(error: GoogleAPICallError, joined: JoinedStore | None) -> GoogleAPICallError:
-    """Return the error of a commit as the library knows contention, if a transaction's task has changed meanwhile."""
+def _to_contention(error: GoogleAPICallError, joined: FirestoreJoinedStore | None) -> GoogleAPICallError:
+    """Return a commit's error as a conflict that the library retries, if a task in it has changed meanwhile."""
     if joined is None or not joined.attempt or not joined.has_conflict():
         return error
     return Aborted(f"A task has changed meanwhile: {error.message}")  # type: ignore[no-untyped-call]
 
 
-class JoinedStore:
+class FirestoreJoinedStore:
     """The store of one attempt: what is committed to it is written by the caller's commit, or not at all."""
 
     def __init__(self, store: FirestoreStore, group: Any, attempt: bytes) -> None:  # noqa: ANN401 - see `Joins`
@@ -141,7 +154,8 @@ class JoinedStore:
             raise InvalidInput(_FIELD, f"is of {database}, and tasks are in {self.database}", hint)
 
     def _wrap(self, rpc: FirestoreRpc) -> FirestoreRpc:
-        self.database, self._prefix = rpc.database, rpc.prefix
+        self.database = rpc.database
+        self._prefix = rpc.prefix
         return cast("FirestoreRpc", _JoinedRpc(rpc, self))
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - what else a change asks, such as for an owner's record
@@ -165,7 +179,10 @@ class JoinedStore:
             except CloudschedError as error:
                 log.warning("deferred: %s", error, extra={"action": "deferred"})
             except Exception:
-                log.exception("What follows a commit failed; the sweep sends what is due", extra={"action": "deferred"})
+                log.exception(
+                    "What follows a commit failed; the sweep sends what is due",
+                    extra={"action": "deferred"},
+                )
 
     def load(self, task_id: str) -> VersionedTask | None:
         """Return the task as this attempt has left it, or as it is."""
@@ -180,27 +197,37 @@ class JoinedStore:
         return any(self._store.load(task_id) != self._read[task_id] for task_id in written)
 
     def commit(self, commit: Commit) -> VersionedTask:
-        """Write one task by the caller's commit. Raises InvalidInput if more than that belongs to the change."""
+        """Write one task by the caller's commit.
+
+        Raises InvalidInput if more than that belongs to the change.
+        """
         more = commit.others, commit.messages, commit.unchanged
         if commit.linked is not None or any(more) or commit.delivered is not None:
             why = "it changes a lock, a quota, an inbox or another task as well"
-            raise InvalidInput(_FIELD, f"cannot carry this change: {why}", "Make it on its own, before or after.")
+            raise InvalidInput(
+                _FIELD,
+                f"cannot carry this change: {why}",
+                "Make it on its own, before or after.",
+            )
         committed = self._written[commit.task.id] = self._store.commit(commit)
         return committed
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """Make a change as a whole: if anything refuses it, the caller's commit has nothing of it, nor what follows."""
+        """Apply a change as a whole: if it is refused, the caller's commit contains nothing of it."""
         with self._lock:  # coroutines may make several changes at once
             if self._changing is not None:  # a part of a change
                 yield
                 return
-            written, then, self._changing = dict(self._written), list(self._then), []
+            written = dict(self._written)
+            then = list(self._then)
+            self._changing = []
             try:
                 yield
                 self._add(self._changing)
             except BaseException:
-                self._written, self._then = written, then
+                self._written = written
+                self._then = then
                 raise
             finally:
                 self._changing = None
@@ -214,7 +241,11 @@ class JoinedStore:
         """Add writes to the caller's."""
         group = self._group()
         if group is None or not self.is_present:
-            raise InvalidInput(_FIELD, "is over, or in another attempt", "Call `app.joining` in each attempt.")
+            raise InvalidInput(
+                _FIELD,
+                "is over, or in another attempt",
+                "Call `app.joining` in each attempt.",
+            )
         for write in writes:
             name = write.update.name or write.delete
             if name in self.held:
@@ -228,7 +259,7 @@ class JoinedStore:
 class _JoinedRpc:
     """The calls of an attempt: the commit is the caller's."""
 
-    def __init__(self, rpc: FirestoreRpc, store: JoinedStore) -> None:
+    def __init__(self, rpc: FirestoreRpc, store: FirestoreJoinedStore) -> None:
         self._rpc = rpc
         self._store = store
 
@@ -244,12 +275,16 @@ class TaskReference:
     """A task's document, as your own client of Firestore reads it.
 
     Attributes:
-        document: The client's own reference: `get` it in a transaction of yours, say, and read that with `to_task`.
+        document: The client's own reference: `get` it in a transaction of yours, say, and read that with
+            `to_task`.
     """
 
     def __init__(self, client: Client | AsyncClient, task_id: str, *, prefix: str | None = None) -> None:
-        """Take the prefix of collections from the environment, as an app does, if none is given."""
-        text = Settings.from_environment().collection_prefix if prefix is None else prefix
+        """Read the prefix of collections from the environment, as an app does, if none is given."""
+        if prefix is None:
+            text = Settings.from_environment().collection_prefix
+        else:
+            text = prefix
         self.document: Final = client.collection(f"{text}tasks").document(task_id)
 
     def get(self) -> Task | None:
@@ -257,7 +292,9 @@ class TaskReference:
         return self.to_task(cast("DocumentSnapshot[Any]", self.document.get()))
 
     def on_snapshot(self, show: Callable[[Task | None], None]) -> Watch:
-        """Call a function in another thread with the task as it is now, and whenever it changes. None: it is gone.
+        """Call a function in another thread with the task as it is now, and whenever it changes.
+
+        None: it is gone.
 
         Returns what ends that: `unsubscribe`. Not for an AsyncClient, whose library has no listeners.
         """

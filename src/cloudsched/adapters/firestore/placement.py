@@ -1,10 +1,10 @@
 """Give every task and every offer its shard, in a walk over both, while everything else goes on.
 
-Documents that are written meanwhile have a shard already: every writer of this version stores one, or leaves the one
-that it read, and conflicts if a walk has changed that since. A walk only sets the field that says the shard, in
-documents that exist, to what any writer would store. So it may meet any other writer, or another walk. It notes how far
-it has come, and a later one continues there. Only when it has seen everything, and Firestore serves the queries with
-shards, does it say that lists may rely on them.
+Documents that are written meanwhile have a shard already: every writer of this version stores one, or leaves
+the one that it read, and conflicts if a walk has changed that since. A walk only sets the field that says the
+shard, in documents that exist, to what any writer would store. So it may meet any other writer, or another
+walk. It notes how far it has come, and a later one continues there. Only when it has seen everything, and
+Firestore serves the queries with shards, does it say that lists may rely on them.
 """
 
 from __future__ import annotations
@@ -54,11 +54,16 @@ class Walk:
 
 
 def place_all(
-    rpc: FirestoreRpc, documents: str, shards: Shards, count: int, report: Callable[[Walk], object] = lambda _: None
+    rpc: FirestoreRpc,
+    documents: str,
+    shards: Shards,
+    count: int,
+    report: Callable[[Walk], object] = lambda _: None,
 ) -> Walk:
-    """Give every task and offer its shard of `count`, then let lists rely on it.
+    """Write the shard of every task and offer, of `count` shards, then have lists rely on it.
 
-    Another walk continues where one that failed has stopped. Nothing relies on shards while an index is missing.
+    Another walk continues where one that failed has stopped. Nothing relies on shards while an index is
+    missing.
     """
     placement = shards.load_placement()
     if count < max(1, placement.count):
@@ -73,7 +78,9 @@ def place_all(
         if placement.after.startswith(f"{documents}/offers/") and collection == "tasks":
             continue
         prefix = f"{documents}/{collection}/"
-        after = placement.after if placement.after.startswith(prefix) else None
+        after = None
+        if placement.after.startswith(prefix):
+            after = placement.after
         while found := rpc.query(documents, _build_query(collection, after)):
             moves = [write for each in found if (write := _build_move(collection, each, count)) is not None]
             _commit(rpc, moves)
@@ -89,7 +96,8 @@ def place_all(
 
 def require_indexes(rpc: FirestoreRpc, documents: str, count: int) -> None:
     """Ask a query of each kind that begins with the shard."""
-    now, ranges = datetime.now(UTC), tuple(range(count))
+    now = datetime.now(UTC)
+    ranges = tuple(range(count))
     queries = [
         TaskQuery(owner=None, status=status, handler=handler, label=label, due_from=due)
         for status in (None, TaskStatus.ACTIVE)
@@ -109,7 +117,10 @@ def require_indexes(rpc: FirestoreRpc, documents: str, count: int) -> None:
 
 
 def _build_query(collection: str, after: str | None) -> Message:
-    start = None if after is None else Value(reference_value=after)
+    if after is None:
+        start = None
+    else:
+        start = Value(reference_value=after)
     return build_query(collection, BATCH_SIZE, fields=(NAME, *_FIELDS[collection]), after=start)
 
 
@@ -136,7 +147,9 @@ def _build_move(collection: str, document: Message, count: int) -> Message | Non
 
 def _find(document: Message, field: str) -> int | None:
     value = find_value(document.fields, field.split("."))
-    return int(value.integer_value) if value.HasField("integer_value") else None
+    if not value.HasField("integer_value"):
+        return None
+    return int(value.integer_value)
 
 
 def _commit(rpc: FirestoreRpc, writes: list[Message]) -> None:

@@ -1,9 +1,9 @@
-"""The messages of google.firestore.v1 that the adapters send and receive, names of documents, preconditions and sizes.
+"""Messages of google.firestore.v1, the names of documents, preconditions and sizes.
 
-Names, numbers and types are those of google/firestore/v1/*.proto in github.com/googleapis/googleapis. A test compares
-them with the installed client's. ``from_`` is ``from`` there, which is a keyword in Python. The rules for documents'
-names: firebase.google.com/docs/firestore/quotas. Sizes that Firestore would refuse are found before sending: its errors
-name no field.
+Names, numbers and types are those of google/firestore/v1/*.proto in github.com/googleapis/googleapis. A test
+compares them with the installed client's. ``from_`` is ``from`` there, which is a keyword in Python. The
+rules for documents' names: firebase.google.com/docs/firestore/quotas. Sizes that Firestore would refuse are
+found before sending: its errors name no field.
 """
 
 from __future__ import annotations
@@ -125,11 +125,13 @@ def with_precondition(write: Message, version: Version | None) -> Message:
 
 def get_commit_id(document: Message) -> str:
     """Return the id of a document's last write, different even after a restore, "" if it has none."""
-    return str(get_private(document.fields)["commitId"].string_value) if PRIVATE in document.fields else ""
+    if PRIVATE not in document.fields:
+        return ""
+    return str(get_private(document.fields)["commitId"].string_value)
 
 
 def build_precondition_write(name: str, version: Version | None) -> Message:
-    """Return a write that changes nothing but fails its commit unless the document still has the expected version.
+    """Return a write that changes nothing, but fails its commit if the document's version has changed.
 
     An empty mask writes no field and leaves the ``update_time`` as it is.
     """
@@ -157,14 +159,22 @@ def document_name(documents: str, *path: str) -> str | None:
 
 
 _MAX_EXPANSION = 2
-"""The factor by which a document, as Firestore counts it, can be larger than its message: a small number takes 4 bytes
-there, and counts as 8."""
+"""The factor by which a document, as Firestore counts it, can be larger than its message: a small number
+takes 4 bytes there, and counts as 8."""
 _WRITE_OVERHEAD_BYTES = 200
 """More than a request needs besides its writes, for each of them."""
 
 
-def require_write_fits(path: Sequence[str], write: Message, document: StoredDocument, stored: int = 0) -> None:
-    """Check the write of a document. `stored` is the most bytes that it has, if the write changes only a part of it."""
+def require_write_fits(
+    path: Sequence[str],
+    write: Message,
+    document: StoredDocument,
+    stored: int = 0,
+) -> None:
+    """Check the write of a document.
+
+    `stored` is the most bytes that it has, if the write changes only a part of it.
+    """
     require_document_fits(path, _MAX_EXPANSION * (stored + write.ByteSize()), document.to_stored)
 
 

@@ -1,10 +1,10 @@
 """The store's lists as Firestore's structured queries.
 
-A list filters by equality of fields and has one order. Firestore's documented rules decide which index serves it
-(firebase.google.com/docs/firestore/query-data/index-overview): a list with several equal fields merges indexes of one
-equal field and the order each. A list that is also bounded in its order, or allows several values of a field, takes an
-index of all its fields. ``tests/adapters/firestore/test_indexes.py`` holds every query against
-``infra/firestore.indexes.json``.
+A list filters by equality of fields and has one order. Firestore's documented rules decide which index serves
+it (firebase.google.com/docs/firestore/query-data/index-overview): a list with several equal fields merges
+indexes of one equal field and the order each. A list that is also bounded in its order, or allows several
+values of a field, takes an index of all its fields. ``tests/adapters/firestore/test_indexes.py`` holds every
+query against ``infra/firestore.indexes.json``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MAX_DISJUNCTIONS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class FirestoreListing:
     """Documents of a collection, in the order of one field, then of their id."""
 
     collection: str
@@ -67,8 +67,8 @@ class Listing:
     excluded_field: str | None = None
     """Documents with this field are dropped after reading: Firestore cannot query for a missing field."""
     looked_for: Mapping[str, str] | None = None
-    """Fields, and the texts that they or one of their elements must have: what the documents are filtered by after
-    reading, because no index has them."""
+    """Fields, and the texts that they or one of their elements must have: what the documents are filtered by
+    after reading, because no index has them."""
     is_empty: bool = False
     """True if nothing can match, so that nothing is read."""
     parents: str | None = None
@@ -91,19 +91,28 @@ class Listing:
             (_Operator.LESS_THAN_OR_EQUAL, self.last),
         )
         filters += [(self.order, operator, instant) for operator, instant in bounds if instant is not None]
-        direction = _Direction.DESCENDING if self.is_descending else _Direction.ASCENDING
-        order, fields = (self.order, NAME), self.fields or ()
+        if self.is_descending:
+            direction = _Direction.DESCENDING
+        else:
+            direction = _Direction.ASCENDING
+
+        order = (self.order, NAME)
+        fields = self.fields or ()
         query = build_query(self.collection, limit, *filters, order=order, direction=direction, fields=fields)
         query.from_[0].all_descendants = self.parents is not None
         if after is not None:
             position, key = after
             name = self._to_name(parent, key)
-            start = position if isinstance(position, Value) else encode(position)
+            if isinstance(position, Value):
+                start = position
+            else:
+                start = encode(position)
             query.start_at.values.extend((start, Value(reference_value=name)))
+
         return query
 
-    def split(self) -> list[Listing]:
-        """Return the lists that have its documents together, each with no more values than one query takes."""
+    def split(self) -> list[FirestoreListing]:
+        """Return the lists that together have its documents, each with as many values as one query may have."""
         if self.shards is None:
             return [self]
         values = [value for value in (self.equals or {}).values() if not isinstance(value, str | int)]
@@ -120,7 +129,9 @@ class Listing:
     def to_key(self, name: str) -> str:
         """Return what tells a document of the list from others, from its full name."""
         *_, parent, _, document = name.split("/")
-        return document if self.parents is None else f"{parent}.{document}"
+        if self.parents is None:
+            return document
+        return f"{parent}.{document}"
 
     def _to_name(self, parent: str, key: str) -> str:
         if self.parents is None:
@@ -138,7 +149,7 @@ def name_fields(looked_for: Mapping[str, str]) -> Mapping[str, str]:
     return {_FIELDS_OF_FILTERS.get(name, name): value for name, value in looked_for.items()}
 
 
-BY_WAKE_TIME = Listing("tasks", "wakeAt", shard_field=TASK_SHARD)
+BY_WAKE_TIME = FirestoreListing("tasks", "wakeAt", shard_field=TASK_SHARD)
 _BY_SHARD = replace(BY_WAKE_TIME, order="")
 
 
@@ -155,12 +166,14 @@ def build_query(
     query = _Query(from_=[{"collection_id": collection}], limit={"value": limit})
     for field in fields:
         query.select.fields.add(field_path=field)
+
     for field, operator, value in filters:
         query.where.composite_filter.op = 1  # AND
         condition = query.where.composite_filter.filters.add().field_filter
         condition.field.field_path = field
         condition.op = operator
         condition.value.CopyFrom(encode(value))
+
     for field in order:
         query.order_by.add(field={"field_path": field}, direction=direction)
     if after is not None:
@@ -169,20 +182,22 @@ def build_query(
 
 
 def build_queue_key_query(owner: str | None, after: str, shards: Sequence[int] | None = None) -> Message:
-    """Return the query for an offer with the first queue key after another one, of an owner, in at most 30 shards."""
+    """Return the query for the offer with the next queue key, of one owner, in at most 30 shards."""
     filters: list[Filter] = [] if owner is None else [("owner", EQUAL, owner)]
     if shards is not None:
         filters.append((OFFER_SHARD, _Operator.IN, list(shards)))
-    start, order = encode(after) if after else None, ("queueKey", "order", NAME)
+    start = encode(after) if after else None
+    order = ("queueKey", "order", NAME)
     return build_query("offers", 1, *filters, order=order, fields=("queueKey",), after=start)
 
 
-def build_task_listing(query: TaskQuery, shards: Sequence[int] | None = None) -> Listing:
+def build_task_listing(query: TaskQuery, shards: Sequence[int] | None = None) -> FirestoreListing:
     """Return the listing of the tasks that match a query. The indexes of a parent's tasks have no shards.
 
     A label's indexes have the status: without that filter, tasks of any status are asked for.
     """
-    looked_for, query = name_fields(query.looked_for), query.indexed
+    looked_for = name_fields(query.looked_for)
+    query = query.indexed
     filters = {"owner": query.owner, "handler": query.handler, "parent.taskId": query.parent}
     equals: dict[str, str | Sequence[str]] = {field: value for field, value in filters.items() if value is not None}
     listing = replace(
@@ -215,7 +230,10 @@ def build_task_listing(query: TaskQuery, shards: Sequence[int] | None = None) ->
         equals["status"] = str(query.status)
     elif query.label is not None:
         equals["status"] = [str(status) for status in TaskStatus]
-    contains = None if query.label is None else ("labels", query.label)
+    if query.label is None:
+        contains = None
+    else:
+        contains = ("labels", query.label)
     return replace(listing, order="createdAt", is_descending=True, contains=contains)
 
 
@@ -225,24 +243,35 @@ def build_due_listing(
     shards: Sequence[int] | None = None,
     *,
     is_removal: bool = False,
-) -> Listing:
+) -> FirestoreListing:
     """Return the listing of the tasks that wait for the sweep, including those being deleted, or only for removal."""
-    listing = replace(BY_WAKE_TIME, order=REMOVE_AT) if is_removal else BY_WAKE_TIME
+    if is_removal:
+        listing = replace(BY_WAKE_TIME, order=REMOVE_AT)
+    else:
+        listing = BY_WAKE_TIME
     return replace(listing, start=since, last=before, shards=shards)
 
 
-def build_offer_listing(queue_keys: Sequence[str], owner: str | None, shards: Sequence[int] | None = None) -> Listing:
+def build_offer_listing(
+    queue_keys: Sequence[str],
+    owner: str | None,
+    shards: Sequence[int] | None = None,
+) -> FirestoreListing:
     """Return the listing of the offers in some queues (of an owner), in their order."""
     equals: dict[str, str | Sequence[str]] = {} if owner is None else {"owner": owner}
     equals["queueKey"] = tuple(queue_keys)
-    return Listing("offers", "order", equals=equals, shard_field=OFFER_SHARD, shards=shards)
+    return FirestoreListing("offers", "order", equals=equals, shard_field=OFFER_SHARD, shards=shards)
 
 
-def build_arrival_listing(queue_keys: Sequence[str], owner: str | None, shards: Sequence[int] | None = None) -> Listing:
+def build_arrival_listing(
+    queue_keys: Sequence[str],
+    owner: str | None,
+    shards: Sequence[int] | None = None,
+) -> FirestoreListing:
     """Return the listing of the offers in some queues, the last written first."""
     return replace(build_offer_listing(queue_keys, owner, shards), order=OFFER_WRITTEN_AT, is_descending=True)
 
 
-STEPS = Listing("steps", "number")
-EXECUTIONS = Listing("executions", "scheduledFor", is_descending=True)
-MESSAGES = Listing("messages", "createdAt", is_descending=True)
+STEPS = FirestoreListing("steps", "number")
+EXECUTIONS = FirestoreListing("executions", "scheduledFor", is_descending=True)
+MESSAGES = FirestoreListing("messages", "createdAt", is_descending=True)

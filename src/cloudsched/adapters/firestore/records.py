@@ -55,11 +55,9 @@ class FirestoreInbox:
     def count_unread(self, owner: str, up_to: int) -> int:
         """Return how many of an owner's messages were not read, at most `up_to`."""
         parent = document_name(self._documents, "inboxes", owner)
-        return (
-            0
-            if parent is None
-            else self._rpc.count(parent, build_query("messages", up_to, ("isRead", EQUAL, False), order=()))
-        )
+        if parent is None:
+            return 0
+        return self._rpc.count(parent, build_query("messages", up_to, ("isRead", EQUAL, False), order=()))
 
     def remove_some(self, owner: str) -> int:
         """Delete some of an owner's messages, and return their number."""
@@ -99,7 +97,11 @@ class FirestoreRecords:
         """Create a record, or replace it if it has the expected version."""
         name = document_name(self._documents, record.collection, record.id)
         if name is None:
-            raise InvalidInput("id", "cannot be the name of a document", "Leave out slashes, and names like __x__.")
+            raise InvalidInput(
+                "id",
+                "cannot be the name of a document",
+                "Leave out slashes, and names like __x__.",
+            )
         write = build_write(self._documents, (record.collection, record.id), record)
         response = self._rpc.commit([with_precondition(write, expected_version)])
         if response is None:
@@ -109,7 +111,9 @@ class FirestoreRecords:
     def delete(self, kind: type[Record], record_id: str, expected_version: Version) -> None:
         """Delete a record that has the expected version."""
         name = document_name(self._documents, kind.collection, record_id)
-        write = with_precondition(_Write(delete=name), expected_version) if name else None
+        write = None
+        if name:
+            write = with_precondition(_Write(delete=name), expected_version)
         if write is None or self._rpc.commit([write]) is None:
             raise VersionConflict(f"record {record_id}")
 
@@ -123,7 +127,9 @@ class FirestoreRecords:
         return self._list(kind, limit, after, ("owner", EQUAL, owner))
 
     def _list(self, kind: type[R], limit: int, after: str, *filters: Filter) -> Sequence[R]:
-        last = document_name(self._documents, kind.collection, after) if after else None
+        last = None
+        if after:
+            last = document_name(self._documents, kind.collection, after)
         start = None if last is None else Value(reference_value=last)
         found = self._rpc.query(self._documents, build_query(kind.collection, limit, *filters, after=start))
         return skip_unreadable((each.name, partial(to_document, kind, each)) for each in found)

@@ -1,7 +1,7 @@
 """Notice that tasks are created with ids that follow each other: Firestore writes all of them to one place.
 
-Documents lie in the order of their names, so ``order-1000001`` and ``order-1000002`` are neighbours. What is created or
-run one after the other then meets the limit of one range, however many shards there are. See
+Documents lie in the order of their names, so ``order-1000001`` and ``order-1000002`` are neighbours. What is
+created or run one after the other then meets the limit of one range, however many shards there are. See
 firebase.google.com/docs/firestore/best-practices: "Do not use monotonically increasing document IDs".
 """
 
@@ -19,8 +19,8 @@ log = own_logger(__name__)
 COUNT: Final = 200
 """The number of created ids that are looked at together."""
 WITHIN_SECONDS: Final = 5.0
-"""The time within which a process creates so many if the rate matters: a range takes some 125 such tasks a second, and
-several processes may share them."""
+"""The time within which a process creates so many if the rate matters: a range takes some 125 such tasks a
+second, and several processes may share them."""
 _MOST: Final = 0.8
 """The part of neighbours that has the same order. Of random ids it is a half, give or take a tenth."""
 
@@ -51,10 +51,12 @@ class RisingIds:
             self._ids.append(task_id)
             if len(self._ids) < COUNT:
                 return
-            ids, self._ids = self._ids, []
+            ids = self._ids
+            self._ids = []
             if now - self._since > WITHIN_SECONDS or not is_in_order(ids) or self._is_told:
                 return
             self._is_told = True
+
         log.warning(
             "The ids of new tasks follow each other, so Firestore stores them in one place: it takes some 125 such "
             "tasks a second, and more wait. Put a hash of each id in front of it. See "

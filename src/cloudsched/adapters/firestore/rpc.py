@@ -1,9 +1,10 @@
 """Firestore's calls on one channel, each with a deadline, and retried after contention and overload.
 
-A failed precondition (the document has changed) is different from a commit that Firestore cannot carry out at present.
-ABORTED is the latter: Firestore returns it for contention, and also for hot spots and for traffic that grows too fast
-(cloud.google.com/firestore/docs/understand-error-codes). Trying again at once would add to the load that causes it, so
-it is retried with growing random pauses. After the deadline, `StoreUnavailable` lets the queue redeliver.
+A failed precondition (the document has changed) is different from a commit that Firestore cannot carry out at
+present. ABORTED is the latter: Firestore returns it for contention, and also for hot spots and for traffic
+that grows too fast (cloud.google.com/firestore/docs/understand-error-codes). Trying again at once would add
+to the load that causes it, so it is retried with growing random pauses. After the deadline,
+`StoreUnavailable` lets the queue redeliver.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from cloudsched.adapters.firestore import protos as messages
 from cloudsched.adapters.firestore.collection_prefix import CollectionPrefix
 from cloudsched.adapters.google.backoff import Backoff
-from cloudsched.adapters.google.channel import OVERLOAD_CODES, Message, Service, open_channel, retry
+from cloudsched.adapters.google.channel import OVERLOAD_CODES, GoogleService, Message, open_channel, retry
 from cloudsched.errors import CloudschedError, InvalidInput, Misconfigured, StoreUnavailable
 
-_SERVICE = Service(
+_SERVICE = GoogleService(
     "firestore.googleapis.com",
     ("https://www.googleapis.com/auth/cloud-platform", "https://www.googleapis.com/auth/datastore"),
 )
 _Query: Message = messages.StructuredQuery
 
 _RETRYABLE_COMMIT_CODES = OVERLOAD_CODES
-"""Every commit has a precondition, so making one again is safe: if it had taken effect, the precondition fails, and the
-caller reads its own write."""
+"""Every commit has a precondition, so making one again is safe: if it had taken effect, the precondition
+fails, and the caller reads its own write."""
 _RETRYABLE_READ_CODES = OVERLOAD_CODES | {grpc.StatusCode.INTERNAL}
 """Google's clients retry reads after INTERNAL as well (firestore_grpc_service_config.json in
 github.com/googleapis/googleapis)."""
@@ -43,7 +44,8 @@ _PRECONDITION_FAILED = {
 class FirestoreRpc:
     """Get, commit and query, for one database.
 
-    Each call raises StoreUnavailable if Firestore does not answer before the deadline, retries included, or refuses.
+    Each call raises StoreUnavailable if Firestore does not answer before the deadline, retries included, or
+    refuses.
     """
 
     def __init__(self, database: str, emulator: str | None, deadline: timedelta, prefix: str = "") -> None:
@@ -55,7 +57,8 @@ class FirestoreRpc:
         self._metadata = [resource, ("x-goog-request-params", f"database={quote(database, safe='')}")]
         self._channel = open_channel(_SERVICE, emulator)
         if emulator is not None:
-            self._metadata.append(("authorization", "Bearer owner"))  # bypasses the security rules, as a server does
+            # Bypasses the security rules, as a server does.
+            self._metadata.append(("authorization", "Bearer owner"))
         self._get = self._bind_method(
             "BatchGetDocuments",
             messages.BatchGetDocumentsRequest,
@@ -63,7 +66,12 @@ class FirestoreRpc:
             is_stream=True,
         )
         self._commit = self._bind_method("Commit", messages.CommitRequest, messages.CommitResponse)
-        self._query = self._bind_method("RunQuery", messages.RunQueryRequest, messages.RunQueryResponse, is_stream=True)
+        self._query = self._bind_method(
+            "RunQuery",
+            messages.RunQueryRequest,
+            messages.RunQueryResponse,
+            is_stream=True,
+        )
 
     def get(self, name: str) -> tuple[Message | None, datetime]:
         """Return a document, or None if there is none, and when it was read, by Firestore's clock.
@@ -84,10 +92,12 @@ class FirestoreRpc:
         return self._read_stream(self._get, request, "name")
 
     def commit(self, writes: Sequence[Message]) -> Message:
-        """Write all or nothing. Return the response, with a result for each write, or None if a precondition failed.
+        """Write all or nothing.
 
-        A retried commit whose first try took effect fails its own precondition. After StoreUnavailable, the commit may
-        have taken effect or not.
+        Return the response, with a result for each write, or None if a precondition failed.
+
+        A retried commit whose first try took effect fails its own precondition. After StoreUnavailable, the
+        commit may have taken effect or not.
         """
         request = messages.CommitRequest(database=self.database, writes=writes)
         for write in request.writes if self.prefix.text else ():
@@ -131,10 +141,18 @@ class FirestoreRpc:
         self.prefix.add_to_query(request.structured_query)
         return self._read_stream(self._query, request, "pageToken")
 
-    def _read_stream(self, method: Callable[[Message, float], Message], request: Message, field: str) -> list[Message]:
+    def _read_stream(
+        self,
+        method: Callable[[Message, float], Message],
+        request: Message,
+        field: str,
+    ) -> list[Message]:
         """Return all responses to a read. `field` is what the caller may have given wrongly."""
         try:
-            responses: list[Message] = self._call(_RETRYABLE_READ_CODES, lambda timeout: list(method(request, timeout)))
+            responses: list[Message] = self._call(
+                _RETRYABLE_READ_CODES,
+                lambda timeout: list(method(request, timeout)),
+            )
         except grpc.RpcError as error:
             raise _translate_error(error, field) from error
         return responses
@@ -151,7 +169,10 @@ class FirestoreRpc:
         *,
         is_stream: bool = False,
     ) -> Callable[[Message, float], Message]:
-        kind = self._channel.unary_stream if is_stream else self._channel.unary_unary
+        if is_stream:
+            kind = self._channel.unary_stream
+        else:
+            kind = self._channel.unary_unary
         method = kind(
             f"/google.firestore.v1.Firestore/{name}",
             request_serializer=request.SerializeToString,
@@ -172,7 +193,8 @@ def _lacks_database(error: grpc.RpcError) -> bool:
 
 
 def _translate_error(error: grpc.RpcError, field: str) -> CloudschedError:
-    code, details = error.code(), error.details() or ""
+    code = error.code()
+    details = error.details() or ""
     if _lacks_database(error):
         return Misconfigured(f"{details} Create it with `gcloud firestore databases create`.")
     if code is grpc.StatusCode.FAILED_PRECONDITION and "index" in details:

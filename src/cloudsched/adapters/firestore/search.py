@@ -8,12 +8,14 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from cloudsched.adapters.firestore.list_fields import CHANGED, CHANGED_AT, LISTED, OPEN, D, to_document
 from cloudsched.adapters.firestore.protos import MAX_ID_BYTES, document_name
 from cloudsched.adapters.firestore.queries import (
     EXECUTIONS,
     MAX_DISJUNCTIONS,
-    Listing,
+    FirestoreListing,
     build_offer_listing,
     build_queue_key_query,
     build_task_listing,
@@ -28,16 +30,13 @@ from cloudsched.engine.ports.search import (
     UNFINISHED_STATUSES,
     ExecutionQuery,
     TaskQuery,
-    identify_finished_list,
-    identify_open_list,
-    refuse_count,
 )
+from cloudsched.engine.queries.listing_search import ListingSearch
 from cloudsched.engine.storage.matching_rows import find_matching_rows, list_keys
 from cloudsched.engine.storage.pages import (
     MAX_PAGE_BYTES,
     Page,
     read_token,
-    start_before,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def fetch_page(  # noqa: PLR0913, PLR0917 - a list and the position in it
     rpc: FirestoreRpc,
     parse: type[D] | Callable[[Message], D],
     parent: str | None,
-    listing: Listing,
+    listing: FirestoreListing,
     query: object,
     limit: int,
     page_token: str | None,
@@ -61,7 +60,13 @@ def fetch_page(  # noqa: PLR0913, PLR0917 - a list and the position in it
         return Page(())
 
     def read(after: Message | None, count: int) -> list[Message]:
-        return query_in_order(rpc, parent, listing, count, start if after is None else to_sort_key(after, listing))
+        return query_in_order(
+            rpc,
+            parent,
+            listing,
+            count,
+            start if after is None else to_sort_key(after, listing),
+        )
 
     found = find_matching_rows(
         read,
@@ -80,7 +85,7 @@ def fetch_page(  # noqa: PLR0913, PLR0917 - a list and the position in it
     return found.to_page(query, lambda each: (each.name, partial(read_one, each)), locate)
 
 
-def _is_match(document: Message, listing: Listing) -> bool:
+def _is_match(document: Message, listing: FirestoreListing) -> bool:
     if listing.excluded_field and listing.excluded_field in document.fields:
         return False
     return all(_has(document.fields, path, text) for path, text in (listing.looked_for or {}).items())
@@ -93,7 +98,7 @@ def _has(fields: Message, path: str, text: str) -> bool:
     return value.HasField("string_value") and bool(value.string_value == text)
 
 
-def to_sort_key(document: Message, listing: Listing) -> tuple[Message, str]:
+def to_sort_key(document: Message, listing: FirestoreListing) -> tuple[Message, str]:
     """Return a document's position in a list."""
     return find_value(document.fields, listing.order.split(".")), listing.to_key(document.name)
 
@@ -112,7 +117,7 @@ _STATUSES = {
 """The final statuses of failures, and all others."""
 
 
-class FirestoreSearch:
+class FirestoreSearch(ListingSearch[FirestoreListing]):
     """A `SearchStore` in the database of a `FirestoreStore`."""
 
     def __init__(self, rpc: FirestoreRpc, documents: str, shards: Shards) -> None:
@@ -120,47 +125,19 @@ class FirestoreSearch:
         self._documents = documents
         self._shards = shards
 
-    def list_finished(
-        self, query: ExecutionQuery, *, is_failure: bool, limit: int, page_token: str | None = None
-    ) -> Page[Execution]:
-        """Return a page of the matching final records, without their results and steps."""
-        listing = self._build_finished(query, is_failure=is_failure)
-        key = identify_finished_list(query, is_failure=is_failure)
-        parent = None if _is_too_long(listing) else self._documents
-        return fetch_page(self._rpc, Execution, parent, listing, key, limit, page_token)
+    @override
+    def _list_tasks(self, query: TaskQuery) -> FirestoreListing:
+        return build_task_listing(query, self._shards.find_for(query))
 
-    def list_open(
-        self, query: ExecutionQuery, status: ExecutionStatus, *, limit: int, page_token: str | None = None
-    ) -> Page[Task]:
-        """Return a page of the tasks whose most active open run has this status."""
-        listing = self._build_open(query, status)
-        key = identify_open_list(query, status)
+    @override
+    def _fetch(self, kind: type[D], listing: FirestoreListing, query: object, limit: int, token: str | None) -> Page[D]:
         parent = None if _is_too_long(listing) else self._documents
-        return fetch_page(self._rpc, Task, parent, listing, key, limit, page_token)
+        return fetch_page(self._rpc, kind, parent, listing, query, limit, token)
 
-    def list_executions(
-        self, task_id: str, *, limit: int, page_token: str | None = None, before: datetime | None = None
-    ) -> Page[Execution]:
-        """Return a page of a task's executions, the latest first."""
+    @override
+    def _fetch_executions(self, task_id: str, query: object, limit: int, token: str | None) -> Page[Execution]:
         parent = document_name(self._documents, "tasks", task_id)
-        query = ("executions", task_id)
-        token = start_before(query, before, page_token)
         return fetch_page(self._rpc, Execution, parent, EXECUTIONS, query, limit, token)
-
-    def count_tasks(self, query: TaskQuery, up_to: int) -> int:
-        """Return how many tasks match, at most `up_to`: one billed read for each 1,000 of them."""
-        refuse_count(query.looked_for)
-        return self._count(build_task_listing(query, self._shards.find_for(query)), up_to)
-
-    def count_finished(self, query: ExecutionQuery, *, is_failure: bool, up_to: int) -> int:
-        """Return how many final records match, at most `up_to`."""
-        refuse_count(query.find_looked_for(is_open=False))
-        return self._count(replace(self._build_finished(query, is_failure=is_failure), fields=None), up_to)
-
-    def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> int:
-        """Return how many tasks have an open run of this status, at most `up_to`."""
-        refuse_count(query.find_looked_for(is_open=True))
-        return self._count(self._build_open(query, status), up_to)
 
     def count_unfinished(self, owner: str, up_to: int) -> int:
         """Return how many of the owner's tasks have not ended, at most `up_to`."""
@@ -176,17 +153,28 @@ class FirestoreSearch:
     ) -> int:
         leader = self._lead(owner, CHANGED)
         more = {**(leader.equals or {}), **equals}
-        return self._count(replace(leader, order="createdAt", is_descending=True, equals=more, start=start), up_to)
+        return self._count(
+            replace(leader, order="createdAt", is_descending=True, equals=more, start=start),
+            up_to,
+        )
 
-    def _count(self, listing: Listing, up_to: int) -> int:
+    @override
+    def _count(self, listing: FirestoreListing, up_to: int) -> int:
+        """Return the number of documents of a listing: one billed read for each 1,000 of them."""
         if listing.is_empty or _is_too_long(listing):
             return 0
-        queries = (part.to_query(up_to, self._documents) for part in listing.split())
+        parts = replace(listing, fields=None).split()  # a count returns no fields
+        queries = (part.to_query(up_to, self._documents) for part in parts)
         return min(up_to, sum(self._rpc.count(self._documents, query) for query in queries))
 
     def find_last_change(self, owner: str | None) -> str:
         """Return when a task was stored last, as text, by Firestore's clock."""
-        listing = replace(self._lead(owner, CHANGED), order=CHANGED_AT, is_descending=True, fields=(CHANGED_AT,))
+        listing = replace(
+            self._lead(owner, CHANGED),
+            order=CHANGED_AT,
+            is_descending=True,
+            fields=(CHANGED_AT,),
+        )
         if _is_too_long(listing):
             return ""
         found = query_in_order(self._rpc, self._documents, listing, 1)
@@ -195,15 +183,33 @@ class FirestoreSearch:
         at, key = to_sort_key(found[0], listing)
         return f"{at.timestamp_value.ToNanoseconds()} {key}"
 
-    def list_changed(self, owner: str | None, since: str, *, limit: int, page_token: str | None = None) -> Page[Task]:
+    def list_changed(
+        self,
+        owner: str | None,
+        since: str,
+        *,
+        limit: int,
+        page_token: str | None = None,
+    ) -> Page[Task]:
         """Return a page of the tasks that were stored since a mark, the last ones first."""
-        start = _EPOCH + timedelta(microseconds=int(since.partition(" ")[0]) // 1000) if since else None
+        start = None
+        if since:
+            start = _EPOCH + timedelta(microseconds=int(since.partition(" ")[0]) // 1000)
         listing = replace(self._lead(owner, CHANGED), order=CHANGED_AT, is_descending=True, start=start)
-        parent = None if _is_too_long(listing) else self._documents
-        return fetch_page(self._rpc, Task, parent, listing, ("changed", owner, since), limit, page_token)
+        return self._fetch(Task, listing, ("changed", owner, since), limit, page_token)
 
-    def list_queue_keys(self, owner: str | None, *, limit: int, prefix: str = "", after: str = "") -> list[str]:
-        """Return the first queue keys that have offers. Each is found by a query for the first offer after the last."""
+    def list_queue_keys(
+        self,
+        owner: str | None,
+        *,
+        limit: int,
+        prefix: str = "",
+        after: str = "",
+    ) -> list[str]:
+        """Return the first queue keys that have offers.
+
+        Each is found by a query for the first offer after the last.
+        """
         shards = self._shards.find_for_offers(owner)
         parts: list[tuple[int, ...] | None] = [None]
         if shards is not None:
@@ -218,12 +224,24 @@ class FirestoreSearch:
 
     def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> int:
         """Return how many offers there are under a queue key, at most `up_to`."""
-        return self._count(build_offer_listing((queue_key,), owner, self._shards.find_for_offers(owner)), up_to)
+        return self._count(
+            build_offer_listing((queue_key,), owner, self._shards.find_for_offers(owner)),
+            up_to,
+        )
 
-    def _build_finished(self, query: ExecutionQuery, *, is_failure: bool) -> Listing:
-        """Return the listing of final records. Its indexes have the status: without that filter, any will do."""
-        leader, looked_for = self._lead(query.owner, LISTED), query.find_looked_for(is_open=False)
-        values = {} if looked_for else {"handler": query.handler, "category": query.category}
+    @override
+    def _list_finished(self, query: ExecutionQuery, *, is_failure: bool) -> FirestoreListing:
+        """Return the listing of final records.
+
+        Its indexes have the status: without that filter, any will do.
+        """
+        leader = self._lead(query.owner, LISTED)
+        looked_for = query.find_looked_for(is_open=False)
+        values: dict[str, str | None] = {}
+        contains: tuple[str, str] | None = None
+        if not looked_for:  # else another index is read, and these are compared afterwards
+            values = {"handler": query.handler, "category": query.category}
+            contains = ("labels", query.label) if query.label else None
         return replace(
             leader,
             collection="executions",
@@ -233,9 +251,9 @@ class FirestoreSearch:
                 **(leader.equals or {}),
                 **{name: str(value) for name, value in values.items() if value is not None},
                 f"{LISTED}.isFailure": is_failure,
-                "status": str(query.status) if query.status is not None else _STATUSES[is_failure],
+                "status": str(query.status) if query.status else _STATUSES[is_failure],
             },
-            contains=None if looked_for or query.label is None else ("labels", query.label),
+            contains=contains,
             start=query.since,
             end=query.until,
             parents="tasks",
@@ -243,7 +261,8 @@ class FirestoreSearch:
             looked_for=name_fields(looked_for),
         )
 
-    def _build_open(self, query: ExecutionQuery, status: ExecutionStatus) -> Listing:
+    @override
+    def _list_open(self, query: ExecutionQuery, status: ExecutionStatus) -> FirestoreListing:
         leader = self._lead(query.owner, OPEN)
         return replace(
             leader,
@@ -253,12 +272,18 @@ class FirestoreSearch:
             looked_for=name_fields(query.find_looked_for(is_open=True)),
         )
 
-    def _lead(self, owner: str | None, place: str) -> Listing:
-        """Return a list with the filters with which every index begins: the owner, if there is one, and the shard."""
-        equals = {} if owner is None else {"owner": owner}
-        return Listing("tasks", "", equals=equals, shard_field=f"{place}.shard", shards=self._shards.list_all())
+    def _lead(self, owner: str | None, place: str) -> FirestoreListing:
+        """Return a listing with the filters that every index begins with: the owner, if any, and the shard."""
+        equals = {"owner": owner} if owner else {}
+        return FirestoreListing(
+            "tasks",
+            "",
+            equals=equals,
+            shard_field=f"{place}.shard",
+            shards=self._shards.list_all(),
+        )
 
 
-def _is_too_long(listing: Listing) -> bool:
-    values = [*(listing.equals or {}).values(), *(() if listing.contains is None else listing.contains)]
+def _is_too_long(listing: FirestoreListing) -> bool:
+    values = [*(listing.equals or {}).values(), *(listing.contains or ())]
     return any(len(str(value).encode()) > MAX_ID_BYTES for value in values)

@@ -1,14 +1,14 @@
-"""Shards: each index of rising values is split into ranges, also that of one owner, and lists merge them again.
+"""Shards: each index of rising values is split into ranges, also that of one owner, and lists merge them.
 
-Firestore takes some 500 writes a second into one range of an index. So every task has a shard, a hash of its id modulo
-the number of shards (``private.changed.shard``, in its offer ``shard``, in the lists of runs beside their own fields),
-and with more than one shard the indexes of rising values begin with it. A list asks for up to 30 shards in one query,
-and merges the results of several, in the order that a single range has.
+Firestore takes some 500 writes a second into one range of an index. So every task has a shard, a hash of its
+id modulo the number of shards (``private.changed.shard``, in its offer ``shard``, in the lists of runs beside
+their own fields), and with more than one shard the indexes of rising values begin with it. A list asks for up
+to 30 shards in one query, and merges the results of several, in the order that a single range has.
 
-With one shard lists use indexes without it. More shards than one take over only when *every* task and offer has its
-own of so many. `cloudsched admin shards grow` sees to that, and says so in a document of its own. Until then lists use
-the indexes without shards, which have all tasks, wherever each is. That document also has the greatest number of shards
-that there ever were, so that nobody looks at too few.
+With one shard lists use indexes without it. More shards than one take over only when *every* task and offer
+has its own number of ranges. `cloudsched admin shards grow` sees to that, and says so in a document of its
+own. Until then lists use the indexes without shards, which have all tasks, wherever each is. That document
+also has the greatest number of shards that there ever were, so that nobody looks at too few.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cloudsched.adapters.firestore.values import encode_fields, find_value
 from cloudsched.engine.ports.sweep import choose_shard
 
 if TYPE_CHECKING:
-    from cloudsched.adapters.firestore.queries import Listing
+    from cloudsched.adapters.firestore.queries import FirestoreListing
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
     from cloudsched.adapters.google.channel import Message
     from cloudsched.engine.ports.search import TaskQuery
@@ -34,7 +34,8 @@ _Write: Message = messages.Write
 PLACEMENT: Final = "shards/placement"
 """The document about all of them."""
 RECHECK_SECONDS: Final = 60.0
-"""The seconds for which a process with several shards trusts that document, or its absence, before it looks again."""
+"""The seconds for which a process with several shards trusts that document, or its absence, before it looks
+again."""
 _MAX_QUERIES: Final = 8
 """The number of queries of one list that are made at a time."""
 
@@ -77,18 +78,27 @@ class Shards:
         if self.count == 1:
             return None
         placement = self._find_placement()
-        return tuple(range(max(self.count, placement.count))) if placement.count else None
+        if not placement.count:
+            return None
+        return tuple(range(max(self.count, placement.count)))
 
     def find_for(self, query: TaskQuery) -> tuple[int, ...] | None:
-        """Return the shards to look for tasks in: always some for an owner's, and for those that need somebody."""
-        return self.find_ranges() if query.trouble is None and query.owner is None else self.list_all()
+        """Return the shards to look for tasks in.
+
+        An owner's tasks, and those that need attention, are always sharded.
+        """
+        if query.trouble is None and query.owner is None:
+            return self.find_ranges()
+        return self.list_all()
 
     def find_for_offers(self, owner: str | None) -> tuple[int, ...] | None:
         """Return the shards to look for offers in. An owner's are always listed by shard."""
-        return self.find_ranges() if owner is None else self.list_all()
+        if owner is None:
+            return self.find_ranges()
+        return self.list_all()
 
     def list_all(self) -> tuple[int, ...]:
-        """Return all shards that may have documents, for lists that are always sharded, whatever `find_ranges` says."""
+        """Return all shards that may have documents, for lists that are sharded whatever `find_ranges` returns."""
         if self.count == 1:
             return (0,)
         placement = self._find_placement()
@@ -100,7 +110,11 @@ class Shards:
         if found is None:
             return Placement()
         fields = found.fields
-        return Placement(fields["count"].integer_value, fields["growingTo"].integer_value, fields["after"].string_value)
+        return Placement(
+            fields["count"].integer_value,
+            fields["growingTo"].integer_value,
+            fields["after"].string_value,
+        )
 
     def store_placement(self, placement: Placement) -> None:
         """Store what is known now."""
@@ -110,7 +124,8 @@ class Shards:
         encode_fields(write.update.fields, content)
         self._rpc.commit([write])
         with self._lock:
-            self._placement, self._check_at = placement, time.monotonic() + RECHECK_SECONDS
+            self._placement = placement
+            self._check_at = time.monotonic() + RECHECK_SECONDS
 
     def _find_placement(self) -> Placement:
         with self._lock:
@@ -121,7 +136,7 @@ class Shards:
 
 
 def query_in_order(
-    rpc: FirestoreRpc, parent: str, listing: Listing, limit: int, start: tuple[object, str] | None = None
+    rpc: FirestoreRpc, parent: str, listing: FirestoreListing, limit: int, start: tuple[object, str] | None = None
 ) -> list[Message]:
     """Return the first documents of a list, those after `start`, from as many queries as its shards take."""
     parts = [part.to_query(limit, parent, start) for part in listing.split()]
@@ -135,7 +150,7 @@ def query_in_order(
     return list(itertools.islice(merged, limit))
 
 
-def _get_place(document: Message, listing: Listing) -> tuple[object, ...]:
+def _get_place(document: Message, listing: FirestoreListing) -> tuple[object, ...]:
     """Return where a document stands in its list, comparable with others of the list."""
     value = find_value(document.fields, listing.order.split("."))
     instant = value.timestamp_value

@@ -13,9 +13,9 @@
 
 Each collection's ID may have a prefix: see `adapters.firestore.collection_prefix`.
 
-A commit's precondition is the ``update_time`` of the task (and of the lock). A write that changes nothing leaves it as
-it was (google.firestore.v1.WriteResult), so every write stores a fresh ``private.commitId``. An offer also gets
-``writtenAt``, set by Firestore's clock, which listeners order by.
+A commit's precondition is the ``update_time`` of the task (and of the lock). A write that changes nothing
+leaves it as it was (google.firestore.v1.WriteResult), so every write stores a fresh ``private.commitId``. An
+offer also gets ``writtenAt``, set by Firestore's clock, which listeners order by.
 
 A dispatch makes no query, so what builds and reads them is imported by the methods that need it.
 """
@@ -165,17 +165,19 @@ class FirestoreStore:
         """Return the task as it is now, or None. One document is read."""
         name = self._document_name("tasks", task_id)
         found, read_at = (None, None) if name is None else self._rpc.get(name)
-        return None if found is None else read_task(self._known, found, read_at)
+        if found is None:
+            return None
+        return read_task(self._known, found, read_at)
 
     def recall(self, task_id: str) -> VersionedTask | None:
         """Return the task as this process read or wrote it last, or None."""
         return self._known.recall(task_id)
 
     def commit(self, commit: Commit) -> VersionedTask:
-        """Write tasks, their records and a lock in one commit, if tasks and lock still have the expected versions.
+        """Write tasks, their records and a lock in one commit, if their versions are the expected ones.
 
-        If a commit's response is lost, the retry conflicts with the commit itself: the caller reads the documents
-        and decides again, as after any other conflict.
+        If a commit's response is lost, the retry conflicts with the commit itself: the caller reads the
+        documents and decides again, as after any other conflict.
         """
         task = commit.task
         writes: list[google_calls.Message] = []
@@ -212,9 +214,14 @@ class FirestoreStore:
     def _keep(
         self, task_write: TaskWrite, write: google_calls.Message, update_time: google_calls.Message
     ) -> VersionedTask:
-        task, base = task_write.task, task_write.base
-        earlier = 0 if base is None else cast("TaskVersion", base.version).size
-        size, shard = earlier + write.ByteSize(), self._shards.choose(task.id)
+        task = task_write.task
+        base = task_write.base
+        if base is None:
+            earlier = 0
+        else:
+            earlier = cast("TaskVersion", base.version).size
+        size = earlier + write.ByteSize()
+        shard = self._shards.choose(task.id)
         stored_at = update_time.ToNanoseconds()
         version = TaskVersion(stored_at, shard, size)
         self._known.keep(task, version, (version.value, get_commit_id(write.update)), size)
@@ -225,7 +232,10 @@ class FirestoreStore:
         from cloudsched.adapters.firestore.queries import STEPS  # noqa: PLC0415 - see above
 
         name = self._document_name("tasks", task_id, "executions", execution_id)
-        found = [] if name is None else self._rpc.query(name, STEPS.to_query(_MAX_STEPS, name))
+        if name is None:
+            found = []
+        else:
+            found = self._rpc.query(name, STEPS.to_query(_MAX_STEPS, name))
         return [to_document(JournalEntry, each) for each in found]
 
     def list_tasks(
@@ -236,7 +246,10 @@ class FirestoreStore:
 
         listing = queries.build_task_listing(query, self._shards.find_for(query))
         longest = max((len(str(value).encode()) for value in (listing.equals or {}).values()), default=0)
-        parent = None if listing.is_empty or longest > MAX_ID_BYTES else self._documents
+        if listing.is_empty or longest > MAX_ID_BYTES:
+            parent = None
+        else:
+            parent = self._documents
         return search.fetch_page(self._rpc, Task, parent, listing, query, limit, page_token, max_bytes)
 
     def load_placement(self) -> Placement:
@@ -244,13 +257,18 @@ class FirestoreStore:
         return self._shards.load_placement()
 
     def grow(self, shards: int, report: Callable[[Walk], object] = lambda _: None) -> Walk:
-        """Give every task its place in so many shards. See `adapters.firestore.placement`."""
+        """Give every task its place in this number of shards. See `adapters.firestore.placement`."""
         from cloudsched.adapters.firestore.placement import place_all  # noqa: PLC0415 - for one command only
 
         return place_all(self._rpc, self._documents, self._shards, shards, report)
 
     def list_offers(
-        self, queue_keys: Sequence[str], owner: str | None, *, limit: int, after: tuple[str, str] | None = None
+        self,
+        queue_keys: Sequence[str],
+        owner: str | None,
+        *,
+        limit: int,
+        after: tuple[str, str] | None = None,
     ) -> Sequence[OfferEntry]:
         """Return the offers in some queues, in their order."""
         from cloudsched.adapters.firestore import queries, search  # noqa: PLC0415 - see above
@@ -258,7 +276,10 @@ class FirestoreStore:
         listing = queries.build_offer_listing(queue_keys, owner, self._shards.find_for_offers(owner))
 
         def read(last: google_calls.Message | None, count: int) -> list[google_calls.Message]:
-            start = after if last is None else search.to_sort_key(last, listing)
+            if last is None:
+                start = after
+            else:
+                start = search.to_sort_key(last, listing)
             return query_in_order(self._rpc, self._documents, listing, count, start)
 
         return collect_readable(read, lambda each: (each.name, partial(to_document, OfferEntry, each)), limit)
@@ -272,7 +293,9 @@ class FirestoreStore:
     def load_execution(self, task_id: str, execution_id: str) -> Execution | None:
         """Return one execution's record, or None."""
         found = self._get("tasks", task_id, "executions", execution_id)
-        return None if found is None else to_document(Execution, found)
+        if found is None:
+            return None
+        return to_document(Execution, found)
 
     def check(self) -> datetime:
         """Run a query without results. Return Firestore's current time."""
@@ -290,9 +313,13 @@ class FirestoreStore:
         return None if name is None else self._rpc.get(name)[0]
 
     def _build_task_writes(self, task_write: TaskWrite) -> list[google_calls.Message]:
-        task, base = task_write.task, task_write.base
+        task = task_write.task
+        base = task_write.base
         version = None if base is None else base.version
-        write = self._build_write(task, "tasks", task.id) if base is None else self._build_update(task, base)
+        if base is None:
+            write = self._build_write(task, "tasks", task.id)
+        else:
+            write = self._build_update(task, base)
         with_precondition(write, version)
         write.update_transforms.add(field_path=CHANGED_AT, set_to_server_value=_REQUEST_TIME)
         writes = [write]
@@ -309,12 +336,15 @@ class FirestoreStore:
 
         A field in the mask that the write does not have is deleted: it has its default again.
         """
-        stored, version = base.task, cast("TaskVersion", base.version)
-        shard, written = self._shards.choose(task.id), find_changes(stored, task)
+        stored = base.task
+        version = cast("TaskVersion", base.version)
+        shard = self._shards.choose(task.id)
+        written = find_changes(stored, task)
         if is_wake_moved(stored, task):
             written = {*written, "wake_at"}
         task.require_readable(written)
-        write, path = _Write(), ("tasks", task.id)
+        write = _Write()
+        path = ("tasks", task.id)
         write.update.name = "/".join((self._documents, *path))
         fields = write.update.fields
         encode_model(fields, task, written)
@@ -333,7 +363,10 @@ class FirestoreStore:
         return build_write(self._documents, path, document, self._shards.choose(path[1]))
 
     def _build_offer_write(self, task_id: str, offer: OfferEntry | None) -> google_calls.Message:
-        """Return the write of a task's offer, or its deletion. The precondition of the task's own write covers it."""
+        """Return the write of a task's offer, or its deletion.
+
+        The precondition of the task's own write covers it.
+        """
         if offer is None:
             return _Write(delete=f"{self._documents}/offers/{task_id}")
         write = self._build_write(offer, "offers", task_id)

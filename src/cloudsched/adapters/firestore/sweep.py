@@ -50,7 +50,10 @@ class FirestoreSweep:
         page_token: str | None = None,
     ) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
-        shards = self._shards.find_ranges() if shard is None else (shard,)
+        if shard is None:
+            shards = self._shards.find_ranges()
+        else:
+            shards = (shard,)
         listing = build_due_listing(before, since, shards, is_removal=is_removal)
         query = "removal" if is_removal else "due"
         read = lambda each: read_task(self._known, each).task  # noqa: E731 - known from then on, with its version
@@ -72,14 +75,17 @@ class FirestoreSweep:
     def purge(self, task_id: str) -> None:
         """Remove a deleted task's executions and journals in batches, then the task.
 
-        Each commit expects the task as it was read. If another caller changes or recreates it, the next commit removes
-        nothing and the purge stops. A later call continues it.
+        Each commit expects the task as it was read. If another caller changes or recreates it, the next
+        commit removes nothing and the purge stops. A later call continues it.
         """
         name = document_name(self._documents, "tasks", task_id)
         if name is None:
             return
         found, read_at = self._rpc.get(name)
-        stored = None if found is None else read_task(self._known, found, read_at)
+        if found is None:
+            stored = None
+        else:
+            stored = read_task(self._known, found, read_at)
         if stored is not None and stored.task.deleted_at is None:
             return
         version = None if stored is None else stored.version
@@ -96,8 +102,9 @@ class FirestoreSweep:
     def _iter_child_names(self, name: str, stored: VersionedTask | None) -> Iterator[list[str]]:
         """Yield in batches the names of a task's open journals' entries, then of its executions.
 
-        Each query continues after the last name instead of walking over what was just deleted. Nothing appears behind
-        it: executions are only written together with their task, whose version the deletions require.
+        Each query continues after the last name instead of walking over what was just deleted. Nothing
+        appears behind it: executions are only written together with their task, whose version the deletions
+        require.
         """
         for run in stored.task.runs if stored else ():
             steps = f"{name}/executions/{run.execution_id}/steps"
@@ -105,7 +112,10 @@ class FirestoreSweep:
             for begin in range(0, run.steps, PURGE_BATCH_SIZE):
                 yield [f"{steps}/{entry_id(number)}" for number in numbers[begin : begin + PURGE_BATCH_SIZE]]
         last: Proto | None = None
-        while found := self._rpc.query(name, build_query("executions", PURGE_BATCH_SIZE, fields=(NAME,), after=last)):
+        while found := self._rpc.query(
+            name,
+            build_query("executions", PURGE_BATCH_SIZE, fields=(NAME,), after=last),
+        ):
             yield [each.name for each in found]
             if len(found) < PURGE_BATCH_SIZE:
                 break
@@ -121,5 +131,5 @@ class FirestoreSweep:
         return self._rpc.commit([task, *(_Write(delete=each.name) for each in found)]) is not None
 
     def expire(self, now: datetime) -> int:  # noqa: ARG002 - required by the port
-        """Do nothing and return 0: Firestore's TTL policies (``infra/firestore.ttl.json``) delete expired documents."""
+        """Return 0: Firestore's TTL policies (``infra/firestore.ttl.json``) delete expired documents."""
         return 0

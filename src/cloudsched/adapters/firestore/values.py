@@ -1,8 +1,9 @@
 """Convert documents to Firestore values and back, between the models and the protobuf messages directly.
 
 Any Firestore client can read the values: instants are timestamps, nested objects are maps, enums are strings.
-Firestore does not allow a list directly inside a list (firebase.google.com/docs/firestore/manage-data/data-types), so
-such a list is stored as bytes that contain its JSON. No document has bytes otherwise, so decoding is unambiguous.
+Firestore does not allow a list directly inside a list
+(firebase.google.com/docs/firestore/manage-data/data-types), so such a list is stored as bytes that contain
+its JSON. No document has bytes otherwise, so decoding is unambiguous.
 """
 
 from __future__ import annotations
@@ -65,9 +66,16 @@ def decode(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def decode_instant(value: Message) -> datetime:
-    """Return a timestamp as a datetime. Any other type gives `datetime.min`, from which a page token can continue."""
-    instant = _get(value) if value.HasField("timestamp_value") else None
-    return instant if isinstance(instant, datetime) else datetime.min.replace(tzinfo=UTC)
+    """Return a timestamp as a datetime.
+
+    Any other type gives `datetime.min`, from which a page token can continue.
+    """
+    instant = None
+    if value.HasField("timestamp_value"):
+        instant = _get(value)
+    if isinstance(instant, datetime):
+        return instant
+    return datetime.min.replace(tzinfo=UTC)
 
 
 def find_value(fields: Message, path: Sequence[str]) -> Message:
@@ -104,7 +112,8 @@ def _set_null(target: Message, _: object) -> None:
 
 
 def _set_instant(target: Message, value: datetime) -> None:
-    since, stamp = value - _EPOCH, target.timestamp_value
+    since = value - _EPOCH
+    stamp = target.timestamp_value
     stamp.seconds = since.days * _DAY + since.seconds
     stamp.nanos = since.microseconds * 1000
 

@@ -1,7 +1,8 @@
 """The tries of one call: pauses that grow and are jittered, and a deadline of all together.
 
 Google asks for this after contention and overload (cloud.google.com/firestore/docs/understand-error-codes,
-cloud.google.com/storage/docs/retry-strategy): trying again at once would add to the load that caused the error.
+cloud.google.com/storage/docs/retry-strategy): trying again at once would add to the load that caused the
+error.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ T = TypeVar("T")
 
 _INITIAL_PAUSE = 0.1
 _MAX_PAUSE = 4.0
-"""The first and the longest pause between two tries, in seconds. Each is twice the one before, or down to half of
-that."""
+"""The first and the longest pause between two tries, in seconds. Each is twice the one before, or down to
+half of that."""
 _SHORTEST_TRY = 0.05
-"""A try that has less of the whole deadline left is not made: it would time out, and hide why the others failed."""
+"""A try that has less of the whole deadline left is not made: it would time out, and hide why the others
+failed."""
 
 
 class Backoff:

@@ -1,7 +1,7 @@
 """Call Google's services: a channel to the service or to its emulator, deadlines, and retries.
 
-The adapters do not use Google's clients: those add a fifth to the time of a call on the local machine, retry for a
-minute and more, and take half a second to import. See `protobuf` for what is sent.
+The adapters do not use Google's clients: those add a fifth to the time of a call on the local machine, retry
+for a minute and more, and take half a second to import. See `protobuf` for what is sent.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Message: TypeAlias = Any
 OPTIONS = (
     ("grpc.max_receive_message_length", -1),  # a page of tasks may exceed gRPC's default of 4 MiB
     ("grpc.keepalive_time_ms", 30_000),
-    # A call that is answered by a stream, as every read is, is served by its caller's thread: gRPC starts one for each
-    # otherwise (`grpc.experimental.ChannelOptions`).
+    # A call that is answered by a stream, as every read is, is served by its caller's thread: gRPC starts one
+    # for each otherwise (`grpc.experimental.ChannelOptions`).
     ("SingleThreadedUnaryStream", 1),
 )
 """The options with which all channels are opened."""
@@ -41,7 +41,7 @@ OVERLOAD_CODES = frozenset(
 """The codes of contention, overload and outages. The call may have taken effect or not."""
 
 
-class Service(NamedTuple):
+class GoogleService(NamedTuple):
     """One of Google's services."""
 
     host: str
@@ -49,7 +49,7 @@ class Service(NamedTuple):
     """The scopes of its tokens."""
 
 
-def open_channel(service: Service, emulator: str | None) -> grpc.Channel:
+def open_channel(service: GoogleService, emulator: str | None) -> grpc.Channel:
     """Return a channel. Nothing is sent yet. Raises Misconfigured if there are no credentials."""
     if emulator is not None:
         return grpc.insecure_channel(emulator, options=OPTIONS)
@@ -58,16 +58,17 @@ def open_channel(service: Service, emulator: str | None) -> grpc.Channel:
 
 
 def retry(call: Callable[[float], T], retryable: Collection[grpc.StatusCode], backoff: Backoff) -> T:
-    """Make a call, and retry it after certain codes, with exponential backoff and jitter, until the deadline."""
+    """Make a call, and retry it after certain codes, with backoff and jitter, until the deadline."""
     return backoff.retry(call, lambda error: isinstance(error, grpc.RpcError) and error.code() in retryable)
 
 
 def make_channel_credentials(host: str, scopes: Sequence[str]) -> grpc.ChannelCredentials:
     """Return what authenticates the calls on a channel, as Google's libraries find it. Nothing is sent yet.
 
-    These libraries take longer to import than everything else that a channel needs. The credentials have the same parts
-    as in Google's clients: the scopes of the service, self-signed tokens for a service account's key, the project that
-    pays, and the channel credentials that work on Google's machines as well as elsewhere.
+    These libraries take longer to import than everything else that a channel needs. The credentials have the
+    same parts as in Google's clients: the scopes of the service, self-signed tokens for a service account's
+    key, the project that pays, and the channel credentials that work on Google's machines as well as
+    elsewhere.
     """
     import google.auth  # noqa: PLC0415 - only for a channel to the service itself
     from google.auth.transport.grpc import AuthMetadataPlugin  # noqa: PLC0415 - the same

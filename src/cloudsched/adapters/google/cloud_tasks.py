@@ -1,10 +1,11 @@
 """The `Dispatcher` over Google Cloud Tasks or a local Cloud Tasks: one API call per dispatch.
 
 Each priority has a queue of its own, whose rate and concurrency the operator sets: ``cloudsched`` for NORMAL,
-``cloudsched-critical``, ``cloudsched-high`` and ``cloudsched-low``. So has each channel for deliveries, such as
-``cloudsched-email``, whose rate is what the provider allows. A priority that needs more dispatches a second than one
-queue delivers has further queues, such as ``cloudsched-low-q2``, over which they are spread by a hash of their names.
-Hops, which run nothing, have ``cloudsched-hops``, so that they do not hold up what is due.
+``cloudsched-critical``, ``cloudsched-high`` and ``cloudsched-low``. So has each channel for deliveries, such
+as ``cloudsched-email``, whose rate is what the provider allows. A priority that needs more dispatches a
+second than one queue delivers has further queues, such as ``cloudsched-low-q2``, over which they are spread
+by a hash of their names. Hops, which run nothing, have ``cloudsched-hops``, so that they do not hold up what
+is due.
 
 One queue is enough to start with: it takes the dispatches of those that do not exist.
 """
@@ -21,7 +22,7 @@ from urllib.parse import quote
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 
 from cloudsched.adapters.google.backoff import Backoff
-from cloudsched.adapters.google.channel import OVERLOAD_CODES, Message, Service, open_channel, retry
+from cloudsched.adapters.google.channel import OVERLOAD_CODES, GoogleService, Message, open_channel, retry
 from cloudsched.adapters.google.protobuf import build_messages
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.own_logger import own_logger
@@ -35,8 +36,14 @@ _SHARED_QUEUES = {"COMPLETION": "WEBHOOK", "PING": "WEBHOOK"}
 
 
 def queue_id(queue: str, priority: Priority, number: int = 1) -> str:
-    """Return the id of one of a priority's queues, counted from 1. `queue` is the id of the first NORMAL one."""
-    first = queue if priority is Priority.NORMAL else f"{queue}-{priority.lower()}"
+    """Return the id of one of a priority's queues, counted from 1.
+
+    `queue` is the id of the first NORMAL one.
+    """
+    if priority is Priority.NORMAL:
+        first = queue
+    else:
+        first = f"{queue}-{priority.lower()}"
     return first if number == 1 else f"{first}-q{number}"
 
 
@@ -57,7 +64,9 @@ def list_queue_ids(queue: str, queues_per_priority: int = 1) -> list[str]:
 
 
 def choose_queues(queue: str, message: QueueMessage, queues_per_priority: int = 1) -> list[str]:
-    """Return the id of a dispatch's queue, then those that take it if that one does not exist. The NORMAL one is last.
+    """Return the id of a dispatch's queue, then those that take it if that one does not exist.
+
+    The NORMAL one is last.
 
     The same dispatch has the same queue, so that the queue recognizes a repeated one.
     """
@@ -74,30 +83,31 @@ log = own_logger(__name__)
 TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - the name of a header, not a token
 
 DEADLINE = timedelta(seconds=5)
-"""The longest time of creating one dispatch, retries included. It is short because a caller waits for it, and the sweep
-sends whatever could not be created."""
+"""The longest time of creating one dispatch, retries included. It is short because a caller waits for it, and
+the sweep sends whatever could not be created."""
 
 DISPATCH_DEADLINE = timedelta(minutes=30)
 """The time that Cloud Tasks waits for the executor's response before it redelivers: the maximum it allows
-(cloud.google.com/tasks/docs/reference/rest/v2/projects.locations.queues.tasks). The task's lease is independent."""
+(cloud.google.com/tasks/docs/reference/rest/v2/projects.locations.queues.tasks). The task's lease is
+independent."""
 
 ATTEMPT_TIMEOUT = timedelta(seconds=2.5)
 """The longest time of one attempt to create a dispatch before it is retried, within `DEADLINE`."""
 
 _RETRYABLE_CODES = OVERLOAD_CODES | {grpc.StatusCode.INTERNAL}
-"""The codes after which CreateTask is retried. Google's clients never retry it, since that could create an unnamed task
-twice. Our tasks have names, so a duplicate is refused with ALREADY_EXISTS."""
+"""The codes after which CreateTask is retried. Google's clients never retry it, since that could create an
+unnamed task twice. Our tasks have names, so a duplicate is refused with ALREADY_EXISTS."""
 
 _MISSING_CODES = frozenset({grpc.StatusCode.NOT_FOUND, grpc.StatusCode.PERMISSION_DENIED})
-"""The answers of Cloud Tasks for a queue that does not exist. Callers whose role covers only the other queues, as the
-scripts grant it, get the latter."""
+"""The answers of Cloud Tasks for a queue that does not exist. Callers whose role covers only the other
+queues, as the scripts grant it, get the latter."""
 MISSING_SECONDS = 300.0
 """The seconds for which a queue that did not exist is not asked for again."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
 
-_SERVICE = Service("cloudtasks.googleapis.com", ("https://www.googleapis.com/auth/cloud-platform",))
+_SERVICE = GoogleService("cloudtasks.googleapis.com", ("https://www.googleapis.com/auth/cloud-platform",))
 PACKAGE = "google.cloud.tasks.v2"
 TABLE = r"""
 enum HttpMethod HTTP_METHOD_UNSPECIFIED POST GET HEAD PUT DELETE PATCH OPTIONS
@@ -133,9 +143,10 @@ class CloudTasksDispatcher:
     ) -> None:
         """Open a channel. Nothing is sent before the first dispatch.
 
-        The NORMAL priority's queue is `queue`, and the others' names begin with it. Without an `invoker`, no OIDC token
-        is sent. The `audience` is the whole `url` unless given. Cloud Tasks waits for the executor for
-        `dispatch_deadline`, 15 seconds to 30 minutes. A creation takes `deadline` at most, retries included.
+        The NORMAL priority's queue is `queue`, and the others' names begin with it. Without an `invoker`, no
+        OIDC token is sent. The `audience` is the whole `url` unless given. Cloud Tasks waits for the executor
+        for `dispatch_deadline`, 15 seconds to 30 minutes. A creation takes `deadline` at most, retries
+        included.
         """
         self._location = f"projects/{project}/locations/{location}"
         self._queue = queue
@@ -185,10 +196,17 @@ class CloudTasksDispatcher:
     def _call(
         self, queue: str, message: QueueMessage, backoff: Backoff, expected: frozenset[grpc.StatusCode]
     ) -> grpc.StatusCode:
-        """Create a dispatch in a queue. Return OK, ALREADY_EXISTS or an expected code, and raise for any other one."""
+        """Create a dispatch in a queue.
+
+        Return OK, ALREADY_EXISTS or an expected code, and raise for any other one.
+        """
         request = self._build_request(queue, message)
         try:
-            retry(lambda left: self._create_task(request, min(left, self._attempt_seconds)), _RETRYABLE_CODES, backoff)
+            retry(
+                lambda left: self._create_task(request, min(left, self._attempt_seconds)),
+                _RETRYABLE_CODES,
+                backoff,
+            )
         except grpc.RpcError as error:
             code = error.code()
             if code is grpc.StatusCode.ALREADY_EXISTS or code in expected:
@@ -212,7 +230,12 @@ class CloudTasksDispatcher:
         return call
 
 
-def _make_template(url: str, invoker: str | None, audience: str | None, dispatch_deadline: timedelta) -> Message:
+def _make_template(
+    url: str,
+    invoker: str | None,
+    audience: str | None,
+    dispatch_deadline: timedelta,
+) -> Message:
     task = CreateTaskRequest().task
     task.http_request.url = url
     task.http_request.http_method = POST

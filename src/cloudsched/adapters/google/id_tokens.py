@@ -1,10 +1,11 @@
 """Verify ID tokens that Google signs: those of Firebase users, and the OIDC tokens of service accounts.
 
-Both are JWTs, verified by Google's own libraries with Google's public keys, which are fetched when needed and cached
-for as long as their Cache-Control allows. The libraries are imported when the first token arrives: that takes a third
-of a second.
+Both are JWTs, verified by Google's own libraries with Google's public keys, which are fetched when needed and
+cached for as long as their Cache-Control allows. The libraries are imported when the first token arrives:
+that takes a third of a second.
 
-Sources: firebase.google.com/docs/auth/admin/verify-id-tokens, cloud.google.com/docs/authentication/token-types#id.
+Sources: firebase.google.com/docs/auth/admin/verify-id-tokens,
+cloud.google.com/docs/authentication/token-types#id.
 """
 
 from __future__ import annotations
@@ -73,10 +74,14 @@ class GoogleTokenVerifier:
     def verify_firebase(self, token: str) -> Claims:
         """Return the claims of a Firebase user's ID token."""
         if self._is_emulated != is_firebase_emulated():
-            raise Misconfigured("Set FIREBASE_AUTH_EMULATOR_HOST in the environment, or nowhere: the library reads it.")
+            raise Misconfigured(
+                "Set FIREBASE_AUTH_EMULATOR_HOST in the environment, or nowhere: the library reads it.",
+            )
         with self._client_lock:
             client = self._firebase_client
-        claims: Claims = _as_unauthenticated(lambda: client.verify_id_token(token, clock_skew_seconds=SKEW_SECONDS))
+        claims: Claims = _as_unauthenticated(
+            lambda: client.verify_id_token(token, clock_skew_seconds=SKEW_SECONDS),
+        )
         if self._is_emulated:
             _check_times(claims)  # the library checks no times of an unsigned token
         return claims
@@ -90,7 +95,8 @@ class GoogleTokenVerifier:
         if self._trust_cloud_run and token.endswith("." + REMOVED_SIGNATURE):
             claims = decode_unverified(token)
             _check_times(claims)
-            issuer, audience = claims.get("iss"), claims.get("aud")
+            issuer = claims.get("iss")
+            audience = claims.get("aud")
             if not isinstance(issuer, str) or issuer not in GOOGLE_ISSUERS or audience not in self._audiences:
                 raise Unauthenticated("The token is not a Google token for this API.")
         else:
@@ -141,12 +147,16 @@ def _as_unauthenticated(verify: Callable[[], Any]) -> Any:  # noqa: ANN401 - wha
         # Its message may repeat the token, so only the type is logged.
         log.info("token refused: %s", type(error).__name__, extra={"action": "token_rejected"})
         expired = "expired" in str(error).lower()
-        raise Unauthenticated("The token has expired." if expired else "This API does not accept this token.") from None
+        raise Unauthenticated(
+            "The token has expired." if expired else "This API does not accept this token.",
+        ) from None
 
 
 def _check_times(claims: Claims) -> None:
     """Check the times of a token whose signature was not verified here."""
-    now, expires_at, issued_at = time.time(), claims.get("exp"), claims.get("iat")
+    now = time.time()
+    expires_at = claims.get("exp")
+    issued_at = claims.get("iat")
     if not _is_timestamp(expires_at) or not _is_timestamp(issued_at):
         raise Unauthenticated("The token does not state when it was issued and when it expires.")
     if expires_at + SKEW_SECONDS < now or issued_at - SKEW_SECONDS > now:

@@ -1,8 +1,9 @@
 """Build the protobuf messages of a Google API from a table of their fields, in a pool of their own.
 
-A service of Google's takes half a second to import: its client builds every message of the API twice, once for Python
-and once for protobuf, and brings REST, asynchronous transports and their libraries along. The adapters' own messages
-take a few milliseconds to build. The pool is our own, so that a program can import Google's clients, too.
+A service of Google's takes half a second to import: its client builds every message of the API twice, once
+for Python and once for protobuf, and brings REST, asynchronous transports and their libraries along. The
+adapters' own messages take a few milliseconds to build. The pool is our own, so that a program can import
+Google's clients, too.
 """
 
 from __future__ import annotations
@@ -44,10 +45,14 @@ def build_messages(package: str, table: str) -> dict[str, Message]:
         Outer.Inner name:type=number other:type=number/oneof repeated:type=number* texts:map(type)=number
         enum Outer.Kind KIND_UNSPECIFIED FIRST SECOND
 
-    A type is a scalar, a well-known type of protobuf, or the name of a message or an enum of the table. The fields that
-    a message has in reality, but not in the table, are ignored when it is read.
+    A type is a scalar, a well-known type of protobuf, or the name of a message or an enum of the table. The
+    fields that a message has in reality, but not in the table, are ignored when it is read.
     """
-    file = descriptor_pb2.FileDescriptorProto(name=f"cloudsched/{package}.proto", package=package, syntax="proto3")
+    file = descriptor_pb2.FileDescriptorProto(
+        name=f"cloudsched/{package}.proto",
+        package=package,
+        syntax="proto3",
+    )
     rows = [line.split() for line in table.replace("\\\n", "").strip().splitlines()]
     enums = {row[1] for row in rows if row[0] == "enum"}
     declared: dict[str, Any] = {"": file}
@@ -59,7 +64,10 @@ def build_messages(package: str, table: str) -> dict[str, Message]:
             for number, value in enumerate(rest[1:]):
                 enum.value.add(name=value, number=number)
         else:
-            kinds = declared[outer].nested_type if outer else file.message_type
+            if outer:
+                kinds = declared[outer].nested_type
+            else:
+                kinds = file.message_type
             declared[name] = kinds.add(name=inner)
             for field in rest:
                 _describe_field(declared[name], f".{package}.", name, enums, field)
@@ -82,19 +90,31 @@ def _describe_field(message: Message, prefix: str, path: str, enums: set[str], t
     kind, _, number = rest.rpartition("=")
     is_repeated = number.endswith("*")
     field = message.field.add(name=name, number=int(number.rstrip("*")))
-    field.label = _Field.LABEL_REPEATED if is_repeated else _Field.LABEL_OPTIONAL
+    if is_repeated:
+        field.label = _Field.LABEL_REPEATED
+    else:
+        field.label = _Field.LABEL_OPTIONAL
+
     if kind.startswith("map("):
         entry = message.nested_type.add(name="".join(map(str.title, name.split("_"))) + "Entry")
         entry.options.map_entry = True
         _describe_field(entry, prefix, path, enums, "key:string=1")
         _describe_field(entry, prefix, path, enums, f"value:{kind[4:-1]}=2")
-        field.label, field.type = _Field.LABEL_REPEATED, _Field.TYPE_MESSAGE
+        field.label = _Field.LABEL_REPEATED
+        field.type = _Field.TYPE_MESSAGE
         field.type_name = f"{prefix}{path}.{entry.name}"
     elif kind in _SCALARS:
         field.type = _SCALARS[kind]
     else:
-        field.type = _Field.TYPE_ENUM if kind in enums or kind == "NullValue" else _Field.TYPE_MESSAGE
-        field.type_name = f".google.protobuf.{kind}" if kind in _WELL_KNOWN else f"{prefix}{kind}"
+        if kind in enums or kind == "NullValue":
+            field.type = _Field.TYPE_ENUM
+        else:
+            field.type = _Field.TYPE_MESSAGE
+        if kind in _WELL_KNOWN:
+            field.type_name = f".google.protobuf.{kind}"
+        else:
+            field.type_name = f"{prefix}{kind}"
+
     if oneof:
         declared = [each.name for each in message.oneof_decl]
         if oneof not in declared:

@@ -1,7 +1,7 @@
 """Administer the queues of a deployment in Cloud Tasks: state, rates, depth, pause, resume and purge.
 
-Operators ask for this now and then, so it uses Google's client, which is imported with the first request. Its version
-is v2beta3, since v2 has no number of tasks. REST leads to the local Cloud Tasks, too.
+Operators ask for this now and then, so it uses Google's client, which is imported with the first request. Its
+version is v2beta3, since v2 has no number of tasks. REST leads to the local Cloud Tasks, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,13 @@ class QueueAdmin:
     """Looks at the queues of a deployment, and changes them."""
 
     def __init__(
-        self, *, project: str, location: str, queue: str, queues_per_priority: int = 1, emulator: str | None = None
+        self,
+        *,
+        project: str,
+        location: str,
+        queue: str,
+        queues_per_priority: int = 1,
+        emulator: str | None = None,
     ) -> None:
         """Import Google's client. Raises Misconfigured if there are no credentials. Nothing is sent yet."""
         from google.auth.credentials import AnonymousCredentials  # noqa: PLC0415 - see the module's docstring
@@ -47,8 +53,12 @@ class QueueAdmin:
             self._client = tasks_v2beta3.CloudTasksClient(transport=CloudTasksRestTransport(**where))
 
     def list(self) -> tuple[DispatchQueue, ...]:
-        """Return the queues that exist. Those that this account may not see are left out, unless it may see none."""
-        found, refused = [], None
+        """Return the queues that exist.
+
+        Those that this account may not see are missing, unless it may see none.
+        """
+        found = []
+        refused = None
         for queue in self._ids:
             try:
                 found.append(self._look(queue))
@@ -74,12 +84,18 @@ class QueueAdmin:
             content = {"name": name, "rate_limits": given}
             _call(queue, self._client.update_queue, {"queue": content, "update_mask": mask})
         if state is not None:
-            method = self._client.resume_queue if state == "RUNNING" else self._client.pause_queue
+            if state == "RUNNING":
+                method = self._client.resume_queue
+            else:
+                method = self._client.pause_queue
             _call(queue, method, {"name": name})
         return self._look(queue)
 
     def purge(self, queue: str) -> DispatchQueue:
-        """Delete all dispatches of a queue. The sweep sends what is still to run when it is due. Raises NotFound."""
+        """Delete all dispatches of a queue.
+
+        The sweep sends what is still to run when it is due. Raises NotFound.
+        """
         _call(queue, self._client.purge_queue, {"name": self._name(queue)})
         return self._look(queue)
 

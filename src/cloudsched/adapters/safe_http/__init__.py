@@ -1,22 +1,23 @@
 """Fetch URLs that users name, without letting them reach what only this process can reach (SSRF).
 
 A handler runs inside a network. Beside it are a metadata server that gives out credentials
-(cloud.google.com/compute/docs/metadata/overview), other people's services, and this machine itself. So a URL from a
-user may lead to public addresses only. The check is made when a connection is opened, on the address that it is opened
-to:
+(cloud.google.com/compute/docs/metadata/overview), other people's services, and this machine itself. So a URL
+from a user may lead to public addresses only. The check is made when a connection is opened, on the address
+that it is opened to:
 
-* A name is resolved once, and the address that was checked is the one that is connected to, so DNS rebinding (a name
-  that changes its address between check and connection) gains nothing.
+* A name is resolved once, and the address that was checked is the one that is connected to, so DNS rebinding
+  (a name that changes its address between check and connection) gains nothing.
 * All addresses of a name must be public.
 * A redirect opens a connection like any other.
-* A session may limit the time of a request, and the bytes that are received and unpacked. A server that sends a byte
-  now and then is cut off like a silent one.
-* The spelling of an address (decimal, octal, IPv4 within IPv6) does not matter, since the text is not what is checked.
-* No proxy is used: those of the environment (``HTTP_PROXY``) and passwords from ``.netrc`` are ignored, and a request
-  that names one is refused, because a proxy connects to any address it is given.
+* A session may limit the time of a request, and the bytes that are received and unpacked. A server that sends
+  a byte now and then is cut off like a silent one.
+* The spelling of an address (decimal, octal, IPv4 within IPv6) does not matter, since the text is not what is
+  checked.
+* No proxy is used: those of the environment (``HTTP_PROXY``) and passwords from ``.netrc`` are ignored, and a
+  request that names one is refused, because a proxy connects to any address it is given.
 
-Importing this is cheap: `requests` is imported when the first session is made, because a handler's module is imported
-by every process, and most of them fetch nothing.
+Importing this is cheap: `requests` is imported when the first session is made, because a handler's module is
+imported by every process, and most of them fetch nothing.
 """
 
 from __future__ import annotations
@@ -44,29 +45,29 @@ def make_session(
 ) -> requests.Session:
     """Return a session that connects to public addresses and to these networks only.
 
-    A request to any other address, or through a proxy, raises InvalidInput before anything is sent. The lookup of a
-    host's name counts for `max_seconds`, but cannot be interrupted. `max_bytes` holds for an answer as received and as
-    unpacked. More of them is a `requests.exceptions.ContentDecodingError`. With `for_one_call`, the seconds are for all
-    requests of the session together, with those after redirects.
+    A request to any other address, or through a proxy, raises InvalidInput before anything is sent. The
+    lookup of a host's name counts for `max_seconds`, but cannot be interrupted. `max_bytes` holds for an
+    answer as received and as unpacked. More of them is a `requests.exceptions.ContentDecodingError`. With
+    `for_one_call`, the seconds are for all requests of the session together, with those after redirects.
     """
-    from cloudsched.adapters.safe_http.session import Limits, build_session  # noqa: PLC0415 - see the module's docstring
+    from cloudsched.adapters.safe_http.session import RequestLimits, build_session  # noqa: PLC0415 - see the module's docstring
 
-    return build_session(reachable, Limits(max_seconds, max_bytes, for_one_call=for_one_call))
+    return build_session(reachable, RequestLimits(max_seconds, max_bytes, for_one_call=for_one_call))
 
 
 def limit_session(session: requests.Session, *, max_seconds: float, max_bytes: int) -> requests.Session:
-    """Let a session that may reach every address take a limited time for each request, and read so much of its answer.
+    """Limit the time of each request and the size of each answer, in a session that may reach every address.
 
-    It is for addresses that the operator gives, such as a model's: a server that sends a byte now and then, or without
-    an end, is cut off there as well.
+    It is for addresses that the operator gives, such as a model's: a server that sends a byte now and then,
+    or without an end, is cut off there as well.
     """
-    from cloudsched.adapters.safe_http.session import Limits, mount_limits  # noqa: PLC0415 - see the module's docstring
+    from cloudsched.adapters.safe_http.session import RequestLimits, mount_limits  # noqa: PLC0415 - see the module's docstring
 
-    return mount_limits(session, Limits(max_seconds, max_bytes))
+    return mount_limits(session, RequestLimits(max_seconds, max_bytes))
 
 
 def require_reachable_url(url: str, reachable: Iterable[str] = (), *, allows_http: bool = False) -> None:
-    """Check a URL as far as that is possible before a connection: its form, and an address in place of a name.
+    """Check a URL before any connection: its form, and the address if it has one in place of a name.
 
     For development, `allows_http` allows this machine, and URLs without TLS.
     """

@@ -1,8 +1,8 @@
 """Call a dead-man's switch, a service elsewhere that alerts when it has not been called for a while.
 
-A task may name one for its deliveries, such as a check of healthchecks.io: the URL may be a user's (`UserPosts`), and
-what is posted is a line that says which execution it is about, nothing of its payload or its result. The operator may
-name others, which are called after each sweep.
+A task may name one for its deliveries, such as a check of healthchecks.io: the URL may be a user's
+(`UserPosts`), and what is posted is a line that says which execution it is about, nothing of its payload or
+its result. The operator may name others, which are called after each sweep.
 """
 
 from __future__ import annotations
@@ -32,7 +32,13 @@ class PingSender:
     def __init__(
         self, make_session: MakeSession, *, allows_http: bool = False, now: Callable[[], float] = time.time
     ) -> None:
-        self._posts = UserPosts("The ping", "https://hc-ping.com/ID", make_session, allows_http=allows_http, now=now)
+        self._posts = UserPosts(
+            "The ping",
+            "https://hc-ping.com/ID",
+            make_session,
+            allows_http=allows_http,
+            now=now,
+        )
 
     def send(self, message: Message, recipient: Recipient) -> str:
         """Post a message's text, and return its id."""
@@ -52,20 +58,24 @@ MAX_ANSWER: Final = 64_000
 """The most bytes of an answer that are received. None is looked at."""
 PLACE: Final = "{overdue}"
 _OWN_NETWORKS: Final = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
-"""The networks in which a switch of the operator's own may be, besides the internet. No metadata server is in these."""
+"""The networks in which a switch of the operator's own may be, besides the internet. No metadata server is in
+these."""
 _OWN_MACHINE: Final = ("127.0.0.0/8", "::1/128")
 
 
 def list_reachable(*, is_deployed: bool) -> tuple[str, ...]:
-    """Return the networks that a switch may be in. In the cloud nothing of use is on the own machine."""
-    return _OWN_NETWORKS if is_deployed else (*_OWN_NETWORKS, *_OWN_MACHINE)
+    """Return the networks that a switch may be in. In the cloud no service on this machine is of use."""
+    if is_deployed:
+        return _OWN_NETWORKS
+    return (*_OWN_NETWORKS, *_OWN_MACHINE)
 
 
 class SwitchCaller:
     """Calls addresses, one at a time, each in a thread of its own.
 
-    An address with ``{overdue}`` in it is fetched with the seconds in that place. Any other one is posted a line of
-    text. Redirects are not followed. No line of the log has an address: whoever knows it can silence the alarm.
+    An address with ``{overdue}`` in it is fetched with the seconds in that place. Any other one is posted a
+    line of text. Redirects are not followed. No line of the log has an address: whoever knows it can silence
+    the alarm.
     """
 
     def __init__(self, make_session: Callable[[], requests.Session]) -> None:
@@ -73,7 +83,10 @@ class SwitchCaller:
         self._call: threading.Thread | None = None
 
     def call(self, address: str, overdue: float, text: str) -> None:
-        """Call an address, and wait `WAIT` for that at most. Never raise. A call that still goes on is not joined."""
+        """Call an address, and wait `WAIT` for that at most.
+
+        Never raise. A call that still goes on is not joined.
+        """
         if self._call is not None and self._call.is_alive():
             log.warning("the last call of the switch has not ended", extra={"action": "ping_failed"})
             return
@@ -88,7 +101,7 @@ class SwitchCaller:
             problem = self._request(address, overdue, text)
         except (OSError, ValueError, CloudschedError) as error:  # `requests` derives its errors from OSError
             problem = type(error).__name__
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told here and nowhere else
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is logged here and nowhere else
             problem = f"unexpected {type(error).__name__}"
         if problem:
             host = urlsplit(address).hostname
@@ -106,4 +119,6 @@ class SwitchCaller:
             ) as response,
         ):
             is_success = 200 <= response.status_code <= 299  # noqa: PLR2004 - RFC 9110
-            return "" if is_success else f"it answers {response.status_code}"
+            if is_success:
+                return ""
+            return f"it answers {response.status_code}"

@@ -15,7 +15,13 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, HTTPResponse, HTTPSConnectionPool, PoolManager
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import ConnectTimeoutError, DecodeError, NameResolutionError, NewConnectionError, ProtocolError
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    DecodeError,
+    NameResolutionError,
+    NewConnectionError,
+    ProtocolError,
+)
 
 from cloudsched.errors import InvalidInput
 
@@ -24,7 +30,7 @@ _LIFETIME = "cloudsched_lifetime"
 """The attribute of a response with the lifetime of its connection."""
 
 
-class Limits:
+class RequestLimits:
     """The longest time of requests, and the most that is read of their answers.
 
     Attributes:
@@ -48,7 +54,7 @@ class Limits:
         return max(self._end - time.monotonic(), 0)
 
 
-def build_session(reachable: Iterable[str], limits: Limits) -> requests.Session:
+def build_session(reachable: Iterable[str], limits: RequestLimits) -> requests.Session:
     """Return the session that `cloudsched.adapters.safe_http.make_session` describes."""
     networks = [ip_network(network) for network in reachable]
 
@@ -63,7 +69,7 @@ def build_session(reachable: Iterable[str], limits: Limits) -> requests.Session:
     return session
 
 
-def mount_limits(session: requests.Session, limits: Limits) -> requests.Session:
+def mount_limits(session: requests.Session, limits: RequestLimits) -> requests.Session:
     """Return a session with limits, which may reach every address."""
     session.mount("http://", _Adapter(_allow_all, limits))
     session.mount("https://", _Adapter(_allow_all, limits))
@@ -77,14 +83,15 @@ def _allow_all(_: Address) -> bool:
 class _Adapter(HTTPAdapter):
     """Opens connections to allowed addresses only, and keeps the limits of each request."""
 
-    def __init__(self, is_allowed: Callable[[Address], bool], limits: Limits) -> None:
+    def __init__(self, is_allowed: Callable[[Address], bool], limits: RequestLimits) -> None:
         self._is_allowed = is_allowed
         self._limits = limits
         super().__init__()
 
     def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
         """Make the connection pools. The constructor calls it, and so does unpickling an adapter."""
-        is_allowed, limits = self._is_allowed, self._limits
+        is_allowed = self._is_allowed
+        limits = self._limits
 
         class Plain(HTTPConnection):
             lifetime: _Lifetime | None = None
@@ -99,7 +106,9 @@ class _Adapter(HTTPAdapter):
                 super().request(*arguments, **named)
 
             def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as in urllib3's own class
-                lifetime, self.lifetime = self.lifetime, None  # a last answer closes this, and has yet to be read
+                # A last answer closes this, and has yet to be read.
+                lifetime = self.lifetime
+                self.lifetime = None
                 try:
                     response = super().getresponse()
                 except BaseException:
@@ -117,7 +126,8 @@ class _Adapter(HTTPAdapter):
 
             def close(self) -> None:
                 super().close()
-                ended, self.lifetime = self.lifetime, None
+                ended = self.lifetime
+                self.lifetime = None
                 if ended is not None:
                     ended.end()
 
@@ -146,7 +156,7 @@ class _DirectAdapter(_Adapter):
 
 
 class _LimitedBody:
-    """The body of an answer, of which so many bytes are received, and so many unpacked. None for no limit."""
+    """The body of an answer, with limits of the bytes received and unpacked. None is no limit."""
 
     def __init__(self, raw: HTTPResponse, max_bytes: int | None) -> None:
         self._raw = raw
@@ -157,9 +167,15 @@ class _LimitedBody:
         return getattr(self._raw, name)
 
     def stream(self, amt: int = 65_536, decode_content: bool | None = None) -> Iterator[bytes]:  # noqa: FBT001 - urllib3's
-        """Yield the body in pieces. Raise urllib3's errors once it is too long, packed twice, or takes too long."""
+        """Yield the body in pieces.
+
+        Raise urllib3's errors once it is too long, packed twice, or takes too long.
+        """
         packings = [each for each in self._raw.headers.get("Content-Encoding", "").split(",") if each.strip()]
-        limit = sys.maxsize if self._max_bytes is None else self._max_bytes
+        if self._max_bytes is None:
+            limit = sys.maxsize
+        else:
+            limit = self._max_bytes
         if len(packings) > 1 and self._max_bytes is not None:
             raise DecodeError("it was packed more than once")
         unpacked = 0
@@ -198,7 +214,7 @@ class _Lifetime:
         self.start(seconds)
 
     def start(self, seconds: float | None) -> None:
-        """Let the connection last for so long from now on, for one more request."""
+        """Extend the connection's lifetime from now on, for one more request."""
         if self._timer is not None:
             self._timer.cancel()
         if seconds is not None:
@@ -218,9 +234,11 @@ class _Lifetime:
 
 
 def _connect(
-    connection: HTTPConnection, is_allowed: Callable[[Address], bool], limits: Limits
+    connection: HTTPConnection, is_allowed: Callable[[Address], bool], limits: RequestLimits
 ) -> tuple[socket.socket, _Lifetime | None]:
-    begin, host, max_seconds = time.monotonic(), connection.host.strip("[]"), limits.left()
+    begin = time.monotonic()
+    host = connection.host.strip("[]")
+    max_seconds = limits.left()
 
     if max_seconds == 0:
         raise ConnectTimeoutError(connection, f"there was no time left for {host}")
@@ -257,15 +275,17 @@ def _connect(
 
 def _timeout_seconds(connection: HTTPConnection) -> float | None:
     timeout = connection.timeout
-    return float(timeout) if isinstance(timeout, int | float) else None
+    if not isinstance(timeout, int | float):
+        return None
+    return float(timeout)
 
 
 Address: TypeAlias = IPv4Address | IPv6Address
 
 _GLOBAL_UNICAST: Final = ip_network("2000::/3")
-"""The only part of IPv6 that is assigned for global unicast (iana.org/assignments/ipv6-address-space). Everything
-outside of it is refused: loopback, ``fc00::/7``, ``fe80::/10``, the deprecated site-local ``fec0::/10``, multicast,
-NAT64 (``64:ff9b::/96``), and whatever is assigned there in the future."""
+"""The only part of IPv6 that is assigned for global unicast (iana.org/assignments/ipv6-address-space).
+Everything outside of it is refused: loopback, ``fc00::/7``, ``fe80::/10``, the deprecated site-local
+``fec0::/10``, multicast, NAT64 (``64:ff9b::/96``), and whatever is assigned there in the future."""
 
 _SPECIAL_IPV4_NETWORKS: Final = tuple(
     ip_network(network)
@@ -274,10 +294,12 @@ _SPECIAL_IPV4_NETWORKS: Final = tuple(
         "10.0.0.0/8",  # private
         "100.64.0.0/10",  # shared address space of carriers
         "127.0.0.0/8",  # loopback
-        "168.63.129.16/32",  # not IANA's: Azure's host (learn.microsoft.com, "What is IP address 168.63.129.16?")
+        # Not IANA's: Azure's host (learn.microsoft.com, "What is IP address 168.63.129.16?").
+        "168.63.129.16/32",
         "169.254.0.0/16",  # link-local: metadata servers
         "172.16.0.0/12",  # private
-        "192.0.0.0/24",  # IETF protocol assignments, with the two anycast addresses that are globally reachable
+        # IETF protocol assignments, with the two anycast addresses that are globally reachable.
+        "192.0.0.0/24",
         "192.0.2.0/24",  # documentation
         "192.88.99.0/24",  # deprecated 6to4 relay anycast
         "192.168.0.0/16",  # private
@@ -291,17 +313,18 @@ _SPECIAL_IPV4_NETWORKS: Final = tuple(
 _SPECIAL_IPV6_NETWORKS: Final = tuple(
     ip_network(network)
     for network in (
-        "2001::/23",  # IETF protocol assignments: Teredo, benchmarking, ORCHID, and the anycast services among them
+        # IETF protocol assignments: Teredo, benchmarking, ORCHID, and the anycast services among them.
+        "2001::/23",
         "2001:db8::/32",  # documentation
         "2002::/16",  # 6to4: an IPv4 address that cannot be seen behind it
         "3fff::/20",  # documentation
     )
 )
 """The blocks that are not globally reachable, from the IANA special-purpose address registries
-(iana.org/assignments/iana-ipv4-special-registry, iana.org/assignments/iana-ipv6-special-registry), read in November
-2026, the IPv6 one as updated on 2025-10-09. IPv6 blocks outside of `_GLOBAL_UNICAST` are left out. The table is our own
-because the answer of ``ipaddress.is_global`` changes with Python's patch release (github.com/python/cpython/issues/
-113171)."""
+(iana.org/assignments/iana-ipv4-special-registry, iana.org/assignments/iana-ipv6-special-registry), read in
+November 2026, the IPv6 one as updated on 2025-10-09. It omits IPv6 blocks outside of `_GLOBAL_UNICAST`.
+The table is our own because the answer of ``ipaddress.is_global`` changes with Python's patch release
+(github.com/python/cpython/issues/ 113171)."""
 
 
 def is_public(address: Address) -> bool:

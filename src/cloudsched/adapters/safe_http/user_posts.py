@@ -1,7 +1,7 @@
 """Post to URLs that users have named.
 
-A URL has to be HTTPS without a password in it, the session that is given decides which addresses may be reached,
-redirects are not followed, and of the answer no more is read than is asked for.
+A URL has to be HTTPS without a password in it, the session that is given decides which addresses may be
+reached, redirects are not followed, and of the answer no more is read than is asked for.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _LONGEST_WAIT: Final = timedelta(days=1)
 
 
 MakeSession: TypeAlias = "Callable[..., requests.Session]"
-"""Makes a session, given `max_seconds`, that reaches only what users may reach (`adapters.safe_http.make_session`)."""
+"""Makes a session, given `max_seconds`, that reaches only what users may reach
+(`adapters.safe_http.make_session`)."""
 
 
 class UserPosts:
@@ -49,7 +50,10 @@ class UserPosts:
         self._what = what
         self._hint = f"Give one as {example}."
         self._make_session = make_session
-        self._schemes = {"https", "http"} if allows_http else {"https"}
+        if allows_http:
+            self._schemes = {"https", "http"}
+        else:
+            self._schemes = {"https"}
         self._timeout = timeout
         self._now = now
 
@@ -65,9 +69,17 @@ class UserPosts:
             raise DeliveryRefused(f"{self._what}'s address contains a user or a password. {self._hint}")
 
     def post(
-        self, url: str, body: bytes, headers: Mapping[str, str], *, reads: int = 0, refusals: Collection[int] = ()
+        self,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        reads: int = 0,
+        refusals: Collection[int] = (),
     ) -> tuple[int, bytes]:
-        """Post once to a URL that `require_url` has passed. Return the status, and so many bytes of the answer.
+        """Post once to a URL that `require_url` has passed.
+
+        Return the status, and the beginning of the answer.
 
         Any status but 2xx and the `refusals` is to be tried again: DeliveryDelayed.
         """
@@ -85,14 +97,21 @@ class UserPosts:
                     stream=True,  # the body of the answer is not read to its end: it can have none
                 ) as response,
             ):
-                status, retry_after = response.status_code, response.headers.get("Retry-After")
-                answer = next(response.iter_content(reads), b"") if reads else b""
+                status = response.status_code
+                retry_after = response.headers.get("Retry-After")
+                answer = b""
+                if reads:
+                    answer = next(response.iter_content(reads), b"")
         except InvalidInput as error:
             raise DeliveryRefused(f"{self._what}'s address {error.problem}. {error.hint}") from error
         except (RequestException, OSError, ValueError) as error:
             raise DeliveryDelayed(self._what, f"it did not answer ({type(error).__name__})") from error
         if status not in refusals and not 200 <= status <= 299:  # noqa: PLR2004 - success, RFC 9110
-            raise DeliveryDelayed(self._what, f"it answers {status}", parse_retry_after(retry_after, self._now()))
+            raise DeliveryDelayed(
+                self._what,
+                f"it answers {status}",
+                parse_retry_after(retry_after, self._now()),
+            )
         return status, answer
 
 

@@ -1,11 +1,11 @@
 """One SQLite database for many threads and processes: opening it, reading it, and committing to it in groups.
 
-A file is opened with a write-ahead log and ``synchronous=FULL``: when `Database.write` returns, what it wrote is on
-disk (sqlite.org/pragma.html#pragma_synchronous). That costs one wait for the disk per transaction, so concurrent
-writers share a transaction (`GroupCommit`).
+A file is opened with a write-ahead log and ``synchronous=FULL``: when `SqliteDatabase.write` returns, what it
+wrote is on disk (sqlite.org/pragma.html#pragma_synchronous). That costs one wait for the disk per
+transaction, so concurrent writers share a transaction (`GroupCommit`).
 
-Readers of a file use connections of their own and never wait for a writer (sqlite.org/wal.html). A database in memory
-has one connection for everything.
+Readers of a file use connections of their own and never wait for a writer (sqlite.org/wal.html). A database
+in memory has one connection for everything.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ log = own_logger(__name__)
 T = TypeVar("T")
 
 MAX_GROUP_SIZE = 128
-"""The most parts that share one transaction, so that none waits long for the others: what 64 handlers end and begin."""
+"""The most parts that share one transaction, so that none waits long for the others: what 64 handlers end and
+begin."""
 
 
 @dataclass(slots=True, eq=False)
@@ -43,7 +44,8 @@ class _Writer:
     leads: bool = False
     """True if it commits for all that wait."""
     turn: threading.Lock = field(default_factory=threading.Lock)
-    """Held from the beginning. It is released when all parts are done, or when it is to commit for all that wait."""
+    """Held from the beginning. It is released when all parts are done, or when it is to commit for all that
+    wait."""
 
 
 @dataclass(slots=True, eq=False)
@@ -63,7 +65,8 @@ class WriteUnit(Generic[T]):
         connection.execute("SAVEPOINT unit")
         has_succeeded = self.try_to_run(connection)
         if not connection.in_transaction:
-            raise sqlite3.OperationalError(str(self.error))  # with all of the transaction, as when the disk is full
+            # With all of the transaction, as when the disk is full.
+            raise sqlite3.OperationalError(str(self.error))
         if not has_succeeded:
             connection.execute("ROLLBACK TO unit")
         connection.execute("RELEASE unit")
@@ -81,16 +84,19 @@ class WriteUnit(Generic[T]):
 
 
 class GroupCommit:
-    """The transactions of one connection, which concurrent writers share: many of them wait for the disk only once.
+    """The transactions of one connection.
 
-    The first writer commits all parts that wait at that moment, its own included. Later writers wait, and the first of
-    them is the next to commit. So each writer is woken once: when its part is on disk, or when it is its turn to commit
-    for the others.
+    Concurrent writers share them: many of them wait for the disk only once.
 
-    If a part fails, its writes must not stay while the others' do. That is rare, so a transaction has savepoints only
-    once a part has failed: then all parts are done again, each after a savepoint to return to. Failures come together,
-    where many compete for one document: the next transactions have savepoints at once, until none of their parts fails.
-    The connection begins and ends no transactions of its own. The lock is held during each.
+    The first writer commits all parts that wait at that moment, its own included. Later writers wait, and the
+    first of them is the next to commit. So each writer is woken once: when its part is on disk, or when it is
+    its turn to commit for the others.
+
+    If a part fails, its writes must not stay while the others' do. That is rare, so a transaction has
+    savepoints only once a part has failed: then all parts are done again, each after a savepoint to return
+    to. Failures come together, where many compete for one document: the next transactions have savepoints at
+    once, until none of their parts fails. The connection begins and ends no transactions of its own. The lock
+    is held during each.
     """
 
     def __init__(
@@ -100,7 +106,7 @@ class GroupCommit:
         reopen: Callable[[], sqlite3.Connection] | None = None,
         find_loss: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """Take the connection, the lock that is held during a transaction, and what opens the connection again.
+        """Take the connection, the lock that a transaction holds, and what opens the connection again.
 
         `find_loss` says why what was committed is lost, None if it is not.
         """
@@ -116,12 +122,15 @@ class GroupCommit:
         """True if a part of the latest transaction with savepoints failed."""
 
     def hold(self) -> None:
-        """Begin no transaction until `release`, and open the connection again for the next one. The lock is held."""
+        """Begin no transaction until `release`, and open the connection again for the next one.
+
+        The lock is held.
+        """
         self._queue_lock.acquire()
         self._is_open = self._reopen is None
 
     def release(self, *, is_child: bool) -> None:
-        """Go on. In a forked process nobody waits."""
+        """Allow transactions again. In a forked process nothing waits for them."""
         if is_child:
             self._waiting.clear()
             self._has_leader = False
@@ -170,8 +179,9 @@ class GroupCommit:
         try:
             with self._queue_lock:
                 waiting = list(self._waiting)
-                # Both at once: whatever is taken is told, also after an interrupt.
-                group, self._waiting = waiting[:MAX_GROUP_SIZE], deque(waiting[MAX_GROUP_SIZE:])
+                # Both at once: whatever is taken is answered, even after an interrupt.
+                group = waiting[:MAX_GROUP_SIZE]
+                self._waiting = deque(waiting[MAX_GROUP_SIZE:])
             with self._connection_lock:
                 failure = self._run_transaction(group)
         finally:
@@ -186,8 +196,10 @@ class GroupCommit:
         is_over = False
         try:
             if not self._is_open and self._reopen is not None:
-                self._connection, self._is_open = self._reopen(), True
-            is_shared, are_committed = len(group) > 1, False
+                self._connection = self._reopen()
+                self._is_open = True
+            is_shared = len(group) > 1
+            are_committed = False
             if not (is_shared and self._expects_failures):  # all parts, or none of them if one fails
                 self._connection.execute("BEGIN IMMEDIATE")
                 are_committed = all(unit.try_to_run(self._connection) for unit in group)
@@ -204,6 +216,7 @@ class GroupCommit:
             if not is_over:
                 with suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")
+
         return self._find_loss()
 
     def _run_with_savepoints(self, group: list[WriteUnit[Any]]) -> None:
@@ -233,10 +246,12 @@ def _identify(path: str | Path, least_bytes: int = 0) -> tuple[int, int] | None:
         found = os.stat(path)  # noqa: PTH116 - at each commit: a Path takes longer than the file system
     except OSError:
         return None
-    return (found.st_dev, found.st_ino) if found.st_size >= least_bytes else None
+    if found.st_size >= least_bytes:
+        return (found.st_dev, found.st_ino)
+    return None
 
 
-class Database:
+class SqliteDatabase:
     """A SQLite database with a fixed set of tables."""
 
     def __init__(
@@ -244,13 +259,17 @@ class Database:
     ) -> None:
         """Open the database, and create its tables if it is new.
 
-        Without a path it is in memory. The version is stored as SQLite's ``user_version``. A file that is only read
-        exists, and another process may write to it meanwhile.
+        Without a path it is in memory. The version is stored as SQLite's ``user_version``. A file that is
+        only read exists, and another process may write to it meanwhile.
         """
         self._path = path
         self._is_read_only = is_read_only
-        self._file_name, self._log_name = str(path or ""), f"{path or ''}-wal"
-        self._name = f"The database {path.name}" if path else "The database in memory"
+        self._file_name = str(path or "")
+        self._log_name = f"{path or ''}-wal"
+        if path:
+            self._name = f"The database {path.name}"
+        else:
+            self._name = "The database in memory"
         self._write_lock = threading.Lock()
         self._idle: deque[sqlite3.Connection] = deque()
         self._readers = threading.Condition(threading.Lock())
@@ -259,8 +278,9 @@ class Database:
         self._closed = False
         self._has_long_log = False
         self.has_failed_to_write = False
-        """True if a write has failed since this was reset: the disk is full, or another process keeps the file locked.
-        Reset it after a write that changes something. One that changes nothing succeeds on a full disk, too."""
+        """True if a write has failed since this was reset: the disk is full, or another process keeps the
+        file locked. Reset it after a write that changes something. One that changes nothing succeeds on a
+        full disk, too."""
         if path is not None and not is_read_only:
             with suppress(OSError):  # it exists, or SQLite says what is wrong
                 os.close(os.open(os.path.realpath(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -268,7 +288,8 @@ class Database:
             self._writer = self._connect()
             self._identity = None if path is None else _identify(path)
             self._log_identity: tuple[int, int] | None = None
-            """That of the log, which has what is not in the file yet. It is the same as long as the writer is open."""
+            """That of the log, which has what is not in the file yet. It is the same as long as the writer is
+            open."""
             reopen = None if path is None else self._reopen
             self._commits = GroupCommit(self._writer, self._write_lock, reopen, self._find_loss)
             try:
@@ -285,8 +306,9 @@ class Database:
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` inside a transaction, and return its result once that is on disk.
 
-        If `work` raises, none of its writes is kept. It may run in another thread, in a transaction with other work,
-        and is repeated with that if any of it raises: so nothing but its writes may depend on how often it runs.
+        If `work` raises, none of its writes is kept. It may run in another thread, in a transaction with
+        other work, and is repeated with that if any of it raises: so nothing but its writes may depend on how
+        often it runs.
         """
         (unit,) = self._commits.run([work])
         if unit.failure is not None or unit.error is not None:
@@ -294,7 +316,10 @@ class Database:
         return cast("T", unit.result)
 
     def write_all(self, works: Sequence[Callable[[sqlite3.Connection], T]]) -> list[T | Exception]:
-        """Run each as `write` does, in one transaction if they are few. Return the result or the error of each."""
+        """Run each as `write` does, in one transaction if they are few.
+
+        Return the result or the error of each.
+        """
         return [
             cast("T", unit.result) if unit.failure is None and unit.error is None else self._find_error(unit)
             for unit in self._commits.run(works)
@@ -315,7 +340,10 @@ class Database:
             raise StoreUnavailable(self._name, why)
 
     def _find_loss(self) -> str | None:
-        """Return why what is written is lost, None if it is not. Each transaction asks this before it is told of."""
+        """Return why what is written is lost, None if it is not.
+
+        Each transaction asks this before its caller hears of it.
+        """
         log = self._log_identity
         if self._path is None or (
             _identify(self._file_name, 0 if log is None else 1) == self._identity
@@ -326,7 +354,10 @@ class Database:
         return f"{why}. Stop it, put the file back, and start it again"
 
     def set_application_id(self, number: int) -> int:
-        """Write a number into the file's header, at once if nobody is reading. Return the version of its tables."""
+        """Write a number into the file's header, at once if nobody is reading.
+
+        Return the version of its tables.
+        """
 
         def write(connection: sqlite3.Connection) -> int:
             connection.execute(f"PRAGMA application_id = {number:d}")
@@ -342,10 +373,12 @@ class Database:
         if self._path is None:
             return
         path = self._log_name
+
         try:
             size = os.stat(path).st_size  # noqa: PTH116 - as above
         except OSError:
             return
+
         is_long = size > _MAX_LOG_BYTES + _LOG_MARGIN_BYTES
         if is_long and not self._has_long_log:
             log.warning(
@@ -356,6 +389,7 @@ class Database:
                 self._path,
                 extra={"action": "log_grows"},
             )
+
         if self._has_long_log and not is_long:
             log.info("%s has %d MB again.", path, size / 1e6, extra={"action": "log_copied"})
         self._has_long_log = is_long
@@ -398,8 +432,8 @@ class Database:
     def hold(self) -> None:
         """Wait until no thread uses the database, keep all from it until `release`, and close the file.
 
-        A process that forks must have no connection: the child would take its parent's locks on the file for its own.
-        Both open the file again when they need it.
+        A process that forks must have no connection: the child would take its parent's locks on the file for
+        its own. Both open the file again when they need it.
         """
         self._write_lock.acquire()
         self._commits.hold()
@@ -412,7 +446,7 @@ class Database:
             self._close_idle()
 
     def release(self, *, is_child: bool) -> None:
-        """Let threads use the database again."""
+        """Allow threads to use the database again."""
         self._readers.release()
         self._commits.release(is_child=is_child)
         self._write_lock.release()
@@ -446,10 +480,17 @@ class Database:
             self._log_identity = _identify(self._log_name)
 
     def _connect(self, mode: str = "rwc") -> sqlite3.Connection:
-        """Return a connection. With the mode ``rw`` it does not create the file, which may have been removed."""
-        mode = "ro" if self._is_read_only else mode
+        """Return a connection.
+
+        With the mode ``rw`` it does not create the file, which may have been removed.
+        """
+        name = ":memory:"
+        if self._is_read_only:
+            mode = "ro"
+        if self._path:
+            name = f"{self._path.absolute().as_uri()}?mode={mode}"
         return sqlite3.connect(
-            f"{self._path.absolute().as_uri()}?mode={mode}" if self._path else ":memory:",
+            name,
             timeout=BUSY_TIMEOUT_SECONDS,
             isolation_level=None,  # this module begins and ends transactions itself
             check_same_thread=False,  # the lock and the pool give a connection to one thread at a time
@@ -479,7 +520,10 @@ class Database:
         self._writer.execute(f"PRAGMA journal_size_limit = {_MAX_LOG_BYTES}").fetchall()
 
     def _is_new(self, layout_version: int) -> bool:
-        """Return whether the file has no tables yet. Call it in a transaction: others may be creating tables."""
+        """Return whether the file has no tables yet.
+
+        Call it in a transaction: others may be creating tables.
+        """
         (version,) = self._writer.execute("PRAGMA user_version").fetchone()
         (tables,) = self._writer.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         if version == 0 and tables:
@@ -489,7 +533,10 @@ class Database:
         return bool(version == 0)
 
     def _enable_wal(self) -> None:
-        """Switch the write-ahead log on. While another process does the same, SQLite returns BUSY without waiting."""
+        """Switch the write-ahead log on.
+
+        While another process does the same, SQLite returns BUSY without waiting.
+        """
         give_up_at = time.monotonic() + BUSY_TIMEOUT_SECONDS
         while True:
             try:
@@ -507,9 +554,9 @@ class Database:
         return StoreUnavailable(self._name, str(error))
 
 
-_databases: Final[WeakSet[Database]] = WeakSet()
+_databases: Final[WeakSet[SqliteDatabase]] = WeakSet()
 """The databases of this process."""
-_held: Final[list[Database]] = []
+_held: Final[list[SqliteDatabase]] = []
 """Those that a fork in progress holds."""
 _forking = threading.Lock()
 
@@ -537,7 +584,7 @@ if hasattr(os, "register_at_fork"):
 
 @cache
 def _create_template(layout: tuple[str, ...], layout_version: int) -> sqlite3.Connection:
-    """Return a database in memory with nothing but its tables: copying it is five times as fast as creating them.
+    """Return a database in memory that has its tables: copying one is five times as fast as creating them.
 
     Each test's store is such a copy. Copying only reads the template, so threads may share it.
     """

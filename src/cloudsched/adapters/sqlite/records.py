@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cloudsched.adapters.sqlite.search import BODY, Listing, fetch_page
+from cloudsched.adapters.sqlite.search import BODY, SqliteListing, fetch_page
 from cloudsched.adapters.sqlite.tables import to_microseconds
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.json_limits import require_document_fits
@@ -19,7 +19,7 @@ from cloudsched.engine.storage.pages import skip_unreadable
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
-    from cloudsched.adapters.sqlite.database import Database
+    from cloudsched.adapters.sqlite.database import SqliteDatabase
     from cloudsched.domain.documents.record import Record
     from cloudsched.engine.storage.pages import Page
 
@@ -36,7 +36,7 @@ _REMOVE_MESSAGES = (
 class SqliteInbox:
     """An `InboxStore` in the database of a `SqliteStore`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
     def mark_read(self, owner: str, message_id: str, at: datetime) -> Message | None:
@@ -61,17 +61,32 @@ class SqliteInbox:
 
     def remove_some(self, owner: str) -> int:
         """Delete some of an owner's messages, and return how many."""
-        return self._database.write(lambda connection: connection.execute(_REMOVE_MESSAGES, (owner,)).rowcount)
+        return self._database.write(
+            lambda connection: connection.execute(_REMOVE_MESSAGES, (owner,)).rowcount,
+        )
 
     def list(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's messages, the newest first."""
-        listing = Listing("messages", "created_at", is_descending=True, conditions=("owner = ?",), values=(owner,))
-        return fetch_page(self._database, Message.from_stored_json, listing, ("inbox", owner), limit, page_token)
+        listing = SqliteListing(
+            "messages",
+            "created_at",
+            is_descending=True,
+            conditions=("owner = ?",),
+            values=(owner,),
+        )
+        return fetch_page(
+            self._database,
+            Message.from_stored_json,
+            listing,
+            ("inbox", owner),
+            limit,
+            page_token,
+        )
 
 
-_LOAD = f"SELECT version, {BODY} FROM records WHERE kind = ? AND id = ?"  # noqa: S608 - no input
-_LIST = f"SELECT id, {BODY} FROM records WHERE kind = ? AND owner = ? AND id > ? ORDER BY id LIMIT ?"  # noqa: S608 - the same
-_LIST_ALL = f"SELECT id, {BODY} FROM records WHERE kind = ? AND id > ? ORDER BY id LIMIT ?"  # noqa: S608 - the same
+_LOAD = f"SELECT version, {BODY} FROM records WHERE kind = ? AND id = ?"
+_LIST = f"SELECT id, {BODY} FROM records WHERE kind = ? AND owner = ? AND id > ? ORDER BY id LIMIT ?"
+_LIST_ALL = f"SELECT id, {BODY} FROM records WHERE kind = ? AND id > ? ORDER BY id LIMIT ?"
 _INSERT = "INSERT INTO records (kind, id, owner, version, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _UPDATE = "UPDATE records SET owner = ?, version = version + 1, body = ? WHERE kind = ? AND id = ? AND version = ?"
 _PUT_EXPIRING = "INSERT OR REPLACE INTO expiring (kind, parent, id, expire_at) VALUES ('record', ?, ?, ?)"
@@ -83,7 +98,7 @@ _MAX_EXPANSION = 4
 class SqliteRecords:
     """A `RecordStore` in the database of a `SqliteStore`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
     def load(self, kind: type[R], record_id: str) -> VersionedRecord[R] | None:

@@ -1,7 +1,7 @@
 """The SQL of the store's lists: each query reads an index in the order of its list.
 
-A list of tasks that filters by several of label, parent, owner, handler and status uses the index of the first of them,
-and filters its rows by the others.
+A list of tasks that filters by several of label, parent, owner, handler and status uses the index of the
+first of them, and filters its rows by the others.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from typing_extensions import override
+
 from cloudsched.adapters.sqlite.tables import from_microseconds, to_microseconds
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
@@ -21,23 +23,21 @@ from cloudsched.engine.ports.search import (
     UNFINISHED_STATUSES,
     ExecutionQuery,
     TaskQuery,
-    identify_finished_list,
-    identify_open_list,
-    refuse_count,
 )
+from cloudsched.engine.queries.listing_search import ListingSearch
 from cloudsched.engine.storage.matching_rows import find_matching_rows, list_keys
 from cloudsched.engine.storage.pages import (
     MAX_PAGE_BYTES,
     Page,
     read_token,
-    start_before,
 )
 
 if TYPE_CHECKING:
-    from cloudsched.adapters.sqlite.database import Database, Row
+    from cloudsched.adapters.sqlite.database import Row, SqliteDatabase
 
 BODY = "CAST(body AS BLOB) AS body"
-"""A document as bytes. As text, one row that is not UTF-8 would fail the whole query instead of being skipped."""
+"""A document as bytes. As text, one row that is not UTF-8 would fail the whole query instead of being
+skipped."""
 
 _LOOKED_FOR = {
     "handler": "{0}.handler = ?",
@@ -49,7 +49,7 @@ _LOOKED_FOR = {
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class SqliteListing:
     """A query whose rows are ordered by one instant, then by id."""
 
     table: str
@@ -66,27 +66,29 @@ class Listing:
     """Filters by which the rows are told from each other after reading, because no index has them."""
 
     def to_statement(self, after: tuple[datetime, str] | None, limit: int) -> tuple[str, list[object]]:
-        """Return the statement for one page (instant, body, whether it matches, further columns, ids), and its values.
+        """Return the statement for one page (instant, body, is a match, further columns, ids), and its values.
 
-        A row that does not match has no body, because it takes long to remove the parts that are left out.
+        A row that does not match has no body, because removing the parts that a list lacks takes long.
         """
         looked_for = tuple(self.looked_for.values())
-        conditions, values = [f"{self.order} IS NOT NULL", *self.conditions], [*looked_for, *looked_for, *self.values]
+        conditions = [f"{self.order} IS NOT NULL", *self.conditions]
+        values = [*looked_for, *looked_for, *self.values]
         if after is not None:
             places = [self.order, *self.keys]
             comparison = "<" if self.is_descending else ">"
             conditions.append(f"({', '.join(places)}) {comparison} ({', '.join('?' * len(places))})")
             keys = after[1].split(".", len(self.keys) - 1)
             values += [to_microseconds(after[0]), *keys, *[""] * (len(self.keys) - len(keys))]
+
         direction = "DESC" if self.is_descending else "ASC"
         ordered = ", ".join(f"{each} {direction}" for each in (self.order, *self.keys))
         documents = self.table.rpartition(" JOIN ")[2].partition(" ")[0]
         is_match = " AND ".join(_LOOKED_FOR[name].format(documents) for name in self.looked_for) or "1"
-        body = f"CASE WHEN {is_match} THEN {self.body.removesuffix(' AS body')} END" if looked_for else self.body
-        statement = (
-            f"SELECT {self.order}, {body}, {is_match}, {', '.join((*self.more, *self.keys))} FROM {self.table} "  # noqa: S608 - no input
-            f"WHERE {' AND '.join(conditions)} ORDER BY {ordered} LIMIT ?"
-        )
+        body = self.body
+        if looked_for:
+            body = f"CASE WHEN {is_match} THEN {self.body.removesuffix(' AS body')} END"
+        columns = ", ".join((self.order, body, is_match, *self.more, *self.keys))
+        statement = f"SELECT {columns} FROM {self.table} WHERE {' AND '.join(conditions)} ORDER BY {ordered} LIMIT ?"
         return statement, [*values, limit]
 
 
@@ -97,26 +99,33 @@ def build_offer_statement(
 
     The offers of each queue key are read in the order of its index, and no further than needed.
     """
-    conditions, common = ["queue_key = ?"], list[object]()
+    conditions = ["queue_key = ?"]
+    common = list[object]()
     if owner is not None:
         conditions.append("owner = ?")
         common.append(owner)
     if after is not None:
         conditions.append("(offer_order, task_id) > (?, ?)")
         common += after
-    columns, order = "task_id, offer_order, body", "offer_order, task_id"
+    columns = "task_id, offer_order, body"
+    order = "offer_order, task_id"
     one_key = (
-        f"SELECT task_id, offer_order, {BODY} FROM offers WHERE {' AND '.join(conditions)} ORDER BY {order} LIMIT ?"  # noqa: S608 - no input
+        f"SELECT task_id, offer_order, {BODY} FROM offers WHERE {' AND '.join(conditions)} ORDER BY {order} LIMIT ?"
     )
-    parts = " UNION ALL ".join([f"SELECT * FROM ({one_key})"] * len(queue_keys))  # noqa: S608 - the same
+    parts = " UNION ALL ".join([f"SELECT * FROM ({one_key})"] * len(queue_keys))
     values = [value for each in queue_keys for value in (each, *common, limit)]
-    return f"SELECT {columns} FROM ({parts}) ORDER BY {order} LIMIT ?", [*values, limit]  # noqa: S608 - the same
+    return f"SELECT {columns} FROM ({parts}) ORDER BY {order} LIMIT ?", [*values, limit]
 
 
-def build_task_listing(query: TaskQuery) -> Listing:
+def build_task_listing(query: TaskQuery) -> SqliteListing:
     """Return the listing of the tasks that match a query."""
-    looked_for, query = query.looked_for, query.indexed
-    conditions, values = ["is_delivery" if query.is_delivery else "NOT is_unlisted"], list[object]()
+    looked_for = query.looked_for
+    query = query.indexed
+    if query.trouble is not None and query.label is None:
+        return _build_trouble_listing(query)
+
+    conditions = ["is_delivery" if query.is_delivery else "NOT is_unlisted"]
+    values = list[object]()
     if query.label is not None:
         conditions.append("label = ?")
         values.append(query.label)
@@ -129,7 +138,8 @@ def build_task_listing(query: TaskQuery) -> Listing:
         if value is not None:
             # A unary plus keeps SQLite from choosing the index by this column: the first one decides
             # (sqlite.org/optoverview.html).
-            conditions.append(f"{'+' if values else ''}{column} = ?")
+            prefix = "+" if values else ""
+            conditions.append(f"{prefix}{column} = ?")
             values.append(value)
     if query.is_contradictory:
         conditions.append("0")
@@ -139,39 +149,55 @@ def build_task_listing(query: TaskQuery) -> Listing:
     if query.due_until is not None:
         conditions.append("next_at < ?")
         values.append(to_microseconds(query.due_until))
+
     if query.label is not None:  # CROSS JOIN: the labels are read first (sqlite.org/optoverview.html)
         table = "labels CROSS JOIN tasks ON tasks.id = task_id"
-        return Listing(
-            table, "task_created_at", is_descending=True, conditions=conditions, values=values, keys=("task_id",)
+        return SqliteListing(
+            table,
+            "task_created_at",
+            is_descending=True,
+            conditions=conditions,
+            values=values,
+            keys=("task_id",),
         )
-    if query.trouble is not None:
-        conditions = ["+owner = ?", "trouble = ?"] if query.owner is not None else ["trouble = ?"]
-        values = [*([] if query.owner is None else [query.owner]), query.trouble]
-        if query.trouble_until is not None:
-            conditions.append("trouble_since < ?")
-            values.append(to_microseconds(query.trouble_until))
-        return Listing("tasks", "trouble_since", is_descending=True, conditions=conditions, values=values)
     order = "next_at" if query.is_sorted_by_due_time else "created_at"
-    return Listing("tasks", order, not query.is_sorted_by_due_time, conditions, values, looked_for=looked_for)
+    return SqliteListing("tasks", order, not query.is_sorted_by_due_time, conditions, values, looked_for=looked_for)
+
+
+def _build_trouble_listing(query: TaskQuery) -> SqliteListing:
+    """Return the listing of the tasks that need attention, the latest first."""
+    conditions = ["trouble = ?"]
+    values: list[object] = [query.trouble]
+    if query.owner is not None:
+        conditions.append("+owner = ?")
+        values.append(query.owner)
+    if query.trouble_until is not None:
+        conditions.append("trouble_since < ?")
+        values.append(to_microseconds(query.trouble_until))
+    return SqliteListing("tasks", "trouble_since", is_descending=True, conditions=conditions, values=values)
 
 
 D = TypeVar("D", bound=Document)
 
 
 def fetch_page(  # noqa: PLR0917 - a list and the position in it
-    database: Database,
+    database: SqliteDatabase,
     parse: Callable[..., D],
-    listing: Listing,
+    listing: SqliteListing,
     query: object,
     limit: int,
     page_token: str | None,
     max_bytes: int = MAX_PAGE_BYTES,
 ) -> Page[D]:
-    """Return a page of a list. `parse` gets a key, its document and further columns. Page tokens belong to `query`."""
+    """Return a page of a list.
+
+    `parse` gets a key, its document and further columns. Page tokens belong to `query`.
+    """
     start = read_token(query, page_token) if page_token else None
 
     def read(after: Row | None, count: int) -> Sequence[Row]:
-        return database.read(*listing.to_statement(start if after is None else _to_position(after, listing), count))
+        position = _to_position(after, listing) if after else start
+        return database.read(*listing.to_statement(position, count))
 
     is_bounded = bool(listing.looked_for)
     found = find_matching_rows(
@@ -186,108 +212,101 @@ def fetch_page(  # noqa: PLR0917 - a list and the position in it
 
 
 def _measure(row: Row) -> int:
-    """Return the bytes of a row's document, or 0 if the document was not read because the row is not in the list."""
+    """Return the bytes of a row's document, or 0 if it was not read because the row is not in the list."""
     return len(row[1] or b"")
 
 
-def _to_position(row: Row, listing: Listing) -> tuple[datetime, str]:
+def _to_position(row: Row, listing: SqliteListing) -> tuple[datetime, str]:
     """Return the position of a row in its list: its instant, and its id after those of its parents."""
     return from_microseconds(row[0]), ".".join(row[-len(listing.keys) :])
 
 
 _HAS_USED = """ AND (body LIKE '%"usage":["%' OR body LIKE '%"usage":[{%')"""
-"""Finds task documents with usage: packed, or as in documents of schema version 1. A payload may match, too."""
+"""Finds task documents with usage: packed, or as in documents of schema version 1. A payload may match,
+too."""
 _OMITTED = ", ".join(f"'$.{name}'" for name in OMITTED_FIELDS)
 _SUMMARY = f"CAST(CASE WHEN json_valid(body) THEN json_remove(body, {_OMITTED}) ELSE body END AS BLOB)"
 """A record without its result and steps. A damaged one is left as it is."""
 
 
-class SqliteSearch:
+class SqliteSearch(ListingSearch[SqliteListing]):
     """A `SearchStore` in the database of a `SqliteStore`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    def list_finished(
-        self, query: ExecutionQuery, *, is_failure: bool, limit: int, page_token: str | None = None
-    ) -> Page[Execution]:
-        """Return a page of the matching final records, without their results and steps."""
-        listing = _select_finished(query, is_failure=is_failure)
-        return fetch_page(
-            self._database,
-            Execution.from_stored_json,
-            listing,
-            identify_finished_list(query, is_failure=is_failure),
-            limit,
-            page_token,
+    @override
+    def _list_tasks(self, query: TaskQuery) -> SqliteListing:
+        return build_task_listing(query)
+
+    @override
+    def _list_finished(self, query: ExecutionQuery, *, is_failure: bool) -> SqliteListing:
+        return _select_finished(query, is_failure=is_failure)
+
+    @override
+    def _list_open(self, query: ExecutionQuery, status: ExecutionStatus) -> SqliteListing:
+        return _select_open(query, status)
+
+    @override
+    def _fetch(self, kind: type[D], listing: SqliteListing, query: object, limit: int, token: str | None) -> Page[D]:
+        return fetch_page(self._database, kind.from_stored_json, listing, query, limit, token)
+
+    @override
+    def _fetch_executions(self, task_id: str, query: object, limit: int, token: str | None) -> Page[Execution]:
+        listing = SqliteListing(
+            "executions",
+            "scheduled_for",
+            is_descending=True,
+            conditions=("task_id = ?",),
+            values=(task_id,),
         )
-
-    def list_open(
-        self, query: ExecutionQuery, status: ExecutionStatus, *, limit: int, page_token: str | None = None
-    ) -> Page[Task]:
-        """Return a page of the tasks whose most active open run has this status."""
-        listing = _select_open(query, status)
-        return fetch_page(
-            self._database, Task.from_stored_json, listing, identify_open_list(query, status), limit, page_token
-        )
-
-    def list_executions(
-        self, task_id: str, *, limit: int, page_token: str | None = None, before: datetime | None = None
-    ) -> Page[Execution]:
-        """Return a page of a task's executions, the latest first."""
-        listing = Listing(
-            "executions", "scheduled_for", is_descending=True, conditions=("task_id = ?",), values=(task_id,)
-        )
-        query = ("executions", task_id)
-        token = start_before(query, before, page_token)
-        return fetch_page(self._database, Execution.from_stored_json, listing, query, limit, token)
-
-    def count_tasks(self, query: TaskQuery, up_to: int) -> int:
-        """Return how many tasks match, at most `up_to`."""
-        refuse_count(query.looked_for)
-        return self._count(build_task_listing(query), up_to)
-
-    def count_finished(self, query: ExecutionQuery, *, is_failure: bool, up_to: int) -> int:
-        """Return how many final records match, at most `up_to`."""
-        refuse_count(query.find_looked_for(is_open=False))
-        return self._count(_select_finished(query, is_failure=is_failure), up_to)
-
-    def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> int:
-        """Return how many tasks have an open run of this status, at most `up_to`."""
-        refuse_count(query.find_looked_for(is_open=True))
-        return self._count(_select_open(query, status), up_to)
+        return self._fetch(Execution, listing, query, limit, token)
 
     def count_unfinished(self, owner: str, up_to: int) -> int:
         """Return how many of the owner's tasks have not ended, at most `up_to`."""
-        return min(up_to, sum(self.count_tasks(TaskQuery(owner, each), up_to) for each in UNFINISHED_STATUSES))
+        return min(
+            up_to,
+            sum(self.count_tasks(TaskQuery(owner, each), up_to) for each in UNFINISHED_STATUSES),
+        )
 
     def count_created_since(self, owner: str, since: datetime, up_to: int) -> int:
         """Return how many of the owner's tasks were created after an instant, at most `up_to`."""
         listing = build_task_listing(TaskQuery(owner))
-        conditions, values = [*listing.conditions, "created_at > ?"], [*listing.values, to_microseconds(since)]
+        conditions = [*listing.conditions, "created_at > ?"]
+        values = [*listing.values, to_microseconds(since)]
         return self._count(replace(listing, conditions=conditions, values=values), up_to)
 
-    def _count(self, listing: Listing, up_to: int) -> int:
+    @override
+    def _count(self, listing: SqliteListing, up_to: int) -> int:
         where = " AND ".join([f"{listing.order} IS NOT NULL", *listing.conditions])
-        statement = f"SELECT count(*) FROM (SELECT 1 FROM {listing.table} WHERE {where} LIMIT ?)"  # noqa: S608 - no input
+        statement = f"SELECT count(*) FROM (SELECT 1 FROM {listing.table} WHERE {where} LIMIT ?)"
         return int(self._database.read(statement, [*listing.values, up_to])[0][0])
 
     def find_last_change(self, owner: str | None) -> str:
         """Return how often tasks were stored or deleted, as text."""
-        where, values = ("", ()) if owner is None else (" WHERE owner = ?", (owner,))
-        rows = self._database.read(f"SELECT coalesce(sum(number), 0) FROM changes{where}", values)  # noqa: S608 - no input
-        return str(rows[0][0])
+        mine, values = _of_owner(owner)
+        statement = f"SELECT coalesce(sum(number), 0) FROM changes WHERE true{mine}"
+        return str(self._database.read(statement, values)[0][0])
 
-    def list_changed(self, owner: str | None, since: str, *, limit: int, page_token: str | None = None) -> Page[Task]:
-        """Return a page of all tasks that have used anything: when each was stored is not in an index here."""
-        key, after = ("changed", owner, since), ""
+    def list_changed(
+        self,
+        owner: str | None,
+        since: str,
+        *,
+        limit: int,
+        page_token: str | None = None,
+    ) -> Page[Task]:
+        """Return a page of all tasks with usage: no index here has the time at which each was stored."""
+        key = ("changed", owner, since)
+        after = ""
         if page_token:
             _, after = read_token(key, page_token)
-        mine, values = ("", ()) if owner is None else (" AND owner = ?", (owner,))
-        statement = f"SELECT id, {BODY} FROM tasks WHERE id > ?{mine} {_HAS_USED} ORDER BY id LIMIT ?"  # noqa: S608 - no input
+        mine, values = _of_owner(owner)
+        statement = f"SELECT id, {BODY} FROM tasks WHERE id > ?{mine} {_HAS_USED} ORDER BY id LIMIT ?"
 
         def read(last: Row | None, count: int) -> Sequence[Row]:
-            return self._database.read(statement, (after if last is None else last[0], *values, count))
+            begin = last[0] if last else after
+            return self._database.read(statement, (begin, *values, count))
 
         return find_matching_rows(read, bool, _measure, limit=limit).to_page(
             key,
@@ -295,47 +314,74 @@ class SqliteSearch:
             lambda row: (from_microseconds(0), row[0]),
         )
 
-    def list_queue_keys(self, owner: str | None, *, limit: int, prefix: str = "", after: str = "") -> list[str]:
+    def list_queue_keys(
+        self,
+        owner: str | None,
+        *,
+        limit: int,
+        prefix: str = "",
+        after: str = "",
+    ) -> list[str]:
         """Return the first queue keys that have offers, each found by one look into the index."""
-        mine = "" if owner is None else " AND owner = ?"
-        statement = f"SELECT queue_key FROM offers WHERE queue_key > ?{mine} ORDER BY queue_key LIMIT 1"  # noqa: S608 - no input
-        values = () if owner is None else (owner,)
+        mine, values = _of_owner(owner)
+        statement = f"SELECT queue_key FROM offers WHERE queue_key > ?{mine} ORDER BY queue_key LIMIT 1"
 
         def find_next(last: str) -> str | None:
             rows = self._database.read(statement, (last, *values))
-            return rows[0][0] if rows else None
+            return next((row[0] for row in rows), None)
 
         return list_keys(find_next, limit=limit, prefix=prefix, after=after)
 
     def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> int:
         """Return how many offers there are under a queue key, at most `up_to`."""
-        mine = "" if owner is None else " AND owner = ?"
-        statement = f"SELECT count(*) FROM (SELECT 1 FROM offers WHERE queue_key = ?{mine} LIMIT ?)"  # noqa: S608 - no input
-        return int(self._database.read(statement, (queue_key, *(() if owner is None else (owner,)), up_to))[0][0])
+        mine, values = _of_owner(owner)
+        offers = f"SELECT 1 FROM offers WHERE queue_key = ?{mine} LIMIT ?"
+        rows = self._database.read(f"SELECT count(*) FROM ({offers})", (queue_key, *values, up_to))
+        return int(rows[0][0])
 
 
-def _select_finished(query: ExecutionQuery, *, is_failure: bool) -> Listing:
+def _of_owner(owner: str | None) -> tuple[str, tuple[str, ...]]:
+    """Return the condition for rows of an owner, and its value, or nothing for those of all."""
+    if owner is None:
+        return "", ()
+    return " AND owner = ?", (owner,)
+
+
+def _select_finished(query: ExecutionQuery, *, is_failure: bool) -> SqliteListing:
     looked_for = query.find_looked_for(is_open=False)
-    label = None if looked_for else query.label
-    table, found = "executions", "executions"
-    conditions, values = ["executions.is_failure = ?"], list[object]([is_failure])
-    if label is not None:  # CROSS JOIN: the labels are read first (sqlite.org/optoverview.html)
-        table, found = "execution_labels AS found CROSS JOIN executions USING (task_id, id)", "found"
-        conditions, values = ["found.label = ?", "found.is_failure = ?"], [label, is_failure]
-    is_led = label is not None
-    equals = {"owner": query.owner, "handler": query.handler, "category": query.category, "status": query.status}
+    table = "executions"
+    found = "executions"
+    conditions = ["executions.is_failure = ?"]
+    values = list[object]([is_failure])
+    is_led = query.label is not None and not looked_for
+    if is_led:  # CROSS JOIN: the labels are read first (sqlite.org/optoverview.html)
+        table = "execution_labels AS found CROSS JOIN executions USING (task_id, id)"
+        found = "found"
+        conditions = ["found.label = ?", "found.is_failure = ?"]
+        values = [query.label, is_failure]
+
+    equals = {
+        "owner": query.owner,
+        "handler": query.handler,
+        "category": query.category,
+        "status": query.status,
+    }
+
     for column, value in equals.items():
         if value is not None and column not in looked_for:
             # A unary plus keeps SQLite from choosing another index (sqlite.org/optoverview.html).
-            conditions.append(f"{'+' if is_led else ''}executions.{column} = ?")
+            prefix = "+" if is_led else ""
+            conditions.append(f"{prefix}executions.{column} = ?")
             values.append(value)
             is_led = True
+
     order = f"{found}.scheduled_for"
     for comparison, at in ((">=", query.since), ("<", query.until)):
         if at is not None:
             conditions.append(f"{order} {comparison} ?")
             values.append(to_microseconds(at))
-    return Listing(
+
+    return SqliteListing(
         table,
         order,
         is_descending=True,
@@ -347,9 +393,9 @@ def _select_finished(query: ExecutionQuery, *, is_failure: bool) -> Listing:
     )
 
 
-def _select_open(query: ExecutionQuery, status: ExecutionStatus) -> Listing:
-    owner = {} if query.owner is None else {"+owner = ?": query.owner}
-    return Listing(
+def _select_open(query: ExecutionQuery, status: ExecutionStatus) -> SqliteListing:
+    owner = {"+owner = ?": query.owner} if query.owner else {}
+    return SqliteListing(
         "tasks",
         "open_since",
         is_descending=True,

@@ -1,8 +1,8 @@
 """The embedded store: tasks, offers, executions and messages in one SQLite file, or in memory for tests.
 
-A document is JSON text. The values that lists and sweeps search for are also columns. Instants are whole microseconds
-since 1970. Each task has a version number that every commit increments, so a commit's precondition is one ``UPDATE …
-WHERE``.
+A document is JSON text. The values that lists and sweeps search for are also columns. Instants are whole
+microseconds since 1970. Each task has a version number that every commit increments, so a commit's
+precondition is one ``UPDATE … WHERE``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from cloudsched.adapters.sqlite.database import Database, Row
+from cloudsched.adapters.sqlite.database import Row, SqliteDatabase
 from cloudsched.adapters.sqlite.records import SqliteInbox, SqliteRecords
 from cloudsched.adapters.sqlite.search import (
     BODY,
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 
 log = own_logger(__name__)
 
-_LOAD_TASK = f"SELECT version, {BODY} FROM tasks WHERE id = ?"  # noqa: S608 - no input
-_LOAD_TASKS = f"SELECT id, version, {BODY} FROM tasks WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608 - the same
-_LOAD_EXECUTION = f"SELECT {BODY} FROM executions WHERE task_id = ? AND id = ?"  # noqa: S608 - the same
-_LOAD_STEPS = f"SELECT {BODY} FROM steps WHERE task_id = ? AND execution_id = ? ORDER BY number"  # noqa: S608 - the same
+_LOAD_TASK = f"SELECT version, {BODY} FROM tasks WHERE id = ?"
+_LOAD_TASKS = f"SELECT id, version, {BODY} FROM tasks WHERE id IN (SELECT value FROM json_each(?))"
+_LOAD_EXECUTION = f"SELECT {BODY} FROM executions WHERE task_id = ? AND id = ?"
+_LOAD_STEPS = f"SELECT {BODY} FROM steps WHERE task_id = ? AND execution_id = ? ORDER BY number"
 _TRIAL = ("(trial)", "." * 16_384)
 _DELETE_TRIAL = "DELETE FROM records WHERE kind = '(trial)'"
 
@@ -64,10 +64,11 @@ class SqliteStore:
     ) -> None:
         """Open the store, creating it if it does not exist. One that is only read has to exist.
 
-        `on_removed` is called with ``taskId`` or ``taskId/executionId``, to remove large results as well: in the same
-        transaction, so that the id cannot be created again in between, and again if that is repeated.
+        `on_removed` is called with ``taskId`` or ``taskId/executionId``, to remove large results as well: in
+        the same transaction, so that the id cannot be created again in between, and again if that is
+        repeated.
         """
-        self._database = Database(path, list_layout(), LAYOUT_VERSION, is_read_only=is_read_only)
+        self._database = SqliteDatabase(path, list_layout(), LAYOUT_VERSION, is_read_only=is_read_only)
         self.records = SqliteRecords(self._database)
         self.inbox = SqliteInbox(self._database)
         self.search = SqliteSearch(self._database)
@@ -76,14 +77,15 @@ class SqliteStore:
         self.sweep = SqliteSweep(self._database, self._known, on_removed)
 
     @property
-    def database(self) -> Database:
+    def database(self) -> SqliteDatabase:
         """The database underneath, for inspection."""
         return self._database
 
     def make_id(self, at: datetime) -> str:
         """Return a UUID that is greater than those of earlier instants (version 7: RFC 9562, section 5.7).
 
-        Rows that were created together then lie together in the file, and their runs write half as many pages.
+        Rows that were created together then lie together in the file, and their runs write half as many
+        pages.
         """
         milliseconds, rest = divmod(max(0, to_microseconds(at)), 1000)
         fraction = (rest << 12) // 1000
@@ -102,12 +104,12 @@ class SqliteStore:
         return self._known.recall(task_id)
 
     def commit(self, commit: Commit) -> VersionedTask:
-        """Write tasks, their records and a lock in one transaction, if tasks and lock have the expected versions."""
+        """Write tasks, their records and a lock in one transaction, if their versions are the expected ones."""
         writer = CommitWriter.of(commit, self.locks)
         return self._note(writer, self._database.write(writer.write))
 
     def commit_all(self, commits: Sequence[Commit]) -> list[VersionedTask | Exception]:
-        """Commit each as `commit` does, many in one transaction, and return its task, or the error that it met."""
+        """Commit each as `commit` does, many in one transaction, and return its task or its error."""
         answers: dict[int, VersionedTask | Exception] = {}
         writers: dict[int, CommitWriter] = {}
         for number, commit in enumerate(commits):
@@ -136,11 +138,22 @@ class SqliteStore:
     ) -> Page[Task]:
         """Return a page of the tasks that match a query."""
         return fetch_page(
-            self._database, Task.from_stored_json, build_task_listing(query), query, limit, page_token, max_bytes
+            self._database,
+            Task.from_stored_json,
+            build_task_listing(query),
+            query,
+            limit,
+            page_token,
+            max_bytes,
         )
 
     def list_offers(
-        self, queue_keys: Sequence[str], owner: str | None, *, limit: int, after: tuple[str, str] | None = None
+        self,
+        queue_keys: Sequence[str],
+        owner: str | None,
+        *,
+        limit: int,
+        after: tuple[str, str] | None = None,
     ) -> Sequence[OfferEntry]:
         """Return the offers in some queues, in their order."""
 
@@ -148,7 +161,11 @@ class SqliteStore:
             start = after if last is None else (last[1], last[0])
             return self._database.read(*build_offer_statement(queue_keys, owner, count, start))
 
-        return collect_readable(read, lambda row: (row[0], partial(OfferEntry.from_stored_json, row[0], row[2])), limit)
+        return collect_readable(
+            read,
+            lambda row: (row[0], partial(OfferEntry.from_stored_json, row[0], row[2])),
+            limit,
+        )
 
     def load_many(self, task_ids: Sequence[str]) -> Sequence[VersionedTask]:
         """Return those of some tasks that exist and can be read."""
@@ -156,13 +173,16 @@ class SqliteStore:
         return skip_unreadable((row[0], partial(self._read, *row)) for row in rows)
 
     def _read(self, task_id: str, number: int, body: bytes) -> VersionedTask:
-        version, parse = Version(number), partial(Task.from_stored_json, task_id, body)
+        version = Version(number)
+        parse = partial(Task.from_stored_json, task_id, body)
         return VersionedTask(self._known.read(task_id, body, version, len(body), parse), version)
 
     def load_execution(self, task_id: str, execution_id: str) -> Execution | None:
         """Return one execution's record, or None."""
         rows = self._database.read(_LOAD_EXECUTION, (task_id, execution_id))
-        return Execution.from_stored_json(execution_id, rows[0][0]) if rows else None
+        if not rows:
+            return None
+        return Execution.from_stored_json(execution_id, rows[0][0])
 
     def check(self) -> None:
         """Run a small query, and write something if a write has failed. SQLite has no clock of its own.

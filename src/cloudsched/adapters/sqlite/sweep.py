@@ -8,14 +8,14 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cloudsched.adapters.sqlite.search import Listing, fetch_page
+from cloudsched.adapters.sqlite.search import SqliteListing, fetch_page
 from cloudsched.adapters.sqlite.tables import DELETE_OFFER, from_microseconds, to_microseconds
 from cloudsched.domain.documents.task import FINAL_STATUSES, Task
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import Version
 
 if TYPE_CHECKING:
-    from cloudsched.adapters.sqlite.database import Database
+    from cloudsched.adapters.sqlite.database import SqliteDatabase
     from cloudsched.domain.transitions.commit import VersionedTask
     from cloudsched.engine.storage.known_tasks import KnownTasks
     from cloudsched.engine.storage.pages import Page
@@ -40,14 +40,14 @@ _REMOVE = "DELETE FROM tasks WHERE id = ? AND version = ?"
 PURGE_BATCH_SIZE = 1000
 """The number of documents that one transaction removes: few enough that no other writer waits long."""
 MAX_EXPIRY_BATCHES = 200
-"""The number of such transactions in which a sweep removes what has expired: 200,000 documents a minute, so that the
-file does not grow with what nobody keeps."""
+"""The number of such transactions in which a sweep removes what has expired: 200,000 documents a minute, so
+that the file does not grow with what nobody keeps."""
 
 
 class SqliteSweep:
     """A `SweepStore` in the database of a `SqliteStore`."""
 
-    def __init__(self, database: Database, known: KnownTasks, on_removed: Callable[[str], None]) -> None:
+    def __init__(self, database: SqliteDatabase, known: KnownTasks, on_removed: Callable[[str], None]) -> None:
         self._database = database
         self._known = known
         self._on_removed = on_removed
@@ -63,11 +63,16 @@ class SqliteSweep:
         page_token: str | None = None,
     ) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
-        bounds = {"wake_at <= ?": before, **({} if since is None else {"wake_at >= ?": since})}
-        conditions = (*bounds, _WAITS_FOR_REMOVAL if is_removal else f"NOT {_WAITS_FOR_REMOVAL}")
+        bounds = {"wake_at <= ?": before}
+        if since is not None:
+            bounds["wake_at >= ?"] = since
+        query = "due"
+        kind = f"NOT {_WAITS_FOR_REMOVAL}"
+        if is_removal:
+            query = "removal"
+            kind = _WAITS_FOR_REMOVAL
         values = tuple(map(to_microseconds, bounds.values()))
-        listing = Listing("tasks", "wake_at", conditions=conditions, values=values, more=("version",))
-        query = "removal" if is_removal else "due"
+        listing = SqliteListing("tasks", "wake_at", conditions=(*bounds, kind), values=values, more=("version",))
 
         def read(task_id: str, body: bytes, version: int) -> Task:
             parse = partial(Task.from_stored_json, task_id, body)
@@ -91,7 +96,9 @@ class SqliteSweep:
             return connection.execute(_TASK_EXISTS, (task_id,)).fetchone() is not None
 
         def some(connection: sqlite3.Connection) -> int:
-            return 0 if is_alive(connection) else connection.execute(_PURGE_SOME, (task_id, PURGE_BATCH_SIZE)).rowcount
+            if is_alive(connection):
+                return 0
+            return connection.execute(_PURGE_SOME, (task_id, PURGE_BATCH_SIZE)).rowcount
 
         def task(connection: sqlite3.Connection) -> None:
             if not is_alive(connection):
@@ -121,7 +128,7 @@ class SqliteSweep:
         self._notify_removed(task_id)
 
     def expire(self, now: datetime) -> int:
-        """Remove the tasks, executions and messages whose `expire_at` has passed, in batches, and return how many.
+        """Remove expired tasks, executions and messages in batches (see their `expire_at`), and return how many.
 
         Other writers get their turn between two of them.
         """
@@ -132,7 +139,10 @@ class SqliteSweep:
                 removed = connection.execute(_EXPIRE[kind], (parent, key)).rowcount
                 if kind == "execution" and removed:
                     self._notify_removed(f"{parent}/{key}")
-                connection.execute("DELETE FROM expiring WHERE (kind, parent, id) = (?, ?, ?)", (kind, parent, key))
+                connection.execute(
+                    "DELETE FROM expiring WHERE (kind, parent, id) = (?, ?, ?)",
+                    (kind, parent, key),
+                )
             return len(found)
 
         removed = 0

@@ -25,22 +25,38 @@ _IS_LABELLED = "({0}.labels IS NOT NULL AND {0}.is_failure IS NOT NULL)"
 _ADD_EXECUTION_LABELS = """INSERT INTO execution_labels
     SELECT value, NEW.is_failure, NEW.scheduled_for, NEW.task_id, NEW.id FROM json_each(NEW.labels)
     WHERE NEW.is_failure IS NOT NULL"""
-_REMOVE_EXECUTION_LABELS = """DELETE FROM execution_labels WHERE label IN (SELECT value FROM json_each(OLD.labels))
-    AND is_failure = OLD.is_failure AND scheduled_for = OLD.scheduled_for AND task_id = OLD.task_id AND id = OLD.id"""
+_REMOVE_EXECUTION_LABELS = """DELETE FROM execution_labels
+    WHERE label IN (SELECT value FROM json_each(OLD.labels))
+    AND is_failure = OLD.is_failure AND scheduled_for = OLD.scheduled_for
+    AND task_id = OLD.task_id AND id = OLD.id"""
 
 LAYOUT: Final[Sequence[str]] = (
     """CREATE TABLE tasks (
-        id TEXT PRIMARY KEY, version INTEGER NOT NULL,
-        owner TEXT NOT NULL, handler TEXT NOT NULL, category TEXT NOT NULL, status TEXT NOT NULL,
-        is_unlisted INTEGER NOT NULL, created_at INTEGER NOT NULL, next_at INTEGER, wake_at INTEGER, parent TEXT,
-        is_delivery INTEGER NOT NULL, labels TEXT, open_status TEXT, open_since INTEGER, trouble TEXT,
-        trouble_since INTEGER, body TEXT NOT NULL)""",
+        id TEXT PRIMARY KEY,
+        version INTEGER NOT NULL,
+        owner TEXT NOT NULL,
+        handler TEXT NOT NULL,
+        category TEXT NOT NULL,
+        status TEXT NOT NULL,
+        is_unlisted INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        next_at INTEGER,
+        wake_at INTEGER,
+        parent TEXT,
+        is_delivery INTEGER NOT NULL,
+        labels TEXT,
+        open_status TEXT,
+        open_since INTEGER,
+        trouble TEXT,
+        trouble_since INTEGER,
+        body TEXT NOT NULL)""",
     "CREATE INDEX tasks_newest ON tasks (created_at, id) WHERE NOT is_unlisted",
     "CREATE INDEX tasks_newest_of_owner ON tasks (owner, created_at, id) WHERE NOT is_unlisted",
     "CREATE INDEX tasks_newest_of_handler ON tasks (handler, created_at, id) WHERE NOT is_unlisted",
     "CREATE INDEX tasks_newest_of_status ON tasks (status, created_at, id) WHERE NOT is_unlisted",
     "CREATE INDEX tasks_next ON tasks (next_at, id) WHERE NOT is_unlisted AND next_at IS NOT NULL",
-    "CREATE INDEX tasks_next_of_owner ON tasks (owner, next_at, id) WHERE NOT is_unlisted AND next_at IS NOT NULL",
+    """CREATE INDEX tasks_next_of_owner ON tasks (owner, next_at, id)
+        WHERE NOT is_unlisted AND next_at IS NOT NULL""",
     """CREATE INDEX tasks_newest_of_parent ON tasks (parent, created_at, id)
         WHERE NOT is_unlisted AND parent IS NOT NULL""",
     "CREATE INDEX deliveries_newest_of_owner ON tasks (owner, created_at, id) WHERE is_delivery",
@@ -48,7 +64,8 @@ LAYOUT: Final[Sequence[str]] = (
     "CREATE INDEX tasks_open ON tasks (open_status, open_since, id) WHERE open_status IS NOT NULL",
     "CREATE INDEX tasks_in_trouble ON tasks (trouble, trouble_since, id) WHERE trouble IS NOT NULL",
     "CREATE TABLE changes (owner TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID",
-    f"CREATE TRIGGER change_by_new_task AFTER INSERT ON tasks BEGIN {_BEGIN_COUNT}; {_COUNT_CHANGE.format('NEW')}; END",
+    f"""CREATE TRIGGER change_by_new_task AFTER INSERT ON tasks
+        BEGIN {_BEGIN_COUNT}; {_COUNT_CHANGE.format("NEW")}; END""",
     f"CREATE TRIGGER change_by_changed_task AFTER UPDATE ON tasks BEGIN {_COUNT_CHANGE.format('NEW')}; END",
     f"CREATE TRIGGER change_by_deleted_task AFTER DELETE ON tasks BEGIN {_COUNT_CHANGE.format('OLD')}; END",
     """CREATE TABLE labels (
@@ -66,24 +83,40 @@ LAYOUT: Final[Sequence[str]] = (
     "CREATE INDEX offers_first ON offers (queue_key, offer_order, task_id)",
     "CREATE INDEX offers_first_of_owner ON offers (owner, queue_key, offer_order, task_id)",
     """CREATE TABLE executions (
-        task_id TEXT NOT NULL, id TEXT NOT NULL, scheduled_for INTEGER NOT NULL, owner TEXT NOT NULL, handler TEXT,
-        category TEXT, status TEXT NOT NULL, is_failure INTEGER, labels TEXT, body TEXT NOT NULL,
+        task_id TEXT NOT NULL,
+        id TEXT NOT NULL,
+        scheduled_for INTEGER NOT NULL,
+        owner TEXT NOT NULL,
+        handler TEXT,
+        category TEXT,
+        status TEXT NOT NULL,
+        is_failure INTEGER,
+        labels TEXT,
+        body TEXT NOT NULL,
         PRIMARY KEY (task_id, id))""",
     "CREATE INDEX executions_latest ON executions (task_id, scheduled_for, id)",
     f"CREATE INDEX executions_finished ON executions (is_failure, {_LATEST}) WHERE is_failure IS NOT NULL",
-    f"CREATE INDEX executions_of_owner ON executions (owner, is_failure, {_LATEST}) WHERE is_failure IS NOT NULL",
-    f"CREATE INDEX executions_of_handler ON executions (handler, is_failure, {_LATEST}) WHERE is_failure IS NOT NULL",
+    f"""CREATE INDEX executions_of_owner ON executions (owner, is_failure, {_LATEST})
+        WHERE is_failure IS NOT NULL""",
+    f"""CREATE INDEX executions_of_handler ON executions (handler, is_failure, {_LATEST})
+        WHERE is_failure IS NOT NULL""",
     f"""CREATE INDEX executions_of_category ON executions (category, is_failure, {_LATEST})
         WHERE is_failure IS NOT NULL""",
     """CREATE TABLE execution_labels (
-        label TEXT NOT NULL, is_failure INTEGER NOT NULL, scheduled_for INTEGER NOT NULL, task_id TEXT NOT NULL,
-        id TEXT NOT NULL, PRIMARY KEY (label, is_failure, scheduled_for, task_id, id)) WITHOUT ROWID""",
+        label TEXT NOT NULL,
+        is_failure INTEGER NOT NULL,
+        scheduled_for INTEGER NOT NULL,
+        task_id TEXT NOT NULL,
+        id TEXT NOT NULL,
+        PRIMARY KEY (label, is_failure, scheduled_for, task_id, id)) WITHOUT ROWID""",
     f"""CREATE TRIGGER labels_of_new_execution AFTER INSERT ON executions WHEN {_IS_LABELLED.format("NEW")}
         BEGIN {_ADD_EXECUTION_LABELS}; END""",
-    f"""CREATE TRIGGER labels_of_changed_execution AFTER UPDATE OF labels, is_failure, scheduled_for ON executions
+    f"""CREATE TRIGGER labels_of_changed_execution
+        AFTER UPDATE OF labels, is_failure, scheduled_for ON executions
         WHEN {_IS_LABELLED.format("NEW")} OR {_IS_LABELLED.format("OLD")}
         BEGIN {_REMOVE_EXECUTION_LABELS}; {_ADD_EXECUTION_LABELS}; END""",
-    f"""CREATE TRIGGER labels_of_deleted_execution AFTER DELETE ON executions WHEN {_IS_LABELLED.format("OLD")}
+    f"""CREATE TRIGGER labels_of_deleted_execution AFTER DELETE ON executions
+        WHEN {_IS_LABELLED.format("OLD")}
         BEGIN {_REMOVE_EXECUTION_LABELS}; END""",
     """CREATE TABLE messages (
         owner TEXT NOT NULL, id TEXT NOT NULL, created_at INTEGER NOT NULL, body TEXT NOT NULL,
@@ -97,7 +130,11 @@ LAYOUT: Final[Sequence[str]] = (
         PRIMARY KEY (kind, parent, id)) WITHOUT ROWID""",
     "CREATE INDEX expiring_first ON expiring (expire_at)",
     """CREATE TABLE records (
-        kind TEXT NOT NULL, id TEXT NOT NULL, owner TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        id TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        body TEXT NOT NULL,
         PRIMARY KEY (kind, id))""",
     "CREATE INDEX records_of_owner ON records (kind, owner, id)",
 )

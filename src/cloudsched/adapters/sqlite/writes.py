@@ -130,15 +130,15 @@ _COLUMNS: Final = (
 """The columns that lists search."""
 _ALL_FIELDS: Final = frozenset(Task.model_fields)
 _INSERT = f"""INSERT OR FAIL INTO tasks ({", ".join(_COLUMNS)}, body, id, version)
-    VALUES ({", ".join("?" * len(_COLUMNS))}, ?, ?, ?) ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
+    VALUES ({", ".join("?" * len(_COLUMNS))}, ?, ?, ?) ON CONFLICT DO NOTHING"""
 _PUT_OFFER = "INSERT OR REPLACE INTO offers (task_id, owner, queue_key, offer_order, body) VALUES (?, ?, ?, ?, ?)"
 _SURELY_SMALL: Final = MAX_DOCUMENT_BYTES // MAX_EXPANSION // 2
 """A document with at most this many characters of JSON fits Firestore, whatever its name."""
 _RECORD_COLUMNS = ("scheduled_for", "owner", "handler", "category", "status", "is_failure", "labels", "body")
 _INSERT_EXECUTION = f"""INSERT OR FAIL INTO executions (task_id, id, {", ".join(_RECORD_COLUMNS)})
-    VALUES (?, ?, {", ".join("?" * len(_RECORD_COLUMNS))}) ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
+    VALUES (?, ?, {", ".join("?" * len(_RECORD_COLUMNS))}) ON CONFLICT DO NOTHING"""
 _UPDATE_EXECUTION = f"""UPDATE OR FAIL executions SET {", ".join(f"{name} = ?" for name in _RECORD_COLUMNS)}
-    WHERE task_id = ? AND id = ?"""  # noqa: S608 - the same
+    WHERE task_id = ? AND id = ?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +155,19 @@ class TaskRow:
 
 def _to_task_row(write: TaskWrite) -> TaskRow:
     """Return the row to write of a task."""
-    task, stored = write.task, None if write.base is None else write.base.task
-    changes = None if stored is None else find_changes(stored, task)
-    columns = _list_columns(task, _ALL_FIELDS if changes is None else changes, stored)
-    has_offers = task.offer is not None or (stored is not None and stored.offer is not None)
-    offers = write.find_offers() if has_offers else (None, None)
+    task = write.task
+    if write.base is None:
+        stored = None
+        changes = None
+        columns = _list_columns(task, _ALL_FIELDS)
+    else:
+        stored = write.base.task
+        changes = find_changes(stored, task)
+        columns = _list_columns(task, changes, stored)
+
+    offers: tuple[OfferEntry | None, OfferEntry | None] = (None, None)
+    if task.offer is not None or (stored is not None and stored.offer is not None):
+        offers = write.find_offers()
     return TaskRow(write, columns, _to_json(task, "tasks", task.id, changes=changes), offers)
 
 
@@ -171,10 +179,11 @@ def _list_columns(task: Task, changes: Collection[str], stored: Task | None = No
             columns[column] = None if instant is None else to_microseconds(instant)
     is_moved = "deleted_at" in changes or "delivery" in changes
     if is_moved:
-        is_deleted, is_delivery = task.deleted_at is not None, task.delivery is not None
+        is_deleted = task.deleted_at is not None
+        is_delivery = task.delivery is not None
         columns |= {"is_unlisted": is_deleted or is_delivery, "is_delivery": is_delivery and not is_deleted}
     if "parent" in changes:
-        columns["parent"] = None if task.parent is None else task.parent.task_id
+        columns["parent"] = task.parent.task_id if task.parent else None
     if "labels" in changes:
         columns["labels"] = json.dumps(task.labels) if task.labels else None
     if is_moved or "runs" in changes:
@@ -182,23 +191,23 @@ def _list_columns(task: Task, changes: Collection[str], stored: Task | None = No
         before = find_open_position(stored) if stored is not None and stored.runs else None
         if stored is None or position != before:
             status, since = position or (None, None)
-            columns |= {"open_status": status, "open_since": None if since is None else to_microseconds(since)}
+            columns |= {"open_status": status, "open_since": since and to_microseconds(since)}
+
+    # Most writes concern a task that needs no attention, before and after them: they skip the closer look.
+    versions = [task] if stored is None else [task, stored]
     is_ill = [
         each
-        for each in (task, stored)
-        if each is not None
-        and (
-            each.consecutive_failures
-            or each.budget_pause
-            or each.delivery
-            or [run for run in each.runs if run.suspension]
-        )
-    ]  # most writes concern no task that needs somebody, and ask no more
+        for each in versions
+        if each.consecutive_failures
+        or each.budget_pause
+        or each.delivery
+        or [run for run in each.runs if run.suspension]
+    ]
     if stored is None or is_ill:
         trouble = find_trouble(task) if is_ill else None
         if stored is None or trouble != find_trouble(stored):
             kind, since = trouble or (None, None)
-            columns |= {"trouble": kind, "trouble_since": None if since is None else to_microseconds(since)}
+            columns |= {"trouble": kind, "trouble_since": since and to_microseconds(since)}
     return columns
 
 
@@ -206,18 +215,23 @@ _random: Final = random.Random()  # noqa: S311 - to tell versions apart
 
 
 def _write_task(connection: sqlite3.Connection, row: TaskRow) -> int:
-    """Insert a task, or update it if it has the expected version. Write its offer, and return the new version.
+    """Insert a task, or update it if it has the expected version.
 
-    An update names only columns that change: SQLite writes a page for every index of a column that is named. It says
-    ``OR FAIL``, since the whole commit is undone anyway: else SQLite copies each page that it changes to undo it alone.
+    Write its offer, and return the new version.
+
+    An update names only columns that change: SQLite writes a page for every index of a column that is named.
+    It says ``OR FAIL``, since the whole commit is undone anyway: else SQLite copies each page that it changes
+    to undo it alone.
     """
-    task, values, base = row.write.task, row.columns.values(), row.write.base
+    task = row.write.task
+    values = row.columns.values()
+    base = row.write.base
     version = _random.getrandbits(48)  # no version comes again, be a task created again or a backup restored
     if base is None:
         done = connection.execute(_INSERT, (*values, row.body, task.id, version))
     else:
         names = "".join([f", {name} = ?" for name in row.columns])
-        statement = f"UPDATE OR FAIL tasks SET body = ?, version = ?{names} WHERE id = ? AND version = ?"  # noqa: S608
+        statement = f"UPDATE OR FAIL tasks SET body = ?, version = ?{names} WHERE id = ? AND version = ?"
         done = connection.execute(statement, (row.body, version, *values, task.id, base.version.value))
     if done.rowcount != 1:
         raise VersionConflict(f"task {task.id}")

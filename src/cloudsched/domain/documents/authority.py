@@ -1,8 +1,8 @@
 """The callers who request something: the names that users can have, and the authority on which they ask.
 
-A user's subject is the owner of what is theirs, and so one segment of a path in Firestore. It is never a name that the
-system uses for itself: a user of that name would own the system's documents. The rule is the same for Firebase users,
-API keys and, beside it, ``infra/firestore.rules``. Users may ask for less than servers.
+A user's subject is the owner of what is theirs, and so one segment of a path in Firestore. It is never a name
+that the system uses for itself: a user of that name would own the system's documents. The rule is the same
+for Firebase users, API keys and, beside it, ``infra/firestore.rules``. Users may ask for less than servers.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ class EventSender(InputModel):
 
     role: SenderRole
     subject: str | None = None
-    """The caller as the log names them: ``user:…``, ``account:…`` or ``key:…``. None for the app's own code."""
+    """The caller as the log names them: ``user:…``, ``account:…`` or ``key:…``. None for the app's own
+    code."""
     via: str | None = None
     """The server that acted for them, named likewise, or None if they called the API themselves."""
     user: str | None = None
@@ -93,8 +94,10 @@ class EventSender(InputModel):
 
     @property
     def author(self) -> Requesters | None:
-        """The recorded author of what it gives a run. None for servers, as in stored documents."""
-        return None if self.role is SenderRole.ADMIN else Requesters.USERS
+        """The author to record for what this sender gives a run. None for servers, as in stored documents."""
+        if self.role is SenderRole.ADMIN:
+            return None
+        return Requesters.USERS
 
     def counts_for(self, senders: Container[str]) -> bool:
         """Return whether it is among those whose events count: by its role, or by name."""
@@ -103,7 +106,9 @@ class EventSender(InputModel):
     @property
     def side(self) -> str:
         """The side that they are on: what a task remembers of one side, no other side can make it forget."""
-        return self.role if self.via is None else f"{self.role} by server"
+        if self.via is None:
+            return self.role
+        return f"{self.role} by server"
 
 
 DEFAULT_SENDERS: Final[tuple[str, ...]] = (SenderRole.OWNER, SenderRole.ADMIN)

@@ -81,13 +81,16 @@ class BatchChange(WireModel):
     @property
     def statuses(self) -> tuple[TaskStatus, ...] | None:
         """The statuses of the tasks that it concerns, or None for all statuses."""
-        chosen, changed = self.filter.status, self.action.statuses
+        chosen = self.filter.status
+        changed = self.action.statuses
         if chosen is None:
             return changed
-        return (chosen,) if changed is None or chosen in changed else ()
+        if changed is None or chosen in changed:
+            return (chosen,)
+        return ()
 
     def concerns(self, task: Task, asked_at: datetime) -> bool:
-        """Return whether a task, as it is now, is one of those that there were when the change was asked for."""
+        """Return whether a task, as it is now, already existed when the change was requested."""
         return (
             self.filter.matches(task)
             and (self.statuses is None or task.status in self.statuses)
@@ -105,7 +108,10 @@ class ExecutionName(WireModel):
 
 
 class RetryFilter(WireModel):
-    """A filter of failed executions. All given conditions must match. It never matches the executions of calls."""
+    """A filter of failed executions.
+
+    All given conditions must match. It never matches the executions of calls.
+    """
 
     owner: Owner | None = None
     status: Literal[ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT] | None = None

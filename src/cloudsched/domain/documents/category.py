@@ -1,4 +1,7 @@
-"""Categories and labels of tasks. Channels depend on the category, the kind of work. Labels are the owner's own."""
+"""Categories and labels of tasks.
+
+Channels depend on the category, the kind of work. Labels are the owner's own.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,9 @@ MAX_LABELS = 16
 """The most labels of one task."""
 
 Label = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,62}=[A-Za-z0-9_.:/@+-]{0,63}$")]
-"""A key, ``=``, and a value. A key has at most 63 characters: a lower-case letter, then lower-case letters, digits,
-hyphens, underscores and dots. A value has at most 63 letters, digits and characters of ``_.:/@+-``."""
+"""A key, ``=``, and a value. A key has at most 63 characters: a lower-case letter, then lower-case letters,
+digits, hyphens, underscores and dots. A value has at most 63 letters, digits and characters of
+``_.:/@+-``."""
 
 
 def _sort_labels(labels: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,9 +1,10 @@
 """The children that a task runs in place of a handler: their order, and the consequences if one fails.
 
-In order, each child starts when the one before it has finished. In parallel, all start at once. The task is complete
-when all have finished. If a child fails, ``fail`` fails the task, and no further child starts. ``skip`` skips the
-children after it, and ``continue`` runs them: in both cases the task succeeds, and its result lists the failures. A
-child that cannot start, because its payload with the inserted results is not valid, has failed.
+In order, each child starts when the one before it has finished. In parallel, all start at once. The task is
+complete when all have finished. If a child fails, ``fail`` fails the task, and no further child starts.
+``skip`` skips the children after it, and ``continue`` runs them: in both cases the task succeeds, and its
+result lists the failures. A child that cannot start, because its payload with the inserted results is not
+valid, has failed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints
 
 from cloudsched.domain.documents.document import Duration, StoredEnum
-from cloudsched.domain.documents.json_limits import MAX_CONTENT, MAX_STORED, json_size, require_content, stored_size
+from cloudsched.domain.documents.json_limits import (
+    MAX_CONTENT,
+    MAX_STORED,
+    json_size,
+    require_content,
+    stored_size,
+)
 from cloudsched.domain.documents.policy import Priority, RetryPolicy
 from cloudsched.errors import InvalidInput
 from cloudsched.features.fields import ChildFields
@@ -57,8 +64,12 @@ class Child(ChildFields):
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
-def gather_results(results: Sequence[Any], failed: Mapping[int, str], skipped: Iterable[int]) -> dict[str, Any]:
-    """Return the result of a task: its children's results in their order, and which children failed or were skipped.
+def gather_results(
+    results: Sequence[Any],
+    failed: Mapping[int, str],
+    skipped: Iterable[int],
+) -> dict[str, Any]:
+    """Return the result of a task: its children's results in order, and which of them failed or were skipped.
 
     A result that does not fit beside the others is omitted, and listed: the child's own record has it.
     """
@@ -66,7 +77,8 @@ def gather_results(results: Sequence[Any], failed: Mapping[int, str], skipped: I
     summary: dict[str, Any] = {"results": [*results], "failed": errors, "skipped": [*skipped]}
     omitted = [number for number, result in enumerate(results) if not _is_shallow(result)]
     rest = {**summary, "results": [], "omittedChildren": [*range(len(results))]}
-    room, stored_room = MAX_CONTENT - json_size(rest), MAX_STORED - stored_size(rest)
+    room = MAX_CONTENT - json_size(rest)
+    stored_room = MAX_STORED - stored_size(rest)
     for number, result in enumerate(results):
         if number not in omitted and (json_size(result) + 1 > room or stored_size([result]) > stored_room):
             omitted.append(number)

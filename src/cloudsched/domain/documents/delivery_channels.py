@@ -52,9 +52,11 @@ class ChannelTraits:
     """The traits of a channel."""
 
     is_sent: bool
-    """True if a task of its own carries each result there. Messages for the inbox are written with the result."""
+    """True if a task of its own carries each result there. Messages for the inbox are written with the
+    result."""
     words: str | None
-    """The channel's name in words, as a regular expression. None if users may neither ask for it nor prefer it."""
+    """The channel's name in words, as a regular expression. None if users may neither ask for it nor prefer
+    it."""
     has_unsubscribe: bool
     """True if its messages have a link that unsubscribes from their category."""
     is_signed: bool
@@ -72,15 +74,30 @@ _TRAITS: Final[Mapping[str, ChannelTraits]] = complete_table(
         DeliveryChannel.EMAIL: ChannelTraits(
             is_sent=True, words=r"e-?mails?|mail", has_unsubscribe=True, is_signed=False
         ),
-        DeliveryChannel.WEB: ChannelTraits(is_sent=False, words=r"inbox", has_unsubscribe=False, is_signed=False),
+        DeliveryChannel.WEB: ChannelTraits(
+            is_sent=False,
+            words=r"inbox",
+            has_unsubscribe=False,
+            is_signed=False,
+        ),
         DeliveryChannel.MOBILE: ChannelTraits(
             is_sent=True,
             words=r"push(?:\s+notifications?|\s+messages?)?|phone|mobile",
             has_unsubscribe=False,
             is_signed=False,
         ),
-        DeliveryChannel.WEBHOOK: ChannelTraits(is_sent=True, words=r"webhook", has_unsubscribe=False, is_signed=True),
-        DeliveryChannel.OPERATOR: ChannelTraits(is_sent=True, words=None, has_unsubscribe=False, is_signed=False),
+        DeliveryChannel.WEBHOOK: ChannelTraits(
+            is_sent=True,
+            words=r"webhook",
+            has_unsubscribe=False,
+            is_signed=True,
+        ),
+        DeliveryChannel.OPERATOR: ChannelTraits(
+            is_sent=True,
+            words=None,
+            has_unsubscribe=False,
+            is_signed=False,
+        ),
     },
 )
 SENT_CHANNELS: Final = tuple(each for each in DeliveryChannel if each.traits.is_sent)
@@ -140,7 +157,13 @@ class Delivery(WireModel):
     """True if a user may have chosen that URL: users may name only endpoints of their own."""
 
 
-def derive_delivery_id(task_id: str, created_at: Instant, execution_id: str, channel: str, recipient: str) -> str:
+def derive_delivery_id(
+    task_id: str,
+    created_at: Instant,
+    execution_id: str,
+    channel: str,
+    recipient: str,
+) -> str:
     """Return the id of the delivery of an execution over a channel to a recipient.
 
     It is the same however often the success is decided. A task that is created again under its id has others.

@@ -1,13 +1,13 @@
 """The base classes of all stored and transmitted objects, and the rules for storing them.
 
-Python is snake_case, while JSON on the wire and documents in Firestore are camelCase. The aliases defined here are the
-only conversion between the two. An instant is an aware datetime, stored in UTC, and a naive one is refused. A duration
-is a `timedelta`, and a number of seconds on the wire.
+Python is snake_case, while JSON on the wire and documents in Firestore are camelCase. The aliases defined
+here are the only conversion between the two. An instant is an aware datetime, stored in UTC, and a naive one
+is refused. A duration is a `timedelta`, and a number of seconds on the wire.
 
-A field that differs from its default is stored under its camelCase key. A missing field has its default, in nested
-objects too. So **defaults are part of the stored format**: a field that a document of today leaves out keeps the
-default of today. ``tests/domain/documents/stored_defaults.json`` freezes them. The fields by which queries find
-documents are stored whatever their value: see `Document.always_stored`.
+A field that differs from its default is stored under its camelCase key. A missing field has its default, in
+nested objects too. So **defaults are part of the stored format**: a field that a document of today omits
+keeps the default of today. ``tests/domain/documents/stored_defaults.json`` freezes them. The fields by which
+queries find documents are stored whatever their value: see `Document.always_stored`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,18 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cache, lru_cache
 from operator import attrgetter, methodcaller
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple, Self, TypeVar, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    NamedTuple,
+    Self,
+    TypeVar,
+    get_args,
+    get_origin,
+)
 
 from pydantic import (
     AfterValidator,
@@ -50,7 +61,11 @@ class Packed:
         self.pack = pack
         self.unpack = unpack
 
-    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+    def __get_pydantic_core_schema__(
+        self,
+        source: object,
+        handler: GetCoreSchemaHandler,
+    ) -> core_schema.CoreSchema:
         """Return the field's schema, which reads both forms. `Document` packs the field when it is stored."""
         return core_schema.no_info_before_validator_function(self.unpack, handler(source))
 
@@ -62,7 +77,7 @@ class StoredField(NamedTuple):
     key: str
     """Its key in the document."""
     default: object
-    """The value with which it is left out, or `NO_DEFAULT` if it never is."""
+    """The value that is not stored, or `NO_DEFAULT` if every value is."""
     pack: Callable[[Any], object] | None
     """The function that shortens its value, if there is one."""
 
@@ -85,10 +100,12 @@ def list_stored_fields(model: type[BaseModel]) -> tuple[StoredField, ...]:
 def find_changes(before: BaseModel, after: BaseModel) -> set[str]:
     """Return the names of the fields in which the stored forms of two objects of one model may differ.
 
-    Models and JSON count as changed unless they are the same object: to compare a model costs more than to write it,
-    and JSON values that are equal may be stored differently (1 and true). What only one of them has is no field.
+    Models and JSON count as changed unless they are the same object: to compare a model costs more than to
+    write it, and JSON values that are equal may be stored differently (1 and true). What only one of them has
+    is no field.
     """
-    find_earlier, compared = before.__dict__.get, _list_compared(type(after))
+    find_earlier = before.__dict__.get
+    compared = _list_compared(type(after))
     return {
         name
         for name, value in after.__dict__.items()
@@ -111,20 +128,24 @@ def _has_parts(annotation: Any) -> bool:  # noqa: ANN401 - a type, or what typin
 def get_default(field: Any) -> object:  # noqa: ANN401 - pydantic's, which it does not export as a type to rely on
     """Return the default of a pydantic field, or `NO_DEFAULT`."""
     default = field.get_default(call_default_factory=True)
-    return NO_DEFAULT if default is PydanticUndefined else default
+    if default is PydanticUndefined:
+        return NO_DEFAULT
+    return default
 
 
 SCHEMA_VERSION = 1
 """The schema version that this code writes, and the newest that it reads."""
 
 STORED_CONTEXT = {"stored": True}
-"""The validation context for documents from a store: they were validated when created, so costly checks are skipped."""
+"""The validation context for documents from a store: they were validated when created, so costly checks are
+skipped."""
 
 _set_values, _set_fields_set, _set_extra, _set_private = (
     BaseModel.__dict__[name].__set__
     for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
 )
-"""The setters of the four attributes that make an object of a model. A frozen model refuses to set them by name."""
+"""The setters of the four attributes that make an object of a model. A frozen model refuses to set them by
+name."""
 
 
 def _reject_boolean(value: object) -> object:
@@ -152,7 +173,8 @@ def _parse_rfc3339(value: object) -> object:
     return at
 
 
-@lru_cache(maxsize=1000)  # a task has ten durations, mostly those of its policies, and each commit writes them
+# A task has ten durations, mostly those of its policies, and each commit writes them.
+@lru_cache(maxsize=1000)
 def to_seconds(value: timedelta) -> int | float:
     """Return a duration as it is stored and sent: a number of seconds."""
     seconds = value.total_seconds()
@@ -160,10 +182,19 @@ def to_seconds(value: timedelta) -> int | float:
 
 
 class _StoredInstant:
-    """Reads an instant in JSON, which only stores have, in half the time: no function of ours is called for it."""
+    """Reads an instant in JSON, which only stores have, in half the time: no Python function is called."""
 
-    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        text = core_schema.datetime_schema(strict=True, ge=_FIRST_INSTANT, le=LAST_INSTANT, tz_constraint="aware")
+    def __get_pydantic_core_schema__(
+        self,
+        source: object,
+        handler: GetCoreSchemaHandler,
+    ) -> core_schema.CoreSchema:
+        text = core_schema.datetime_schema(
+            strict=True,
+            ge=_FIRST_INSTANT,
+            le=LAST_INSTANT,
+            tz_constraint="aware",
+        )
         stored = core_schema.no_info_after_validator_function(methodcaller("astimezone", UTC), text)
         return core_schema.json_or_python_schema(stored, handler(source))
 
@@ -187,7 +218,10 @@ Integer = Annotated[int, BeforeValidator(_reject_non_number)]
 
 
 class StoredEnum(StrEnum):
-    """The values of a field. Writing one as JSON reads its `value`, which the standard library does slowly."""
+    """The values of a field.
+
+    Writing one as JSON reads its `value`, which the standard library does slowly.
+    """
 
     if not TYPE_CHECKING:
         value = property(attrgetter("_value_"))
@@ -198,7 +232,9 @@ Row = TypeVar("Row")
 
 
 def complete_table(members: type[Member], rows: Mapping[Member, Row]) -> Mapping[str, Row]:
-    """Return a table by the members of a closed set, or by their texts. One that lacks a row is refused at import.
+    """Return a table by the members of a closed set, or by their texts.
+
+    One that lacks a row is refused at import.
 
     If the rows are code, write a `match` that ends in `assert_never` instead, which the type check verifies.
     """
@@ -230,14 +266,16 @@ class WireModel(BaseModel):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with these fields changed, which are not validated.
 
-        It does the same as pydantic for a frozen model, in a quarter of the time. An occurrence makes a dozen copies.
+        It does the same as pydantic for a frozen model, in a quarter of the time. An occurrence makes a dozen
+        copies.
         """
         if deep or self.__pydantic_private__ is not None or self.__pydantic_extra__ is not None:
             return super().model_copy(update=update, deep=deep)
         changes = update or {}
         fields_set = self.__pydantic_fields_set__
         if not fields_set.issuperset(changes):
-            fields_set = {*fields_set, *changes}  # else both share it: nothing changes the one of a frozen model
+            # Else both share it: nothing changes the one of a frozen model.
+            fields_set = {*fields_set, *changes}
         kind = type(self)
         copied = kind.__new__(kind)
         _set_values(copied, {**self.__dict__, **changes})
@@ -250,11 +288,12 @@ class WireModel(BaseModel):
     def build(cls, **values: Any) -> Self:
         """Return an object of values that are known to be valid: they are not validated again.
 
-        Validation takes ten times as long. Use it only for objects that every occurrence makes out of a validated
-        document.
+        Validation takes ten times as long. Use it only for objects that every occurrence makes out of a
+        validated document.
         """
         required, template = _build_template(cls)
-        content, fields_set = {**template, **values}, set(values)
+        content = {**template, **values}
+        fields_set = set(values)
         if len(content) != len(template) or not required <= fields_set:
             wrong = sorted((values.keys() - template.keys()) | (required - values.keys()))
             raise TypeError(f"{cls.__name__}: {', '.join(wrong)} are missing or unknown")
@@ -277,7 +316,7 @@ else:
 
 
 class _Explained(ModelMetaclass):
-    """A metaclass of models that Python code makes by hand: what is wrong is told as our own error."""
+    """A metaclass of models that Python code builds: what is wrong raises an error of this package."""
 
     if not TYPE_CHECKING:  # type checkers read the fields
 
@@ -295,12 +334,18 @@ def _explain(model: type[BaseModel], error: Mapping[str, Any]) -> InvalidInput:
     from difflib import get_close_matches  # noqa: PLC0415 - needed only for errors
 
     near = get_close_matches(field, model.model_fields, n=1)
-    hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(model.model_fields)}."
+    if near:
+        hint = f"Did you mean {near[0]}?"
+    else:
+        hint = f"There are {', '.join(model.model_fields)}."
     return InvalidInput(field, f"is no field of {model.__name__}", hint)
 
 
 class InputModel(WireModel, metaclass=_Explained):
-    """A part of a task that Python code makes by hand, such as a policy. A mistake in it raises InvalidInput."""
+    """A part of a task that Python code makes by hand, such as a policy.
+
+    A mistake in it raises InvalidInput.
+    """
 
 
 _AS_STORED: Final[dict[str, Any]] = {
@@ -312,7 +357,10 @@ _AS_STORED: Final[dict[str, Any]] = {
 
 
 class Document(WireModel):
-    """An object that is stored as a document of its own. Fields that have their defaults are left out of it."""
+    """An object that is stored as a document of its own.
+
+    Fields that have their defaults are not in it.
+    """
 
     always_stored: ClassVar[frozenset[str]] = frozenset({"schema_version"})
     """The fields that are stored even if they have their default: queries, rules or readers rely on them."""
@@ -323,7 +371,8 @@ class Document(WireModel):
     def to_stored(self) -> dict[str, Any]:
         """Return the document as the store's types (instants stay datetimes) with camelCase keys."""
         self.require_readable()
-        values, packed = self.__dict__, _list_packed(type(self))
+        values = self.__dict__
+        packed = _list_packed(type(self))
         data = self.model_dump(mode="python", exclude={*packed}, **_AS_STORED)
         data |= {key: pack(values[name]) for name, (key, pack) in packed.items() if values[name]}
         return {**{key: values[name] for name, key, default, _ in _always_stored(type(self))}, **data}
@@ -334,17 +383,21 @@ class Document(WireModel):
         `changes` are the fields that differ from what was read.
         """
         self.require_readable(changes)
-        values, packed = self.__dict__, _list_packed(type(self))
+        values = self.__dict__
+        packed = _list_packed(type(self))
         body = self.model_dump_json(exclude={*packed}, **_AS_STORED)
         left_out = [text for name, _, default, text in _always_stored(type(self)) if values[name] == default]
         left_out += [
             f'"{key}":{to_json(pack(values[name])).decode()}' for name, (key, pack) in packed.items() if values[name]
         ]
-        return f"{{{','.join(left_out)},{body[1:]}" if left_out else body
+        if left_out:
+            return f"{{{','.join(left_out)},{body[1:]}"
+        return body
 
     def require_readable(self, names: Collection[str] | None = None) -> None:
-        """Check the instants of the document, or of some fields: they were computed, and reading checks them again."""
-        values, named = self.__dict__, _fields_with_instants(type(self))
+        """Check computed instants of the document, or of some fields, since reading will check them again."""
+        values = self.__dict__
+        named = _fields_with_instants(type(self))
         parts: list[tuple[tuple[str, ...], Any]] = [
             ((name,), values[name]) for name in named if values[name] and (names is None or name in names)
         ]
@@ -363,7 +416,10 @@ class Document(WireModel):
 
     @classmethod
     def from_stored(cls, key: str, data: object) -> Self:
-        """Read a stored document. Raises UnsupportedDocument if a newer cloudsched wrote it, else DamagedDocument."""
+        """Read a stored document.
+
+        Raises UnsupportedDocument if a newer cloudsched wrote it, else DamagedDocument.
+        """
         if not isinstance(data, dict):
             raise DamagedDocument(cls.__name__, key, "it is not an object")
         version = data.get("schemaVersion")
@@ -396,10 +452,10 @@ class Document(WireModel):
 
 @cache
 def _build_template(model: type[WireModel]) -> tuple[frozenset[str], dict[str, Any]]:
-    """Return the names of the fields that `build` requires, and all fields in their order with their defaults.
+    """Return the names of the fields that `build` requires, and all fields in order with their defaults.
 
-    Required are those without a default, and those whose default is made for each object. A default must not be
-    mutable, because objects share it.
+    Required are those without a default, and those whose default is made for each object. A default must not
+    be mutable, because objects share it.
     """
     fields = model.model_fields
     required = frozenset(name for name, field in fields.items() if field.is_required() or field.default_factory)
@@ -412,7 +468,7 @@ def _build_template(model: type[WireModel]) -> tuple[frozenset[str], dict[str, A
 
 @cache
 def _always_stored(model: type[Document]) -> tuple[tuple[str, str, object, str], ...]:
-    """Return the fields that are stored although they have a default: name, key, default, and the default as JSON."""
+    """Return the fields that are stored even with their default: name, key, default, and default as JSON."""
     fields = model.model_fields
     return tuple(
         (name, key, default, f"{json.dumps(key)}:{json.dumps(default)}")
@@ -423,7 +479,10 @@ def _always_stored(model: type[Document]) -> tuple[tuple[str, str, object, str],
 
 @cache
 def _list_packed(model: type[Document]) -> dict[str, tuple[str, Callable[[Any], object]]]:
-    """Return the packed fields, by their names, with their keys and what packs them. None is stored if it is empty."""
+    """Return the packed fields, by their names, with their keys and what packs them.
+
+    None is stored if it is empty.
+    """
     return {name: (key, pack) for name, key, _, pack in list_stored_fields(model) if pack is not None}
 
 

@@ -1,7 +1,7 @@
 """An event: an answer, or news, from outside for a durable handler. It is kept until a run has taken it.
 
-It is part of its task while the run that it is for is open. If that run ends without success, it is part of the run's
-record instead, and a retry by hand puts it back.
+It is part of its task while the run that it is for is open. If that run ends without success, it is part of
+the run's record instead, and a retry by hand puts it back.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ class Event(WireModel):
     token: str = ""
     """A value that tells it from another one that is equal."""
     execution_id: str | None = None
-    """The only execution that may take it, with which it is removed, or None if the first that waits for it may."""
+    """The only execution that may take it, with which it is removed, or None if the first that waits for it
+    may."""
     sender: EventSender
     """The sender. The handler that waits for it decides whether it counts, when it is taken."""
 
     def is_for(self, name: str, execution_id: str, senders: Container[str]) -> bool:
-        """Return whether an execution that waits for an event of that name from these senders may take this one."""
+        """Return whether an execution that waits for this name and these senders may take this event."""
         return self.name == name and self.execution_id in {None, execution_id} and self.sender.counts_for(senders)
 
     def mark(self, execution_id: str) -> str:
-        """Return the mark by which a repetition is known: the execution, and a hash of the event and its sender."""
+        """Return the mark that tells a repetition: the execution, and a hash of the event and its sender."""
         said = [self.name, self.payload, self.sender.role, self.sender.subject]
         digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
         return f"{execution_id} {digest}"

@@ -1,7 +1,7 @@
 """The record of an occurrence's execution, and the open run that the task stores until that record is final.
 
-An open run is part of its task's document, so the executor needs one read to decide and one commit to claim it. Its
-record under ``executions`` is written when an attempt ends.
+An open run is part of its task's document, so the executor needs one read to decide and one commit to claim
+it. Its record under ``executions`` is written when an attempt ends.
 """
 
 from __future__ import annotations
@@ -54,13 +54,18 @@ class Definition(WireModel):
         return {name: getattr(self, name) for name in DEFINED}
 
     def is_same(self, other: Definition) -> bool:
-        """Return whether both run the same. JSON has different values for some that Python calls equal: 1 and true."""
+        """Return whether both run the same.
+
+        JSON has different values for some that Python calls equal: 1 and true.
+        """
         ours, theirs = (json.dumps(each.to_fields(), default=_dump, sort_keys=True) for each in (self, other))
         return ours == theirs
 
 
 def _dump(value: object) -> object:
-    return value.model_dump() if isinstance(value, BaseModel) else str(value)
+    if isinstance(value, BaseModel):
+        return value.model_dump()
+    return str(value)
 
 
 DEFINED: Final = tuple(name for name in Definition.model_fields if name != "number")
@@ -118,7 +123,9 @@ def _pack_outcomes(outcomes: tuple[ExecutionStatus, ...]) -> str:
 
 
 def _unpack_outcomes(stored: object) -> object:
-    return [_STATUSES.get(each, each) for each in stored] if isinstance(stored, str) else stored
+    if isinstance(stored, str):
+        return [_STATUSES.get(each, each) for each in stored]
+    return stored
 
 
 Outcomes = Annotated[tuple[ExecutionStatus, ...], Packed(_pack_outcomes, _unpack_outcomes)]
@@ -186,13 +193,14 @@ class Lease(WireModel):
     queue: str | None = None
     """The queue that it was claimed from, or None for an executor."""
     claimed_by: str | None = None
-    """The API caller that claimed it, and that alone may renew, release or end it. None if it was not claimed through
-    the API."""
+    """The API caller that claimed it, and that alone may renew, release or end it. None if it was not claimed
+    through the API."""
     holder: str | None = None
-    """The process that holds it, if no other may execute the store's tasks while it lives. None for a worker, and in
-    the cloud."""
+    """The process that holds it, if no other may execute the store's tasks while it lives. None for a worker,
+    and in the cloud."""
     lock_waited_since: Instant | None = None
-    """The time since which the run had waited for its lock before this claim, or None if it did not have to wait."""
+    """The time since which the run had waited for its lock before this claim, or None if it did not have to
+    wait."""
 
 
 def is_orphaned(lease: Lease, holder: str) -> bool:
@@ -220,7 +228,8 @@ class Suspension(WireModel):
     at: Instant
     reason: str
     calls: tuple[int, ...] = ()
-    """The calls that must all have finished, or one of them if `any_call`, by their numbers in the journal."""
+    """The calls that must all have finished, or one of them if `any_call`, by their numbers in the
+    journal."""
     any_call: bool | None = None
     """True if it is enough that one of the calls ends."""
     events: tuple[str, ...] = ()
@@ -230,8 +239,8 @@ class Suspension(WireModel):
     question: str | None = None
     """The question that the event answers, for the users whom it names."""
     quota_refusal: str | None = None
-    """The reason why its owner's quota has no room for calls that it is to make. While some wait, the end of any call
-    resumes it."""
+    """The reason why its owner's quota has no room for calls that it is to make. While some wait, the end of
+    any call resumes it."""
     deadline: Instant | None = None
     """The time at which it stops waiting for an event, or None. It is resumed in between, to look for one."""
 
@@ -254,7 +263,8 @@ class Run(RunFields):
     started_at: Instant | None = None
     """The start of the first attempt, or None if none has started."""
     is_counted: bool = False
-    """True if its task's `run_count` includes it. Scheduled runs are counted, but manual runs and backfills are not."""
+    """True if its task's `run_count` includes it. Scheduled runs are counted, but manual runs and backfills
+    are not."""
     attempts: tuple[Attempt, ...] = ()
     """The finished attempts: the first and the last ones."""
     omitted_attempts: int = 0
@@ -263,22 +273,26 @@ class Run(RunFields):
     suspension: Suspension | None = None
     """The calls or events that it waits for, if its handler has suspended it."""
     resumed_from: Suspension | None = None
-    """The suspension that it was resumed from, if that waited for an event and the run has not taken it yet."""
+    """The suspension that it was resumed from, if that waited for an event and the run has not taken it
+    yet."""
     suspension_count: int = 0
-    """The number of times that it has been suspended. A dispatch from before the latest suspension runs nothing."""
+    """The number of times that it has been suspended. A dispatch from before the latest suspension runs
+    nothing."""
     turn: int = Field(default=0, alias="lockGrant")
-    """The number of its last turn, if it waits for one and a worker is to claim it. Turns are numbered upwards."""
+    """The number of its last turn, if it waits for one and a worker is to claim it. Turns are numbered
+    upwards."""
     turn_until: Instant | None = Field(default=None, alias="lockGrantUntil")
     """The end of that turn, before which a worker must claim it."""
     uncounted_attempts: int = Field(default=0, alias="attemptsBeforeSuspension")
-    """The attempts that its retries do not count: those before it was last suspended, since it made progress then, and
-    those that were lost with their process."""
+    """The attempts that its retries do not count: those before it was last suspended, since it made progress
+    then, and those that were lost with their process."""
     losses: int = 0
     """The latest attempts in a row that were lost with their process: this one may have ended it."""
     steps: int = 0
     """The number of entries in its journal."""
     restored_reference: str | None = None
-    """The place of a manual retry's entries, if they are too many for one commit. Newer entries override them."""
+    """The place of a manual retry's entries, if they are too many for one commit. Newer entries override
+    them."""
     calls_made: int = 0
     """The tasks of all calls up to this number in the journal have been created."""
     released_claim: str | None = None
@@ -294,21 +308,26 @@ class Run(RunFields):
     payload: dict[str, Any] | None = None
     """The payload that it was triggered with, or None if it runs with its task's payload."""
     defined_by: Requesters | None = None
-    """USERS if a user gave a part of the run beside its task: that payload, or a stored script that the task names."""
+    """USERS if a user gave a part of the run beside its task: that payload, or a stored script that the task
+    names."""
     definition: int | None = None
-    """The number of the earlier definition of its task that it runs to its end, or None if the definition has not
-    changed since it began."""
+    """The number of the earlier definition of its task that it runs to its end, or None if the definition has
+    not changed since it began."""
     log: str | None = None
-    """The log of its attempts, encrypted since its owner can read this document. See `engine.state.attempt_log`."""
+    """The log of its attempts, encrypted since its owner can read this document. See
+    `engine.state.attempt_log`."""
 
     @property
     def wait_for_event(self) -> Suspension | None:
-        """The wait for an event that it has not taken yet: it is suspended, or is being replayed to that wait."""
-        return next((each for each in (self.suspension, self.resumed_from) if each is not None and each.events), None)
+        """The event that it still waits for: it is suspended there, or is being replayed up to there."""
+        return next(
+            (each for each in (self.suspension, self.resumed_from) if each is not None and each.events),
+            None,
+        )
 
     @property
     def wake_at(self) -> Instant:
-        """The instant at which this run must be processed: at its lease's end, or at the start of its next attempt."""
+        """The instant at which to process this run: its lease's end, or the start of its next attempt."""
         return self.lease.until if self.lease else self.due_at
 
     @property
@@ -318,7 +337,7 @@ class Run(RunFields):
 
     @property
     def has_begun(self) -> bool:
-        """Return whether edits of its task no longer affect it: it has started, or has a payload of its own."""
+        """Return whether edits of its task no longer affect it: it has started, or has its own payload."""
         return self.started_at is not None or self.payload is not None
 
 
@@ -326,7 +345,8 @@ class OccurrenceRange(WireModel):
     """Several occurrences in a row that never ran and share one record."""
 
     until: Instant
-    """The last of them, or the latest that it can be if they were not all counted. The first is the record's own."""
+    """The last of them, or the latest that it can be if they were not all counted. The first is the record's
+    own."""
     count: Integer = Field(ge=2)
     """The number of occurrences."""
     is_at_least: bool = False
@@ -377,8 +397,8 @@ class Execution(Document):
     message: str | None = None
     """The reason for its status, such as why it was skipped, expired or cancelled."""
     next_attempt_at: Instant | None = None
-    """The due time of the next attempt of a RETRYING execution. Of a SUSPENDED one, the time at which it would have
-    started if its task were not paused."""
+    """The due time of the next attempt of a RETRYING execution. Of a SUSPENDED one, the time at which it
+    would have started if its task were not paused."""
     lease_until: Instant | None = None
     """The time at which the attempt that is running loses its lease, unless it is renewed."""
     worker: str | None = None
@@ -395,25 +415,26 @@ class Execution(Document):
     chat_id: str | None = None
     """The chat that its task comes from, and to which the result belongs."""
     message_id: str | None = None
-    """The id of the result's message in that chat, the same however often the execution is tried. It is also the id of
-    the first message in the owner's inbox."""
+    """The id of the result's message in that chat, the same however often the execution is tried. It is also
+    the id of the first message in the owner's inbox."""
     is_delivered: bool = False
     """True if the result was delivered to all of the task's channels."""
     trigger: Trigger = Trigger.SCHEDULE
     payload: dict[str, Any] | None = None
-    """The payload that it ran with, if it differs from its task's: it was triggered with another one, or its task was
-    edited meanwhile. Not in lists across tasks."""
+    """The payload that it ran with, if it differs from its task's: it was triggered with another one, or its
+    task was edited meanwhile. Not in lists across tasks."""
     defined_by: Requesters | None = None
-    """USERS if a user wrote any part of the run: its task, the payload that it was triggered with, or a stored script.
-    None if only servers did: then its result is theirs."""
+    """USERS if a user wrote any part of the run: its task, the payload that it was triggered with, or a
+    stored script. None if only servers did: then its result is theirs."""
     has_unrecorded_payload: bool | None = None
-    """True if that payload is left out, since it did not fit beside the result."""
+    """True if that payload is missing, because it did not fit beside the result."""
     log: str | None = None
     """The log lines of its attempts, encrypted. The API shows it separately, to those who may see it."""
     steps: tuple[StepRecord, ...] = ()
     """The steps of a durable handler, with the results of its steps and calls."""
     steps_reference: str | None = None
-    """The place of the steps if they are too large for this document. Reading this single record loads them."""
+    """The place of the steps if they are too large for this document. Reading this single record loads
+    them."""
     failure_cause: FailureCause | None = None
     """The steps that made it fail, if any: a manual retry repeats them."""
     calls_made: int = 0
@@ -421,7 +442,8 @@ class Execution(Document):
     began_with: Definition | None = None
     """The definition that it ran, if it ended without success. A retry by hand runs it."""
     events: tuple[Event, ...] = ()
-    """The events that were accepted for it, and that it ended without taking. A retry by hand gives them to it."""
+    """The events that were accepted for it, and that it ended without taking. A retry by hand gives them to
+    it."""
     expire_at: Instant | None = None
     """The time from which the store may remove it."""
 
@@ -432,13 +454,17 @@ class Execution(Document):
     @property
     def duration(self) -> timedelta | None:
         """The time from the first attempt's start to its end, or None if nothing was run, or it is open."""
-        return None if self.started_at is None or self.finished_at is None else self.finished_at - self.started_at
+        if self.started_at is None or self.finished_at is None:
+            return None
+        return self.finished_at - self.started_at
 
     @property
     def lateness(self) -> timedelta | None:
-        """The time from its instant to its start, or None if its schedule did not start it, or nothing did."""
+        """The time from its instant to its start, or None if its schedule did not start it."""
         is_planned = self.trigger is Trigger.SCHEDULE and self.started_at is not None
-        return max(timedelta(0), self.started_at - self.scheduled_for) if is_planned and self.started_at else None
+        if is_planned and self.started_at:
+            return max(timedelta(0), self.started_at - self.scheduled_for)
+        return None
 
     @property
     def attempt_count(self) -> int:
@@ -465,7 +491,8 @@ class Message(Document):
     body: str
     created_at: Instant
     event: str | None = None
-    """The event that is asked for, if it is a question: send it to the task, for that execution, to answer."""
+    """The event that is asked for, if it is a question: send it to the task, for that execution, to
+    answer."""
     until: Instant | None = None
     """The time until which an answer is accepted, or None if there is no limit."""
     late: Duration | None = None

@@ -1,9 +1,10 @@
 """The journal of a durable handler: its work so far, so that it can continue where it stopped.
 
-A durable handler is replayed from its beginning each time it resumes. Its requests to the context are numbered from 1,
-and each result is recorded as a journal entry: a replay gets the recorded result and repeats nothing. While the
-execution is open the entries are stored at ``tasks/{taskId}/executions/{executionId}/steps/{number}``, each written in
-the same commit as the task that holds the lease. When it ends they become the ``steps`` of its record, and are removed.
+A durable handler is replayed from its beginning each time it resumes. Its requests to the context are
+numbered from 1, and each result is recorded as a journal entry: a replay gets the recorded result and repeats
+nothing. While the execution is open the entries are stored at
+``tasks/{taskId}/executions/{executionId}/steps/{number}``, each written in the same commit as the task that
+holds the lease. When it ends they become the ``steps`` of its record, and are removed.
 """
 
 from __future__ import annotations
@@ -22,17 +23,19 @@ MAX_CALLS = 500
 MAX_NESTING = 10
 """The deepest nesting of calls. A task without a parent is at depth 0."""
 MAX_INLINE_RESULT_BYTES = 16 * 1024
-"""The largest result that is stored in its entry, in bytes as JSON and as Firestore counts them. A larger one is stored
-as a blob, by reference."""
+"""The largest result that is stored in its entry, in bytes as JSON and as Firestore counts them. A larger one
+is stored as a blob, by reference."""
 MAX_PENDING_BYTES = 2 * 1024 * 1024
-"""The most bytes of entries that may wait to be written in one commit. Firestore takes 10 MiB in one request."""
+"""The most bytes of entries that may wait to be written in one commit. Firestore takes 10 MiB in one
+request."""
 MAX_COMMIT_ENTRIES = 300
-"""The most entries that are written in one commit, which has other documents as well: fewer than 500 together.
-Firestore limits only the size of a request by now, but a small commit is retried cheaply."""
+"""The most entries that are written in one commit, which has other documents as well: fewer than 500
+together. Firestore limits only the size of a request by now, but a small commit is retried cheaply."""
 ENTRY_OVERHEAD_BYTES = 1024
 """The size that is assumed of an entry without its result and its error: more than it ever has."""
 MAX_INLINE_STEPS_BYTES = 256 * 1024
-"""The most bytes of steps that are stored in a record, or restored by one commit. Larger journals go by reference."""
+"""The most bytes of steps that are stored in a record, or restored by one commit. Larger journals go by
+reference."""
 MAX_RECORD_BYTES = 900 * 1024
 """The most bytes that an execution's record may have with its steps. Firestore takes 1 MiB."""
 
@@ -90,17 +93,20 @@ class StepRecord(WireModel):
     started_at: Instant
     finished_at: Instant | None = None
     noticed_at: Instant | None = None
-    """The time at which its handler, going on, found that a call had ended. Until then it waits or is paused."""
+    """The time at which its handler, going on, found that a call had ended. Until then it waits or is
+    paused."""
     attempts: int = 0
     """The number of times that a step was tried."""
     tries: tuple[StepTry, ...] = ()
-    """The latest eight tries, if one has failed. Only the last may have succeeded. A first success is not stored."""
+    """The latest eight tries, if one has failed. Only the last may have succeeded. A first success is not
+    stored."""
     due_at: Instant | None = None
     """The time at which a sleep is over, a wait is given up, or a failed step is tried again."""
     child: str | None = None
     """The id of the task that a call created."""
     is_made: bool | None = None
-    """True if that task is known to exist, if the run's `calls_made` does not cover it. False: a retry creates it."""
+    """True if that task is known to exist, if the run's `calls_made` does not cover it. False: a retry
+    creates it."""
     result: Any = None
     reference: str | None = None
     """The place where the result is stored, if it is too large for the entry."""
@@ -121,8 +127,8 @@ class StepRecord(WireModel):
     def require(self, kind: StepKind, name: str, *, is_owners: bool = False) -> None:
         """Check that a replay repeats the recorded request, and that the same kind of author made it.
 
-        The owner of a task may edit it from children or a script to a handler, and may have claimed its calls before:
-        their results must not become those of the handler's calls.
+        The owner of a task may edit it from children or a script to a handler, and may have claimed its calls
+        before: their results must not become those of the handler's calls.
         """
         asked = describe_step(kind, name)
         if (self.kind, self.name) != (kind, name):
@@ -140,7 +146,8 @@ class FailureCause(WireModel):
     steps: tuple[int, ...]
     """The numbers of the failed entries: one, or all those of one gather."""
     position: int
-    """The length of the journal when the handler received the error. Later entries follow from the failure."""
+    """The length of the journal when the handler received the error. Later entries follow from the
+    failure."""
 
 
 class JournalEntry(Document, StepRecord):

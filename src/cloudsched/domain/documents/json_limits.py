@@ -1,10 +1,11 @@
 """The limits of stored data: of JSON (payloads, results and contexts), of one document and of one request.
 
-The limits are Firestore's (firebase.google.com/docs/firestore/quotas and …/storage-size), checked before writing,
-whatever the store, so that data that passes a test on a laptop passes in the cloud: integers of 64 bits, maps nested at
-most 20 deep (some of which the document itself uses), no map key that is empty or looks like ``__this__``, and a
-document of 1 MiB, which a task shares with its open runs. Firestore would refuse larger data with an error that names
-no field, and a task that has grown too large could never be written again.
+The limits are Firestore's (firebase.google.com/docs/firestore/quotas and …/storage-size), checked before
+writing, whatever the store, so that data that passes a test on a laptop passes in the cloud: integers of 64
+bits, maps nested at most 20 deep (some of which the document itself uses), no map key that is empty or looks
+like ``__this__``, and a document of 1 MiB, which a task shares with its open runs. Firestore would refuse
+larger data with an error that names no field, and a task that has grown too large could never be written
+again.
 """
 
 from __future__ import annotations
@@ -47,11 +48,13 @@ _ANY_ADAPTER = TypeAdapter[Any](Any, config=ConfigDict(defer_build=True))
 
 
 def to_json_value(field: str, value: object, *, for_readers: bool = False) -> Any:  # noqa: ANN401 - any JSON
-    """Convert a value to JSON types. A model becomes what it reads again, with all its fields: see `model_json`.
+    """Convert a value to JSON types.
 
-    For readers, such as those of a run's result, it becomes what Pydantic writes, with computed fields, with all fields
-    of subclasses, and without fields with `exclude=True`, as long as the model can read that again. Raises
-    InvalidInput.
+    A model becomes what it reads again, with all its fields: see `model_json`.
+
+    For readers, such as those of a run's result, it becomes what Pydantic writes, with computed fields, with
+    all fields of subclasses, and without fields with `exclude=True`, as long as the model can read that
+    again. Raises InvalidInput.
     """
     if value is None or type(value) in {str, int, bool}:
         return value
@@ -60,7 +63,10 @@ def to_json_value(field: str, value: object, *, for_readers: bool = False) -> An
         encoded = to_jsonable_python(plain, by_alias=True, fallback=_refuse_unknown)
     except InvalidInput:
         raise
-    except (ValueError, RecursionError) as error:  # what pydantic cannot convert, a lone surrogate, or a circle
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # what pydantic cannot convert, a lone surrogate, or a circle
         raise InvalidInput(field, str(error), "Use a pydantic model, or JSON values.") from error
     reject_masked_secrets(field, plain, encoded)
     equal = find_equal_keys(value)
@@ -80,13 +86,16 @@ def _write_model(field: str, model: object, *, for_readers: bool) -> Any:  # noq
         made = writer.expand(written)
         _require_same(field, model, kind, made)
         return made
+
     shown = kind.__pydantic_serializer__.to_python(
         model, mode="json", by_alias=True, fallback=_refuse_unknown, polymorphic_serialization=True
     )
     reject_masked_secrets(field, model, shown)
+
     with suppress(Exception):  # its validators are user code
         if writer.write(read_json(_find_adapter(kind), shown), _refuse_unknown) == written:
             return shown
+
     try:
         return writer.expand(writer.write(model, _refuse_unknown, keeps_subclasses=True))
     except InvalidInput:
@@ -108,7 +117,9 @@ def _require_same(field: str, model: object, kind: Any, made: object) -> None:  
 def _refuse_unknown(value: object) -> NoReturn:
     """Refuse what JSON cannot represent. What only stands for a value says how to get that."""
     describe = getattr(type(value), "describe_misuse", None)
-    raise ValueError(f"Unable to serialize unknown type: {type(value)}" if describe is None else describe(value))
+    raise ValueError(
+        f"Unable to serialize unknown type: {type(value)}" if describe is None else describe(value),
+    )
 
 
 def reject_masked_secrets(field: str, value: object, encoded: object) -> None:
@@ -154,7 +165,8 @@ def deep_copy_json(value: Any) -> Any:  # noqa: ANN401 - any JSON
 
 def require_storable(field: str, value: object, max_bytes: int) -> int:
     """Check that a value is JSON that every store can hold, and return its size as JSON, in bytes."""
-    place, hint = (field,), f"At most {max_bytes} bytes as JSON are allowed; {_ELSEWHERE}."
+    place = (field,)
+    hint = f"At most {max_bytes} bytes as JSON are allowed; {_ELSEWHERE}."
     if isinstance(value, list | tuple | dict):
         if _check_items(place, value, max_bytes) < 0:  # no value has less than a byte
             raise InvalidInput(field, f"has more than {max_bytes} bytes", hint)
@@ -180,8 +192,8 @@ def require_content(field: str, value: object) -> None:
 
 
 MAX_EXPANSION: Final = 4
-"""The most bytes that Firestore counts for a character of a document's JSON: a digit and a comma are a number of 8
-bytes, a character may have 4."""
+"""The most bytes that Firestore counts for a character of a document's JSON: a digit and a comma are a number
+of 8 bytes, a character may have 4."""
 
 
 def max_size(value: object) -> int:
@@ -195,11 +207,12 @@ _NO_LISTS: Final = _NUMBERS | {str, bool, NoneType, dict}
 
 
 def stored_size(value: object) -> int:
-    """Return the bytes that Firestore counts for a value (cloud.google.com/firestore/native/docs/storage-size).
+    """Return the bytes of a value in Firestore (cloud.google.com/firestore/native/docs/storage-size).
 
     Firestore has no nested lists: a list directly inside a list is stored as the bytes of its JSON.
     """
-    size, parts = 0, [value]
+    size = 0
+    parts = [value]
     while parts:
         part = parts.pop()
         if isinstance(part, str):
@@ -228,7 +241,9 @@ def json_size(value: object) -> int:
     try:
         return len(to_json(value))
     except ValueError:  # a lone surrogate
-        return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+        return len(
+            json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"),
+        )
 
 
 def escape_surrogates(text: str) -> str:
@@ -237,11 +252,17 @@ def escape_surrogates(text: str) -> str:
 
 
 def truncate(text: str, max_bytes: int, *, keeps_end: bool = False) -> str:
-    """Return the beginning (or the end) of a text, with at most that many bytes as UTF-8. It can be stored."""
+    """Return the beginning (or the end) of a text, with at most that many bytes as UTF-8.
+
+    It can be stored.
+    """
     part = text[-max_bytes:] if keeps_end else text[:max_bytes]
     encoded = part.encode("utf-8", "backslashreplace")
-    cut = encoded[-max_bytes:] if keeps_end else encoded[:max_bytes]
-    return cut.decode("utf-8", "ignore")  # a character that was cut in two is left out
+    if keeps_end:
+        cut = encoded[-max_bytes:]
+    else:
+        cut = encoded[:max_bytes]
+    return cut.decode("utf-8", "ignore")  # without a character that was cut in two
 
 
 def exception_text(error: BaseException) -> str:
@@ -261,7 +282,10 @@ def _to_path(place: _Place) -> str:
 
 
 def _check_items(place: _Place, value: Sequence[object] | dict[Any, object], left: int) -> int:
-    """Check the items of a list or a map. Return how many more values there may be. Below 0, some were not checked."""
+    """Check the items of a list or a map.
+
+    Return how many more values there may be. Below 0, some were not checked.
+    """
     left -= len(value)
     if left < 0:
         return left
@@ -270,7 +294,11 @@ def _check_items(place: _Place, value: Sequence[object] | dict[Any, object], lef
             _check_key(place, key)
     for name, item in value.items() if isinstance(value, dict) else enumerate(value):
         if len(place) > MAX_DEPTH:
-            raise InvalidInput(f"{_to_path(place)}.{name}", f"is nested more than {MAX_DEPTH} deep", "Flatten it.")
+            raise InvalidInput(
+                f"{_to_path(place)}.{name}",
+                f"is nested more than {MAX_DEPTH} deep",
+                "Flatten it.",
+            )
         if isinstance(item, list | tuple | dict):
             left = _check_items((*place, name), item, left)
             if left < 0:
@@ -290,24 +318,43 @@ def _check_scalar(place: _Place, value: object) -> None:
         case float():
             if not math.isfinite(value):
                 raise InvalidInput(
-                    _to_path(place), f"is {value}, which JSON cannot represent", "Give a finite number or null."
+                    _to_path(place),
+                    f"is {value}, which JSON cannot represent",
+                    "Give a finite number or null.",
                 )
         case str():
             _check_text(place, value)
         case _:
             hint = "Use strings, numbers, booleans, lists, maps and null, or a pydantic model."
-            raise InvalidInput(_to_path(place), f"is a {type(value).__name__}, which JSON cannot represent", hint)
+            raise InvalidInput(
+                _to_path(place),
+                f"is a {type(value).__name__}, which JSON cannot represent",
+                hint,
+            )
 
 
 def _check_key(place: _Place, key: Any) -> None:  # noqa: ANN401 - an unchecked key
     if not isinstance(key, str):
-        raise InvalidInput(_to_path(place), f"has the key {key!r}, which is not a string", "Use strings as keys.")
+        raise InvalidInput(
+            _to_path(place),
+            f"has the key {key!r}, which is not a string",
+            "Use strings as keys.",
+        )
     if not key or (key.startswith("__") and key.endswith("__")):
-        raise InvalidInput(_to_path(place), f"has the key {key!r}", "Keys are not empty, and __names__ are reserved.")
+        raise InvalidInput(
+            _to_path(place),
+            f"has the key {key!r}",
+            "Keys are not empty, and __names__ are reserved.",
+        )
+
     if not key.isascii():
         _check_text(place, key)
     if len(key.encode()) > MAX_KEY_BYTES:
-        raise InvalidInput(_to_path(place), f"has the key {key[:20]!r}…", f"A key has at most {MAX_KEY_BYTES} bytes.")
+        raise InvalidInput(
+            _to_path(place),
+            f"has the key {key[:20]!r}…",
+            f"A key has at most {MAX_KEY_BYTES} bytes.",
+        )
 
 
 def _check_text(place: _Place, text: str) -> None:
@@ -326,19 +373,24 @@ MAX_REQUEST_BYTES = 10 * 1024 * 1024
 2023-03-29 it was 500 (cloud.google.com/firestore/docs/release-notes)."""
 
 _MAX_CHARACTER_BYTES: Final = 4
-_NAME_BYTES, _FIELDS_BYTES = 16, 32
+_NAME_BYTES = 16
+_FIELDS_BYTES = 32
 """The bytes that Firestore adds to a document's name, and to its fields."""
 STORE_BYTES: Final = 256
 """The bytes of the fields that a store adds for itself."""
 
 
 def document_size(path: Iterable[str], data: Mapping[str, Any]) -> int:
-    """Return the size of a document in bytes, as Firestore counts it: of its path, and of its fields as stored."""
+    """Return a document's size in bytes as Firestore counts it: of its path, and of its fields as stored."""
     name = sum(len(part.encode("utf-8", "surrogatepass")) + 1 for part in path) + _NAME_BYTES
     return name + stored_size(data) + _FIELDS_BYTES
 
 
-def require_document_fits(path: Sequence[str], upper_bound: int, to_data: Callable[[], Mapping[str, Any]]) -> None:
+def require_document_fits(
+    path: Sequence[str],
+    upper_bound: int,
+    to_data: Callable[[], Mapping[str, Any]],
+) -> None:
     """Check that a document is not too large for Firestore.
 
     `to_data` is called only if the upper bound, a size of the fields that is cheap to know, is too much.
@@ -356,8 +408,9 @@ def require_document_fits(path: Sequence[str], upper_bound: int, to_data: Callab
 
 
 def find_largest_part(data: Mapping[str, Any]) -> tuple[str, int]:
-    """Return the path and the size of the part that makes a document large: it has most of the part around it."""
-    path, size = list[str](), stored_size(data)
+    """Return the path and size of the part that makes a document large: it has most of the part around it."""
+    path = list[str]()
+    size = stored_size(data)
     value: Any = data
     while isinstance(value, dict | list | tuple) and value:
         parts: Iterable[tuple[Any, Any]] = value.items() if isinstance(value, dict) else enumerate(value)
@@ -365,5 +418,6 @@ def find_largest_part(data: Mapping[str, Any]) -> tuple[str, int]:
         if path and stored_size(part) < size / 2:
             break
         path.append(str(name))
-        value, size = part, stored_size(part)
+        value = part
+        size = stored_size(part)
     return ".".join(path) or "(body)", size

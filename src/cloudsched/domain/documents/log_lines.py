@@ -61,14 +61,14 @@ class RunLog(WireModel):
 
     @property
     def bytes_left(self) -> int:
-        """The number of bytes that may be added before the earliest lines are left out."""
+        """The number of bytes that may be added before the earliest lines are dropped."""
         return MAX_LOG_BYTES - sum(map(_size, self.lines))
 
     def with_lines_of(self, claim: str, found: RunLog) -> RunLog:
         """Return the log with all that one claim has logged so far, in place of its lines until now.
 
-        If it has more lines already, `found` is older, for example from a delayed request, and nothing changes. The
-        lines of other claims stay, as far as there is room.
+        If it has more lines already, `found` is older, for example from a delayed request, and nothing
+        changes. The lines of other claims stay, as far as there is room.
         """
         before = self
         if claim == self.claim:

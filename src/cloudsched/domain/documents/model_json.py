@@ -1,9 +1,10 @@
-"""Pydantic models as JSON that the same models read again: in payloads, events, and the results of steps and handlers.
+"""Pydantic models as JSON that they can read again: in payloads, events, and results of steps and handlers.
 
-What Pydantic writes is made for readers. It has computed fields, the names of `serialization_alias`, and no field with
-`exclude=True`. A model may read something else. So a model is written by its *own input names*: the first name under
-which its validation looks for each field, with `Json` fields as text, and without computed fields. It is read in
-Pydantic's JSON mode, in which strict types accept what JSON has for them, such as a text for an instant.
+What Pydantic writes is made for readers. It has computed fields, the names of `serialization_alias`, and no
+field with `exclude=True`. A model may read something else. So a model is written by its *own input names*:
+the first name under which its validation looks for each field, with `Json` fields as text, and without
+computed fields. It is read in Pydantic's JSON mode, in which strict types accept what JSON has for them, such
+as a text for an instant.
 """
 
 # ruff: noqa: ANN401 - any JSON
@@ -69,7 +70,10 @@ class ModelWriter:
         return self.serializer.to_python(model, by_alias=True, round_trip=True)
 
     def expand(self, written: Any) -> Any:
-        """Return JSON in which each name that stands for a path has become its maps and lists. Raises InvalidInput."""
+        """Return JSON in which each name that stands for a path has become its maps and lists.
+
+        Raises InvalidInput.
+        """
         if not self.paths:
             return written
         if isinstance(written, list):
@@ -92,7 +96,10 @@ def is_model(value: object) -> bool:
 def find_writer(kind: type[Any], *, keeps_excluded: bool) -> ModelWriter:
     """Return the writer of a class. It writes fields with `exclude=True`, too, or leaves them out."""
     paths: list[Path] = []
-    schema = _Names(paths, keeps_excluded=keeps_excluded).rewrite(kind.__pydantic_core_schema__, by_alias=True)
+    schema = _Names(paths, keeps_excluded=keeps_excluded).rewrite(
+        kind.__pydantic_core_schema__,
+        by_alias=True,
+    )
     return ModelWriter(SchemaSerializer(schema, _use_prebuilt=False), paths)
 
 
@@ -104,12 +111,17 @@ class _Names:
         self._keeps_excluded = keeps_excluded
 
     def rewrite(self, node: Any, *, by_alias: bool) -> Any:
-        """Return a part of a schema rewritten. `by_alias` says whether the model that it belongs to reads aliases."""
+        """Return a part of a schema rewritten.
+
+        `by_alias` says whether the model that it belongs to reads aliases.
+        """
         if isinstance(node, list | tuple):
             return type(node)(self.rewrite(each, by_alias=by_alias) for each in node)
         if not isinstance(node, Mapping):
             return node
-        kind = node.get("type") if isinstance(node.get("type"), str) else None
+        kind = None
+        if isinstance(node.get("type"), str):
+            kind = node.get("type")
         if kind in _WITH_CONFIG:
             by_alias = node.get("config", {}).get("validate_by_alias") is not False
         made = {
@@ -120,8 +132,9 @@ class _Names:
             self._rename(made, by_alias=by_alias)
         elif kind in WITH_FIELDS:
             fields = made["fields"]
-            named = fields.items() if isinstance(fields, dict) else ((each["name"], each) for each in fields)
-            self._separate(dict(named))
+            if not isinstance(fields, dict):
+                fields = {each["name"]: each for each in fields}
+            self._separate(dict(fields))
         return made
 
     def _rename(self, field: dict[str, Any], *, by_alias: bool) -> None:
@@ -137,7 +150,7 @@ class _Names:
             field.pop("serialization_exclude_if", None)
 
     def _separate(self, fields: dict[str, dict[str, Any]]) -> None:
-        """Let no field of a model overwrite another that is read from the same name: `_put` compares them."""
+        """Prevent a field of a model from overwriting another one of the same name: `_put` compares them."""
         names = {own: field.get("serialization_alias", own) for own, field in fields.items()}
         for own, name in names.items():
             if sum(name == each for each in names.values()) > 1:
@@ -160,13 +173,20 @@ def _put(place: Any, path: Path, value: Any) -> None:
             break
         is_last = number == len(path) - 1
         if found is None:
-            found = value if is_last else [] if isinstance(path[number + 1], int) else {}
+            found = value
+            if not is_last:
+                found = [] if isinstance(path[number + 1], int) else {}
             place[step] = found
         if is_last and found == value:
             return
         place = found
+
     shown = ".".join(map(str, path))
-    raise InvalidInput(shown, "has two values: two fields are read from it", "Give the fields aliases of their own.")
+    raise InvalidInput(
+        shown,
+        "has two values: two fields are read from it",
+        "Give the fields aliases of their own.",
+    )
 
 
 _COLLECTIONS: Final = (dict, list, tuple, set, frozenset, deque)
@@ -174,7 +194,7 @@ _SCALARS: Final = frozenset({str, int, float, bool, NoneType})
 
 
 def replace_models(field: str, value: Any, write: Callable[[str, Any], Any]) -> Any:
-    """Return a value in which what `write` returns, for its place and itself, stands in place of each model."""
+    """Return a value with each model in it replaced by what `write` returns for its place and itself."""
     if is_model(value):
         return write(field, value)
     if is_dataclass(value) and not isinstance(value, type):
@@ -195,14 +215,16 @@ def replace_models(field: str, value: Any, write: Callable[[str, Any], Any]) -> 
 def find_change(old: object, new: object) -> str | None:
     """Return where a value and what was read from its JSON differ in a model's class, a length or a value.
 
-    Other values of two classes count as the same: `Any` reads a text for an instant, and defaults are not validated.
+    Other values of two classes count as the same: `Any` reads a text for an instant, and defaults are not
+    validated.
     """
     pairs: Any = ()
     if is_model(old) and is_model(new) and type(old) is not type(new):
         return ""
     if type(old) is type(new) and (is_model(old) or is_dataclass(old)):
         old, new = ({**vars(each), **(getattr(each, "__pydantic_extra__", None) or {})} for each in (old, new))
-        pairs = [(key, each, new[key]) for key, each in old.items() if key in new]  # without its cached properties
+        # Without its cached properties.
+        pairs = [(key, each, new[key]) for key, each in old.items() if key in new]
     elif isinstance(old, _COLLECTIONS) and isinstance(new, _COLLECTIONS):
         if len(old) != len(new):
             return ""
@@ -218,7 +240,8 @@ def find_change(old: object, new: object) -> str | None:
 
 def find_equal_keys(value: object) -> tuple[object, object] | None:
     """Return two keys of one map that are the same in JSON, where all keys are texts, such as 1 and "1"."""
-    parts, seen = [value], set[int]()
+    parts = [value]
+    seen = set[int]()
     while parts:
         part = parts.pop()
         seen.add(id(part))
@@ -236,4 +259,5 @@ def find_equal_keys(value: object) -> tuple[object, object] | None:
         elif is_model(part) or is_dataclass(part):
             inside = (getattr(part, "__dict__", None), getattr(part, "__pydantic_extra__", None))
         parts += [each for each in inside if type(each) not in _SCALARS and id(each) not in seen]
+
     return None

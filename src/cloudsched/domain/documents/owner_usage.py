@@ -1,7 +1,8 @@
 """The usage of an owner's tasks in a month, and their budget.
 
-A sheet keeps the last known counts of each task (its marks), so noting them twice changes nothing, and a process that
-dies in between loses nothing. A budget (``budgets/{owner}``) has the number of queries for a month.
+A sheet keeps the last known counts of each task (its marks), so noting them twice changes nothing, and a
+process that dies in between loses nothing. A budget (``budgets/{owner}``) has the number of queries for a
+month.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.usage import Month, UsageCounts
 
 MAX_MARKS: Final = 2000
-"""The most tasks that one sheet has marks for, at most 400 bytes each, so that its document stays below 1 MiB."""
+"""The most tasks that one sheet has marks for, at most 400 bytes each, so that its document stays below 1
+MiB."""
 
 
 class UsageMark(WireModel):
@@ -65,7 +67,8 @@ class UsageFront(Record):
     collection: ClassVar[str] = "usageFronts"
 
     done: str = ""
-    """Every task that was stored before this mark of the store (`SearchStore.find_last_change`) is summed up."""
+    """Every task that was stored before this mark of the store (`SearchStore.find_last_change`) is summed
+    up."""
     pending: str = ""
     """The value that `done` gets when the pass that is under way ends."""
     page_token: str | None = None
@@ -81,7 +84,7 @@ MAX_QUERIES: Final = 10**12
 
 
 class Budget(Record):
-    """The budget of an owner, and the usage when it was last looked at. The id is the owner."""
+    """The budget of an owner, and the usage when it was last checked. The id is the owner."""
 
     collection: ClassVar[str] = "budgets"
     is_exported: ClassVar[bool] = True
@@ -106,7 +109,10 @@ class Budget(Record):
     """True if the owner's tasks are paused, or are being paused or resumed, because of it."""
 
     def with_use(self, month: Month, in_sheets: int) -> Budget:
-        """Return it with the usage of a month, as its sheets have it. The usage of deleted sheets is kept."""
+        """Return the budget with a month's usage, as its sheets have it.
+
+        The usage of deleted sheets is kept.
+        """
         before, known = (self.queries_before, self.queries_in_sheets) if self.month == month else (0, 0)
         before += max(0, known - in_sheets)  # sheets were deleted
         queries = before + in_sheets

@@ -1,7 +1,7 @@
 """A person: an owner's preferences, the addresses of each channel, and all else that is stored of them.
 
-The owner may read ``people/{owner}``, so it holds no secrets: these are in `ContactSecrets`. Every field is a user's
-text, and some end up in the headers of mails, so each has a strict format.
+The owner may read ``people/{owner}``, so it holds no secrets: these are in `ContactSecrets`. Every field is a
+user's text, and some end up in the headers of mails, so each has a strict format.
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ class EmailContact(WireModel):
 
     address: Address
     verified: Annotated[bool, Field(strict=True)] | None = None
-    """True if the address is known to be the person's. No mail is sent to one that is not. It is set if the person's
-    own ID token has that address as verified when they set it, or by an admin, who alone may set it directly. It is
-    lost when the address changes."""
+    """True if the address is known to be the person's. No mail is sent to one that is not. It is set if the
+    person's own ID token has that address as verified when they set it, or by an admin, who alone may set it
+    directly. It is lost when the address changes."""
 
 
 class Device(WireModel):
@@ -104,8 +104,9 @@ class WebhookContact(WireModel):
 
     url: Url
     verified: Annotated[bool, Field(strict=True)] | None = None
-    """True if the endpoint has proven that it wants the messages. No message is sent to one that has not. Only an admin
-    may set it. If anybody else sets the URL, the endpoint is asked. It is lost when the URL changes."""
+    """True if the endpoint has proven that it wants the messages. No message is sent to one that has not.
+    Only an admin may set it. If another caller sets the URL, the endpoint is asked. It is lost when the URL
+    changes."""
 
 
 T = TypeVar("T")
@@ -132,7 +133,10 @@ _OTHER_NAMES: Final[Mapping[str, str]] = {
         "channels": "deliverychannels preferences subscriptions unsubscribed",
     }.items()
     for other in others.split()
-} | dict.fromkeys(("phone", "phonenumber", "sms"), "There is no channel to a phone number; devices get pushes.")
+} | dict.fromkeys(
+    ("phone", "phonenumber", "sms"),
+    "There is no channel to a phone number; devices get pushes.",
+)
 """Other words for the fields, in small letters without separators, with the name here, or a sentence."""
 
 
@@ -151,12 +155,12 @@ class PersonSpec(WireModel):
     locale: Locale | None = None
     """The person's language, such as ``de-AT``, for templates and handlers."""
     channels: dict[Category, Channels] = Field(default_factory=dict)
-    """The only channels that may be used, by category. A category that is not listed may come by all channels. The web
-    inbox always has everything."""
+    """The only channels that may be used, by category. A category that is not listed may come by all
+    channels. The web inbox always has everything."""
 
 
 class PersonPatch(WireModel):
-    """Changes of some contacts and preferences. A field that is left out stays, and null removes one."""
+    """Changes of some contacts and preferences. A missing field stays as it is, and null removes it."""
 
     called: ClassVar = PersonSpec.called
     other_names: ClassVar[Mapping[str, str]] = _OTHER_NAMES
@@ -171,13 +175,15 @@ class PersonPatch(WireModel):
     timezone: ZoneName | None = None
     locale: Locale | None = None
     channels: dict[Category, Channels | None] | None = None
-    """The channels of the categories that are named here. All others keep theirs, and null removes a category's."""
+    """The channels of the categories that are named here. All others keep theirs, and null removes a
+    category's."""
 
     def apply_to(self, person: PersonSpec) -> PersonSpec:
         """Return what a person has set with these changes. What they do not name is not checked again."""
         changed: dict[str, Any] = {name: getattr(person, name) for name in PersonSpec.model_fields}
         for name in self.model_fields_set:
-            given, field = getattr(self, name), PersonSpec.model_fields[name]
+            given = getattr(self, name)
+            field = PersonSpec.model_fields[name]
             changed[name] = field.get_default(call_default_factory=True) if given is None else given
         if self.channels is not None:
             merged = {**person.channels, **self.channels}
@@ -186,10 +192,14 @@ class PersonPatch(WireModel):
 
 
 def list_removed(person: PersonSpec, spec: PersonSpec) -> list[str]:
-    """Return the fields of a person that a spec in its place would remove, whole or in part. A change is none."""
+    """Return the fields of a person that a spec in its place would remove, whole or in part.
+
+    A change is none.
+    """
     removed = []
     for name in PersonSpec.model_fields:
-        stored, given = getattr(person, name), getattr(spec, name)
+        stored = getattr(person, name)
+        given = getattr(spec, name)
         is_left_out = name not in spec.model_fields_set or not given
         is_cut = isinstance(stored, tuple | dict) and any(each not in given for each in stored)
         if stored != given and (is_left_out or is_cut):
@@ -214,7 +224,10 @@ class Person(Record, PersonSpec):
 
     @cached_property
     def webhook_secret(self) -> str | None:
-        """The secret that signs messages to a webhook, in the answer to the call that set its URL. None elsewhere."""
+        """The secret that signs messages to a webhook.
+
+        Only the answer to the call that set its URL has it.
+        """
         return None
 
     def answering(self, webhook_secret: str | None) -> Person:
@@ -226,20 +239,29 @@ class Person(Record, PersonSpec):
     @property
     def verified_address(self) -> str | None:
         """The address that mail may be sent to."""
-        return self.email.address if self.email is not None and self.email.verified else None
+        if self.email is not None and self.email.verified:
+            return self.email.address
+        return None
 
     @property
     def verified_webhook(self) -> str | None:
         """The URL that messages may be posted to."""
-        return self.webhook.url if self.webhook is not None and self.webhook.verified else None
+        if self.webhook is not None and self.webhook.verified:
+            return self.webhook.url
+        return None
 
 
 def is_wanted(person: Person, category: Category, channel: DeliveryChannel) -> bool:
-    """Return whether the person's preferences allow a channel for a category. The inbox always has everything."""
+    """Return whether the person's preferences allow a channel for a category.
+
+    The inbox always has everything.
+    """
     allowed = person.channels.get(category)
     return allowed is None or not channel.traits.is_sent or channel in allowed
 
 
 def default_channels(person: Person | None, category: Category) -> tuple[DeliveryChannel, ...]:
     """Return the delivery channels of a new task that names none."""
-    return () if person is None else person.channels.get(category, ())
+    if person is None:
+        return ()
+    return person.channels.get(category, ())

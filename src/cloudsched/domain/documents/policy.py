@@ -1,16 +1,17 @@
 """A task's policies for failure, lateness and overlap.
 
-Retry: the attempt after the n-th failure starts ``first_delay`` later for n = 1 (at once by default), then ``base``,
-``base * factor``, ``base * factor²`` …, never more than ``cap``. Each wait is lengthened by ``jitter``. With the
-defaults that is: at once, 5 s, 25 s, 125 s.
+Retry: the attempt after the n-th failure starts ``first_delay`` later for n = 1 (at once by default), then
+``base``, ``base * factor``, ``base * factor²`` …, never more than ``cap``. Each wait is lengthened by
+``jitter``. With the defaults that is: at once, 5 s, 25 s, 125 s.
 
-Catch-up, for occurrences that came due while nothing could run them (an outage, a purged queue): ``latest`` runs only
-the newest of them, ``all`` runs each in order (those older than ``window`` excepted), ``none`` runs one only if it is
-no later than ``window``. Occurrences that are not run are recorded as SKIPPED, with the reason.
+Catch-up, for occurrences that came due while nothing could run them (an outage, a purged queue): ``latest``
+runs only the newest of them, ``all`` runs each in order (those older than ``window`` excepted), ``none`` runs
+one only if it is no later than ``window``. Occurrences that are not run are recorded as SKIPPED, with the
+reason.
 
-Overlap, for occurrences that come due while a run of the same task is still open (running, or waiting for its next
-attempt): ``skip`` records them as SKIPPED, ``buffer`` runs the newest one when the run has ended and skips the others,
-``allow`` runs them concurrently.
+Overlap, for occurrences that come due while a run of the same task is still open (running, or waiting for its
+next attempt): ``skip`` records them as SKIPPED, ``buffer`` runs the newest one when the run has ended and
+skips the others, ``allow`` runs them concurrently.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ class RetryPolicy(InputModel):
     def delay(self, failures: int, random: Random) -> timedelta:
         """Return the wait before the next attempt after `failures` failed ones (1 or more)."""
         exponent = failures - 2
-        wait = self.first_delay if exponent < 0 else self._backoff(exponent)
+        if exponent < 0:
+            wait = self.first_delay
+        else:
+            wait = self._backoff(exponent)
         return min(wait, self.cap) * (1 + self.jitter * random.random())
 
     def _backoff(self, exponent: int) -> timedelta:
@@ -59,12 +63,14 @@ def to_retry_policy(retry: RetryPolicy | int | bool) -> RetryPolicy:  # noqa: FB
     if isinstance(retry, RetryPolicy):
         return retry
     if isinstance(retry, bool):
-        return RetryPolicy.build() if retry else RetryPolicy.build(max_retries=0)
+        if retry:
+            return RetryPolicy.build()
+        return RetryPolicy.build(max_retries=0)
     return RetryPolicy(max_retries=retry)
 
 
 class Priority(StoredEnum):
-    """The urgency of a task: it selects the queue, each with its own rate, and the order in which the sweep repairs."""
+    """The urgency of a task: it selects the queue, each with its own rate, and the order of repairs."""
 
     CRITICAL = "CRITICAL"
     HIGH = "HIGH"
@@ -86,7 +92,10 @@ class CatchUpMode(StoredEnum):
 
 
 class CatchUp(InputModel):
-    """The policy for occurrences that nothing could run in time. On the wire, the mode alone may replace the object."""
+    """The policy for occurrences that nothing could run in time.
+
+    On the wire, the mode alone may replace the object.
+    """
 
     mode: CatchUpMode = CatchUpMode.LATEST
     window: Duration | None = Field(default=None, gt=timedelta(0))
@@ -107,7 +116,7 @@ class Overlap(StoredEnum):
 
 
 class TellFailures(StoredEnum):
-    """The failed runs of a task that its owner is told of."""
+    """The failed runs of a task about which its owner gets a message."""
 
     FIRST = "first"
     """The first of a row, and that it works again."""
@@ -117,4 +126,5 @@ class TellFailures(StoredEnum):
 
 
 QUOTA_PREFIX: Final = "quota:"
-"""The keys of the documents that creations for an owner with a quota pass through begin with it, and no others do."""
+"""The keys of the documents that creations for an owner with a quota pass through begin with it, and no
+others do."""

@@ -1,4 +1,4 @@
-"""The times of something that anybody may cause, which limits how often it is done."""
+"""The latest times of an action that any caller may cause, so that it can be rate-limited."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from cloudsched.domain.documents.record import Record
 
 
 class RecentCount(Record):
-    """The times of an action that anybody may cause, such as a request to a host. ``recentCounts/{id}``."""
+    """The latest times of an action that any caller may cause, such as a request to a host.
+
+    ``recentCounts/{id}``.
+    """
 
     collection: ClassVar[str] = "recentCounts"
 

@@ -21,7 +21,7 @@ class Record(Document):
     max_per_owner: ClassVar[int] = 100
     """The most of its kind that an owner may have. Lists are not paged."""
     is_exported: ClassVar[bool] = False
-    """True if it is data of its owner's own, which an export of all that is stored of a person has."""
+    """True if it belongs to the personal data of its owner, which an export contains."""
     is_listed_by_owner: ClassVar[bool] = True
     """True if an index has the owner. Those of a kind that are only loaded by their ids need none."""
 

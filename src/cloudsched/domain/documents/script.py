@@ -1,8 +1,9 @@
 """The script of a sandboxed task: JavaScript in place of a handler, and the handlers that it may call.
 
-The script is the body of an async function. It gets the task's payload as ``input``, calls handlers as ``await
-tools.lookup({…})`` and its owner's stored scripts as ``await scripts.greet({…})``, and its return value is the
-execution's result. It is untrusted code of users: it runs in an `Interpreter` that gives it access to nothing else.
+The script is the body of an async function. It gets the task's payload as ``input``, calls handlers as
+``await tools.lookup({…})`` and its owner's stored scripts as ``await scripts.greet({…})``, and its return
+value is the execution's result. It is untrusted code of users: it runs in an `Interpreter` that gives it
+access to nothing else.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ class Script(InputModel):
     source: ScriptSource | None = None
     """The body of an async function, in JavaScript."""
     name: ScriptName | None = None
-    """The name of a stored script of the task's owner, in place of a source. Each execution runs the version that is
-    stored when it begins, to its end."""
+    """The name of a stored script of the task's owner, in place of a source. Each execution runs the version
+    that is stored when it begins, to its end."""
     tools: Annotated[tuple[ToolName, ...], Field(max_length=MAX_TOOLS)] | None = None
-    """The handlers that it may call, or None for all that are marked with ``tool=True``. It can call no others. They
-    narrow those of a stored script."""
+    """The handlers that it may call, or None for all that are marked with ``tool=True``. It can call no
+    others. They narrow those of a stored script."""
 
     @model_validator(mode="after")
     def _require_one(self) -> Self:

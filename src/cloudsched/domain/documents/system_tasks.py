@@ -35,7 +35,9 @@ class ChangeToFollow:
     def payload(self) -> dict[str, Any]:
         """The payload of the task."""
         content = {"calendar": self.key, "revision": self.revision, "since": self.since.isoformat()}
-        return content if self.owner is None else {**content, "owner": self.owner}
+        if self.owner is None:
+            return content
+        return {**content, "owner": self.owner}
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> Self:
@@ -52,7 +54,8 @@ class ChangeToFollow:
 class Reached:
     """The progress of planning the tasks of a change again: the progress of the run that does it, as JSON.
 
-    It is stored with the run, under its lease, so a stalled process that has lost its lease leaves nothing behind.
+    It is stored with the run, under its lease, so a stalled process that has lost its lease leaves nothing
+    behind.
     """
 
     revision: int = 0

@@ -1,7 +1,7 @@
 """The task: what to run, when, for whom, and its state. ``tasks/{taskId}``.
 
-The owner sets the fields of `TaskSpec`, callers see those of `PublicTask`, and the scheduler alone uses the others that
-`Task` has. The document is the truth: a message in the queue is only a hint to read it.
+The owner sets the fields of `TaskSpec`, callers see those of `PublicTask`, and the scheduler alone uses the
+others that `Task` has. The document is the truth: a message in the queue is only a hint to read it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class SourceMessage(InputModel):
 
 
 class SourceModel(InputModel):
-    """The settings of the language model in that conversation: the built-in handler `assistant` follows them."""
+    """The language model's settings in that conversation, for the built-in handler `assistant`."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
     """The model's name, or the one of the app's settings if None."""
@@ -72,7 +72,8 @@ class Source(InputModel):
     context: dict[str, Any] | None = None
     """A snapshot of the request's context, stored unchanged."""
     messages: Annotated[tuple[SourceMessage, ...], Field(max_length=MAX_MESSAGES)] | None = None
-    """The conversation that led to the task, the earliest message first. It is data, and may have texts by others."""
+    """The conversation that led to the task, the earliest message first. It is data, and may have texts by
+    others."""
     model: SourceModel | None = None
     """The settings of the language model in that conversation."""
 
@@ -92,12 +93,13 @@ class RecentRequest(WireModel):
     """A request that a task remembers, so that a repetition of it changes nothing."""
 
     key: str
-    """A hash of the request's name and its sender, or what it creates or answers. See `transitions.idempotency`."""
+    """A hash of the request's name and its sender, or what it creates or answers. See
+    `transitions.idempotency`."""
     content: str = ""
     """A hash of the request's content."""
     at: Instant | None = None
-    """The time of the request. It is unique among the task's requests, since the ids of the runs that they ask for are
-    derived from it. None for the one that created the task, and for events."""
+    """The time of the request. It is unique among the task's requests, since the ids of the runs that they
+    ask for are derived from it. None for the one that created the task, and for events."""
     side: str = ""
     """The side that it came from (`EventSender.side`). No other side makes the task forget it."""
     kind: RequestKind = RequestKind.NAMED
@@ -108,7 +110,10 @@ class RecentRequest(WireModel):
         return cls(key=event.mark(execution_id), side=event.sender.side, kind=RequestKind.EVENT)
 
     def may_displace(self, other: RecentRequest) -> bool:
-        """Return whether the task may forget the other one for this one. It never forgets a creation."""
+        """Return whether the task may forget the other request to remember this one.
+
+        A creation is never forgotten.
+        """
         return other.key not in CREATION_KEYS and (self.side, self.kind) == (other.side, other.kind)
 
 
@@ -126,7 +131,8 @@ class FieldChange(WireModel):
 
     field: str
     before: str | None = None
-    """Its value before, as JSON. None if it had none, or if it is not shown, being too long or possibly private."""
+    """Its value before, as JSON. None if it had none, or if it is not shown, being too long or possibly
+    private."""
     after: str | None = None
     """Its value after, likewise."""
 
@@ -139,7 +145,8 @@ class HistoryEntry(WireModel):
     at: Instant
     action: Action
     by: EventSender | None = None
-    """The caller who did it, or None for the scheduler itself. Without a subject, it was the app's own code."""
+    """The caller who did it, or None for the scheduler itself. Without a subject, it was the app's own
+    code."""
     fields: tuple[FieldChange, ...] = ()
     """The fields that an edit changed."""
     execution_id: str | None = None
@@ -151,11 +158,13 @@ class HistoryEntry(WireModel):
 MAX_RETENTION = timedelta(days=36_525)
 """The longest retention, expiration and the like: a hundred years."""
 CREATION_KEYS = frozenset({"id", "key"})
-"""The keys of the request that created a task, which it remembers as long as it exists. No other key is so short."""
+"""The keys of the request that created a task, which it remembers as long as it exists. No other key is so
+short."""
 MAX_REQUESTS = 50
 """The number of the latest named requests that a task remembers of each side: about 5 KB."""
 MAX_UNNAMED_REQUESTS = 20
-"""The number of the latest events, and of the latest requests without a name, that a task remembers of each side."""
+"""The number of the latest events, and of the latest requests without a name, that a task remembers of each
+side."""
 MAX_OPEN_RUNS = 20
 """The most runs of one task that may be open at once: at their largest they fit Firestore's 1 MiB."""
 
@@ -174,7 +183,7 @@ Owner = Annotated[str, StringConstraints(pattern=f"^{OWNER_PATTERN}$"), AfterVal
 
 
 def owner_id_prefix(owner: str) -> str:
-    """Return the prefix of all task ids that an owner has chosen: users must not be able to take each other's."""
+    """Return the prefix of all task ids that an owner chose, so that users cannot take each other's."""
     return f"u{hashlib.sha256(json.dumps(owner).encode()).hexdigest()[:16]}-"
 
 
@@ -189,12 +198,14 @@ class TaskStatus(StoredEnum):
     EXPIRED = "EXPIRED"
 
 
-FINAL_STATUSES = frozenset({TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.CANCELLED, TaskStatus.EXPIRED})
+FINAL_STATUSES = frozenset(
+    {TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.CANCELLED, TaskStatus.EXPIRED},
+)
 """The final statuses: nothing of the task starts any more."""
 
 
 class Trouble(StoredEnum):
-    """The reason why a task needs somebody, the most urgent first."""
+    """The reason why a task needs attention, the most urgent first. Stores call it the task's trouble."""
 
     BUDGET = "BUDGET"
     """Its owner's budget is used up, and has paused it."""
@@ -209,7 +220,10 @@ class Trouble(StoredEnum):
 
 
 class NeedCause(StrEnum):
-    """The reason why tasks need somebody. Each task counts once, for the first of these reasons that it has."""
+    """The reason why tasks need attention.
+
+    Each task counts once, for the first of these reasons that it has.
+    """
 
     BUDGET = "BUDGET"
     """Their owner's budget is used up, and has paused them."""
@@ -222,8 +236,8 @@ class NeedCause(StrEnum):
     DELIVERY = "DELIVERY"
     """They deliver a result, and have failed to."""
     OVERDUE = "OVERDUE"
-    """Their next occurrence is more than three minutes late, and no open run of theirs holds it back. Such a task
-    counts for this beside another cause."""
+    """Their next occurrence is more than three minutes late, and no open run of theirs holds it back. Such a
+    task counts for this beside another cause."""
 
 
 class KernelSpec(WireModel):
@@ -251,7 +265,8 @@ class KernelSpec(WireModel):
     delivery_title: Text | None = None
     """The title of the message that is delivered, or the task's title if None."""
     tell_failures: TellFailures = TellFailures.FIRST
-    """The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none."""
+    """The failures that its owner is told of, by these channels and in the inbox: the first of a row, each,
+    or none."""
     query_per_execution: float = Field(default=0, strict=True, ge=0, allow_inf_nan=False)
     """The estimated cost of one execution, in queries."""
     tokens_per_execution: float = Field(default=0, strict=True, ge=0, allow_inf_nan=False)
@@ -260,7 +275,8 @@ class KernelSpec(WireModel):
     priority: Priority = Priority.NORMAL
     retry: RetryPolicy = RetryPolicy.build()
     expected_duration: Duration = Field(default=timedelta(minutes=5), gt=timedelta(0), le=MAX_DURATION)
-    """The longest duration of one attempt. It is the length of the lease: after it, another executor may take over."""
+    """The longest duration of one attempt. It is the length of the lease: after it, another executor may take
+    over."""
     until: Instant | None = None
     """No occurrence after this instant is run."""
     max_runs: Integer | None = Field(default=None, ge=1, le=MAX_COUNT)
@@ -274,7 +290,8 @@ class KernelSpec(WireModel):
     pause_after_failures: Integer | None = Field(default=None, ge=1, le=MAX_COUNT)
     """The task pauses itself after this many failed occurrences in a row."""
     execution_retention: Duration | None = Field(default=None, gt=timedelta(0), le=MAX_RETENTION)
-    """The retention of an execution's record and messages. None: the record as long as the task, messages for ever."""
+    """The retention of an execution's record and messages. None: the record as long as the task, messages for
+    ever."""
     retention: Duration | None = Field(default=None, gt=timedelta(0), le=MAX_RETENTION)
     """The time for which the task is kept after its end, with its executions. None: for ever."""
 
@@ -303,19 +320,25 @@ class DueRange(WireModel):
 
 
 class ZoneChange(WireModel):
-    """A change of the owner's time zone. An occurrence that was due by then has not become later because of it."""
+    """A change of the owner's time zone.
+
+    An occurrence that was due by then has not become later because of it.
+    """
 
     at: Instant
     """The time at which the task was planned in the new zone."""
     shift: Duration
-    """The time by which the same local time was later in the earlier zone. It is below zero if it was earlier there."""
+    """The time by which the same local time was later in the earlier zone. It is below zero if it was earlier
+    there."""
 
     def due_since(self, occurrence: datetime) -> datetime:
-        """Return the time since which an occurrence has been due: its time in the earlier zone, at most the change's.
+        """Return since when an occurrence has been due, after a change of the zone that it follows.
 
         An occurrence that the clock has passed over is due since the change.
         """
-        return occurrence if occurrence > self.at else min(self.at, add_duration(occurrence, self.shift))
+        if occurrence > self.at:
+            return occurrence
+        return min(self.at, add_duration(occurrence, self.shift))
 
 
 class Parent(WireModel):
@@ -328,12 +351,15 @@ class Parent(WireModel):
     depth: int
     """The nesting depth of the call: 1 if its caller has no parent."""
     is_owners: bool = False
-    """True if the task's owner wrote the call, as one of a task's children or in a script. Then the owner may claim it
-    as a worker, but not change it. A call that a handler's code made the owner may neither claim nor change."""
+    """True if the task's owner wrote the call, as one of a task's children or in a script. Then the owner may
+    claim it as a worker, but not change it. A call that a handler's code made the owner may neither claim nor
+    change."""
     is_for_user: bool = False
-    """True if a user wrote or edited the task at the top. Then the owner's quotas hold for the calls below it."""
+    """True if a user wrote or edited the task at the top. Then the owner's quotas hold for the calls below
+    it."""
     script_tree: str | None = None
-    """If a script called a script: the task and the execution at the top, for which such calls are counted."""
+    """If a script called a script: the task and the execution at the top, for which such calls are
+    counted."""
 
     def is_same_call(self, other: Parent | None) -> bool:
         """Return whether both are one entry of one execution's journal."""
@@ -347,8 +373,8 @@ class Parent(WireModel):
 class ZonePlan(WireModel):
     """The time zone data of a plan, for processes that have other data.
 
-    An occurrence is named by the time that the clock shows. The plan's instants are those of the data that it was made
-    with, so the plan keeps the reading of the clock at each of them.
+    An occurrence is named by the time that the clock shows. The plan's instants are those of the data that it
+    was made with, so the plan keeps the reading of the clock at each of them.
     """
 
     release: str
@@ -356,16 +382,19 @@ class ZonePlan(WireModel):
     fingerprint: str = ""
     """The fingerprint of the zone's clock changes in that release, or empty if it does not know the zone."""
     clock: tuple[int, ...] = ()
-    """Pairs of an instant of the plan, in seconds since 1970, and the clock's offset from UTC at that instant."""
+    """Pairs of an instant of the plan, in seconds since 1970, and the clock's offset from UTC at that
+    instant."""
     is_second: bool = False
     """True if the next occurrence is the second one of a time that the clock shows twice."""
     is_stale: bool = False
-    """True if a process with older data has planned on, or knows that newer ones are in use. The sweep plans again."""
+    """True if a process with older data has planned on, or knows that newer ones are in use. The sweep plans
+    again."""
 
     def offset_at(self, seconds: int) -> int | None:
         """Return the clock's offset from UTC at an instant of the plan, or None if it is not one of them."""
         return next(
-            (offset for at, offset in zip(self.clock[::2], self.clock[1::2], strict=True) if at == seconds), None
+            (offset for at, offset in zip(self.clock[::2], self.clock[1::2], strict=True) if at == seconds),
+            None,
         )
 
 
@@ -386,7 +415,8 @@ class PublicTask(Document, TaskSpec):
     message: str = ""
     """The reason why the task is in this status."""
     next_execution_time: Instant | None = None
-    """The next occurrence that has not been claimed. None if there is none, or while the task is not ACTIVE."""
+    """The next occurrence that has not been claimed. None if there is none, or while the task is not
+    ACTIVE."""
     created_at: Instant
     updated_at: Instant
     status_changed_at: Instant
@@ -399,7 +429,8 @@ class PublicTask(Document, TaskSpec):
     failing_since: Instant | None = None
     """The time at which the first of these failed, or None if the last one has not."""
     last_execution_id: str | None = None
-    """The execution that was due last, of those that have ended. A retry of an earlier one does not take its place."""
+    """The execution that was due last, of those that have ended. A retry of an earlier one does not take its
+    place."""
     parent: Parent | None = None
     """The call that created this task, or None if a caller created it directly."""
     events: tuple[Event, ...] = ()
@@ -412,49 +443,55 @@ class Task(TaskFields, PublicTask):  # type: ignore[misc]  # what the plugin of 
     runs: tuple[Run, ...] = ()
     """The open runs: occurrences that have started, were requested manually, or wait for a worker."""
     earlier_definitions: tuple[Definition, ...] | None = None
-    """The definitions with which open runs began before the task was edited, each once, as long as a run needs it."""
+    """The definitions with which open runs began before the task was edited, each once, as long as a run
+    needs it."""
     recent_outcomes: Outcomes = ()
     """The final statuses of its latest executions, the earliest first. `transitions.records` bounds it."""
     outcome_execution_id: str | None = None
     """The id of that execution: its result goes to a call's parent."""
     latest_run_at: Instant | None = None
-    """The due time of the run that says whether it is failing: the latest of those that have run to their end."""
+    """The due time of the run that says whether it is failing: the latest of those that have run to their
+    end."""
     planned_to: Instant | None = None
     """The latest occurrence that was processed: no edit makes it run again."""
     earlier_planned_to: Instant | None = None
     """The latest occurrence that was processed before the latest new schedule, whether this one has it or not."""
     schedule_text: str | None = None
-    """The text that gave it its schedule, if one did and it means a whole one. The same text again changes nothing."""
+    """The text that gave it its schedule, if one did and it means a whole one. The same text again changes
+    nothing."""
     first_at: Instant | None = None
-    """The first occurrence of a recurring schedule, if that was past when the task got it or was resumed. It tells
-    lists whether there is a past to backfill, without a search of the schedule."""
+    """The first occurrence of a recurring schedule, if that was past when the task got it or was resumed. It
+    tells lists whether there is a past to backfill, without a search of the schedule."""
     backfill: Backfill | None = None
     backlog: tuple[DueRange, ...] = ()
-    """Occurrences that came due before a pause and are still to run, the earliest first. Of an ACTIVE task only those
-    from `next_execution_time` on count."""
+    """Occurrences that came due before a pause and are still to run, the earliest first. Of an ACTIVE task
+    only those from `next_execution_time` on count."""
     plan_from: Instant | None = None
     """The time from which the plan goes on after its backlog, or began if the schedule has calendars. Earlier
     occurrences were not due, or have a record."""
     zone_change: ZoneChange | None = None
     """The latest change of its owner's zone, if its schedule follows that and something was due by then."""
     recent_requests: tuple[RecentRequest, ...] = ()
-    """The latest requests of each side that must be known when they come again, the earliest first. Events are among
-    them, each with the execution that it was for. `requests_with` bounds them."""
+    """The latest requests of each side that must be known when they come again, the earliest first. Events
+    are among them, each with the execution that it was for. `requests_with` bounds them."""
     defined_by: Requesters | None = None
     """USERS if a user wrote or edited it, which limits what its script may call. None if only servers did."""
     paused_by: Requesters | None = None
     """USERS if a user paused it last. None if a server or the scheduler itself did."""
     has_budget: bool = False
-    """True if each start of it first checks its owner's budget. It is set where an owner with a budget spends."""
+    """True if each start of it first checks its owner's budget. It is set where an owner with a budget
+    spends."""
     budget_pause: BudgetPause | None = None
-    """Its latest pause because its owner's budget was used up. `find_budget_pause` says whether that still holds."""
+    """Its latest pause because its owner's budget was used up. `find_budget_pause` says whether that still
+    holds."""
     is_paused_as_gone: bool = False
-    """True if ``cloudsched apply`` paused it because its declaration was gone from the code. If anybody else pauses it,
-    too, it is their pause."""
+    """True if ``cloudsched apply`` paused it because its declaration was gone from the code. If anybody else
+    pauses it, too, it is their pause."""
     has_children: bool = False
     """True if any of its executions has made calls. Only then can it have child tasks."""
     failure_told_at: Instant | None = None
-    """The time at which its owner was told of a failure. None once they are told that it works again, or before."""
+    """The time at which its owner was told of a failure. None once they are told that it works again, or
+    before."""
     history: tuple[HistoryEntry, ...] = ()
     """The actions on it by hand, the earliest first. `transitions.history` bounds it."""
     deferred: bool = False
@@ -482,7 +519,10 @@ class Task(TaskFields, PublicTask):  # type: ignore[misc]  # what the plugin of 
         return () if find is None else tuple(find())
 
     def answering(self, find_assumed: Callable[[], Sequence[str]]) -> Self:
-        """Return the task as the answer to a call, with what finds the points that this has left open, if asked for."""
+        """Return the task as the answer to a call.
+
+        If asked for, it comes with the points that this has left open.
+        """
         answer = self.model_copy()
         vars(answer)["_find_assumed"] = find_assumed
         return answer
@@ -490,7 +530,9 @@ class Task(TaskFields, PublicTask):  # type: ignore[misc]  # what the plugin of 
     @property
     def omitted_history(self) -> int:
         """Return the number of entries of its history that have fallen off."""
-        return self.history[-1].number - len(self.history) if self.history else 0
+        if not self.history:
+            return 0
+        return self.history[-1].number - len(self.history)
 
     @property
     def whole_history(self) -> tuple[HistoryEntry, ...]:
@@ -511,17 +553,17 @@ class Task(TaskFields, PublicTask):  # type: ignore[misc]  # what the plugin of 
 
     @property
     def is_made_by_code(self) -> bool:
-        """Return whether it is a call by a handler's code: its owner may not decide what it is or how it ends."""
+        """Return whether a handler's code called it, so that its owner cannot decide what it is or how it ends."""
         return self.parent is not None and not self.parent.is_owners
 
     @property
     def is_written_by_owner(self) -> bool:
-        """Return whether its owner wrote the children or the script that it runs, and it is no call that code made."""
+        """Return whether its owner wrote the children or the script that it runs, and no code called it."""
         return self.handler in {CHILDREN_HANDLER, SCRIPT_HANDLER} and not self.is_made_by_code
 
     @property
     def is_for_user(self) -> bool:
-        """Return whether a user wrote or edited it, or the top of its tree: then its calls count in quotas."""
+        """Return whether a user wrote or edited it, or the top of its tree, so that its calls count in quotas."""
         return self.defined_by is Requesters.USERS or (self.parent is not None and self.parent.is_for_user)
 
     @property
@@ -593,7 +635,7 @@ def get_open_status(task: Task, run: Run) -> ExecutionStatus | None:
 
 
 def find_open_position(task: Task) -> tuple[ExecutionStatus, datetime] | None:
-    """Return the place of a task in lists of open executions: the status of its most active run, and since when.
+    """Return the task's place in lists of open executions: its most active run's status, and since when.
 
     None if nothing of it is open, or if no list has it.
     """
@@ -606,7 +648,9 @@ def find_open_position(task: Task) -> tuple[ExecutionStatus, datetime] | None:
 
 
 def find_list(execution: Execution) -> bool | None:
-    """Return whether lists across tasks have a record among the failures, which come first. None if no list has it.
+    """Return whether lists across tasks have a record among the failures, which come first.
+
+    None if no list has it.
 
     Open executions are listed by their tasks.
     """

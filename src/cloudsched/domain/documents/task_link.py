@@ -20,7 +20,10 @@ class TaskLink(Record):
 
 
 def zone_key(owner: str) -> str:
-    """Return the owner of the links from a person to the tasks that follow them. No other record has such an id."""
+    """Return the owner of the links from a person to the tasks that follow them.
+
+    No other record has such an id.
+    """
     return f"zone:{owner_id_prefix(owner).rstrip('-')}"
 
 

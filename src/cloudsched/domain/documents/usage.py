@@ -1,7 +1,7 @@
 """The usage of tasks: counted in each task's own document, and summed up by owner, handler and month.
 
-A task counts for itself, month by month, in commits that write it anyway, so counting costs no operation. The counts
-only grow. Months are those of UTC.
+A task counts for itself, month by month, in commits that write it anyway, so counting costs no operation. The
+counts only grow. Months are those of UTC.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class TaskUsage(WireModel):
 
 
 MAX_HANDLERS: Final = 20
-"""The most handlers that a task counts in its two months. The usage of others is counted for `OTHER_HANDLERS`."""
+"""The most handlers that a task counts in its two months. The usage of others is counted for
+`OTHER_HANDLERS`."""
 OTHER_HANDLERS: Final = "(others)"
 
 
@@ -155,7 +156,10 @@ class RunUsage(WireModel):
     step_tokens: int = 0
 
     def add(self, reported: RunUsage) -> RunUsage:
-        """Return it with an attempt's report, whose part for steps has everything since the run began."""
+        """Return the usage with an attempt's report added.
+
+        The report's part for steps covers the whole run.
+        """
         step_queries = max(self.step_queries, reported.step_queries)
         step_tokens = max(self.step_tokens, reported.step_tokens)
         return RunUsage.build(

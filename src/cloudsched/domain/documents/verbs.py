@@ -1,8 +1,8 @@
 """The verbs: what callers do with one task. Each is a row of one table.
 
-The HTTP API, its OpenAPI document, the command line, the dashboard and the TypeScript client are made from the table.
-`App` and `Client` have a typed method for each verb. What it changes, and when it is allowed, is in
-`domain.transitions.manual_verbs`.
+The HTTP API, its OpenAPI document, the command line, the dashboard and the TypeScript client are made from
+the table. `App` and `Client` have a typed method for each verb. What it changes, and when it is allowed, is
+in `domain.transitions.manual_verbs`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class Verb(StrEnum):
         """Return the end of its path, below the task's. Edits and deletions have none."""
         if self in {Verb.EDIT, Verb.DELETE}:
             return ""
-        return "/events/{event}" if self is Verb.SEND_EVENT else f"/{self.value}"
+        if self is Verb.SEND_EVENT:
+            return "/events/{event}"
+        return f"/{self.value}"
 
     @property
     def method(self) -> str:
@@ -83,8 +85,8 @@ class SnoozeRequest(WireModel):
     """The duration of a snooze."""
 
     duration: Annotated[str, StringConstraints(min_length=1, max_length=200)] = "PT10M"
-    """An ISO 8601 duration, or words such as ``10 minutes`` or ``tomorrow at 9:00`` in the task's time zone. At most 30
-    days."""
+    """An ISO 8601 duration, or words such as ``10 minutes`` or ``tomorrow at 9:00`` in the task's time zone.
+    At most 30 days."""
 
 
 class RetryRequest(WireModel):
@@ -104,7 +106,8 @@ class SendEventRequest(WireModel):
     execution_id: str | None = None
     """The execution that gets the event. Needed only if several wait for it."""
     early: bool = False
-    """True to keep the event if no execution waits for it yet: for the open execution, or else for the next one."""
+    """True to keep the event if no execution waits for it yet: for the open execution, or else for the next
+    one."""
 
 
 class BackfillRequest(WireModel):
@@ -129,7 +132,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Button:
-    """A button on a task's page, for a verb that has no place of its own there."""
+    """A button on a task's page, for a verb without another place there."""
 
     label: str
     body: dict[str, Any] = field(default_factory=dict)
@@ -138,7 +141,10 @@ class Button:
 
 @dataclass(frozen=True, kw_only=True)
 class VerbTraits:
-    """The traits of a verb. An interface for which it has no part has code for it, or has no such verb."""
+    """The traits of a verb, from which interfaces build it.
+
+    One without a part here has code for it, or no such verb.
+    """
 
     action: Action | None = None
     """What the task's history says, if a decision is all that the verb takes: see `Scheduler.act`."""

@@ -1,6 +1,7 @@
-"""Find why a task ran, or did not run, on the day of an instant: from the records of that day and the schedule.
+"""Find why a task ran, or did not run, on a certain day, from that day's records and the schedule.
 
-The answer follows the state at that time, not only the present: pauses, edits, and the schedule that it had then.
+The answer follows the state at that time, not only the present: pauses, edits, and the schedule that it had
+then.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import FINAL_STATUSES, HistoryEntry, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Action
-from cloudsched.domain.explanation.explain import MISSED, explain_delivery, explain_run
+from cloudsched.domain.explanation.explain import MISSED, explain_delivery, explain_run, with_message
 from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.schedules.schedule import Schedule
@@ -25,7 +26,7 @@ from cloudsched.errors import InvalidSchedule
 MAX_RECORDS: Final = 50
 """The most records of a day that are read, the latest first."""
 TOLD: Final = 3
-"""The number of a day's records, of occurrences that were left out, and of its edits that are told singly."""
+"""The number of records, of dropped occurrences and of edits that are told one by one."""
 _TICK: Final = timedelta(microseconds=1)
 _LATE: Final = timedelta(minutes=1)
 
@@ -44,16 +45,20 @@ class Day:
 
     def meets(self, record: Execution) -> bool:
         """Return whether a record is of an occurrence on it, or of several that may be."""
-        last = record.scheduled_for if record.covers is None else record.covers.until
+        if record.covers:
+            last = record.covers.until
+        else:
+            last = record.scheduled_for
         return record.scheduled_for < self.end and last >= self.start
 
 
 def find_day(task: Task, at: datetime) -> Day:
     """Return the day of an instant in a task's zone, or in UTC if the time zone data have no such zone."""
-    zone = time_zones.in_use.tzinfo(task.timezone if time_zones.in_use.knows(task.timezone) else "UTC")
+    zone = time_zones.load_shown(task.timezone)
     day = at.astimezone(zone).date()
-    start, end = (datetime.combine(each, time(), zone).astimezone(UTC) for each in (day, day + timedelta(days=1)))
-    return Day(start, end)
+    start = datetime.combine(day, time(), zone)
+    end = datetime.combine(day + timedelta(days=1), time(), zone)
+    return Day(start.astimezone(UTC), end.astimezone(UTC))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +86,14 @@ class _Question:
     is_cut: bool
     """True if the day has more of them."""
     told: set[datetime] = field(default_factory=set)
-    """The occurrences of which something is said already."""
+    """The occurrences that some finding is about already."""
 
     @property
     def task(self) -> Task:
         return self.evidence.task
 
     def has_told(self, at: datetime) -> bool:
-        """Return whether something is said of an occurrence, by itself or among others."""
+        """Return whether a finding is about an occurrence, by itself or among others."""
         ranges = ((each.scheduled_for, each.covers.until) for each in self.records if each.covers is not None)
         return at in self.told or any(first <= at <= last for first, last in ranges)
 
@@ -97,20 +102,36 @@ class _Question:
         return say_instant(self.task, at).removeprefix("on ")
 
 
-def explain_instant(evidence: Evidence, at: datetime, records: Sequence[Execution], *, is_cut: bool) -> Explanation:
+def explain_instant(
+    evidence: Evidence,
+    at: datetime,
+    records: Sequence[Execution],
+    *,
+    is_cut: bool,
+) -> Explanation:
     """Return why a task ran, or did not run, on the day of an instant, the most important reason first.
 
-    `records` are those of the occurrences that were scheduled for that day. `is_cut` says that there are more.
+    `records` are those of the occurrences that were scheduled for that day. `is_cut` says that there are
+    more.
     """
     question = _Question(evidence, at, find_day(evidence.task, at), records, is_cut)
     findings = tuple(_find(question))
     task = evidence.task
-    return Explanation(task_id=task.id, status=task.status, summary=findings[0].sentence, findings=findings, at=at)
+    return Explanation(
+        task_id=task.id,
+        status=task.status,
+        summary=findings[0].sentence,
+        findings=findings,
+        at=at,
+    )
 
 
 def _find(question: _Question) -> Iterator[Finding]:
-    task, day, evidence = question.task, question.day, question.evidence
+    task = question.task
+    day = question.day
+    evidence = question.evidence
     found = [*_explain_runs(question), *_explain_records(question)]
+
     if day.end <= task.created_at:
         found.append(
             Finding(
@@ -122,6 +143,7 @@ def _find(question: _Question) -> Iterator[Finding]:
     else:
         found += [*_explain_pauses(question), *_explain_end(question)]
         found += [*_explain_pending(question), *_explain_schedule(question)]
+
     found += [*_explain_clock(question), *_explain_changes(question), *_explain_left_out(question)]
     if not found:  # it was created later that day, say, and nothing is planned
         sentence = f"Nothing was due by {question.say(min(day.end, max(evidence.now, day.start)))}."
@@ -153,21 +175,30 @@ def _explain_records(question: _Question) -> Iterator[Finding]:
 
 
 def _explain_record(question: _Question, record: Execution) -> Finding:
-    kind = "run that was triggered for" if record.trigger.value == "MANUAL" else "occurrence of"
+    kind = "occurrence of"
+    if record.trigger.value == "MANUAL":
+        kind = "run that was triggered for"
     sentence = f"The {kind} {question.say(record.scheduled_for)} is {record.status}"
     why = record.message or ""
     if record.status is not ExecutionStatus.SUCCEEDED and record.error is not None:
         why = f"{record.error.type}: {record.error.message}"
-    sentence = f"{sentence}: {why}" if why else f"{sentence}."
+    sentence = with_message(sentence, why)
     started = record.started_at or record.scheduled_for
-    if (late := started - record.scheduled_for) > _LATE:
-        sentence = f"{sentence.rstrip('.')}. It began {_write_delay(late)} late, {say_instant(question.task, started)}."
-        first = record.attempts[0] if record.attempts else None
-        if first is not None and first.lock_waited_since is not None:
-            sentence += f" It waited for its lock since {question.say(first.lock_waited_since)}."
-        elif first is not None and first.worker is not None:
-            sentence += f" It waited for a worker, until {first.worker!r} took it."
-    reason = Reason.ADJUSTED if record.is_left_out else Reason.OUTCOME
+
+    late = started - record.scheduled_for
+    if late > _LATE:
+        sentence = f"{sentence.rstrip('.')}. It began {_write_delay(late)} late, "
+        sentence += f"{say_instant(question.task, started)}."
+        for first in record.attempts[:1]:
+            if first.lock_waited_since is not None:
+                sentence += f" It waited for its lock since {question.say(first.lock_waited_since)}."
+            elif first.worker is not None:
+                sentence += f" It waited for a worker, until {first.worker!r} took it."
+
+    if record.is_left_out:
+        reason = Reason.ADJUSTED
+    else:
+        reason = Reason.OUTCOME
     return Finding(reason=reason, sentence=sentence, at=record.scheduled_for, execution_id=record.id)
 
 
@@ -175,8 +206,10 @@ def _write_delay(late: timedelta) -> str:
     minutes = int(late.total_seconds() // 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
-    parts = [f"{days} d"] * bool(days) + [f"{hours} h"] * bool(hours) + [f"{minutes} min"] * bool(minutes and not days)
-    return " ".join(parts)
+    if days:  # minutes no longer matter
+        minutes = 0
+    units = ((days, "d"), (hours, "h"), (minutes, "min"))
+    return " ".join(f"{count} {unit}" for count, unit in units if count)
 
 
 def _list_pauses(task: Task) -> list[_Pause]:
@@ -196,40 +229,46 @@ def _list_pauses(task: Task) -> list[_Pause]:
 def _explain_pauses(question: _Question) -> Iterator[Finding]:
     """Yield the pauses that cover a part of the day, the one with the instant first."""
     day = question.day
+    end = min(day.end, question.evidence.now)
     pauses = [
-        each for each in _list_pauses(question.task) if each.start < day.end and (each.end or day.end) > day.start
+        pause
+        for pause in _list_pauses(question.task)
+        if pause.start < end and (pause.end is None or pause.end > day.start)
     ]
+
     for pause in sorted(pauses, key=lambda each: not each.has(question.at)):
-        if question.evidence.now <= pause.start:
-            continue
-        until = "and still is" if pause.end is None else f"until {question.say(pause.end)}"
-        entry = pause.entry
-        who = "" if entry is None else _name(entry)
-        reason = (entry.reason if entry else None) or (question.task.message if pause.end is None else "")
-        sentence = f"It was paused{who} {say_instant(question.task, pause.start)}, {until}"
-        yield Finding(
-            reason=Reason.PAUSED,
-            sentence=f"{sentence}: {reason}" if reason else f"{sentence}. Nothing of it starts meanwhile.",
-            at=pause.start,
-        )
+        sentence = f"It was paused{_name(pause.entry)} {say_instant(question.task, pause.start)}"
+        reason = pause.entry.reason if pause.entry else None
+        if pause.end is None:
+            sentence += ", and still is"
+            reason = reason or question.task.message
+        else:
+            sentence += f", until {question.say(pause.end)}"
+        sentence = with_message(sentence, reason or "")
+        if not reason:
+            sentence += " Nothing of it starts meanwhile."
+        yield Finding(reason=Reason.PAUSED, sentence=sentence, at=pause.start)
 
 
-def _name(entry: HistoryEntry) -> str:
+def _name(entry: HistoryEntry | None) -> str:
     """Return who did something, to stand behind a verb, or nothing for the scheduler."""
-    by = entry.by
-    return "" if by is None else f" by {by.subject}" if by.subject else " by the app's own code"
+    if entry is None or entry.by is None:
+        return ""
+    who = entry.by.subject or "the app's own code"
+    return f" by {who}"
 
 
 def _explain_end(question: _Question) -> Iterator[Finding]:
     task = question.task
     if task.status in FINAL_STATUSES and task.status_changed_at < question.day.end:
-        message = f": {task.message}" if task.message else "."
-        sentence = f"It is {task.status} since {question.say(task.status_changed_at)}, and runs no more{message}"
+        sentence = f"It is {task.status} since {question.say(task.status_changed_at)}, and runs no more"
+        sentence = with_message(sentence, task.message)
         yield Finding(reason=Reason.ENDED, sentence=sentence, at=task.status_changed_at)
 
 
 def _explain_pending(question: _Question) -> Iterator[Finding]:
-    task, day = question.task, question.day
+    task = question.task
+    day = question.day
     for due in task.backlog:
         if due.next_at < day.end and due.until >= day.start:
             sentence = f"What came due from {question.say(due.next_at)} to {question.say(due.until)}, before a pause, "
@@ -262,9 +301,11 @@ def _explain_schedule(question: _Question) -> Iterator[Finding]:
     schedule, edit = _find_schedule(question)
     if schedule is None:
         assert edit is not None  # noqa: S101 - the present schedule is known
-        sentence = f"Its schedule was changed {say_instant(question.task, edit.at)}, and the one before is not kept."
+        changed = say_instant(question.task, edit.at)
+        sentence = f"Its schedule was changed {changed}, and the one before is not kept."
         yield Finding(reason=Reason.NOT_KEPT, sentence=sentence, at=edit.at)
         return
+
     begins = max(question.day.start, question.task.created_at)
     try:
         yield from _explain_adjustments(question, schedule)
@@ -273,8 +314,9 @@ def _explain_schedule(question: _Question) -> Iterator[Finding]:
             if not question.told:
                 yield _explain_nothing_due(question, first)
             return
-        nearest = _next_from(schedule, max(begins, question.at))
-        chosen = nearest if nearest is not None and question.day.has(nearest) else first
+        chosen = _next_from(schedule, max(begins, question.at))
+        if chosen is None or not question.day.has(chosen):
+            chosen = first
         if not question.has_told(chosen):
             yield from _explain_occurrence(question, chosen)
     except InvalidSchedule as error:
@@ -287,7 +329,8 @@ def _next_from(schedule: Schedule, at: datetime) -> datetime | None:
 
 
 def _explain_adjustments(question: _Question, schedule: Schedule) -> Iterator[Finding]:
-    after, day = question.day.start - _TICK, question.day
+    after = question.day.start - _TICK
+    day = question.day
     for _ in range(TOLD):
         skipped = schedule.find_skipped(after, day.end - _TICK)
         if skipped is None:
@@ -304,7 +347,7 @@ def _explain_adjustments(question: _Question, schedule: Schedule) -> Iterator[Fi
 
 
 def _explain_nothing_due(question: _Question, following: datetime | None) -> Finding:
-    zone = time_zones.in_use.tzinfo(question.task.timezone) if time_zones.in_use.knows(question.task.timezone) else UTC
+    zone = time_zones.load_shown(question.task.timezone)
     sentence = f"Its schedule has no occurrence on {question.at.astimezone(zone):%A %Y-%m-%d} ({zone})"
     if following is None:
         sentence += ", nor any later one."
@@ -314,14 +357,18 @@ def _explain_nothing_due(question: _Question, following: datetime | None) -> Fin
 
 
 def _explain_occurrence(question: _Question, occurrence: datetime) -> Iterator[Finding]:
-    task, now = question.task, question.evidence.now
+    task = question.task
+    now = question.evidence.now
     due = f"Its schedule has an occurrence {say_instant(task, occurrence)}"
     if any(each.has(occurrence) for each in _list_pauses(task)) or task.status in FINAL_STATUSES:
         if occurrence <= now or task.status is not TaskStatus.ACTIVE:
-            why = "it was paused then" if occurrence <= now and task.status not in FINAL_STATUSES else "nothing starts"
+            why = "nothing starts"
+            if occurrence <= now and task.status not in FINAL_STATUSES:
+                why = "it was paused then"
             sentence = f"{due}, which does not run: {why}."
             yield Finding(reason=Reason.NOT_DUE, sentence=sentence, at=occurrence)
         return
+
     if task.until is not None and occurrence > task.until:
         sentence = f"{due}, after {question.say(task.until)}, until when it runs."
         yield Finding(reason=Reason.ENDED, sentence=sentence, at=task.until)
@@ -337,12 +384,19 @@ def _explain_occurrence(question: _Question, occurrence: datetime) -> Iterator[F
         yield Finding(reason=Reason.DUE, sentence=sentence, at=occurrence)
     elif not question.is_cut:
         kept = task.execution_retention
-        why = f", since records are kept for {_write_delay(kept)}" if kept and occurrence + kept <= now else ""
-        yield Finding(reason=Reason.NOT_KEPT, sentence=f"{due}, of which no record is kept{why}.", at=occurrence)
+        why = ""
+        if kept and occurrence + kept <= now:
+            why = f", since records are kept for {_write_delay(kept)}"
+        yield Finding(
+            reason=Reason.NOT_KEPT,
+            sentence=f"{due}, of which no record is kept{why}.",
+            at=occurrence,
+        )
 
 
 def _explain_clock(question: _Question) -> Iterator[Finding]:
-    task, day = question.task, question.day
+    task = question.task
+    day = question.day
     if not time_zones.in_use.knows(task.timezone):
         return
     zone = time_zones.in_use.zone(task.timezone)
@@ -350,7 +404,8 @@ def _explain_clock(question: _Question) -> Iterator[Finding]:
     if before == after:
         return
     shift = _write_delay(timedelta(seconds=abs(after - before)))
-    sentence = f"The clocks in {task.timezone} go {'forward' if after > before else 'back'} by {shift} that day."
+    direction = "forward" if after > before else "back"
+    sentence = f"The clocks in {task.timezone} go {direction} by {shift} that day."
     if after > before and task.schedule.gap == "skip":
         sentence += " What is due at a time that does not exist is left out."
     elif after > before:
@@ -359,21 +414,28 @@ def _explain_clock(question: _Question) -> Iterator[Finding]:
 
 
 def _explain_changes(question: _Question) -> Iterator[Finding]:
-    task, day = question.task, question.day
-    entries = [each for each in task.history if day.has(each.at) and each.action in {Action.EDITED, Action.MOVED}]
+    task = question.task
+    day = question.day
+    changes = {Action.EDITED, Action.MOVED}
+    entries = [each for each in task.history if day.has(each.at) and each.action in changes]
     _, later = _find_schedule(question)
     if later is not None and later not in entries:
         entries.append(later)
+
     for entry in entries[:TOLD] + [each for each in entries[TOLD:] if each is later]:
         when = say_instant(task, entry.at)
         if entry.action is Action.MOVED:
             yield Finding(
-                reason=Reason.MOVED, sentence=f"It was moved {when}: {entry.reason or ''}".rstrip(": "), at=entry.at
+                reason=Reason.MOVED,
+                sentence=f"It was moved {when}: {entry.reason or ''}".rstrip(": "),
+                at=entry.at,
             )
             continue
         who = _name(entry)
         fields = ", ".join(each.field for each in entry.fields) or "nothing that is shown"
-        since = "Later it was edited" if entry.at >= day.end else "It was edited"
+        since = "It was edited"
+        if entry.at >= day.end:
+            since = "Later it was edited"
         yield Finding(reason=Reason.EDITED, sentence=f"{since}{who} {when}: {fields}.", at=entry.at)
 
 

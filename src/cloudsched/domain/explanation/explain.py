@@ -1,4 +1,4 @@
-"""Find why a task runs when it does, or does not run: the reasons of its open runs, then those of the task."""
+"""Find why a task runs when it does, or does not run: first its open runs' reasons, then its own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import assert_never
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS, Requesters, SenderRole
 from cloudsched.domain.documents.execution import (
     FAILURE_STATUSES,
+    Execution,
     ExecutionStatus,
     Lease,
     Run,
@@ -52,19 +53,25 @@ def _find_event(evidence: Evidence, run: Run) -> _Found:
 
 def _explain_lease(evidence: Evidence, run: Run, lease: Lease) -> _Found:
     task = evidence.task
-    who = "an executor" if lease.worker is None else f"worker {lease.worker!r}"
-    begun, until = say_instant(task, lease.started_at), say_instant(task, lease.until)
+    if lease.worker is None:
+        who = "an executor"
+    else:
+        who = f"worker {lease.worker!r}"
     if lease.until > evidence.now:
-        since = begun.removeprefix("on ")
+        since = _say_time(task, lease.started_at)
         return Reason.RUNNING, f"Attempt {run.attempt} is running on {who} since {since}.", lease.until
-    sentence = f"Attempt {run.attempt}, which {who} began {begun}, has not reported, and its lease ended {until}. "
+    sentence = f"Attempt {run.attempt}, which {who} began {say_instant(task, lease.started_at)}, has not reported, "
+    sentence += f"and its lease ended {say_instant(task, lease.until)}. "
     return Reason.LEASE_ENDED, sentence + "The next dispatch or sweep records it as TIMED_OUT.", lease.until
 
 
 def _explain_wait(evidence: Evidence, run: Run) -> _Found | None:
     turns = evidence.turns
     if run.waiting_for is WaitingFor.LOCK or (turns is not None and run.execution_id in turns.waiting):
-        return Reason.WAITING_FOR_LOCK, "It waits for its turn." if turns is None else turns.sentence, run.due_at
+        sentence = "It waits for its turn."
+        if turns:
+            sentence = turns.sentence
+        return Reason.WAITING_FOR_LOCK, sentence, run.due_at
     if run.waiting_for is WaitingFor.WORKER:
         return Reason.WAITING_FOR_WORKER, _explain_offer(evidence, run), run.due_at
     if run.suspension is not None and run.suspension_count:
@@ -75,9 +82,10 @@ def _explain_wait(evidence: Evidence, run: Run) -> _Found | None:
 def _explain_time(evidence: Evidence, run: Run) -> _Found:
     task = evidence.task
     if run.due_at <= evidence.now:
-        turn = " It was lost with its process, and waits while another run is running of which that is true."
-        waits = run.losses and task.is_active
-        return Reason.DUE, say_due(evidence, run.due_at) + (turn if waits else ""), run.due_at
+        sentence = say_due(evidence, run.due_at)
+        if run.losses and task.is_active:  # such runs take turns, in case they are what ends the process
+            sentence += " It was lost with its process, and waits while another such run is running."
+        return Reason.DUE, sentence, run.due_at
     if run.attempts and run.attempts[-1].number == run.attempt - 1:
         return Reason.RETRYING, _explain_retry(task, run), run.due_at
     if run.started_at is not None:
@@ -95,21 +103,27 @@ def _name(task: Task, run: Run) -> str:
         case Trigger.SNOOZE:
             return "The snoozed run"
         case Trigger.SCHEDULE:
-            return f"The occurrence of {say_instant(task, run.scheduled_for).removeprefix('on ')}"
+            return f"The occurrence of {_say_time(task, run.scheduled_for)}"
         case unknown:
             assert_never(unknown)
 
 
+def _say_time(task: Task, at: datetime) -> str:
+    """Return an instant in the task's time zone, without a preposition."""
+    return say_instant(task, at).removeprefix("on ")
+
+
 def say_due(evidence: Evidence, at: datetime) -> str:
     """Return the sentence of an occurrence that is due and has not begun, as far as the store says."""
-    task, swept_at = evidence.task, evidence.swept_at
+    task = evidence.task
+    swept_at = evidence.swept_at
     was_due = f"It was due {say_instant(task, at)}, and"
     if task.status is TaskStatus.PAUSED:
         return f"{was_due} starts once its task is resumed."
     if swept_at is not None and swept_at > at + SWEEP_TOLERANCE and not evidence.sweep_is_late:
-        why = f"{evidence.hanging}." if evidence.hanging else "Perhaps all threads of that process are busy."
-        sent = say_instant(task, swept_at).removeprefix("on ")
-        return f"{was_due} has not started, although the process that runs tasks swept at {sent}. {why}"
+        why = evidence.hanging or "Perhaps all threads of that process are busy"
+        sent = _say_time(task, swept_at)
+        return f"{was_due} has not started, although the process that runs tasks swept at {sent}. {why}."
     return f"{was_due} its dispatch has not arrived yet. If that was lost, the sweep sends another."
 
 
@@ -134,42 +148,53 @@ def _explain_retry(task: Task, run: Run) -> str:
 
 
 def _explain_suspension(evidence: Evidence, run: Run, suspension: Suspension) -> _Found:
-    """Return what a durable handler waits for. Its next poll is no instant that matters to anybody."""
+    """Return what a durable handler waits for. Its next poll is an internal matter."""
     task = evidence.task
     if suspension.quota_refusal is not None:
         sentence = f"Its calls wait until its owner's quota has room: {suspension.quota_refusal}"
         return Reason.WAITING_FOR_QUOTA, sentence, None
     if suspension.events:
         names = " or ".join(repr(name) for name in suspension.events)
-        who = "" if suspension.senders == DEFAULT_SENDERS else f" from {' or '.join(suspension.senders)}"
-        sentence = f"Its handler waits for the event {names}{who}, "
+        sentence = f"Its handler waits for the event {names}, "
+        if suspension.senders != DEFAULT_SENDERS:
+            sentence = f"Its handler waits for the event {names} from {' or '.join(suspension.senders)}, "
         if suspension.deadline is None:
-            return Reason.WAITING_FOR_EVENT, f"{sentence}however long that takes.{_explain_standstill(task)}", None
-        until = say_instant(task, suspension.deadline).removeprefix("on ")
+            return (
+                Reason.WAITING_FOR_EVENT,
+                f"{sentence}however long that takes.{_explain_standstill(task)}",
+                None,
+            )
+        until = _say_time(task, suspension.deadline)
         return Reason.WAITING_FOR_EVENT, f"{sentence}until {until} at the latest.", suspension.deadline
     if suspension.calls:
-        which = "one of its" if suspension.any_call else "its"
-        calls = "call" if len(suspension.calls) == 1 else f"{len(suspension.calls)} calls"
-        return Reason.WAITING_FOR_CALLS, f"Its handler waits for {which} {calls}.", None
+        if len(suspension.calls) == 1:
+            calls = "its call"
+        else:
+            calls = f"its {len(suspension.calls)} calls"
+        if suspension.any_call:
+            calls = f"one of {calls}"
+        return Reason.WAITING_FOR_CALLS, f"Its handler waits for {calls}.", None
+
     return _explain_sleep(evidence, run, suspension.reason.rstrip("."))
 
 
 def _explain_standstill(task: Task) -> str:
-    """Return what becomes of the schedule while a run waits without an end: many a task stands still unnoticed."""
+    """Return what happens to the schedule while a run waits without an end, which few notice."""
     if task.is_one_time or task.overlap is Overlap.ALLOW or not task.is_active:
         return ""
     return " Until then its schedule stands still. Give the wait a timeout, or the task overlap: allow."
 
 
 def _explain_sleep(evidence: Evidence, run: Run, reason: str) -> _Found:
-    """Return why a durable handler goes on at an instant: it sleeps, tries a step again, or was interrupted."""
+    """Return why a durable handler goes on at an instant: it sleeps, retries a step, or was interrupted."""
     if run.due_at <= evidence.now:
         return Reason.DUE, say_due(evidence, run.due_at), run.due_at
-    until = say_instant(evidence.task, run.due_at).removeprefix("on ")
+    until = _say_time(evidence.task, run.due_at)
     if reason.startswith("sleeps"):
         return Reason.SLEEPING, f"Its handler sleeps until {until}.", run.due_at
-    what = f"Its handler {reason}" if reason[:1].islower() else f"Its handler was interrupted ({reason})"
-    return Reason.SUSPENDED, f"{what}, and goes on at {until}.", run.due_at
+    if not reason[:1].islower():
+        reason = f"was interrupted ({reason})"
+    return Reason.SUSPENDED, f"Its handler {reason}, and goes on at {until}.", run.due_at
 
 
 _OVERLAPS = {
@@ -194,12 +219,17 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     task = evidence.task
     runs = sorted(task.runs, key=lambda run: (run.lease is None, run.due_at))
     open_runs = [explain_run(evidence, run) for run in runs]
-    last = () if evidence.last is None else (_explain_last(evidence),)
+    if evidence.last:
+        last = [_explain_last(evidence, evidence.last)]
+    else:
+        last = []
     has_failed = evidence.last is not None and evidence.last.status in FAILURE_STATUSES
-    is_failing = has_failed and bool(task.consecutive_failures) and task.status is TaskStatus.ACTIVE and not runs
-    if is_failing:  # that somebody has to know first: the next run is below
+    is_idle = task.status is TaskStatus.ACTIVE and not runs
+    is_failing = has_failed and is_idle and bool(task.consecutive_failures)
+    if is_failing:  # this comes first, the next run after it
         yield from last
     yield from (explain_delivery(task, each) for each in evidence.undelivered)
+
     match task.status:
         case TaskStatus.ACTIVE:
             yield from open_runs
@@ -214,6 +244,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
             yield from open_runs
         case unknown:
             assert_never(unknown)
+
     if not time_zones.in_use.knows(task.timezone):
         sentence = f"The time zone data {time_zones.in_use.release} have no zone {task.timezone!r}. "
         sentence += "Its plan goes on at the offset that was known last; give it another zone."
@@ -226,15 +257,13 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
 
 def explain_delivery(task: Task, delivery: Undelivered) -> Finding:
     """Return the reason why a message has not arrived, though its run is over."""
-    sentence = f"What the run of {say_instant(task, delivery.scheduled_for).removeprefix('on ')} has to say"
-    since = say_instant(task, delivery.since).removeprefix("on ")
-    sentence = f"{sentence} has not arrived by {delivery.channel}, since {since}"
-    sentence = _with_message(sentence, (delivery.reason or "").rstrip("."))
+    sentence = f"What the run of {_say_time(task, delivery.scheduled_for)} has to say"
+    sentence += f" has not arrived by {delivery.channel}, since {_say_time(task, delivery.since)}"
+    sentence = with_message(sentence, (delivery.reason or "").rstrip("."))
+    sentence = f"{sentence.rstrip('.')}. It is {delivery.status}"
     if delivery.next_attempt_at is not None:
-        sentence = f"{sentence.rstrip('.')}. It is {delivery.status}, and tried again "
-        sentence += f"{say_instant(task, delivery.next_attempt_at)}."
-    else:
-        sentence = f"{sentence.rstrip('.')}. It is {delivery.status}."
+        sentence += f", and tried again {say_instant(task, delivery.next_attempt_at)}"
+    sentence += "."
     return Finding(
         reason=Reason.NOT_DELIVERED, sentence=sentence, at=delivery.since, execution_id=delivery.execution_id
     )
@@ -242,31 +271,38 @@ def explain_delivery(task: Task, delivery: Undelivered) -> Finding:
 
 def _explain_events(task: Task) -> Iterator[Finding]:
     for event in task.events:
-        role = event.sender.role
-        who = (
-            event.sender.person
-            or event.sender.subject
-            or ("the app's own code" if role is SenderRole.ADMIN else role.value)
-        )
+        who = event.sender.person or event.sender.subject
+        if not who and event.sender.role is SenderRole.ADMIN:
+            who = "the app's own code"
+        who = who or event.sender.role.value
         what = f"The event {event.name!r} from {who} came {say_instant(task, event.at)}"
         sentence = f"{what}, and waits for its handler to take it."
-        yield Finding(reason=Reason.EVENT_ARRIVED, sentence=sentence, at=event.at, execution_id=event.execution_id)
+        yield Finding(
+            reason=Reason.EVENT_ARRIVED,
+            sentence=sentence,
+            at=event.at,
+            execution_id=event.execution_id,
+        )
 
 
 def _explain_pause(evidence: Evidence) -> Finding:
     task = evidence.task
-    who = " by a user" if task.paused_by is Requesters.USERS else ""
-    sentence = f"It was paused{who} {say_instant(task, task.status_changed_at)}, and starts nothing until it is resumed"
-    sentence = _with_message(sentence, task.message)
+    who = ""
+    if task.paused_by is Requesters.USERS:
+        who = " by a user"
+    paused = f"It was paused{who} {say_instant(task, task.status_changed_at)}"
+    sentence = with_message(f"{paused}, and starts nothing until it is resumed", task.message)
     return Finding(reason=Reason.PAUSED, sentence=sentence, at=task.status_changed_at)
 
 
 def _explain_end(evidence: Evidence) -> Finding:
     task = evidence.task
-    sentence = (
-        f"It is {task.status} since {say_instant(task, task.status_changed_at).removeprefix('on ')}, and runs no more"
+    sentence = f"It is {task.status} since {_say_time(task, task.status_changed_at)}, and runs no more"
+    return Finding(
+        reason=Reason.ENDED,
+        sentence=with_message(sentence, task.message),
+        at=task.status_changed_at,
     )
-    return Finding(reason=Reason.ENDED, sentence=_with_message(sentence, task.message), at=task.status_changed_at)
 
 
 def _explain_listeners(evidence: Evidence) -> Iterator[Finding]:
@@ -279,42 +315,52 @@ def _say_overlap(evidence: Evidence, occurrence: datetime) -> str:
     task = evidence.task
     if occurrence > evidence.now:
         return f"The next occurrence, {say_instant(task, occurrence)}, {_OVERLAPS[task.overlap]} (overlap)."
-    since = say_instant(task, occurrence).removeprefix("on ")
+    since = _say_time(task, occurrence)
     return f"It has come due again since {since}: when the open run has ended, {MISSED[task.overlap]} (overlap)."
 
 
 def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
-    task, now, occurrence = evidence.task, evidence.now, evidence.task.next_execution_time
+    task = evidence.task
+    occurrence = task.next_execution_time
     if occurrence is not None:
-        start = jittered_start(task, occurrence)
-        if waits_for_open_run(task):
-            yield Finding(reason=Reason.OVERLAP, sentence=_say_overlap(evidence, occurrence), at=occurrence)
-        elif start > now:
-            since = task.zone_change.due_since(occurrence) if task.zone_change else occurrence
-            delay = (start - since).total_seconds()
-            later = f", {delay:,.1f} s later by its jitter" if delay else ""
-            sentence = f"It runs next {say_instant(task, occurrence)}{later}."
-            yield Finding(reason=Reason.SCHEDULED, sentence=sentence, at=start)
-        elif len(task.runs) >= MAX_OPEN_RUNS:
-            sentence = f"{MAX_OPEN_RUNS} of its runs are open, as many as may be. The next occurrence, "
-            sentence += f"{say_instant(task, occurrence)}, starts once one of them has ended."
-            yield Finding(reason=Reason.TOO_MANY_RUNS, sentence=sentence, at=start)
-        elif evidence.turns is not None and evidence.turns.waiting:
-            yield Finding(reason=Reason.WAITING_FOR_LOCK, sentence=evidence.turns.sentence, at=start)
-        else:
-            yield Finding(reason=Reason.DUE, sentence=say_due(evidence, start), at=start)
+        yield _explain_next(evidence, occurrence)
         yield from _explain_adjustments(evidence, occurrence)
         yield from _explain_zone_change(task, occurrence)
     elif not task.runs:
         yield Finding(reason=Reason.ENDED, sentence="Its schedule has no further occurrence.")
+
     for due in task.backlog:
-        began = say_instant(task, due.next_at).removeprefix("on ")
+        began = _say_time(task, due.next_at)
         sentence = f"Occurrences from before a pause are still to run, from {began} on."
         yield Finding(reason=Reason.BACKLOG, sentence=sentence, at=due.next_at)
     if task.backfill is not None:
-        until = say_instant(task, task.backfill.until).removeprefix("on ")
+        until = _say_time(task, task.backfill.until)
         sentence = f"A backfill runs past occurrences again, up to that of {until}."
         yield Finding(reason=Reason.BACKLOG, sentence=sentence, at=task.backfill.next_at)
+
+
+def _explain_next(evidence: Evidence, occurrence: datetime) -> Finding:
+    """Return when the next occurrence starts, or what it waits for."""
+    task = evidence.task
+    start = jittered_start(task, occurrence)
+    if waits_for_open_run(task):
+        return Finding(reason=Reason.OVERLAP, sentence=_say_overlap(evidence, occurrence), at=occurrence)
+    if start > evidence.now:
+        if task.zone_change:
+            since = task.zone_change.due_since(occurrence)
+        else:
+            since = occurrence
+        sentence = f"It runs next {say_instant(task, occurrence)}"
+        if start != since:
+            sentence += f", {(start - since).total_seconds():,.1f} s later by its jitter"
+        return Finding(reason=Reason.SCHEDULED, sentence=f"{sentence}.", at=start)
+    if len(task.runs) >= MAX_OPEN_RUNS:
+        sentence = f"{MAX_OPEN_RUNS} of its runs are open, as many as may be. The next occurrence, "
+        sentence += f"{say_instant(task, occurrence)}, starts once one of them has ended."
+        return Finding(reason=Reason.TOO_MANY_RUNS, sentence=sentence, at=start)
+    if evidence.turns is not None and evidence.turns.waiting:
+        return Finding(reason=Reason.WAITING_FOR_LOCK, sentence=evidence.turns.sentence, at=start)
+    return Finding(reason=Reason.DUE, sentence=say_due(evidence, start), at=start)
 
 
 def _explain_zone_change(task: Task, occurrence: datetime) -> Iterator[Finding]:
@@ -322,51 +368,56 @@ def _explain_zone_change(task: Task, occurrence: datetime) -> Iterator[Finding]:
         return
     sentence = f"It follows {task.owner} from one time zone to another, and is in {task.timezone}."
     if task.zone_change is not None and (due := task.zone_change.due_since(occurrence)) != occurrence:
-        sentence += f" Its next occurrence is due since {say_instant(task, due).removeprefix('on ')}, by a journey."
+        sentence += f" Its next occurrence is due since {_say_time(task, due)}, by a change of that zone."
     yield Finding(reason=Reason.FOLLOWS_OWNER, sentence=sentence, at=occurrence)
 
 
 def _explain_adjustments(evidence: Evidence, occurrence: datetime) -> Iterator[Finding]:
-    schedule, task = evidence.task.schedule, evidence.task
+    schedule = evidence.task.schedule
+    task = evidence.task
     if (note := schedule.adjustment_note(occurrence)) is not None:
         sentence = f"The next occurrence is adjusted. {note}"
         yield Finding(reason=Reason.ADJUSTED, sentence=sentence, at=occurrence)
     if (skipped := schedule.find_skipped(evidence.now, occurrence)) is not None:
-        sentence = (
-            f"What would be due {say_instant(task, skipped)} does not run. {schedule.adjustment_note(skipped) or ''}"
-        )
+        sentence = f"What would be due {say_instant(task, skipped)} does not run. "
+        sentence += schedule.adjustment_note(skipped) or ""
         yield Finding(reason=Reason.ADJUSTED, sentence=sentence.rstrip(), at=skipped)
 
 
 def _explain_repairs(evidence: Evidence) -> Iterator[Finding]:
-    task, now = evidence.task, evidence.now
+    task = evidence.task
+    now = evidence.now
     if task.deferred:
         sentence = "The queue could not be reached after the last change. The sweep sends what is missing."
         yield Finding(reason=Reason.DEFERRED, sentence=sentence)
     if task.wake_at is not None and task.wake_at + SWEEP_TOLERANCE < now and evidence.sweep_is_late:
         since = say_instant(task, task.wake_at)
-        sentence = f"The sweep should have looked after it {since}: it seems not to run, or not to keep up."
+        sentence = f"The sweep should have repaired it {since}: it seems not to run, or not to keep up."
         yield Finding(reason=Reason.SWEEP_IS_LATE, sentence=sentence, at=task.wake_at)
 
 
-def _explain_last(evidence: Evidence) -> Finding:
-    task, last = evidence.task, evidence.last
-    assert last is not None  # noqa: S101 - the caller has it
+def _explain_last(evidence: Evidence, last: Execution) -> Finding:
+    task = evidence.task
     sentence = f"Its last occurrence, {say_instant(task, last.scheduled_for)}, is {last.status}"
     if task.consecutive_failures > 1 and last.status in FAILURE_STATUSES:
         sentence += f", the last of {task.consecutive_failures:,} failures in a row"
     why = last.message or ""
     if last.status is not ExecutionStatus.SUCCEEDED and last.error is not None:
         why = f"{last.error.type}: {last.error.message}"
-    kept = " and ".join(repr(each.name) for each in last.events)
-    rest = f" It has accepted {kept}, which a retry by hand takes." if kept else ""
+    sentence = with_message(sentence, why)
+    if last.events:
+        kept = " and ".join(repr(each.name) for each in last.events)
+        sentence += f" It has accepted {kept}, which a retry by hand takes."
     return Finding(
         reason=Reason.LAST_OUTCOME,
-        sentence=_with_message(sentence, why) + rest,
+        sentence=sentence,
         at=last.scheduled_for,
         execution_id=last.id,
     )
 
 
-def _with_message(sentence: str, message: str) -> str:
-    return f"{sentence}: {message}" if message else f"{sentence}."
+def with_message(sentence: str, message: str) -> str:
+    """Return a sentence with a message, if there is one, and with its end."""
+    if message:
+        return f"{sentence}: {message}"
+    return f"{sentence}."

@@ -164,4 +164,5 @@ class Evidence:
 
 
 SWEEP_TOLERANCE: Final = timedelta(minutes=3)
-"""The lateness from which the sweep is mentioned. It runs once a minute, and gives dispatches a minute to arrive."""
+"""The lateness from which the sweep is mentioned. It runs once a minute, and gives dispatches a minute to
+arrive."""

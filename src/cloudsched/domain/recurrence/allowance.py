@@ -1,17 +1,20 @@
-"""The limits of searching and reading: one allowance for each request and each dispatch, spent by all calls below it.
+"""The limits of searches: each request and each dispatch has one allowance, which all its calls spend.
 
-The entry (the API, the executor, the sweep) makes it once. A search has limits of its own, but a request may make many:
-20 rules in each of 50 tasks, a preview of 1,000 occurrences, a list of the next runs of 1,000 tasks. They all spend
-from one allowance, and once that is used up, each further search ends at its first step.
+The entry (the API, the executor, the sweep) makes it once. A search has limits of its own, but a request may
+make many: 20 rules in each of 50 tasks, a preview of 1,000 occurrences, a list of the next runs of 1,000
+tasks. They all spend from one allowance, and once that is used up, each further search ends at its first
+step.
 
-It is held by a context variable, and is no parameter. Schedules are searched while pydantic validates them, within
-compiled recurrences that requests share, and by some thirty pure functions that plan tasks. Each of them would have to
-hand it on, and one that forgot would be a hole. So a search needs nothing to be limited, and code that is written later
-is limited, too. Outside of any entry, in your own scripts, there is no allowance: only each search's own limit holds.
+It is held by a context variable, and is no parameter. Schedules are searched while pydantic validates them,
+within compiled recurrences that requests share, and by some thirty pure functions that plan tasks. Each of
+them would have to hand it on, and one that forgot would be a hole. So a search needs nothing to be limited,
+and code that is written later is limited, too. Outside of any entry, in your own scripts, there is no
+allowance: only each search's own limit holds.
 
-A step is one thing that a search looks at: a period, a day, an occurrence. It takes two to five microseconds. A request
-has bytes beside its steps, which its lists of documents spend: when they are used up, each further page ends at its
-first document. So a list may be shorter than asked, and has a token. Nothing is refused for them.
+A step is one thing that a search looks at: a period, a day, an occurrence. It takes two to five microseconds.
+A request has bytes beside its steps, which its lists of documents spend: when they are used up, each further
+page ends at its first document. So a list may be shorter than asked, and has a token. Nothing is refused for
+them.
 """
 
 from __future__ import annotations
@@ -25,14 +28,17 @@ from typing import Final
 from cloudsched.errors import SearchLimitReached
 
 REQUEST_STEPS: Final = 30_000
-"""The most steps that all searches of one request may take together: a fifth of a second, on a slow machine."""
+"""The most steps that all searches of one request may take together: a fifth of a second, on a slow
+machine."""
 REQUEST_BYTES: Final = 4_000_000
-"""The most bytes of documents that all lists of one request read: about a fifth of a second, on a slow machine."""
+"""The most bytes of documents that all lists of one request read: about a fifth of a second, on a slow
+machine."""
 DISPATCH_STEPS: Final = 500_000
-"""The most steps that all searches for one dispatch may take. They are many more, since a process must be able to plan
-an accepted task from nothing: the 100,000 occurrences that COUNT may have take 350,000 steps."""
+"""The most steps that all searches for one dispatch may take. They are many more, since a process must be
+able to plan an accepted task from nothing: the 100,000 occurrences that COUNT may have take 350,000 steps."""
 TASK_STEPS: Final = 10_000
-"""The steps of a request that a list of many tasks spends on one of them, so that it leaves some to the others."""
+"""The steps of a request that a list of many tasks spends on one of them, so that it leaves some to the
+others."""
 
 
 class Allowance:
@@ -50,10 +56,15 @@ class Allowance:
     def bytes_left(self) -> float:
         """The number of bytes that may still be read."""
         left = max(0.0, self._bytes)
-        return left if self._within is None else min(left, self._within.bytes_left)
+        if self._within is None:
+            return left
+        return min(left, self._within.bytes_left)
 
     def spend_bytes(self, count: int) -> None:
-        """Take bytes from this allowance, and from the one around it. They are read already: nothing is refused."""
+        """Take bytes from this allowance, and from the one around it.
+
+        They are read already: nothing is refused.
+        """
         self._bytes -= count
         if self._within is not None:
             self._within.spend_bytes(count)
@@ -64,7 +75,10 @@ class Allowance:
         return self.remaining < 0 or (self._within is not None and self._within.is_used_up)
 
     def spend(self, steps: int) -> None:
-        """Take steps from this allowance, and from the one that it is a part of. Raises SearchLimitReached."""
+        """Take steps from this allowance, and from the one that it is a part of.
+
+        Raises SearchLimitReached.
+        """
         self.remaining -= steps
         if self._within is not None:
             self._within.spend(steps)
@@ -78,9 +92,9 @@ _current: ContextVar[Allowance | None] = ContextVar("search_allowance", default=
 
 @contextmanager
 def limit_search(steps: int = REQUEST_STEPS, max_bytes: float = inf) -> Iterator[Allowance]:
-    """Allow so many steps to all searches of the ``with`` block together, and so many bytes to its lists.
+    """Limit the steps of all searches in the ``with`` block together, and the bytes that its lists read.
 
-    Within another block, at most its rest.
+    A block within another one gets no more than what the outer one has left.
     """
     allowance = Allowance(steps, _current.get(), max_bytes)
     token = _current.set(allowance)
@@ -97,7 +111,7 @@ def take_part(steps: int) -> Allowance:
 
 @contextmanager
 def spend_from(allowance: Allowance) -> Iterator[Allowance]:
-    """Let the searches of the ``with`` block spend from an allowance."""
+    """Charge the searches of the ``with`` block to an allowance."""
     token = _current.set(allowance)
     try:
         yield allowance

@@ -1,23 +1,26 @@
 """Cron expressions of five fields, as recurrence rules.
 
-The fields are minute, hour, day of the month, month and day of the week (0 and 7 are Sunday), each ``*``, a value, a
-range, a step or a list. Months and weekdays may have their names. ``L`` as day of the month is its last day (``L-2``
-the one two days earlier), ``5L`` or ``FRIL`` as weekday the month's last Friday, ``5#2`` its second.
+The fields are minute, hour, day of the month, month and day of the week (0 and 7 are Sunday), each ``*``, a
+value, a range, a step or a list. Months and weekdays may have their names. ``L`` as day of the month is its
+last day (``L-2`` the one two days earlier), ``5L`` or ``FRIL`` as weekday the month's last Friday, ``5#2``
+its second.
 
 Two rules follow Debian's cron and crontab(5):
 
-- If day of the month and weekday are both restricted, a day that fits either counts. If one of the fields begins with
-  ``*`` (such as ``*/2``), it must fit both.
-- If the minute or the hour begins with ``*``, the job runs whenever the clock shows a matching time: not at all for
-  times in a gap, and twice for times in a fold. Otherwise it is a daily job, and runs once on each day that it names.
+- If day of the month and weekday are both restricted, a day that fits either counts. If one of the fields
+  begins with ``*`` (such as ``*/2``), it must fit both.
+- If the minute or the hour begins with ``*``, the job runs whenever the clock shows a matching time: not at
+  all for times in a gap, and twice for times in a fold. Otherwise it is a daily job, and runs once on each
+  day that it names.
 
-One differs: a daily job in a gap runs at its shifted time (02:30 at 03:30), as the schedule's policy says. Debian's
-cron runs it "soon after the change", at 03:00 (cron(8)).
+One differs: a daily job in a gap runs at its shifted time (02:30 at 03:30), as the schedule's policy says.
+Debian's cron runs it "soon after the change", at 03:00 (cron(8)).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final, NamedTuple, NoReturn
 
 from cloudsched.domain.recurrence.rrule import WEEKDAYS
@@ -50,7 +53,7 @@ _MONTH = _Field("month", 1, 12, _MONTHS)
 _WEEKDAY = _Field("day of the week", 0, 7, _DAYS)
 
 _FIELD = re.compile(r"[0-9A-Za-z*?/,#-]+\Z")
-_STEPPED = re.compile(r"([^/]+)(?:/([0-9]{1,3}))?\Z")
+_STEPPED = re.compile(r"([^/]+)(?:/(?!0+\Z)([0-9]{1,3}))?\Z")
 _LAST_DAY = re.compile(r"L(?:-([0-9]{1,2}))?\Z")
 _NTH_DAY = re.compile(r"([0-7]|[A-Z]{3})(?:#([1-5])|L)\Z")
 
@@ -69,29 +72,43 @@ def is_cron(text: str) -> bool:
 def cron_rules(text: str) -> tuple[str, ...]:
     """Return the RRULE values whose union is equivalent to a cron expression."""
     minute, hour, month_day, month, weekday = _MACROS.get(text.lower(), text).upper().replace("?", "*").split()
-    month_days = _parse_month_days(month_day)
-    weekdays = _parse_weekdays(weekday)
-    choices: list[tuple[list[int], list[_Weekday]]] = [(month_days, weekdays)]
-    if not (month_day.startswith("*") or weekday.startswith("*")):
-        choices = [(month_days, []), ([], weekdays)] if month_days and weekdays else [([], [])]
+    choices = _choose_days(month_day, weekday)
     by_month = _format_part("BYMONTH", _parse_values(_MONTH, month))
-    minutes, hours = _parse_values(_MINUTE, minute), _parse_values(_HOUR, hour)
+
+    minutes = _parse_values(_MINUTE, minute)
+    hours = _parse_values(_HOUR, hour)
     if hours and minutes and not (minute.startswith("*") or hour.startswith("*")):
         times = _format_part("BYHOUR", hours) + _format_part("BYMINUTE", minutes)
         return tuple(_daily_rule(days, names) + by_month + times for days, names in choices)
+
     frequency = "FREQ=HOURLY" if minutes else "FREQ=MINUTELY"
     times = _format_part("BYHOUR", hours) + _format_part("BYMINUTE", minutes) + ";BYSECOND=0"
     rules: list[str] = []
     for days, names in choices:
         if days and any(name.nth < 0 or (name.nth and min(days) < 0) for name in names):
             # "the 1st, if it is among the last seven days": no limits say that, but a monthly rule does.
-            every_hour = _format_part("BYHOUR", hours or range(24)) + _format_part("BYMINUTE", minutes or range(60))
-            rules.append(_daily_rule(days, names) + by_month + every_hour)
+            hourly = _format_part("BYHOUR", hours or range(24))
+            rules.append(
+                _daily_rule(days, names) + by_month + hourly + _format_part("BYMINUTE", minutes or range(60)),
+            )
         else:
             rules += [frequency + day + by_month + times for day in _day_limits(days, names)]
+
     if not rules:
-        raise InvalidSchedule("text", "names a day that no month has", "check the days of the month and the weekdays")
+        hint = "check the days of the month and the weekdays"
+        raise InvalidSchedule("text", "names a day that no month has", hint)
     return tuple(rules)
+
+
+def _choose_days(month_day: str, weekday: str) -> list[tuple[list[int], list[_Weekday]]]:
+    """Return pairs of days of the month and weekdays. A day counts if it fits both parts of any pair."""
+    month_days = _parse_month_days(month_day)
+    weekdays = _parse_weekdays(weekday)
+    if month_day.startswith("*") or weekday.startswith("*"):
+        return [(month_days, weekdays)]
+    if month_days and weekdays:
+        return [(month_days, []), ([], weekdays)]
+    return [([], [])]
 
 
 def _daily_rule(month_days: list[int], weekdays: list[_Weekday]) -> str:
@@ -100,18 +117,26 @@ def _daily_rule(month_days: list[int], weekdays: list[_Weekday]) -> str:
         named += ";BYDAY=" + ",".join(f"{day.nth or ''}{day.code}" for day in weekdays)
     if month_days or any(day.nth for day in weekdays):
         return "FREQ=MONTHLY" + named
-    return ("FREQ=WEEKLY" if weekdays else "FREQ=DAILY") + named
+    if weekdays:
+        return "FREQ=WEEKLY" + named
+    return "FREQ=DAILY" + named
 
 
 def _day_limits(month_days: list[int], weekdays: list[_Weekday]) -> list[str]:
-    """Return the days as limits on an hourly rule, where BYDAY takes no number: the 2nd Friday is one of 8 to 14."""
+    """Return the days as limits of an hourly rule, whose BYDAY takes no number.
+
+    The second Friday, for example, is a Friday from the 8th to the 14th.
+    """
     plain = [day.code for day in weekdays if not day.nth]
     limits = []
     if plain or not weekdays:
         limits.append(_format_part("BYMONTHDAY", month_days) + _format_part("BYDAY", plain))
     for nth, code in weekdays:
         if nth:
-            span = range(-7, 0) if nth < 0 else range(7 * nth - 6, min(7 * nth, _MONTH_DAY.highest) + 1)
+            if nth < 0:
+                span = range(-7, 0)
+            else:
+                span = range(7 * nth - 6, min(7 * nth, _MONTH_DAY.highest) + 1)
             both = [day for day in span if not month_days or day in month_days]
             if both:
                 limits.append(_format_part("BYMONTHDAY", both) + f";BYDAY={code}")
@@ -119,7 +144,8 @@ def _day_limits(month_days: list[int], weekdays: list[_Weekday]) -> list[str]:
 
 
 def _parse_month_days(text: str) -> list[int]:
-    plain, days = [], []
+    plain = []
+    days = []
     for item in text.split(","):
         last = _LAST_DAY.match(item)
         if last:
@@ -129,12 +155,15 @@ def _parse_month_days(text: str) -> list[int]:
             days.append(-back)
         else:
             plain.append(item)
-    numbers = _parse_values(_MONTH_DAY, ",".join(plain)) if plain else []
-    return [] if plain and not numbers else numbers + days
+    if not plain:
+        return days
+    numbers = _parse_values(_MONTH_DAY, ",".join(plain))
+    return numbers and numbers + days  # none if they are all
 
 
 def _parse_weekdays(text: str) -> list[_Weekday]:
-    plain, days = [], []
+    plain = []
+    days = []
     for item in text.split(","):
         numbered = _NTH_DAY.match(item)
         if numbered:
@@ -160,38 +189,46 @@ def _parse_values(field: _Field, text: str) -> list[int]:
     values: set[int] = set()
     for item in text.split(","):
         result = _STEPPED.match(item)
-        step = int(result.group(2) or 1) if result else 0
-        if not result or not step:
+        if not result:
             _refuse(field, item)
-        span = result.group(1)
-        first, dash, last = span.partition("-")
-        if span == "*":
-            low, high = field.lowest, field.highest
-        else:
-            low = _parse_number(field, first, item)
-            high = _parse_number(field, last, item) if dash else (field.highest if result.group(2) else low)
-        if low > high:  # such as FRI-MON
-            count = 7 if field is _WEEKDAY else field.highest - field.lowest + 1
-            high += count
-            values.update((value - field.lowest) % count + field.lowest for value in range(low, high + 1, step))
-        else:
+        low, high = _parse_span(field, result.group(1), item, is_stepped=bool(result.group(2)))
+        step = int(result.group(2) or 1)
+        if low <= high:
             values.update(range(low, high + 1, step))
-    if field is _WEEKDAY:
-        return sorted(values)
-    return [] if len(values) == field.highest - field.lowest + 1 else sorted(values)
+            continue
+        # It wraps around, such as FRI-MON. Sunday has two numbers, but a week has seven days.
+        count = len(WEEKDAYS) if field is _WEEKDAY else field.highest - field.lowest + 1
+        wrapped = range(low, high + count + 1, step)
+        values.update((value - field.lowest) % count + field.lowest for value in wrapped)
+
+    if field is not _WEEKDAY and len(values) == field.highest - field.lowest + 1:
+        return []
+    return sorted(values)
+
+
+def _parse_span(field: _Field, span: str, item: str, *, is_stepped: bool) -> tuple[int, int]:
+    """Return the first and the last value of an item. A step continues a single value to the highest one."""
+    if span == "*":
+        return field.lowest, field.highest
+    first, dash, last = span.partition("-")
+    low = _parse_number(field, first, item)
+    if dash:
+        return low, _parse_number(field, last, item)
+    if is_stepped:
+        return low, field.highest
+    return low, low
 
 
 def _parse_number(field: _Field, text: str, item: str) -> int:
     if text in field.names:
-        return field.names.index(text) + (1 if field is _MONTH else 0)
+        return field.names.index(text) + field.lowest
     if not (text.isdigit() and field.lowest <= int(text) <= field.highest):
         _refuse(field, item)
     return int(text)
 
 
-def _format_part(name: str, values: object) -> str:
-    listed = ",".join(map(str, values)) if isinstance(values, list | range) else ""
-    return f";{name}={listed}" if listed else ""
+def _format_part(name: str, values: Sequence[object]) -> str:
+    return f";{name}={','.join(map(str, values))}" if values else ""
 
 
 _NTH: Final = re.compile(r"(?:((?:SU|MO|TU|WE|TH|FR|SA)[A-Z]*?)|([0-7]))(?:#([1-5])|L)\Z")
@@ -209,10 +246,17 @@ def _suggest_rules(item: str) -> str:
     """Return the rules that an L, W or # of other schedulers means, or some like it."""
     joint = " or "
     if (near := _NEAREST.match(item)) is not None:
-        day, joint = int(near[1]), " and "
-        parts = [f"BYMONTHDAY={day};{_WORKING}", f"BYMONTHDAY={day - 1};BYDAY=FR", f"BYMONTHDAY={day + 1};BYDAY=MO"]
+        day = int(near[1])
+        joint = " and "
+        parts = [
+            f"BYMONTHDAY={day};{_WORKING}",
+            f"BYMONTHDAY={day - 1};BYDAY=FR",
+            f"BYMONTHDAY={day + 1};BYDAY=MO",
+        ]
     elif (nth := _NTH.match(item)) is not None:
-        parts = [f"BYDAY={nth[3] or -1}{nth[1][:2] if nth[1] else _weekday_code(int(nth[2]))}"]
+        name, number, place = nth.groups()
+        weekday = (name and name[:2]) or _weekday_code(int(number))
+        parts = [f"BYDAY={place or -1}{weekday}"]
     elif item in _EXTENSIONS:
         parts = [_EXTENSIONS[item]]
     else:
@@ -221,7 +265,9 @@ def _suggest_rules(item: str) -> str:
 
 
 def _refuse(field: _Field, item: str) -> NoReturn:
-    names = f" or {field.names[0]} to {field.names[-1]}" if field.names else ""
+    names = ""
+    if field.names:
+        names = f" or {field.names[0]} to {field.names[-1]}"
     hint = f"{field.lowest} to {field.highest}{names}, as a list, a range a-b or a step */n"
     if _EXTENDED.search(item) or _NTH.match(item):
         hint = f"write rrule, with BYHOUR and BYMINUTE: {_suggest_rules(item)}"

@@ -1,11 +1,11 @@
 """The days that a rule selects: the BYxxx parts of RFC 5545 above the hour, period by period.
 
-Days are numbered from 1970-01-01, day 0, and weekdays from Monday, 0. A rule takes missing parts that its period needs
-from DTSTART, once: a monthly rule that starts on the 31st means the 31st for ever.
+Days are numbered from 1970-01-01, day 0, and weekdays from Monday, 0. A rule takes missing parts that its
+period needs from DTSTART, once: a monthly rule that starts on the 31st means the 31st for ever.
 
-The Gregorian calendar repeats after 400 years, and has few kinds of years and 28 kinds of months. The days that a rule
-selects in a period depend only on the period's kind, so each kind is computed once, and a rule that selects nothing in
-a whole cycle never will.
+The Gregorian calendar repeats after 400 years, and has few kinds of years and 28 kinds of months. The days
+that a rule selects in a period depend only on the period's kind, so each kind is computed once, and a rule
+that selects nothing in a whole cycle never will.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def first_week(year: int, week_start: int) -> int:
     """Return the day on which week 1 of a year begins: the first week with at least four days in the year."""
     new_year = day_number(year, 1, 1)
     into_week = (weekday_from_day_number(new_year) - week_start) % 7
-    return new_year - into_week if into_week <= 3 else new_year + 7 - into_week  # noqa: PLR2004 -- four of seven days
+    if into_week <= 3:  # noqa: PLR2004 -- then four of its seven days are in the year
+        return new_year - into_week
+    return new_year + 7 - into_week
 
 
 def year_kind(year: int, new_year: int) -> Hashable:
@@ -59,7 +61,7 @@ def year_kind(year: int, new_year: int) -> Hashable:
     return weekday_from_day_number(new_year), isleap(year), isleap(year - 1), isleap(year + 1)
 
 
-class Days(Protocol):
+class RuleDays(Protocol):
     """The days that a rule selects, period by period. Consecutive periods have consecutive indexes."""
 
     cycle: int
@@ -125,7 +127,9 @@ class DayFilter:
             spend_steps()
             new_year = day_number(year, 1, 1)
             days = self._days_of_year(year, new_year)
-            at = bisect_left(days, day - new_year) if year == first_year else 0
+            at = 0
+            if year == first_year:
+                at = bisect_left(days, day - new_year)
             if at < len(days):
                 return new_year + days[at]
         return None
@@ -158,7 +162,7 @@ class DayFilter:
         return number in self._week_numbers or number - weeks - 1 in self._week_numbers
 
 
-class DailyDays(Days):
+class DailyDays(RuleDays):
     """Every day that passes the limits. Each day is its own period."""
 
     max_days = work = 1
@@ -169,7 +173,10 @@ class DailyDays(Days):
         reached = {(start_weekday + step * rule.interval) % 7 for step in range(7)}
         self._filter = DayFilter(rule, weekdays=weekdays)
         self._is_open = self._filter.is_unrestricted
-        self.cycle = 0 if weekdays and not weekdays & reached else 146_097
+        if weekdays and not weekdays & reached:
+            self.cycle = 0
+        else:
+            self.cycle = 146_097
 
     @override
     def period_index(self, day: int) -> int:
@@ -185,10 +192,12 @@ class DailyDays(Days):
 
     @override
     def next_period(self, period: int) -> int:
-        return period + 1 if self._is_open else self._filter.first_from(period + 1) or LAST_DAY + 1
+        if self._is_open:
+            return period + 1
+        return self._filter.first_from(period + 1) or LAST_DAY + 1
 
 
-class WeeklyDays(Days):
+class WeeklyDays(RuleDays):
     """The weekdays of BYDAY, or DTSTART's, in weeks that begin on WKST."""
 
     max_days = work = 7
@@ -198,12 +207,16 @@ class WeeklyDays(Days):
         self._week_start = rule.week_start
         limits = rule.months or rule.month_days or rule.year_days or rule.week_numbers
         weekdays = [day.weekday for day in rule.weekdays]
-        if not weekdays:
-            only_months = not (rule.month_days or rule.year_days or rule.week_numbers)
-            weekdays = [start_weekday] if only_months else list(range(7))
+        if not weekdays and (rule.month_days or rule.year_days or rule.week_numbers):
+            weekdays = list(range(7))
+        elif not weekdays:
+            weekdays = [start_weekday]
         self._in_week = tuple(sorted((weekday - self._week_start) % 7 for weekday in weekdays))
-        self._filter = DayFilter(rule, weekdays=weekdays) if limits else None
-        self.cycle = 20_871 if limits else 1
+        self._filter: DayFilter | None = None
+        self.cycle = 1
+        if limits:
+            self._filter = DayFilter(rule, weekdays=weekdays)
+            self.cycle = 20_871
 
     @override
     def period_index(self, day: int) -> int:
@@ -211,7 +224,7 @@ class WeeklyDays(Days):
 
     @override
     def base(self, period: int) -> tuple[int, Hashable]:
-        return period * 7 - 3 + self._week_start, period if self._filter else 0
+        return period * 7 - 3 + self._week_start, self._filter is not None and period
 
     @override
     def offsets(self, period: int) -> tuple[int, ...]:
@@ -225,10 +238,12 @@ class WeeklyDays(Days):
         if self._filter is None:
             return period + 1
         day = self._filter.first_from(self.base(period + 1)[0])
-        return self.period_index(LAST_DAY) + 1 if day is None else self.period_index(day)
+        if day is None:
+            return self.period_index(LAST_DAY) + 1
+        return self.period_index(day)
 
 
-class MonthlyDays(Days):
+class MonthlyDays(RuleDays):
     """The days of BYMONTHDAY and BYDAY in each month, or DTSTART's day of the month."""
 
     cycle = CYCLE_YEARS * 12
@@ -236,13 +251,18 @@ class MonthlyDays(Days):
 
     def __init__(self, rule: Rule, start: date) -> None:
         named = rule.month_days or rule.weekdays or rule.year_days or rule.week_numbers
-        self._month_days = rule.month_days if named else (start.day,)
+        self._month_days = rule.month_days
+        if not named:
+            self._month_days = (start.day,)
         self._weekdays = rule.weekdays
         self._months = frozenset(rule.months) or frozenset(range(1, 13))
         self._skip = rule.skip
-        self.lookback = 0 if rule.skip == "OMIT" else 1
+        self.lookback = int(rule.skip != "OMIT")
         others = Rule(
-            Frequency.DAILY, year_days=rule.year_days, week_numbers=rule.week_numbers, week_start=rule.week_start
+            Frequency.DAILY,
+            year_days=rule.year_days,
+            week_numbers=rule.week_numbers,
+            week_start=rule.week_start,
         )
         self._filter = DayFilter(others)
 
@@ -268,6 +288,7 @@ class MonthlyDays(Days):
             return ()
         length = monthrange(year, month + 1)[1]
         first = day_number(year, month + 1, 1)
+
         named: set[int] | None = None
         if self._month_days:
             resolved = (resolve_day(number, length, self._skip) for number in self._month_days)
@@ -277,39 +298,44 @@ class MonthlyDays(Days):
             named = weekdays if named is None else named & weekdays
         if named is None:
             named = set(range(length))
-        return tuple(
-            sorted(offset for offset in named if self._filter.is_unrestricted or self._filter.matches(first + offset))
-        )
+
+        if self._filter.is_unrestricted:
+            return tuple(sorted(named))
+        return tuple(sorted(offset for offset in named if self._filter.matches(first + offset)))
 
     @override
     def next_period(self, period: int) -> int:
         period += 1
         if not self._filter.is_unrestricted:
             day = self._filter.first_from(self.base(period)[0])
-            period = self.period_index(LAST_DAY) + 1 if day is None else self.period_index(day)
+            if day is None:
+                period = self.period_index(LAST_DAY) + 1
+            else:
+                period = self.period_index(day)
         while period % 12 + 1 not in self._months:
             period += 1
         return period
 
 
 def resolve_day(number: int, length: int, skip: str) -> int | None:
-    """Return the 1-based day that a BYMONTHDAY or BYYEARDAY number means in a month or year of ``length`` days.
+    """Return the 1-based day that BYMONTHDAY or BYYEARDAY means in a month or year of ``length`` days.
 
-    A day that does not exist is left out, or becomes its neighbour by SKIP (RFC 7529, section 4.1): 0 is the last day
-    before, ``length + 1`` the first day after.
+    A day that does not exist is dropped, or becomes its neighbour by SKIP (RFC 7529, section 4.1): 0 is the
+    last day before, ``length + 1`` the first day after.
     """
-    day = number if number > 0 else length + 1 + number
+    day = number
+    if number < 0:
+        day += length + 1
     if 1 <= day <= length:
         return day
     if skip == "OMIT":
         return None
-    if number > 0:
-        return length if skip == "BACKWARD" else length + 1
-    return 0 if skip == "BACKWARD" else 1
+    before = 0 if number < 0 else length
+    return before + int(skip == "FORWARD")
 
 
 def nth_weekdays(entries: Iterable[NthDay], first_weekday: int, length: int) -> set[int]:
-    """Return the zero-based days of a month or year that BYDAY selects, given its first weekday and its length."""
+    """Return the zero-based days that BYDAY selects in a month or year of that first weekday and length."""
     days: set[int] = set()
     for nth, weekday in entries:
         first = (weekday - first_weekday) % 7
@@ -317,7 +343,7 @@ def nth_weekdays(entries: Iterable[NthDay], first_weekday: int, length: int) -> 
         if nth == 0:
             days.update(each)
         elif -len(each) <= nth <= len(each):
-            days.add(each[nth - 1 if nth > 0 else nth])
+            days.add(each[nth - (nth > 0)])
     return days
 
 
@@ -325,10 +351,11 @@ _LEAST_WORK = 6
 """The work of looking at a year at all, in days."""
 
 
-class YearlyDays(Days):
+class YearlyDays(RuleDays):
     """The days of each calendar year that satisfy all of a rule's parts. DTSTART supplies missing ones.
 
-    A week that extends into the next year belongs, day by day, to both: that is how BYSETPOS and INTERVAL count it.
+    A week that extends into the next year belongs, day by day, to both: that is how BYSETPOS and INTERVAL
+    count it.
     """
 
     cycle = CYCLE_YEARS
@@ -337,15 +364,23 @@ class YearlyDays(Days):
     def __init__(self, rule: Rule, start: date) -> None:
         self._rule = rule
         named = rule.month_days or rule.year_days or rule.weekdays or rule.week_numbers
-        self._month_days = rule.month_days if named else (start.day,)
-        self._months = rule.months if named or rule.months else (start.month,)
-        self.lookback = 0 if rule.skip == "OMIT" else 1
-        weekdays = () if rule.weekdays or rule.month_days or rule.year_days else (start.weekday(),)
-        weeks = Rule(Frequency.DAILY, week_numbers=rule.week_numbers, week_start=rule.week_start)
-        self._weeks = DayFilter(weeks, weekdays=weekdays) if rule.week_numbers else None
-        is_by_date = bool(self._month_days) and not (rule.weekdays or rule.week_numbers)
-        dates = len(self._month_days) * (len(self._months) or 12) + len(rule.year_days)
-        self.work = min(self.max_days, _LEAST_WORK + dates) if is_by_date else self.max_days
+        self._month_days = rule.month_days
+        self._months = rule.months
+        if not named:
+            self._month_days = (start.day,)
+            self._months = rule.months or (start.month,)
+        self.lookback = int(rule.skip != "OMIT")
+
+        self._weeks: DayFilter | None = None
+        if rule.week_numbers:
+            weeks = Rule(Frequency.DAILY, week_numbers=rule.week_numbers, week_start=rule.week_start)
+            has_days = rule.weekdays or rule.month_days or rule.year_days
+            self._weeks = DayFilter(weeks, weekdays=() if has_days else (start.weekday(),))
+
+        self.work = self.max_days
+        if self._month_days and not (rule.weekdays or rule.week_numbers):
+            dates = len(self._month_days) * (len(self._months) or 12) + len(rule.year_days)
+            self.work = min(self.max_days, _LEAST_WORK + dates)
 
     @override
     def period_index(self, day: int) -> int:
@@ -369,7 +404,8 @@ class YearlyDays(Days):
         if self._month_days:
             yield self._days_of_months(year, new_year)
         elif self._months:
-            yield {offset for offset in range(length) if date_from_day_number(new_year + offset).month in self._months}
+            dates = ((offset, date_from_day_number(new_year + offset)) for offset in range(length))
+            yield {offset for offset, day in dates if day.month in self._months}
         if self._weeks is not None:
             yield {offset for offset in range(length) if self._weeks.matches(new_year + offset)}
         if self._rule.year_days:
@@ -390,7 +426,10 @@ class YearlyDays(Days):
         return days
 
     def _weekdays(self, year: int, new_year: int, length: int) -> set[int]:
-        """Return BYDAY's days. Its numbers count within the month if the rule has BYMONTH, else within the year."""
+        """Return BYDAY's days.
+
+        Its numbers count within the month if the rule has BYMONTH, else within the year.
+        """
         entries = self._rule.weekdays
         if not self._rule.months:
             return nth_weekdays(entries, weekday_from_day_number(new_year), length)

@@ -1,7 +1,8 @@
 """The exceptions of a schedule: an EXDATE names an occurrence, and a change of the zone moves it along.
 
-A date is a whole day, and stays one. In another zone, an occurrence has the same local time. One in elapsed time keeps
-its distance from the start where that local time is none of its times. An RDATE with an offset stays where it is.
+A date is a whole day, and stays one. In another zone, an occurrence has the same local time. One in elapsed
+time keeps its distance from the start where that local time is none of its times. An RDATE with an offset
+stays where it is.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
 
 
 def name_occurrence(base: Recurrence, instant: int) -> str:
-    """Return the EXDATE of one occurrence: its local time, or its instant where that time means another one, too."""
+    """Return the EXDATE of one occurrence: its local time, or its instant if that time is ambiguous."""
     read = base.read(instant)
-    return _name(base.clock, instant, _show(base.clock, instant) if read is None else read[0])
+    if read is None:
+        return _name(base.clock, instant, _show(base.clock, instant))
+    return _name(base.clock, instant, read[0])
 
 
 def change_zone(exdates: Sequence[str], here: Recurrence, there: Recurrence, start: int) -> tuple[str, ...]:
@@ -33,7 +36,7 @@ def change_zone(exdates: Sequence[str], here: Recurrence, there: Recurrence, sta
         if read is not None:
             wall, is_second = read
             images = there.clock.instants(wall) or (instant,)
-            return _name(there.clock, images[-1 if is_second else 0], wall)
+            return _name(there.clock, images[-int(is_second)], wall)
         images = (*there.clock.instants(_show(here.clock, instant)), instant + shift)
         if any(each.first_from(instant) == instant for each in dated):
             images = (instant,)
@@ -43,8 +46,10 @@ def change_zone(exdates: Sequence[str], here: Recurrence, there: Recurrence, sta
     texts: list[str] = []
     for text in exdates:
         moment = parse_moment(text, "exdates")
-        stays = moment.is_date or (moment.offset is None and here.is_local)
-        texts += [text] if stays else map(move, list_instants(moment, here.clock, 0))
+        if moment.is_date or (moment.offset is None and here.is_local):
+            texts.append(text)
+        else:
+            texts += map(move, list_instants(moment, here.clock, 0))
     return tuple(dict.fromkeys(texts))
 
 
@@ -53,13 +58,18 @@ def keep_instants(exdates: Sequence[str], clock: WallClock) -> tuple[str, ...]:
     texts: list[str] = []
     for text in exdates:
         moment = parse_moment(text, "exdates")
-        texts += [text] if moment.is_date else (_format(each, 0) for each in list_instants(moment, clock, 0))
+        if moment.is_date:
+            texts.append(text)
+        else:
+            texts += (_format(each, 0) for each in list_instants(moment, clock, 0))
     return tuple(texts)
 
 
 def _name(clock: WallClock, instant: int, wall: int) -> str:
     is_alone = clock.instants(wall) in {(instant,), ()}  # of a gap that is skipped there are none
-    return _format(wall, None) if is_alone else _format(instant, 0)
+    if is_alone:
+        return _format(wall, None)
+    return _format(instant, 0)
 
 
 def _show(clock: WallClock, instant: int) -> int:

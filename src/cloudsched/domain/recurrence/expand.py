@@ -1,13 +1,13 @@
 """Expand a rule's days to wall-clock times, without regard to time zones.
 
-Wall-clock seconds count from 1970-01-01T00:00:00 as shown by a clock. Every search starts at the period that contains
-the requested time, computed from DTSTART's period. The time since DTSTART makes no difference.
+Wall-clock seconds count from 1970-01-01T00:00:00 as shown by a clock. Every search starts at the period that
+contains the requested time, computed from DTSTART's period. The time since DTSTART makes no difference.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from math import gcd
 from typing import NoReturn, Protocol
 
@@ -18,8 +18,8 @@ from cloudsched.domain.recurrence.days import (
     LAST_DAY,
     DailyDays,
     DayFilter,
-    Days,
     MonthlyDays,
+    RuleDays,
     WeeklyDays,
     YearlyDays,
     date_from_day_number,
@@ -31,6 +31,8 @@ from cloudsched.errors import InvalidSchedule
 DAY = 86_400
 MAX_SEARCH_STEPS = 8_000
 LAST_SECOND = (LAST_DAY + 1) * DAY - 1
+_MAX_KINDS = 1_000
+"""The most kinds of periods whose members are remembered, for rules whose periods are all different."""
 
 
 class WallTimes(Protocol):
@@ -44,7 +46,9 @@ class TimesOfDay:
     """The times of day that BYHOUR, BYMINUTE and BYSECOND produce together, never listed in memory."""
 
     def __init__(self, hours: tuple[int, ...], minutes: tuple[int, ...], seconds: tuple[int, ...]) -> None:
-        self._hours, self._minutes, self._seconds = hours, minutes, seconds
+        self._hours = hours
+        self._minutes = minutes
+        self._seconds = seconds
         self.count = len(hours) * len(minutes) * len(seconds)
         self.first = self.at(0)
         self._last = self.at(self.count - 1)
@@ -61,7 +65,10 @@ class TimesOfDay:
             return self.first
         if time > self._last:
             return None
-        hours, minutes, seconds = self._hours, self._minutes, self._seconds
+
+        hours = self._hours
+        minutes = self._minutes
+        seconds = self._seconds
         into_hour, second = divmod(time, 60)
         hour, minute = divmod(into_hour, 60)
         at_hour = bisect_left(hours, hour)
@@ -75,6 +82,7 @@ class TimesOfDay:
             if at_minute < len(minutes):
                 return hour * 3600 + minutes[at_minute] * 60 + seconds[0]
             at_hour += 1
+
         return hours[at_hour] * 3600 + minutes[0] * 60 + seconds[0]
 
 
@@ -102,8 +110,15 @@ class DatedTimes(WallTimes):
         wall = max(wall, self._start)
         if wall > LAST_SECOND or self._never:
             return None
-        days, interval, anchor = self._days, self._interval, self._anchor
-        period = anchor + max(0, -((anchor + days.lookback - days.period_index(wall // DAY)) // interval)) * interval
+
+        days = self._days
+        interval = self._interval
+        anchor = self._anchor
+        # Every `interval`-th period counts, from DTSTART's on. The search begins with the one that has the
+        # time, or the next one.
+        earliest = days.period_index(wall // DAY) - days.lookback
+        period = anchor + max(0, -((anchor - earliest) // interval)) * interval
+
         for _ in range(min(days.cycle + 2, MAX_SEARCH_STEPS)):
             spend_steps()
             if period > self._last_period:
@@ -113,30 +128,30 @@ class DatedTimes(WallTimes):
                 if self._look_ahead and period < self._last_period:
                     # A day that SKIP moved forward may lie behind the next period's first.
                     following = self._in_period(period + interval, wall)
-                    return result if following is None else min(result, following)
+                    if following is None:
+                        return result
+                    return min(result, following)
                 return result
             period = anchor + -((anchor - days.next_period(period)) // interval) * interval
+
         if days.cycle > MAX_SEARCH_STEPS:
             refuse_sparse()
         return None
 
     def _in_period(self, period: int, wall: int) -> int | None:
+        """Return the first member of a period that is not before a time, or None if there is none."""
         base, kind = self._days.base(period)
         members = self._members.get(kind)
         if members is None:
-            spend_steps(1 + self._days.work // 2 + len(self._positions))
-            members = self._days.offsets(period)
-            if self._positions:
-                members = self._select_positions(members)
-            if len(self._members) > 1000:  # noqa: PLR2004 -- bounds the memory of rules whose periods are all different
-                self._members.clear()
-            self._members[kind] = members
+            members = self._list_members(period, kind)
         if not members:
             return None
+
         if self._positions:
             start = base * DAY
             at = bisect_left(members, wall - start)
-            return start + members[at] if at < len(members) else None
+            return None if at == len(members) else start + members[at]
+
         day, time = divmod(wall, DAY)
         at = bisect_left(members, day - base)
         if at == len(members):
@@ -150,11 +165,22 @@ class DatedTimes(WallTimes):
                 return None
         return (base + members[at]) * DAY + self._times.first
 
+    def _list_members(self, period: int, kind: Hashable) -> tuple[int, ...]:
+        """Return what all periods of a kind have: offsets in days or, with BYSETPOS, in seconds."""
+        spend_steps(1 + self._days.work // 2 + len(self._positions))
+        members = self._days.offsets(period)
+        if self._positions:
+            members = self._select_positions(members)
+        if len(self._members) > _MAX_KINDS:
+            self._members.clear()
+        self._members[kind] = members
+        return members
+
     def _select_positions(self, offsets: tuple[int, ...]) -> tuple[int, ...]:
         """Return the times that BYSETPOS picks from one period, in seconds after the period's start."""
         a_day = self._times.count
         total = len(offsets) * a_day
-        places = {place - 1 if place > 0 else total + place for place in self._positions}
+        places = {place - 1 if place > 0 else place + total for place in self._positions}
         return tuple(
             offsets[place // a_day] * DAY + self._times.at(place % a_day)
             for place in sorted(places)
@@ -162,7 +188,7 @@ class DatedTimes(WallTimes):
         )
 
 
-def _make_days(rule: Rule, start_day: int) -> Days:
+def _make_days(rule: Rule, start_day: int) -> RuleDays:
     if rule.frequency == Frequency.YEARLY:
         return YearlyDays(rule, date_from_day_number(start_day))
     if rule.frequency == Frequency.MONTHLY:
@@ -202,7 +228,8 @@ MINUTE = 60
 CALENDAR_DAYS = 146_097
 """The days of 400 years, after which the calendar and its weekdays repeat."""
 _UNITS = {Frequency.HOURLY: HOUR, Frequency.MINUTELY: MINUTE, Frequency.SECONDLY: 1}
-_MAX_EXHAUSTIVE_CHECKS = 9_000  # the most times of day that are checked one by one for a rule that may never match
+# The most times of day that are checked one by one for a rule that may never match.
+_MAX_EXHAUSTIVE_CHECKS = 9_000
 
 
 class Periods:
@@ -216,61 +243,68 @@ class Periods:
     def __init__(self, rule: Rule, start_minute: int, start_second: int, days: DayFilter) -> None:
         self.unit = _UNITS[rule.frequency]
         self.step = rule.interval * self.unit
-        self._hours = _Slots(rule.hours, 24, HOUR)
-        minutely = rule.frequency >= Frequency.MINUTELY
-        self._minutes = _Slots(rule.minutes if minutely else (), 60, MINUTE)
-        secondly = rule.frequency == Frequency.SECONDLY
-        self._seconds = _Slots(rule.seconds if secondly else (), 60, 1)
+        # BYMINUTE limits the periods of a minute or less, BYSECOND those of a second. Of longer periods they
+        # select members.
+        self._limits: list[_Slots] = []
+        if rule.hours:
+            self._limits.append(_Slots(rule.hours, 24, HOUR))
+        if rule.minutes and rule.frequency >= Frequency.MINUTELY:
+            self._limits.append(_Slots(rule.minutes, 60, MINUTE))
+        if rule.seconds and rule.frequency == Frequency.SECONDLY:
+            self._limits.append(_Slots(rule.seconds, 60, 1))
         self._rule = rule
-        self._start_minute, self._start_second = start_minute, start_second
+        self._start_minute = start_minute
+        self._start_second = start_second
         self._days = days
-        self._grids: dict[int, Grid] = {}
+        self._grids: dict[int, PeriodGrid] = {}
 
-    def grid_at(self, phase: int) -> Grid:
+    def grid_at(self, phase: int) -> PeriodGrid:
         """Return the grid on which ``phase`` is the start of a period."""
         phase %= self.step
         grid = self._grids.get(phase)
         if grid is None:
-            grid = self._grids[phase] = Grid(self, phase)
+            grid = self._grids[phase] = PeriodGrid(self, phase)
         return grid
 
     def members(self, phase: int) -> tuple[int, ...]:
-        """Return the offsets in seconds from a period's start that the parts below the period select, ascending."""
-        rule, into_hour = self._rule, phase % HOUR
+        """Return a period's members: ascending offsets, in seconds, that the parts below the period select."""
         if self.unit == 1:
             return (0,)
-        minutes: tuple[int, ...] = (0,)
-        if self.unit == HOUR:
-            minutes = tuple(range(60)) if rule.minutes else (self._start_minute,)
-        seconds = range(60) if rule.seconds else (self._start_second,)
-        each = (minute * MINUTE + second for minute in minutes for second in seconds)
-        if self.unit == HOUR and rule.minutes:
-            each = (at for at in each if (into_hour + at) // MINUTE % 60 in rule.minutes)
+
+        # A zone's offset need not be whole minutes, so that a period may begin within one: the clock decides.
+        rule = self._rule
+        into_hour = phase % HOUR
+        seconds: Sequence[int] = (self._start_second,)
         if rule.seconds:
-            each = (at for at in each if (into_hour + at) % 60 in rule.seconds)
-        return tuple(each)
+            seconds = [second for second in range(60) if (into_hour + second) % 60 in rule.seconds]
+        if self.unit == MINUTE:
+            return tuple(seconds)
+
+        each = (minute * MINUTE + second for minute in range(60) for second in seconds)
+        if rule.minutes:
+            return tuple(at for at in each if (into_hour + at) // MINUTE % 60 in rule.minutes)
+        return tuple(self._start_minute * MINUTE + second for second in seconds)
 
     def next_possible(self, wall: int) -> int | None:
         """Return the next time that may pass the limits, or None if this one passes."""
         day = wall // DAY
         if not self._days.is_unrestricted and not self._days.matches(day):
             following = self._days.first_from(day + 1)
-            return LAST_SECOND + 1 if following is None else following * DAY
-        for slots in (self._hours, self._minutes, self._seconds):
-            if slots.is_limit:
-                leap = slots.next_allowed(wall)
-                if leap:
-                    return leap
+            if following is None:
+                return LAST_SECOND + 1
+            return following * DAY
+        for slots in self._limits:
+            leap = slots.next_allowed(wall)
+            if leap:
+                return leap
         return None
 
     def allows_time(self, time: int) -> bool:
         """Return whether a time of day passes the limits below the day."""
-        return not any(
-            slots.next_allowed(time) for slots in (self._hours, self._minutes, self._seconds) if slots.is_limit
-        )
+        return not any(slots.next_allowed(time) for slots in self._limits)
 
 
-class Grid:
+class PeriodGrid:
     """The members of all periods on one grid, as wall-clock times.
 
     Attributes:
@@ -287,7 +321,9 @@ class Grid:
         """Return the first member that is not before ``wall``, or None if there is none until ``last``."""
         if self.is_empty:
             return None
-        members, step, mismatch = self._members, self._periods.step, self._periods.next_possible
+        members = self._members
+        step = self._periods.step
+        mismatch = self._periods.next_possible
         while True:
             inside = (wall - self._phase) % step
             if inside > members[-1]:
@@ -303,7 +339,7 @@ class Grid:
             budget.consume()
 
     def _never_meets_an_allowed_time(self) -> bool:
-        """Return whether it comes to none of the times of day that the rule allows, if that is not too much work.
+        """Return whether the grid misses every time of day that the rule allows, if that is cheap to find out.
 
         It meets the times of day in a pattern that repeats after ``step / gcd(step, one day)`` days.
         """
@@ -322,13 +358,13 @@ class _Slots:
     """A limit on the hour, minute or second that a clock shows."""
 
     def __init__(self, allowed: tuple[int, ...], count: int, length: int) -> None:
-        self.is_limit = bool(allowed)
-        self._count, self._length = count, length
+        self._count = count
+        self._length = length
         # For each value the distance to the next allowed one, in slots, or 0 if it is allowed itself.
-        self._distance = tuple(min(((value - now) % count for value in allowed), default=0) for now in range(count))
+        self._distance = tuple(min((value - now) % count for value in allowed) for now in range(count))
 
     def next_allowed(self, wall: int) -> int:
         """Return the start of the next allowed slot, or 0 if this one is."""
         slot = wall // self._length
         distance = self._distance[slot % self._count]
-        return (slot + distance) * self._length if distance else 0
+        return distance and (slot + distance) * self._length

@@ -1,11 +1,12 @@
-"""Schedules from iCalendar text: DTSTART, RRULE, RDATE and EXDATE (RFC 5545, section 3.8), and its lines (section 3.1).
+"""Schedules from iCalendar: DTSTART, RRULE, RDATE and EXDATE (RFC 5545, section 3.8), and its lines (3.1).
 
-A block may be bare properties or a whole VEVENT. TZID is an IANA name, whose prefix, as some programs write it, is
-dropped, or a name of Windows. The policies for clock changes, which iCalendar cannot express, are ``X-CLOUDSCHED-``
-properties.
+A block may be bare properties or a whole VEVENT. TZID is an IANA name, whose prefix, as some programs write
+it, is dropped, or a name of Windows. The policies for clock changes, which iCalendar cannot express, are
+``X-CLOUDSCHED-`` properties.
 
-The text that `icalendar_output` writes has the schedule itself, too, beside a digest of the properties. As long as no
-program has changed these, the schedule is read back exactly, even if it took several events to write.
+The text that `icalendar_output` writes has the schedule itself, too, beside a digest of the properties. As
+long as no program has changed these, the schedule is read back exactly, even if it took several events to
+write.
 """
 
 from __future__ import annotations
@@ -20,7 +21,13 @@ from typing import Any, NamedTuple
 
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.iso8601 import Moment, parse_moment
-from cloudsched.domain.recurrence.vtimezone import Observance, build_zone, find_equal_zone, find_windows_zone, find_zone
+from cloudsched.domain.recurrence.vtimezone import (
+    Observance,
+    build_zone,
+    find_equal_zone,
+    find_windows_zone,
+    find_zone,
+)
 from cloudsched.domain.recurrence.wall_clock import wall_clock
 from cloudsched.errors import InvalidSchedule
 
@@ -47,7 +54,7 @@ def unfold(text: str) -> list[str]:
 
 
 def escape_text(value: str) -> str:
-    """Return a value of type TEXT (section 3.3.11): escaped, so that it can end neither its line nor its property."""
+    """Return a value of type TEXT (section 3.3.11), escaped so that it ends neither its line nor its property."""
     value = _CONTROLS.sub("", value)
     value = value.replace("\\", "\\\\").replace(";", "\\;").replace(",", "\\,")
     return _BREAKS.sub(r"\\n", value)
@@ -55,7 +62,10 @@ def escape_text(value: str) -> str:
 
 def unescape_text(value: str) -> str:
     """Return the input of `escape_text`, but for control characters and kinds of line breaks."""
-    return re.sub(r"\\(.)", lambda found: "\n" if found[1] in "nN" else found[1], value)
+    return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), value)
+
+
+_ESCAPES = {"n": "\n", "N": "\n"}
 
 
 _NAMES = {"", "VEVENT", "VTODO", "VJOURNAL"}
@@ -85,7 +95,10 @@ class _Component(NamedTuple):
 
 
 def from_ical(text: str, timezone: str) -> dict[str, Any]:
-    """Return the fields of the schedule that a block of properties describes. Times without TZID are in `timezone`."""
+    """Return the fields of the schedule that a block of properties describes.
+
+    Times without TZID are in `timezone`.
+    """
     components = _read_components(text)
     event = _Component("", [each for one in components if one.name in _NAMES for each in one.properties], [])
     if (exact := _read_exact(event)) is not None:
@@ -95,19 +108,31 @@ def from_ical(text: str, timezone: str) -> dict[str, Any]:
     fields: dict[str, Any] = {"rrule": [], "rdates": [], "exdates": [], "timezone": timezone}
     for each in event.find("DTSTART"):
         moment = parse_moment(each.value, "dtstart")
-        own = "UTC" if moment.offset is not None else find_timezone(each.parameters)
-        fields |= {"timezone": own or timezone, "dtstart": moment._replace(offset=None, is_date=False).isoformat()}
+        if moment.offset is not None:
+            fields["timezone"] = "UTC"
+        else:
+            fields["timezone"] = find_timezone(each.parameters) or timezone
+        fields["dtstart"] = moment._replace(offset=None, is_date=False).isoformat()
     for each in event.properties:
         if each.name == "RRULE":
             fields["rrule"].append(each.value)
         elif each.name in {"RDATE", "EXDATE"}:
-            zone = find_timezone(each.parameters)
-            field = "rdates" if each.name == "RDATE" else "exdates"
-            fields[field] += [_parse_date(value, zone, field, fields["timezone"]) for value in each.value.split(",")]
+            field = f"{each.name.lower()}s"
+            parse = partial(
+                _parse_date,
+                tzid=find_timezone(each.parameters),
+                field=field,
+                timezone=fields["timezone"],
+            )
+            fields[field] += map(parse, each.value.split(","))
         elif each.name in POLICIES:
             fields[POLICIES[each.name]] = each.value.strip().lower()
         elif each.name == "EXRULE":
-            raise InvalidSchedule("exdates", "EXRULE is not supported", "RFC 5545 dropped it; list EXDATEs instead")
+            raise InvalidSchedule(
+                "exdates",
+                "EXRULE is not supported",
+                "RFC 5545 dropped it; list EXDATEs instead",
+            )
     return fields
 
 
@@ -117,17 +142,28 @@ def _read_components(text: str) -> list[_Component]:
     within = found[:]
     for line in map(str.strip, unfold(text)):
         if not (result := _LINE.match(line)):
-            raise InvalidSchedule("text", f"{line[:40]!r} is not an iCalendar property", "write NAME:value, one a line")
-        name, parameters, value = result[1].upper(), result[2], result[3]
+            raise InvalidSchedule(
+                "text",
+                f"{line[:40]!r} is not an iCalendar property",
+                "write NAME:value, one a line",
+            )
+        name = result[1].upper()
+        parameters = result[2]
+        value = result[3]
         if name == "BEGIN":
             found.append(_Component(value.strip().upper(), [], []))
             within[-1].parts.append(found[-1])
             within.append(found[-1])
         elif name == "END":
             if within.pop().name != value.strip().upper() or not within:
-                raise InvalidSchedule("text", f"has the line {line[:40]!r} where something else ends", "give it whole")
+                raise InvalidSchedule(
+                    "text",
+                    f"has the line {line[:40]!r} where something else ends",
+                    "give it whole",
+                )
         else:
             within[-1].properties.append(_Property(name, parameters, value, line))
+
     if len(within) > 1:
         raise InvalidSchedule("text", f"has no line END:{within[-1].name[:40]}", "give it whole")
     return found
@@ -136,8 +172,18 @@ def _read_components(text: str) -> list[_Component]:
 def _check_event(components: list[_Component], event: _Component) -> None:
     status = {each.value.strip().upper() for one in components for each in one.find("STATUS", "METHOD")}
     for is_wrong, field, problem, hint in (
-        (sum(each.name in _NAMES for each in components[1:]) > 1, "text", "holds more than one event", "give one"),
-        (status & {"CANCELLED", "CANCEL"}, "text", "is an event that was cancelled", "leave that out if it is to run"),
+        (
+            sum(each.name in _NAMES for each in components[1:]) > 1,
+            "text",
+            "holds more than one event",
+            "give one",
+        ),
+        (
+            status & {"CANCELLED", "CANCEL"},
+            "text",
+            "is an event that was cancelled",
+            "leave that out if it is to run",
+        ),
         (len(event.find("DTSTART")) > 1, "dtstart", "is given more than once", "give one event"),
     ):
         if is_wrong:
@@ -150,7 +196,10 @@ def digest_lines(lines: Iterable[str]) -> str:
 
 
 def _read_exact(event: _Component) -> dict[str, Any] | None:
-    """Return the fields of the schedule that was written. None if there are none, or if an event was changed since."""
+    """Return the fields of the schedule that was written.
+
+    None if there are none, or if an event was changed since.
+    """
     found = next(iter(event.find(EXACT_PROPERTY)), None)
     digest = digest_lines(each.line for each in event.find(*_TIMES))
     if found is None or f";DIGEST={digest}:" not in found.line:
@@ -167,6 +216,7 @@ def _find_timezone(components: list[_Component], timezone: str, parameters: str)
     tzid = {name.upper(): value.strip('" ') for name, value in _PARAMETER.findall(parameters)}.get("TZID")
     if not tzid:
         return None
+
     known = find_zone(tzid) or find_windows_zone(tzid)
     for one in components:
         if known is None and tzid in {each.value.strip() for each in one.find("TZID")}:
@@ -177,7 +227,12 @@ def _find_timezone(components: list[_Component], timezone: str, parameters: str)
                 if each.parameters == parameters
             )
             with suppress(ValueError):  # a definition that is not whole is none
-                known = find_equal_zone(build_zone(tzid, list(map(_read_observance, one.parts))), since, timezone)
+                known = find_equal_zone(
+                    build_zone(tzid, list(map(_read_observance, one.parts))),
+                    since,
+                    timezone,
+                )
+
     return known or time_zones.load_zone(tzid).name  # raises InvalidSchedule with a hint
 
 
@@ -195,7 +250,10 @@ def _read_observance(part: _Component) -> Observance:
 
 
 def _parse_date(value: str, tzid: str | None, field: str, timezone: str) -> str:
-    """Return one date of a list as ISO text. A local time in another zone than the schedule's becomes an instant."""
+    """Return one date of a list as ISO text.
+
+    A local time in another zone than the schedule's becomes an instant.
+    """
     moment = parse_moment(value.partition("/")[0], field)  # only the start of a period counts
     if moment.offset is None and not moment.is_date and tzid not in {None, timezone}:
         instant = wall_clock(str(tzid)).instants(moment.wall)[0]

@@ -1,4 +1,4 @@
-"""Parse and format dates, local times and instants: ISO 8601, extended or basic, which includes iCalendar's."""
+"""Parse and format dates, local times and instants in ISO 8601, extended or basic as in iCalendar."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from cloudsched.errors import InvalidSchedule
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- wall-clock seconds have no zone
 UTC_EPOCH = EPOCH.replace(tzinfo=timezone.utc)  # noqa: UP017 -- datetime.UTC is the same object
-FIRST_YEAR, LAST_YEAR = 1583, 9998
+FIRST_YEAR = 1583
+LAST_YEAR = 9998
 LAST_INSTANT = datetime(LAST_YEAR, 12, 31, 23, 59, 59, 999_999, tzinfo=timezone.utc)  # noqa: UP017 -- as above
-"""The last instant that a document can hold. Python's last year is left free, so that any zone can show it."""
+"""The last instant that a document can hold. Python's last year is left free, so that any zone can show
+it."""
 
 _MOMENT = re.compile(
     r"(\d{4})-?(\d{2})-?(\d{2})(?:[T ](\d{2}):?(\d{2})(?::?(\d{2})(?:\.0+)?)?(Z|[+-]\d{2}(?::?\d{2})?)?)?\Z",
@@ -51,7 +53,7 @@ def parse_moment(text: str, field: str) -> Moment:
     """Parse a date, a local time or an instant, to the second."""
     hint = "write it like 2027-01-31T09:00:00"
     if len(text) == _CANONICAL and text[4] == text[7] == "-" and text[10] == "T" and text[13] == text[16] == ":":
-        with suppress(ValueError):  # the problem is said below
+        with suppress(ValueError):  # the problem is reported below
             when = datetime.fromisoformat(text)
             if FIRST_YEAR <= when.year <= LAST_YEAR:
                 return Moment(wall_seconds(when), None, is_date=False)
@@ -72,7 +74,10 @@ def parse_moment(text: str, field: str) -> Moment:
 def to_utc(instant: datetime) -> datetime:
     """Return an aware datetime in UTC. Raises ValueError for years that no document can hold."""
     if FIRST_YEAR <= instant.year <= LAST_YEAR:
-        moved = instant if instant.tzinfo is UTC else instant.astimezone(UTC)
+        if instant.tzinfo is UTC:
+            moved = instant
+        else:
+            moved = instant.astimezone(UTC)
         if FIRST_YEAR <= moved.year <= LAST_YEAR:
             return moved
     raise ValueError(f"the year is not in {FIRST_YEAR} to {LAST_YEAR}")
@@ -80,7 +85,9 @@ def to_utc(instant: datetime) -> datetime:
 
 def add_duration(instant: datetime, duration: timedelta) -> datetime:
     """Return an instant this much later, but no later than a document can hold."""
-    return LAST_INSTANT if duration >= LAST_INSTANT - instant else instant + duration
+    if duration >= LAST_INSTANT - instant:
+        return LAST_INSTANT
+    return instant + duration
 
 
 def wall_seconds(when: datetime) -> int:
@@ -100,12 +107,15 @@ def _parse_offset(text: str | None) -> int | None:
         return None
     if text in "zZ":
         return 0
-    hours, minutes = int(text[1:3]), int(text[3:].lstrip(":") or 0)
-    return (hours * 3600 + minutes * 60) * (-1 if text[0] == "-" else 1)
+    hours = int(text[1:3])
+    minutes = int(text[3:].lstrip(":") or 0)
+    seconds = hours * 3600 + minutes * 60
+    return -seconds if text[0] == "-" else seconds
 
 
 def reject_number(value: object) -> object:
     """Refuse seconds since 1970, as a number or as text, where an instant is meant."""
-    if value[4:5] != "-" if isinstance(value, str) else isinstance(value, int | float):
+    is_number = isinstance(value, int | float) or (isinstance(value, str) and value[4:5] != "-")
+    if is_number:
         raise ValueError("is not an instant such as 2027-01-01T09:00:00Z")
     return value

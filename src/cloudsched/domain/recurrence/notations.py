@@ -28,7 +28,9 @@ _FOREIGN = (
     (r"R-?\d*/", "is a repeating interval of ISO 8601", "write it like FREQ=HOURLY;COUNT=5, with a dtstart"),
 )
 """Notations of other schedulers: how each begins, what it is, and what to write instead."""
-_FEWEST_FIELDS, _CRON_FIELDS, _MOST_FIELDS = 4, 5, 7
+_FEWEST_FIELDS = 4
+_CRON_FIELDS = 5
+_MOST_FIELDS = 7
 
 
 class Foreign(NamedTuple):
@@ -76,7 +78,10 @@ _FORMS = (
 
 
 def is_notation(text: str) -> bool:
-    """Return whether a text is in a notation that `parse_fields` reads, valid or not. Otherwise it is words."""
+    """Return whether a text is in a notation that `parse_fields` reads, valid or not.
+
+    Otherwise it is words.
+    """
     text = text.strip()
     if _ICAL.match(text) or "=" in text or _DURATION.match(text) or _NOW.match(text) or recognize(text):
         return True
@@ -94,8 +99,13 @@ def parse_fields(text: str, *, timezone: str, now: datetime | None) -> dict[str,
         return from_ical(text, timezone)
     if "=" in text:
         return {"rrule": text, "timezone": timezone}
+
     duration = _DURATION.match(text)
-    numbers = [int(number or 0) for number in duration.groups()] if duration else []
+    if duration:
+        numbers = [int(number or 0) for number in duration.groups()]
+    else:
+        numbers = []
+
     if any(numbers):
         return {"at": _add_duration(text, numbers, timezone, now), "timezone": timezone}
     if duration or _NOW.match(text):
@@ -107,6 +117,7 @@ def parse_fields(text: str, *, timezone: str, now: datetime | None) -> dict[str,
         return {"rrule": cron_rules(text), "dtstart": None if now else CRON_START, "timezone": timezone}
     if foreign := recognize(text):
         raise InvalidSchedule("text", f"{text[:60]!r} {foreign.problem}", foreign.hint)
+
     raise InvalidSchedule(
         "text",
         f"{text[:40]!r} is not a schedule",
@@ -123,16 +134,28 @@ def _read_point(text: str, timezone: str) -> dict[str, Any]:
 
 
 def _add_duration(text: str, numbers: list[int], timezone: str, now: datetime | None) -> datetime:
-    """Add a duration to now: years to days on the local calendar, the rest as real time (RFC 5545, section 3.3.6)."""
+    """Add a duration to now: years to days on the calendar, the rest as real time (RFC 5545, 3.3.6)."""
     if now is None:
-        raise InvalidSchedule("at", f"{text!r} counts from now, and no `now` was given", "give one, or an instant")
+        raise InvalidSchedule(
+            "at",
+            f"{text!r} counts from now, and no `now` was given",
+            "give one, or an instant",
+        )
+
     years, months, weeks, days, hours, minutes, seconds = numbers
     local = now.astimezone(load_tzinfo(timezone))
     try:
         if years or months or weeks or days:
             year, month = divmod(local.year * 12 + local.month - 1 + years * 12 + months, 12)
             day = min(local.day, monthrange(year, month + 1)[1])
-            local = local.replace(year=year, month=month + 1, day=day, fold=0) + timedelta(weeks=weeks, days=days)
+            local = local.replace(year=year, month=month + 1, day=day, fold=0) + timedelta(
+                weeks=weeks,
+                days=days,
+            )
         return UTC_EPOCH + (local - UTC_EPOCH) + timedelta(hours=hours, minutes=minutes, seconds=seconds)
     except (OverflowError, ValueError):
-        raise InvalidSchedule("at", f"{text!r} from now is beyond the calendar", "give a shorter duration") from None
+        raise InvalidSchedule(
+            "at",
+            f"{text!r} from now is beyond the calendar",
+            "give a shorter duration",
+        ) from None

@@ -1,17 +1,18 @@
-"""The instants of a schedule: the union of its rules and RDATEs without its EXDATEs (RFC 5545, section 3.8.5).
+"""The instants of a schedule: the union of its rules and RDATEs without its EXDATEs (RFC 5545, 3.8.5).
 
-Everything is compared as instants. COUNT and UNTIL apply to their own rule. An EXDATE removes an instant that COUNT has
-already counted. An instant produced twice is one occurrence. DTSTART is an occurrence only if a rule produces it, or if
-there is no rule.
+Everything is compared as instants. COUNT and UNTIL apply to their own rule. An EXDATE removes an instant that
+COUNT has already counted. An instant produced twice is one occurrence. DTSTART is an occurrence only if a
+rule produces it, or if there is no rule.
 
-Rules of a day or longer produce wall-clock times, which `cloudsched.domain.recurrence.wall_clock` converts to instants.
+Rules of a day or longer produce wall-clock times, which `cloudsched.domain.recurrence.wall_clock` converts to
+instants.
 
 A rule finer than a day can be read in two ways (``subDaily``):
 
 - ``elapsed``: its periods are real hours, minutes or seconds after DTSTART, across clock changes, so that an
   hourly task fires once every real hour. Its BYxxx parts filter by what the clock shows at each instant.
-- ``wall``: its periods are those of the clock face, converted like a daily rule's times: every six hours stays
-  at 2, 8, 14 and 20, and an instant that two of them map to fires once.
+- ``wall``: its periods are those of the clock face, converted like a daily rule's times: every six hours
+  stays at 2, 8, 14 and 20, and an instant that two of them map to fires once.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from cloudsched.domain.recurrence.expand import (
     LAST_SECOND,
     MINUTE,
     DatedTimes,
-    Grid,
+    PeriodGrid,
     Periods,
     StepBudget,
     WallTimes,
@@ -69,9 +70,10 @@ class Recurrence:
 
     @property
     def interval(self) -> int | None:
-        """The seconds between any two instants that follow each other, or None if they are not always the same."""
-        only = self.streams[0] if len(self.streams) == 1 and not (self.excluded or self.excluded_days) else None
-        return None if only is None else only.interval
+        """The seconds between any two consecutive instants, or None if they vary."""
+        if len(self.streams) != 1 or self.excluded or self.excluded_days:
+            return None
+        return self.streams[0].interval
 
     def first_from(self, instant: int) -> int | None:
         """Return the first instant that is not before ``instant``, or None if there is none.
@@ -81,12 +83,16 @@ class Recurrence:
         first: int | None = self.__dict__.get("first")
         if first is not None and instant <= first:  # its search is not repeated
             return first
+
         work: StepBudget | None = None
         while True:
             spend_steps(len(self.streams))
-            only = self.streams[0] if len(self.streams) == 1 else None
-            result = self._earliest_from(instant) if only is None else only.first_from(instant)
-            if result is None or result > LAST_SECOND:  # west of Greenwich the last day extends into the next year
+            if len(self.streams) == 1:
+                result = self.streams[0].first_from(instant)
+            else:
+                result = self._earliest_from(instant)
+            # West of Greenwich the last day extends into the next year.
+            if result is None or result > LAST_SECOND:
                 return None
             if self.excluded_days:
                 zone = self.clock.zone
@@ -103,17 +109,19 @@ class Recurrence:
     def walls_of(self, instant: int) -> tuple[int, ...]:
         """Return the wall-clock times that an occurrence stands for, ascending.
 
-        Usually that is the time that the clock shows. After a gap 03:30 may stand for 02:30, for itself, or for both.
+        Usually that is the time that the clock shows. After a gap 03:30 may stand for 02:30, for itself, or
+        for both.
         """
         shown = instant + self.clock.zone.offset_at(instant)
         if len(self.clock.walls_at(instant)) <= 1:
             return (shown,)
         having = [stream for stream in self.streams if stream.first_from(instant) == instant]
-        return tuple(sorted({wall for stream in having for wall in stream.walls_of(instant, shown)})) or (shown,)
+        walls = {wall for stream in having for wall in stream.walls_of(instant, shown)}
+        return tuple(sorted(walls)) or (shown,)
 
     @cached_property
     def is_local(self) -> bool:
-        """Return whether all are wall-clock times: none is an instant of its own, and no rule steps in real time."""
+        """Return whether all are wall-clock times: no instants of their own, and no steps in real time."""
         return all(each.is_local for each in self.streams)
 
     @cached_property
@@ -131,7 +139,8 @@ class Recurrence:
     def read(self, instant: int) -> tuple[int, bool] | None:
         """Return the wall-clock time that names an occurrence, and whether it is the second one of that time.
 
-        None if it is known by its own instant. Of several times that meet at one instant, the last one names it.
+        None if it is known by its own instant. Of several times that meet at one instant, the last one names
+        it.
         """
         known: tuple[int, bool] | str | None = self._latest_read.get(instant, "")
         if not isinstance(known, str):
@@ -171,7 +180,7 @@ def list_rules(rrule: str | tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1024)
-def compile_recurrence(  # noqa: PLR0913, PLR0917 -- the arguments are the parts of a schedule, and together the cache's key
+def compile_recurrence(  # noqa: PLR0913, PLR0917 -- a schedule's parts, and the cache's key
     data: ZoneData,
     rrule: str | tuple[str, ...] | None,
     dtstart: str,
@@ -192,25 +201,29 @@ def compile_recurrence(  # noqa: PLR0913, PLR0917 -- the arguments are the parts
     spend_steps(len(rdates) + len(exdates))
     rules = list_rules(rrule)
     clock = clock_of(find_zone(timezone, data), gap, fold)
-    start, begin = parse_moment(dtstart, "dtstart").wall, None
+    start = parse_moment(dtstart, "dtstart").wall
+    begin = None
     if start_zone is not None:
         begin = first_instant(clock_of(find_zone(start_zone, data), gap, fold), start)
         start = begin + clock.zone.offset_at(begin)
+
     streams: list[Stream] = [RuleStream(parse_rule(rule), start, clock, sub_daily, begin) for rule in rules]
-    dates: dict[int, set[int]] = {} if rules else {each: {start} for each in clock.instants(start)}
+    dates: dict[int, set[int]] = {}
+    if not rules:
+        dates = {each: {start} for each in clock.instants(start)}
     absolute: dict[int, set[int]] = {}
     for number, text in enumerate(rdates):
         moment = parse_moment(text, f"rdates.{number}")
         for each in list_instants(moment, clock, start % DAY):
-            wall = moment.wall + (start % DAY if moment.is_date else 0)
             if moment.offset is None:
-                dates.setdefault(each, set()).add(wall)
+                dates.setdefault(each, set()).add(_wall_of(moment, start % DAY))
             else:
                 absolute.setdefault(each, set()).add(each + clock.zone.offset_at(each))
     if dates or not (streams or absolute):
         streams.append(Dates(dates))
     if absolute:
         streams.append(Dates(absolute, is_local=False))
+
     excluded: set[int] = set()
     excluded_days: set[int] = set()
     for number, text in enumerate(exdates):
@@ -223,10 +236,19 @@ def compile_recurrence(  # noqa: PLR0913, PLR0917 -- the arguments are the parts
 
 
 def list_instants(moment: Moment, clock: WallClock, time_of_day: int) -> tuple[int, ...]:
-    """Return the instants that one date or time of a list means. A date is taken at a time of day, in seconds."""
+    """Return the instants that one date or time of a list means.
+
+    A date is taken at a time of day, in seconds.
+    """
     if moment.offset is not None:
         return (moment.wall - moment.offset,)
-    return clock.instants(moment.wall + (time_of_day if moment.is_date else 0))
+    return clock.instants(_wall_of(moment, time_of_day))
+
+
+def _wall_of(moment: Moment, time_of_day: int) -> int:
+    if moment.is_date:
+        return moment.wall + time_of_day
+    return moment.wall
 
 
 class Stream(Protocol):
@@ -235,13 +257,13 @@ class Stream(Protocol):
     is_local: bool = False
     """True if they are wall-clock times, rather than instants of their own or steps in elapsed time."""
     interval: int | None = None
-    """The seconds between any two that follow each other, or None if they are not always the same."""
+    """The seconds between any two consecutive ones, or None if they vary."""
 
     def first_from(self, instant: int) -> int | None:
         """Return the first instant that is not before ``instant``, or None if there is none."""
 
     def walls_of(self, instant: int, shown: int) -> tuple[int, ...]:
-        """Return the wall-clock times by which it has one of its instants, or the one that is shown if none."""
+        """Return the wall-clock times that produce one of its instants, or the one shown if none do."""
         del instant
         return (shown,)
 
@@ -257,7 +279,9 @@ class Dates(Stream):
     @override
     def first_from(self, instant: int) -> int | None:
         at = bisect_left(self._instants, instant)
-        return self._instants[at] if at < len(self._instants) else None
+        if at < len(self._instants):
+            return self._instants[at]
+        return None
 
     @override
     def walls_of(self, instant: int, shown: int) -> tuple[int, ...]:
@@ -267,31 +291,42 @@ class Dates(Stream):
 class RuleStream(Stream):
     """The instants of one rule."""
 
-    def __init__(self, rule: Rule, start: int, clock: WallClock, sub_daily: SubDaily, begin: int | None = None) -> None:
+    def __init__(
+        self,
+        rule: Rule,
+        start: int,
+        clock: WallClock,
+        sub_daily: SubDaily,
+        begin: int | None = None,
+    ) -> None:
         self.is_local = rule.frequency <= Frequency.DAILY or sub_daily == "wall"
         self._count = rule.count
         self._counted = (-LAST_SECOND, 0)
         """The latest instant that was counted, and its number. It is one value, since threads share it."""
-        self._last = LAST_SECOND
-        if rule.until is not None:
-            if rule.until.is_utc:
-                self._last = rule.until.seconds
-            else:
-                ends = clock.instants(rule.until.seconds) or (rule.until.seconds - clock.zone.smallest,)
-                self._last = max(ends)
+        self._last = _last_instant(rule, clock)
+
         self._unbounded = _build_stream(rule, start, clock, sub_daily, self._last, begin)
         self.interval = self._unbounded.interval
-        if self._count is not None and self._count > MAX_RULE_COUNT and not isinstance(self._unbounded, FixedInterval):
-            raise InvalidSchedule("rrule", f"COUNT is {self._count}", f"at most {MAX_RULE_COUNT}; use UNTIL instead")
+        is_counted = not isinstance(self._unbounded, FixedInterval)
+        if is_counted and (rule.count or 0) > MAX_RULE_COUNT:
+            hint = f"at most {MAX_RULE_COUNT}; use UNTIL instead"
+            raise InvalidSchedule("rrule", f"COUNT is {rule.count}", hint)
 
     @override
     def first_from(self, instant: int) -> int | None:
-        result = self._unbounded.first_from(instant) if instant <= self._last else None
-        if self._count is not None and result is not None:
+        if instant > self._last:
+            return None
+        result = self._unbounded.first_from(instant)
+        if result is None:
+            return None
+
+        if self._count is not None:
             if result == self._unbounded.first_from(-LAST_SECOND):
                 return result
-            self._count_up_to(result, self._count)
-        return result if result is not None and result <= self._last else None
+            self._count_up_to(result, self._count)  # which may find out that the rule ends before
+        if result > self._last:
+            return None
+        return result
 
     @override
     def walls_of(self, instant: int, shown: int) -> tuple[int, ...]:
@@ -303,7 +338,8 @@ class RuleStream(Stream):
         If COUNT ends on the way, the stream ends there from then on.
         """
         if isinstance(self._unbounded, FixedInterval):
-            self._last, self._count = self._unbounded.at(count - 1), None
+            self._last = self._unbounded.at(count - 1)
+            self._count = None
             return
         last, counted = self._counted
         try:
@@ -312,18 +348,21 @@ class RuleStream(Stream):
                 following = self._unbounded.first_from(last + 1)
                 if following is None:
                     break
-                last, counted = following, counted + 1
+                last = following
+                counted = counted + 1
         finally:
             self._counted = (last, counted)
         if counted == count:
-            self._last, self._count = last, None
+            self._last = last
+            self._count = None
 
 
 class FixedInterval(Stream):
-    """A rule in elapsed time that has one instant every so many seconds."""
+    """A rule in elapsed time whose instants have a fixed distance, in seconds."""
 
     def __init__(self, start: int, step: int) -> None:
-        self._start, self._step = start, step
+        self._start = start
+        self._step = step
         self.interval = step
 
     def at(self, number: int) -> int:
@@ -342,7 +381,8 @@ class WallClockStream(Stream):
     """Wall-clock times, converted to instants by a clock with its policies."""
 
     def __init__(self, times: WallTimes, clock: WallClock) -> None:
-        self._times, self._clock = times, clock
+        self._times = times
+        self._clock = clock
 
     @override
     def first_from(self, instant: int) -> int | None:
@@ -357,7 +397,9 @@ class ElapsedPeriods(Stream):
     """A rule finer than a day whose periods are elapsed time."""
 
     def __init__(self, periods: Periods, days: DayFilter, zone: Zone, first_period: int, until: int) -> None:
-        self._periods, self._days, self._zone = periods, days, zone
+        self._periods = periods
+        self._days = days
+        self._zone = zone
         self._first_period = first_period
         self._until = until
 
@@ -376,10 +418,15 @@ class ElapsedPeriods(Stream):
         return None
 
     def _search_interval(self, instant: int, work: StepBudget) -> tuple[int | None, int | None]:
-        """Search up to the next clock change. Return the instant found, or else where to continue, if at all."""
+        """Search up to the next clock change.
+
+        Return the instant found, or else where to continue, if at all.
+        """
         table = self._zone.table_for(instant)
         at = bisect_right(table.changes, instant)
-        end = table.changes[at] if at < len(table.changes) else table.end
+        end = table.end
+        if at < len(table.changes):
+            end = table.changes[at]
         offset = table.offsets[at]
         last = int(min(LAST_SECOND, self._until + offset, end - 1 + offset))
         grid = self._grid(offset)
@@ -396,7 +443,7 @@ class ElapsedPeriods(Stream):
             return None, None
         return None, max(int(min(end, self._until + 1)), day * DAY - self._zone.largest)
 
-    def _grid(self, offset: int) -> Grid:
+    def _grid(self, offset: int) -> PeriodGrid:
         return self._periods.grid_at(self._first_period + offset)
 
 
@@ -415,8 +462,16 @@ class WallPeriods(Stream):
 class SetPositionFilter(Stream):
     """The instants that BYSETPOS picks from each period of a rule finer than a day."""
 
-    def __init__(self, members: Stream, periods: Periods, first_period: int, positions: tuple[int, ...]) -> None:
-        self._members, self._periods, self._first_period = members, periods, first_period
+    def __init__(
+        self,
+        members: Stream,
+        periods: Periods,
+        first_period: int,
+        positions: tuple[int, ...],
+    ) -> None:
+        self._members = members
+        self._periods = periods
+        self._first_period = first_period
         self._positions = positions
         self._never = min(abs(place) for place in positions) > len(periods.members(first_period))
         self._known: tuple[int | None, tuple[int, ...]] = (None, ())
@@ -462,7 +517,8 @@ class StartingAt(Stream):
     """A stream from a start on."""
 
     def __init__(self, stream: Stream, start: int) -> None:
-        self._stream, self._start = stream, start
+        self._stream = stream
+        self._start = start
 
     @override
     def first_from(self, instant: int) -> int | None:
@@ -473,10 +529,25 @@ class StartingAt(Stream):
         return self._stream.walls_of(instant, shown)
 
 
+def _last_instant(rule: Rule, clock: WallClock) -> int:
+    """Return the latest instant that UNTIL allows.
+
+    A local time in a gap, which never shows it, counts as well.
+    """
+    if rule.until is None:
+        return LAST_SECOND
+    if rule.until.is_utc:
+        return rule.until.seconds
+    ends = clock.instants(rule.until.seconds)
+    return max(ends, default=rule.until.seconds - clock.zone.smallest)
+
+
 def first_instant(clock: WallClock, start: int) -> int:
     """Return the instant from which rules of elapsed time count."""
     starts = clock.instants(start)
-    return starts[0] if starts else start - clock.zone.offset_at(start - clock.zone.largest)
+    if starts:
+        return starts[0]
+    return start - clock.zone.offset_at(start - clock.zone.largest)
 
 
 def _build_stream(
@@ -484,13 +555,14 @@ def _build_stream(
 ) -> Stream:
     """Return a rule's instants from DTSTART on, whatever its COUNT.
 
-    `start` is DTSTART as the clock shows it. If a gap shifts it, the times just after the gap come before DTSTART
-    although they read later: 03:00 is before 02:30, which means 03:30. `begin` is the instant that DTSTART means to
-    rules of elapsed time, if the clock does not say.
+    `start` is DTSTART as the clock shows it. If a gap shifts it, the times just after the gap come before
+    DTSTART although they read later: 03:00 is before 02:30, which means 03:30. `begin` is the instant that
+    DTSTART means to rules of elapsed time, if the clock does not say.
     """
     starts = clock.instants(start)
     if rule.frequency <= Frequency.DAILY:
         return _not_before(WallClockStream(DatedTimes(rule, start), clock), starts)
+
     time = start % DAY
     days = DayFilter(rule, weekdays=[day.weekday for day in rule.weekdays])
     periods = Periods(rule, time // 60 % 60, time % 60, days)
@@ -501,7 +573,9 @@ def _build_stream(
         if rule.positions:
             times = SetPositionFilter(times, periods, first_period, rule.positions)
         return _not_before(WallClockStream(StartingAt(times, start), clock), starts)
-    begin = first_instant(clock, start) if begin is None else begin
+
+    if begin is None:
+        begin = first_instant(clock, start)
     first_period = begin - into_period
     if days.is_unrestricted and not (rule.hours or rule.positions):
         steady = _find_steady_start(rule, periods, first_period, begin, clock.zone)
@@ -514,18 +588,26 @@ def _build_stream(
 
 
 def _find_steady_start(rule: Rule, periods: Periods, first_period: int, begin: int, zone: Zone) -> int | None:
-    """Return the first instant of a rule that has one in each period, always as far into it. None for others."""
+    """Return the first instant of a rule that has one in each period, always as far into it.
+
+    None for others.
+    """
     if not rule.minutes and not rule.seconds:
         return begin
     is_filter = periods.unit == 1 or (periods.unit == MINUTE and rule.minutes)
-    is_aligned = (first_period + zone.offset_at(begin)) % periods.unit == 0 and zone.changes_by(periods.unit, begin)
+    shown = first_period + zone.offset_at(begin)
+    is_aligned = shown % periods.unit == 0 and zone.changes_by(periods.unit, begin)
     members = periods.members(0)
     if is_filter or not is_aligned or len(members) != 1:
         return None
     first = first_period + members[0]
-    return first if first >= begin else first + periods.step
+    if first < begin:
+        first += periods.step
+    return first
 
 
 def _not_before(stream: Stream, starts: tuple[int, ...]) -> Stream:
     """Cut off the instants before DTSTART. A DTSTART that a gap skips is no instant, and bounds nothing."""
-    return StartingAt(stream, starts[0]) if starts else stream
+    if not starts:
+        return stream
+    return StartingAt(stream, starts[0])

@@ -2,15 +2,17 @@
 
 This module only parses. `days`, `expand` and `wall_clock` compute the occurrences.
 
-The RFC leaves room, and other implementations accept more than it allows. This module reads such cases as follows:
+The RFC leaves room, and other implementations accept more than it allows. This module reads such cases as
+follows:
 
 - Parts may come in any order and any case, each at most once.
 - ``SKIP`` may stand without ``RSCALE``, and the only calendar is the Gregorian one.
 - ``BYSECOND=60`` is second 59: there are no leap seconds here (RFC 5545, section 3.3.12).
-- ``UNTIL`` as a date is the midnight at which that day begins, as elsewhere: occurrences later that day are excluded.
-  As a local time it is read in the schedule's zone.
-- ``BYYEARDAY``, ``BYWEEKNO`` and ``BYMONTHDAY`` where the RFC does not allow them (``FREQ=MONTHLY;BYYEARDAY=…``) limit
-  the days that the rule would otherwise select, as in every other implementation that accepts them.
+- ``UNTIL`` as a date is the midnight at which that day begins, as elsewhere: occurrences later that day are
+  excluded. As a local time it is read in the schedule's zone.
+- ``BYYEARDAY``, ``BYWEEKNO`` and ``BYMONTHDAY`` where the RFC does not allow them
+  (``FREQ=MONTHLY;BYYEARDAY=…``) limit the days that the rule would otherwise select, as in every other
+  implementation that accepts them.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ class Frequency(IntEnum):
 
 
 class NthDay(NamedTuple):
-    """One BYDAY entry: every such weekday if ``nth`` is 0, else the nth of its month or year (negative: from the end).
+    """One BYDAY entry: every such weekday if ``nth`` is 0, else the nth of its period (negative: from the end).
 
     Weekdays count from Monday, 0.
     """
@@ -101,6 +103,8 @@ _LISTS = {
 _NUMBER = re.compile(r"[+-]?[0-9]{1,10}\Z")
 _DAY = re.compile(rf"([+-]?[0-9]{{1,2}})?({'|'.join(WEEKDAYS)})\Z")
 _UNTIL = re.compile(r"([0-9]{8})(?:T([0-9]{6})(Z?))?\Z")
+_MOST_WEEKDAYS = 53
+"""The most Mondays, for example, of a year."""
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- seconds "as a clock shows them" have no zone
 
 
@@ -166,9 +170,12 @@ def _parse_list(name: str, value: str) -> tuple[int, ...]:
     _, lowest, highest, signed = _LISTS[name]
     numbers = {_parse_integer(name, item) for item in value.split(",")}
     for number in numbers:
-        if not lowest <= (abs(number) if signed else number) <= highest:
-            span = f"{lowest} to {highest}" + (f" or -{highest} to -{lowest}" if signed else "")
-            _refuse(f"{name} cannot be {number}", span)
+        if lowest <= number <= highest or (signed and -highest <= number <= -lowest):
+            continue
+        span = f"{lowest} to {highest}"
+        if signed:
+            span += f" or -{highest} to -{lowest}"
+        _refuse(f"{name} cannot be {number}", span)
     if name == "BYSECOND":
         numbers = {min(number, 59) for number in numbers}
     return tuple(sorted(numbers))
@@ -178,10 +185,12 @@ def _parse_weekdays(name: str, value: str) -> tuple[NthDay, ...]:
     days = set()
     for item in value.split(","):
         result = _DAY.match(item)
-        nth = int(result.group(1) or 0) if result else 0
-        if not result or abs(nth) > 53 or (result.group(1) and not nth):  # noqa: PLR2004 -- a year has at most 53 of each
-            _refuse(f"{name} cannot be {item[:40]!r}", "a weekday such as MO, or its number in the period such as -1FR")
-        days.add(NthDay(nth, WEEKDAYS.index(result.group(2))))
+        number = (result and result.group(1)) or ""
+        is_known = not number or 1 <= abs(int(number)) <= _MOST_WEEKDAYS
+        if not result or not is_known:
+            hint = "a weekday such as MO, or its number in the period such as -1FR"
+            _refuse(f"{name} cannot be {item[:40]!r}", hint)
+        days.add(NthDay(int(number or 0), WEEKDAYS.index(result.group(2))))
     return tuple(sorted(days))
 
 

@@ -1,15 +1,16 @@
 """IANA time zones, always from the ``tzdata`` package.
 
-``zoneinfo`` prefers the operating system's files, so that a laptop, a function and CI can disagree about the same
-instant. Here only the package counts, and `version` returns its release.
+``zoneinfo`` prefers the operating system's files, so that a laptop, a function and CI can disagree about the
+same instant. Here only the package counts, and `version` returns its release.
 
-A `Zone` is a table of clock changes in plain integers, because a search for the next occurrence needs offsets far more
-often than a datetime. All seconds count from 1970-01-01, and offsets are seconds east of UTC.
+A `Zone` is a table of clock changes in plain integers, because a search for the next occurrence needs offsets
+far more often than a datetime. All seconds count from 1970-01-01, and offsets are seconds east of UTC.
 
-Some names that people write for a zone are no IANA names, or mean another zone than they think. ``GMT+1`` looks like
-one and is none. ``Etc/GMT+1`` is one, and lies an hour *behind* UTC: POSIX counts west of Greenwich. An abbreviation
-such as IST names several zones. Some are IANA names of a fixed offset as well (EST is UTC-5 all year), which hardly
-anybody means. They are refused, too, with a question, wherever somebody gives a zone.
+Some names that people write for a zone are no IANA names, or mean another zone than they think. ``GMT+1``
+looks like one and is none. ``Etc/GMT+1`` is one, and lies an hour *behind* UTC: POSIX counts west of
+Greenwich. An abbreviation such as IST names several zones. Some are IANA names of a fixed offset as well (EST
+is UTC-5 all year), which hardly anyone means. These are refused too, with a question, wherever a caller gives
+a zone.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class ChangeDay:
     """One of the two days of a year on which the clocks change, and the local time at which they do.
 
     Attributes:
-        form: ``M`` for the nth weekday of a month, ``J`` for a day of the year that never counts 29 February, an empty
-            string for a zero-based day of the year that does.
+        form: ``M`` for the nth weekday of a month, ``J`` for a day of the year that never counts 29 February,
+            an empty string for a zero-based day of the year that does.
         numbers: Month, week and weekday (Sunday is 0) for ``M``, one number for the others.
         time: Seconds after local midnight. It may be below 0 or above a day.
     """
@@ -56,7 +57,7 @@ class ChangeDay:
     time: int
 
     def local_seconds(self, year: int) -> int:
-        """Return the local time of the change in ``year``, in seconds since 1970 as read on the clock before it."""
+        """Return the change's local time in ``year``: seconds since 1970 on the clock before the change."""
         if self.form == "M":
             month, week, weekday = self.numbers
             first = date(year, month, 1).toordinal()
@@ -74,7 +75,7 @@ class ChangeDay:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """A parsed rule: the standard offset in seconds east of UTC and, where there is one, the summer offset."""
+    """A parsed rule: the standard offset in seconds east of UTC, and the summer offset if there is one."""
 
     standard: int
     summer: int | None = None
@@ -99,7 +100,9 @@ def parse_footer(text: str) -> Footer:
     east = -_parse_seconds(standard)
     if starts is None:
         return Footer(east)
-    offset = -_parse_seconds(summer) if summer else east + 3600
+    offset = east + 3600  # by default an hour ahead of standard time
+    if summer:
+        offset = -_parse_seconds(summer)
     return Footer(east, offset, _parse_change_day(starts), _parse_change_day(ends))
 
 
@@ -107,7 +110,7 @@ def _parse_change_day(text: str) -> ChangeDay:
     day, _, time = text.partition("/")
     form = day[0] if day[0] in "MJ" else ""
     numbers = tuple(int(number) for number in day.removeprefix(form).split("."))
-    return ChangeDay(form, numbers, _parse_seconds(time) if time else 2 * 3600)
+    return ChangeDay(form, numbers, _parse_seconds(time or "2"))  # by default at 2 o'clock
 
 
 def _parse_seconds(text: str) -> int:
@@ -155,20 +158,25 @@ class Zone:
         self.footer = footer
         """The rule that the zone follows after the last clock change that is listed by date."""
         self.repeats_from = listed_until
-        """The last clock change that is listed by date. From there on the zone follows a yearly rule, or none."""
+        """The last clock change that is listed by date. From there on the zone follows a yearly rule, or
+        none."""
         recurring = footer is not None and footer.summer is not None
         end = float("-inf") if recurring else float("inf")
-        self._table = Offsets(tuple(changes), tuple(offsets), end, (EPOCH + timedelta(seconds=listed_until)).year)
+        last_year = (EPOCH + timedelta(seconds=listed_until)).year
+        self._table = Offsets(tuple(changes), tuple(offsets), end, last_year)
         if recurring:
             self._extend(_FIRST_TABLE_ENDS)
-        self.smallest, self.largest = min(self._table.offsets), max(self._table.offsets)
+        self.smallest = min(self._table.offsets)
+        self.largest = max(self._table.offsets)
 
     @property
     def skipped_days(self) -> list[tuple[int, int]]:
         """Whole days that its clock has skipped so far, the first and the last, counted from 1970-01-01."""
-        table, found = self._table, list[tuple[int, int]]()
+        table = self._table
+        found = list[tuple[int, int]]()
         for change, before, after in zip(table.changes, table.offsets, table.offsets[1:], strict=False):
-            first, end = -(-(change + before) // SECONDS_A_DAY), (change + after) // SECONDS_A_DAY
+            first = -(-(change + before) // SECONDS_A_DAY)
+            end = (change + after) // SECONDS_A_DAY
             if first < end:
                 found.append((first, end - 1))
         return found
@@ -177,7 +185,8 @@ class Zone:
         """Return a table that covers an instant."""
         if self._table.end <= seconds:
             year = (EPOCH + timedelta(seconds=seconds)).year
-            ahead = max(_TABLE_YEARS, year - _FIRST_TABLE_ENDS)  # twice as far each time, since the table is copied
+            # Twice as far each time, since the table is copied.
+            ahead = max(_TABLE_YEARS, year - _FIRST_TABLE_ENDS)
             self._extend(min(year + ahead, LAST_TABLE_YEAR))
         return self._table
 
@@ -195,23 +204,30 @@ class Zone:
         """Return a short text that is the same for the same clock changes, however the file lists them."""
         table = self._table
         changes = [at for at in table.changes if at < _FINGERPRINT_END]
-        footer = self.footer if self.footer is None or self.footer.summer is not None else None
+        footer = None
+        if self.footer is None or self.footer.summer is not None:
+            footer = self.footer
         text = f"{changes}{table.offsets[: len(changes) + 1]}{footer}"
         return blake2b(text.encode(), digest_size=5).hexdigest()
 
     def _extend(self, to_year: int) -> None:
-        table, footer = self._table, self.footer
+        table = self._table
+        footer = self.footer
         if footer is None:
             return
         spend_steps(_STEPS_A_YEAR * (to_year - table.next_year) + len(table.changes) // 100)
-        changes, offsets = list(table.changes), list(table.offsets)
+        changes = list(table.changes)
+        offsets = list(table.offsets)
         for year in range(table.next_year, to_year):
             for at, offset in footer.changes(year):
                 if at > self.repeats_from and offset != offsets[-1]:
                     changes.append(at)
                     offsets.append(offset)
         last = datetime(to_year - 1, 1, 1, tzinfo=EPOCH.tzinfo)
-        end = (last - EPOCH).total_seconds() if to_year < LAST_TABLE_YEAR else float("inf")
+        if to_year < LAST_TABLE_YEAR:
+            end = (last - EPOCH).total_seconds()
+        else:
+            end = float("inf")
         # One assignment, so that threads see the old table or the new one.
         self._table = Offsets(tuple(changes), tuple(offsets), end, to_year)
 
@@ -277,22 +293,24 @@ class ZoneData:
         return zone
 
     def fingerprint(self, name: str) -> str:
-        """Return a short text that is the same for the same clock changes, or an empty one for an unknown zone.
+        """Return a short text that identifies the zone's clock changes, or an empty one for an unknown zone.
 
-        It covers all of them: those of the past decide how COUNT counts and where an interval of hours stands.
+        It covers all of them: those of the past decide how COUNT counts and where an interval of hours
+        stands.
         """
         found = self._fingerprints.get(name)
         if found is None:
-            found = self._fingerprints[name] = self.zone(name).fingerprint() if self.knows(name) else ""
+            found = self.zone(name).fingerprint() if self.knows(name) else ""
+            self._fingerprints[name] = found
         return found
 
     def note_newer(self, release: str) -> None:
-        """Note that something was planned with a newer release, of which no more is known."""
+        """Note that a plan was made with a newer release, whose data are unknown here."""
         if self._newer is None and release != self.rolled_back:
             self._newer = {}
 
     def note_others(self, newer: Mapping[str, str] | None, rolled_back: str = "") -> None:
-        """Note the fingerprints of newer data that other processes plan with, if any do, and a rolled-back release."""
+        """Note the fingerprints of newer data that other processes plan with, and a release that was rolled back."""
         self._newer = newer
         self.rolled_back = rolled_back
 
@@ -324,7 +342,8 @@ in_use = ZoneData()
 def use(data: ZoneData) -> Iterator[None]:
     """Compute with other data for a while, in the whole process: to compare releases."""
     global in_use  # noqa: PLW0603 -- what a process computes with is one thing
-    before, in_use = in_use, data
+    before = in_use
+    in_use = data
     try:
         yield
     finally:
@@ -338,7 +357,9 @@ def load_tzinfo(name: str) -> ZoneInfo:
 
 def load_shown(name: str) -> tzinfo:
     """Return the zone of a stored object, for display, or UTC if the data no longer know it."""
-    return in_use.tzinfo(name) if in_use.knows(name) else EPOCH.tzinfo or timezone.utc  # noqa: UP017 -- as above
+    if in_use.knows(name):
+        return in_use.tzinfo(name)
+    return timezone.utc  # noqa: UP017 -- as above
 
 
 def load_zone(name: str) -> Zone:
@@ -349,7 +370,9 @@ def load_zone(name: str) -> Zone:
 def find_zone(name: str, data: ZoneData | None = None) -> Zone:
     """Return the table of the zone of a stored object, or a clock at UTC if the data no longer know it."""
     data = data or in_use
-    return data.zone(name) if data.knows(name) else data.stand_in(name)
+    if data.knows(name):
+        return data.zone(name)
+    return data.stand_in(name)
 
 
 def is_fixed(name: str) -> bool:
@@ -358,7 +381,7 @@ def is_fixed(name: str) -> bool:
 
 
 def require_zone(name: str) -> None:
-    """Check the name of a zone that somebody gives. A stored one may be any that the data know."""
+    """Check the name of a zone that a caller gives. A stored one may be any that the data know."""
     in_use.zone(name)
     require_single(name)
 
@@ -380,7 +403,8 @@ def _parse_tzif(name: str, data: bytes) -> Zone:
         if offset_of[kind] != offsets[-1]:
             kept.append(change)
             offsets.append(offset_of[kind])
-    return Zone(name, kept, offsets, parse_footer(footer) if footer else None, changes[-1] if changes else 0)
+    listed_until = changes[-1] if changes else 0
+    return Zone(name, kept, offsets, parse_footer(footer) if footer else None, listed_until)
 
 
 def _block_length(data: bytes, start: int, *, width: int) -> int:
@@ -410,8 +434,12 @@ _CITIES: Final = {
     **dict.fromkeys(("AEDT",), "Australia/Sydney"),
 }
 """A city for abbreviations that are no IANA names: these name a season."""
-_WRITTEN_OFFSET: Final = re.compile(r"(?:UTC|GMT)?\s*([+-])(\d{1,2})(?::?([0-5]\d))?\Z", re.IGNORECASE | re.ASCII)
-_FURTHEST_WEST, _FURTHEST_EAST = -12, 14
+_WRITTEN_OFFSET: Final = re.compile(
+    r"(?:UTC|GMT)?\s*([+-])(\d{1,2})(?::?([0-5]\d))?\Z",
+    re.IGNORECASE | re.ASCII,
+)
+_FURTHEST_WEST = -12
+_FURTHEST_EAST = 14
 
 
 def require_single(name: str) -> None:
@@ -432,8 +460,13 @@ def explain_unknown(name: str, known: Sequence[str]) -> str:
     city = _CITIES.get(name.upper()) or next((each for each in known if each.endswith(f"/{name}")), None)
     from difflib import get_close_matches  # noqa: PLC0415 - needed only for errors
 
-    close = [city] if city else get_close_matches(name[:64], known, n=1)
-    return f"did you mean {close[0]}?" if close else "use an IANA name such as Europe/Paris"
+    if city:
+        close = [city]
+    else:
+        close = get_close_matches(name[:64], known, n=1)
+    if not close:
+        return "use an IANA name such as Europe/Paris"
+    return f"did you mean {close[0]}?"
 
 
 def explain_fixed(name: str) -> tuple[str, ...]:
@@ -442,11 +475,15 @@ def explain_fixed(name: str) -> tuple[str, ...]:
     if offset == name:
         return ()
     hours = -int(offset or 0)
-    return (f"{name} is {_count_hours(hours)} UTC." if hours else f"{name} is UTC.",)
+    if not hours:
+        return (f"{name} is UTC.",)
+    return (f"{name} is {_count_hours(hours)} UTC.",)
 
 
 def _count_hours(hours: int) -> str:
-    return f"{abs(hours)} hour{'s' if abs(hours) > 1 else ''} {'ahead of' if hours > 0 else 'behind'}"
+    unit = "hours" if abs(hours) > 1 else "hour"
+    direction = "ahead of" if hours > 0 else "behind"
+    return f"{abs(hours)} {unit} {direction}"
 
 
 def _explain_offset(sign: str, digits: str, minutes: str | None) -> str:

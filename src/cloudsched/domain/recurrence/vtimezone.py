@@ -1,4 +1,4 @@
-"""The zones of an iCalendar text: by the name in a TZID, or as its VTIMEZONE says (RFC 5545, section 3.6.5)."""
+"""The zones of an iCalendar text: by the name in TZID, or as VTIMEZONE defines them (RFC 5545, 3.6.5)."""
 
 from __future__ import annotations
 
@@ -48,9 +48,16 @@ def build_zone(name: str, observances: Sequence[Observance]) -> Zone:
                 onsets.add(onset)
                 onset = stream.first_from(onset + 1)
         found |= {(onset, each.after) for onset in onsets}
+
     changes = sorted(found)
     first = min(observances, key=lambda each: each.start)
-    return Zone(name, [at for at, _ in changes], [first.before, *(after for _, after in changes)], None, changes[-1][0])
+    return Zone(
+        name,
+        [at for at, _ in changes],
+        [first.before, *(after for _, after in changes)],
+        None,
+        changes[-1][0],
+    )
 
 
 def find_zone(tzid: str) -> str | None:
@@ -66,7 +73,7 @@ def find_windows_zone(tzid: str) -> str | None:
 
 
 def find_equal_zone(zone: Zone, since: int, likely: str) -> str | None:
-    """Return a well-known name, or one that is likely, of a zone whose clock is the same from an instant on."""
+    """Return a well-known name, or the likely one, of a zone with the same clock from an instant on."""
     wanted = _list_changes(zone, since)
     names = (likely, *_read_windows_zones().values())
     return next((name for name in names if _list_changes(time_zones.find_zone(name), since) == wanted), None)

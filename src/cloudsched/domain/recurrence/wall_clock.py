@@ -1,18 +1,19 @@
 """Convert wall-clock times to instants, with the policies for clock changes.
 
-When clocks go forward, some local times do not exist (a *gap*). When they go back, some occur twice (a *fold*).
+When clocks go forward, some local times do not exist (a *gap*). When they go back, some occur twice (a
+*fold*).
 
 ``gap``
-    - ``shift``: a time in the gap is read with the offset before it, so that 02:30 fires at 03:30. RFC 5545, section
-      3.3.5. Its erratum 4271 confirms that this holds for recurrences too, against 3.3.10.
+    - ``shift``: a time in the gap is read with the offset before it, so that 02:30 fires at 03:30. RFC 5545,
+      section 3.3.5. Its erratum 4271 confirms that this holds for recurrences too, against 3.3.10.
     - ``skip``: a time in the gap does not fire, and COUNT does not count it.
 ``fold``
     - ``first``: the first of the two. RFC 5545, section 3.3.5.
     - ``last``: the second.
     - ``both``: one occurrence each.
 
-Whole skipped or repeated days are gaps and folds like any other. Two times that the policies map to one instant are one
-occurrence.
+Whole skipped or repeated days are gaps and folds like any other. Two times that the policies map to one
+instant are one occurrence.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ class _OffsetIntervals(NamedTuple):
 class WallClock:
     """The clock of one zone under one pair of policies.
 
-    The time line is cut into intervals. In each, the occurrences are the schedule's wall-clock times read with each of
-    the interval's offsets. Usually there is one. After a gap, whose times are shifted there, there are two. There are
-    none where a fold's repeated times do not fire.
+    The time line is cut into intervals. In each, the occurrences are the schedule's wall-clock times read
+    with each of the interval's offsets. Usually there is one. After a gap, whose times are shifted there,
+    there are two. There are none where a fold's repeated times do not fire.
     """
 
     def __init__(self, zone_table: Zone, gap: Gap, fold: Fold) -> None:
@@ -57,21 +58,26 @@ class WallClock:
             spend_steps()
             intervals = self._intervals_for(instant)
             at = bisect_right(intervals.boundaries, instant)
-            end = intervals.boundaries[at] if at < len(intervals.boundaries) else intervals.table.end
+            end: float = intervals.table.end
+            if at < len(intervals.boundaries):
+                end = intervals.boundaries[at]
+
             offsets = intervals.offsets[at]
-            best = following = None
+            best: int | None = None
+            following: int | None = None
             for offset in offsets:
                 wall = times.first_from(instant + offset)
-                if wall is not None:
-                    if wall - offset < end and (best is None or wall - offset < best):
-                        best = wall - offset
-                    following = wall if following is None else min(following, wall)
-            if best is not None:
+                if wall is None:
+                    continue
+                if wall - offset < end and (best is None or wall - offset < best):
+                    best = wall - offset
+                if following is None or wall < following:
+                    following = wall
+            if best is not None or end == float("inf"):
                 return best
-            if end == float("inf"):
-                return None
-            # No wall-clock time lies between here and `following`. Beyond a clock change that is certain only if the
-            # interval was longer than the change.
+
+            # No wall-clock time lies between here and `following`. Beyond a clock change that is certain only
+            # if the interval was longer than the change.
             is_certain = offsets and end - instant > _MAX_CLOCK_CHANGE
             if is_certain and following is None:
                 return None
@@ -80,9 +86,10 @@ class WallClock:
                 instant = max(instant, following - self.zone.largest)
 
     def walls_at(self, instant: int) -> tuple[int, ...]:
-        """Return the wall-clock times that mean an instant: the one that the clock shows, and any shifted by a gap."""
+        """Return the wall-clock times that mean an instant: the one shown, and any that a gap shifted there."""
         intervals = self._intervals_for(instant)
-        return tuple(instant + each for each in intervals.offsets[bisect_right(intervals.boundaries, instant)])
+        offsets = intervals.offsets[bisect_right(intervals.boundaries, instant)]
+        return tuple(instant + offset for offset in offsets)
 
     def instants(self, wall: int) -> tuple[int, ...]:
         """Return the instants of one wall-clock time: one, none (a skipped gap) or two (both of a fold)."""
@@ -92,15 +99,16 @@ class WallClock:
         result = []
         for at in range(low, high + 1):
             instant = wall - table.offsets[at]
-            if (at == 0 or table.changes[at - 1] <= instant) and (
-                at == len(table.changes) or instant < table.changes[at]
-            ):
+            if bisect_right(table.changes, instant) == at:  # then this offset is in force
                 result.append(instant)
+
         if not result:
             return () if self.gap == "skip" else (self._shift_gap(table, wall, low, high),)
         if self.fold == "both":
             return tuple(sorted(set(result)))
-        return (min(result),) if self.fold == "first" else (max(result),)
+        if self.fold == "first":
+            return (min(result),)
+        return (max(result),)
 
     def is_second(self, instant: int, wall: int) -> bool:
         """Return whether an instant is the second one of a time that fires twice."""
@@ -110,14 +118,16 @@ class WallClock:
         return len(both) > 1 and both[-1] == instant
 
     def find(self, wall: int, offset: int, near: int) -> int:
-        """Return the instant of a wall-clock time, also of one that a gap leaves out.
+        """Return the instant of a wall-clock time, also of one that a gap skips.
 
         Of two, it is the one with that offset, or else the one nearer to another instant.
         """
         found = self.instants(wall)
         if len(found) == 1:
             return found[0]
-        return wall - offset if wall - offset in found else min(found, key=lambda each: abs(each - near))
+        if wall - offset in found:
+            return wall - offset
+        return min(found, key=lambda each: abs(each - near))
 
     @staticmethod
     def _shift_gap(table: Offsets, wall: int, low: int, high: int) -> int:
@@ -137,25 +147,31 @@ class WallClock:
         spend_steps(len(table.changes))
         shifted: list[tuple[int, int, int]] = []  # from, until, offset before the gap
         silent: list[tuple[int, int]] = []
+
         for at, change in enumerate(table.changes):
-            before, after = table.offsets[at], table.offsets[at + 1]
+            before = table.offsets[at]
+            after = table.offsets[at + 1]
             if after > before and self.gap == "shift":
                 shifted.append((change, change + after - before, before))
             elif after < before and self.fold == "first":
                 silent.append((change, change + before - after))
             elif after < before and self.fold == "last":
                 silent.append((change - (before - after), change))
+
         cuts = sorted({*table.changes, *(edge for span in (*shifted, *silent) for edge in span[:2])})
         offsets: list[tuple[int, ...]] = [(table.offsets[0],)]
         for cut in cuts:
             own = table.offsets[bisect_right(table.changes, cut)]
             offsets.append((own,))
+
         for start, until, before in shifted:
             for at in range(bisect_right(cuts, start), bisect_right(cuts, until - 1) + 1):
                 offsets[at] = (*offsets[at], before)
+
         for start, until in silent:
             for at in range(bisect_right(cuts, start), bisect_right(cuts, until - 1) + 1):
                 offsets[at] = offsets[at][1:]
+
         return _OffsetIntervals(table, cuts, offsets)
 
 

@@ -1,7 +1,8 @@
 """The API's responses: written once, for the API that sends them, its description in OpenAPI, and the client.
 
-Newer and older clients read them, so an unknown field is kept and not refused. A response that has a task is generic:
-the API sends the task as JSON, the client reads it as its view, and the description names the model of a task.
+Newer and older clients read them, so an unknown field is kept and not refused. A response that has a task is
+generic: the API sends the task as JSON, the client reads it as its view, and the description names the model
+of a task.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ class Execution(execution.Execution):
     """The record of one occurrence's run."""
 
     allowed_verbs: tuple[str, ...] | None = None
-    """The actions that the caller may take on it now, out of ``retry`` and ``sendEvent``. Lists across tasks leave it
-    out for an execution that is over, has not succeeded, and whose task the caller might change: only the task would
-    tell. Lists do not look for steps that are stored apart. If these are gone, ``retry`` is named but refused."""
+    """The actions that the caller may take on it now, out of ``retry`` and ``sendEvent``. Lists across tasks
+    leave it out for an execution that is over, has not succeeded, and whose task the caller might change:
+    only the task would tell. Lists do not look for steps that are stored apart. If these are gone, ``retry``
+    is named but refused."""
 
 
 T = TypeVar("T")
@@ -163,7 +165,8 @@ class Tree(ApiResponse, Generic[T]):
     task: T
     children: tuple[Tree[T], ...] = ()
     omitted_children: int = Field(default=0, ge=0)
-    """The number of its calls that were left out. Newer calls, and those nearer to the root, are shown first."""
+    """The number of its calls that are missing here. Newer calls, and those nearer to the root, are shown
+    first."""
 
 
 class ClaimLogs(ApiResponse):
@@ -176,7 +179,8 @@ class ClaimLogs(ApiResponse):
     max_bytes: int
     """The most bytes that they have together: their texts, levels and loggers, and 40 for each line."""
     bytes_left: int
-    """The number of these bytes that are free. Further lines replace the earliest ones, of earlier attempts first."""
+    """The number of these bytes that are free. Further lines replace the earliest ones, of earlier attempts
+    first."""
 
 
 class Claim(ApiResponse, Generic[T]):
@@ -191,8 +195,8 @@ class Claim(ApiResponse, Generic[T]):
     attempt: int
     """Counted from 1."""
     losses: int = 0
-    """The latest attempts in a row that were lost with their worker. If there are any, this run may be what ended it:
-    do not run it beside another one of which that is true."""
+    """The latest attempts in a row that were lost with their worker. If there are any, this run may be what
+    ended it: do not run it beside another one of which that is true."""
     started_at: AwareDatetime
     """The time at which this attempt started."""
     progress: tuple[ProgressNote, ...] = ()
@@ -263,7 +267,8 @@ class CalendarSummary(ApiResponse):
     """The country of its holidays, and the version of the package that knew them."""
     fetched_at: AwareDatetime | None = None
     problem: str | None = None
-    """Why its days could not be read when they were last asked for. They are still those of ``fetched_at``."""
+    """Why its days could not be read when they were last asked for. They are still those of
+    ``fetched_at``."""
     created_at: AwareDatetime
     updated_at: AwareDatetime
 
@@ -440,10 +445,11 @@ class Health(ApiResponse):
     """The faults that keep threads of the process from their work at present, by the threads' names. That of
     ``cloudsched-watch`` is that no process starts what is due."""
     hanging: str | None = None
-    """How many handlers hang, and since when: their time is over, and they have not returned. None if none does. Who
-    sees the tasks of all owners finds their names in the overview."""
+    """How many handlers hang, and since when: their time is over, and they have not returned. None if none
+    does. Who sees the tasks of all owners finds their names in the overview."""
     release: str | None = None
-    """The release of cloudsched, such as ``0.1.0``, or ``0.1.0.dev12+g840f0935`` with the commit between releases."""
+    """The release of cloudsched, such as ``0.1.0``, or ``0.1.0.dev12+g840f0935`` with the commit between
+    releases."""
     time_zone_data: str | None = None
     """The release of the time zone data that this process plans with, such as ``2026a``."""
 
@@ -481,8 +487,8 @@ class Task(PublicTask):
     snoozed_until: Instant | None = None
     """The time at which its last run is repeated, if it was snoozed."""
     recent_statuses: tuple[ExecutionStatus, ...] = ()
-    """The statuses of its latest executions, the earliest first and those that are open last, at most 12. One that was
-    retried counts once, if none ran in between."""
+    """The statuses of its latest executions, the earliest first and those that are open last, at most 12. One
+    that was retried counts once, if none ran in between."""
     dispatch_deferred: bool | None = None
     """True if a dispatch could not be created yet. The sweep will create it."""
     upcoming: tuple[Occurrence, ...] | None = None
@@ -490,14 +496,15 @@ class Task(PublicTask):
     triggered: TriggeredRun | None = None
     """The requested run, only in the answer to a trigger."""
     read_back: ReadBack | None = None
-    """Its schedule as it was understood, only in answers that create it or change its schedule. A request that has
-    searched all that it may leaves it out."""
+    """Its schedule as it was understood, only in answers that create it or change its schedule. A request
+    that has searched all that it may leaves it out."""
     last_result: Any = None
     """The result of its last execution (`lastExecutionId`), only in the answer to a GET of one task."""
     last_error: execution.ExecutionError | None = None
-    """The error of that execution's last attempt, likewise. Both are gone once its record has been removed."""
+    """The error of that execution's last attempt, likewise. Both are gone once its record has been
+    removed."""
     needs: tuple[NeedCause, ...] | None = None
-    """The causes for which it needs somebody now, only in lists of tasks. Missing if there are none."""
+    """The causes for which it needs attention now, only in lists of tasks. Missing if there are none."""
     allowed_verbs: tuple[str, ...] | None = None
     """What the caller may do with it now. Each execution says whether it may be retried."""
 
@@ -589,14 +596,20 @@ class DraftResult(ApiResponse):
     missing: tuple[MissingField, ...] = ()
     steps: tuple[DraftStep, ...] = ()
     draft_token: str | None = Field(default=None, repr=False)
-    """Send it with `task` or `changes`, unchanged, within 15 minutes, so that exactly what was shown is stored. None
-    while something is missing or asked."""
+    """Send it with `task` or `changes`, unchanged, within 15 minutes, so that exactly what was shown is
+    stored. None while something is missing or asked."""
 
     def require_complete(self) -> dict[str, Any]:
         """Return the body that confirms this draft."""
         if self.draft_token is None:
             fields = [*(each.field for each in self.questions), *(each.field for each in self.missing)]
-            problem = f"is not complete: {', '.join(fields)}" if fields else f"is a {self.decision}"
+            if fields:
+                problem = f"is not complete: {', '.join(fields)}"
+            else:
+                problem = f"is a {self.decision}"
             raise InvalidInput("draft", problem, "Answer its questions, and draft again.")
-        fields_shown = self.task if self.task_id is None else self.changes
+        if self.task_id is None:
+            fields_shown = self.task
+        else:
+            fields_shown = self.changes
         return {**(fields_shown or {}), "draftToken": self.draft_token}

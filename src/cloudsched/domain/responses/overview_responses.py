@@ -200,14 +200,18 @@ class SweepState(ApiResponse):
 
 
 class NeedCount(ApiResponse):
-    """The number of tasks that need somebody for one cause. A call counts as part of the task that made it."""
+    """The number of tasks that need attention for one cause.
+
+    A call counts as part of the task that made it.
+    """
 
     cause: NeedCause
     count: int = Field(ge=0, le=10000)
     is_at_least: bool = False
     """True if there may be more, because counting stopped at a bound."""
     oldest: AwareDatetime | None = None
-    """The time since which the first of them does, or of those that wait, the time at which the first gives up."""
+    """The time since which the first of them does, or of those that wait, the time at which the first gives
+    up."""
     is_oldest_at_least: bool = False
     """True if there may be an older one, because only the latest hundred were looked at."""
 
@@ -226,9 +230,10 @@ class OverviewCounts(ApiResponse):
     due_soon: int = Field(ge=0, le=10000)
     """The number of tasks that are due within an hour, or overdue."""
     overdue_since: AwareDatetime | None = None
-    """The earliest next occurrence that is in the past and not claimed, and that no open run of its task holds back."""
+    """The earliest next occurrence that is in the past and not claimed, and that no open run of its task
+    holds back."""
     needs: tuple[NeedCount, ...]
-    """The number of tasks that need somebody, for each cause, even if there are none."""
+    """The number of tasks that need attention, for each cause, even if there are none."""
     starts: tuple[RecentStart, ...]
     """The lateness of the latest ended executions of schedules, at most 20, the earliest first."""
     sweep: SweepState | None = None
@@ -239,7 +244,8 @@ class TaskCount(ApiResponse):
     """The number of tasks that match a filter."""
 
     count: int = Field(ge=0, le=10000)
-    """At most 10,000 are counted. If tasks must be read for the count, it covers the matching ones of some 1,000."""
+    """At most 10,000 are counted. If tasks must be read for the count, it covers the matching ones of some
+    1,000."""
     is_at_least: bool = False
     """True if there may be more, because counting stopped at a bound."""
 
@@ -314,7 +320,8 @@ class HandlerInfo(ApiResponse):
     queue: str | None = None
     """The queue of the workers that run its tasks, unless a task says otherwise."""
     query_per_execution: float | None = None
-    """The queries that one run uses as a rule, if the handler declares it and unless a task says otherwise."""
+    """The queries that one run uses as a rule, if the handler declares it and unless a task says
+    otherwise."""
     tokens_per_execution: float | None = None
     """The tokens that one run uses as a rule, likewise."""
     payload_schema: dict[str, Any] | None = None

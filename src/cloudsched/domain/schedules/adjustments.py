@@ -27,7 +27,10 @@ NO_EFFECTS: Final[Sequence[tuple[str, Sequence[str | int]]]] = ()
 
 
 class Adjustable(BaseModel):
-    """The base of `Schedule` that a feature overrides to adjust its occurrences. Here nothing adjusts them."""
+    """The base of `Schedule` that a feature overrides to adjust its occurrences.
+
+    Here nothing adjusts them.
+    """
 
     model_config = ConfigDict(defer_build=True)
 
@@ -43,7 +46,10 @@ class Adjustable(BaseModel):
 
     @property
     def effects(self) -> Sequence[tuple[str, Sequence[str | int]]]:
-        """The effects, each as its kind and what it names. `domain.schedules.words` has a text for each kind."""
+        """The effects, each as its kind and what it names.
+
+        `domain.schedules.words` has a text for each kind.
+        """
         return NO_EFFECTS
 
     def check_adjustments(self) -> None:

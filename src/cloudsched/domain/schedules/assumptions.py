@@ -21,7 +21,7 @@ def note_assumptions() -> Iterator[list[str]]:
 
 
 def note(assumptions: Iterable[str]) -> None:
-    """Note what a reading has assumed, one sentence each, if anybody shows it."""
+    """Note what a reading has assumed, one sentence each, if a caller collects them."""
     noted = _noted.get()
     if noted is not None:
         noted += assumptions

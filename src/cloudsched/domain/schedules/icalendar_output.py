@@ -1,13 +1,13 @@
 """Schedules as iCalendar text: RFC 5545.
 
-A calendar with one event for each rule, as a component should have no more than one RRULE. Where the format differs
-from a `Schedule`, it is written so that other programs find the same occurrences:
+A calendar with one event for each rule, as a component should have no more than one RRULE. Where the format
+differs from a `Schedule`, it is written so that other programs find the same occurrences:
 
-- DTSTART is always an occurrence there. If it is none here, the rule's first occurrence takes its place, or EXDATE
-  removes it.
+- DTSTART is always an occurrence there. If it is none here, the rule's first occurrence takes its place, or
+  EXDATE removes it.
 - UNTIL is in UTC, and a date in RDATE or EXDATE becomes the times that it means.
-- The policies for clock changes, which iCalendar cannot express, are ``X-CLOUDSCHED-`` properties, and SKIP is that of
-  RFC 7529. Few programs read them.
+- The policies for clock changes, which iCalendar cannot express, are ``X-CLOUDSCHED-`` properties, and SKIP
+  is that of RFC 7529. Few programs read them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND
-from cloudsched.domain.recurrence.icalendar import EXACT_PROPERTY, POLICIES, digest_lines, escape_text, join_lines
+from cloudsched.domain.recurrence.icalendar import (
+    EXACT_PROPERTY,
+    POLICIES,
+    digest_lines,
+    escape_text,
+    join_lines,
+)
 from cloudsched.domain.recurrence.iso8601 import EPOCH, FIRST_YEAR, Moment, parse_moment, utc_seconds
 from cloudsched.domain.recurrence.recurrence_set import Recurrence, compile_recurrence, list_instants
 from cloudsched.domain.recurrence.rrule import Frequency, parse_rule
@@ -54,20 +60,29 @@ def vtimezone_lines(name: str, first: int) -> list[str]:
     start = (EPOCH.replace(year=year) - EPOCH).days * SECONDS_A_DAY
     table = zone.table_for(first)
     observances = [_Observance(start, zone.offset_at(start), zone.offset_at(start))]
+
     for number, change in enumerate(table.changes):
         is_listed = change <= zone.repeats_from or not _recurs(zone)
         if change > start and is_listed:
             before = table.offsets[number]
             observances.append(_Observance(change + before, before, table.offsets[number + 1]))
+
     if _recurs(zone):
         observances += _iter_yearly(zone.footer, max(start, zone.repeats_from))
     lines = ["BEGIN:VTIMEZONE", f"TZID:{name}"]
+
     for each in observances:
-        kind = "DAYLIGHT" if _is_summer(each, observances) else "STANDARD"
+        kind = "STANDARD"
+        if _is_summer(each, observances):
+            kind = "DAYLIGHT"
         lines += [f"BEGIN:{kind}", f"DTSTART:{EPOCH + timedelta(seconds=each.begins):%Y%m%dT%H%M%S}"]
-        lines += [f"TZOFFSETFROM:{_format_offset(each.offset_before)}", f"TZOFFSETTO:{_format_offset(each.offset)}"]
+        lines += [
+            f"TZOFFSETFROM:{_format_offset(each.offset_before)}",
+            f"TZOFFSETTO:{_format_offset(each.offset)}",
+        ]
         lines += [f"RRULE:{each.rule}"] if each.rule else []
         lines.append(f"END:{kind}")
+
     return [*lines, "END:VTIMEZONE"]
 
 
@@ -120,12 +135,14 @@ def yearly_rule(day: ChangeDay) -> str | None:
 def _format_offset(seconds: int) -> str:
     minutes, rest = divmod(abs(seconds), 60)
     sign = "-" if seconds < 0 else "+"
-    return f"{sign}{minutes // 60:02}{minutes % 60:02}" + (f"{rest:02}" if rest else "")
+    text = f"{sign}{minutes // 60:02}{minutes % 60:02}"
+    return f"{text}{rest:02}" if rest else text
 
 
 _END = re.compile(r";(UNTIL|COUNT)=[^;]+")
 _MAX_EXCLUDED = 1000
-"""The most occurrences of one day that are listed. For a fuller day, EXDATE names the date (see `from_ical`)."""
+"""The most occurrences of one day that are listed. For a fuller day, EXDATE names the date (see
+`from_ical`)."""
 _HEAD = ("BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//cloudsched//Schedule//EN")
 
 
@@ -150,7 +167,10 @@ def to_ical(schedule: ScheduleFields, content: str) -> str:
     """
     if schedule.at is None and schedule.dtstart is None:
         return join_lines(f"RRULE:{rule}" for rule in schedule.rules)
-    timezone = "UTC" if schedule.at is not None else schedule.timezone
+    if schedule.at is not None:
+        timezone = "UTC"
+    else:
+        timezone = schedule.timezone
     events = split_events(schedule)
     policies = [f"{name}:{schedule.policies[field]}" for name, field in POLICIES.items() if field in schedule.policies]
     bodies = [[*event_lines(each, timezone), *policies] for each in events]
@@ -159,8 +179,18 @@ def to_ical(schedule: ScheduleFields, content: str) -> str:
     lines = [*_HEAD]
     lines += vtimezone_lines(timezone, min(each.start.wall for each in events)) if timezone != "UTC" else []
     for number, body in enumerate(bodies):
-        link = f"RELATED-TO;RELTYPE=SIBLING:{uids[0]}" if number else exact
-        lines += ["BEGIN:VEVENT", f"UID:{uids[number]}", "DTSTAMP:19700101T000000Z", *body, link, "END:VEVENT"]
+        if number:
+            link = f"RELATED-TO;RELTYPE=SIBLING:{uids[0]}"
+        else:
+            link = exact
+        lines += [
+            "BEGIN:VEVENT",
+            f"UID:{uids[number]}",
+            "DTSTAMP:19700101T000000Z",
+            *body,
+            link,
+            "END:VEVENT",
+        ]
     return join_lines([*lines, "END:VCALENDAR"])
 
 
@@ -190,7 +220,8 @@ def event_lines(event: IcalEvent, timezone: str) -> list[str]:
 
 def _rule_event(schedule: ScheduleFields, text: str, start: int) -> IcalEvent | None:
     """Return the event of one rule, with its own exclusion of DTSTART, or None if the rule never fires."""
-    rule, recurrence = parse_rule(text), _compile(schedule, (text,))
+    rule = parse_rule(text)
+    recurrence = _compile(schedule, (text,))
     first = recurrence.first_from(-LAST_SECOND)
     if first is None:
         return None
@@ -211,15 +242,19 @@ def _rule_event(schedule: ScheduleFields, text: str, start: int) -> IcalEvent | 
 
 def _exclude(schedule: ScheduleFields, event: IcalEvent) -> IcalEvent:
     recurrence = _compile(schedule, (event.rule,) if event.rule else ())
-    clock, dates = recurrence.clock, set(event.dates)
-    excluded, days = set(event.excluded) - dates, set()
+    clock = recurrence.clock
+    dates = set(event.dates)
+    excluded = set(event.excluded) - dates
+    days = set()
+
     for number, text in enumerate(schedule.exdates):
         moment = parse_moment(text, f"exdates.{number}")
         if not moment.is_date:
             found = list_instants(moment, clock, 0)
             excluded.update(each for each in found if each in dates or recurrence.first_from(each) == each)
             continue
-        begin, end = moment.wall - clock.zone.largest, moment.wall + DAY - clock.zone.smallest
+        begin = moment.wall - clock.zone.largest
+        end = moment.wall + DAY - clock.zone.smallest
         found = (
             *_iter_between(recurrence, begin, end, _MAX_EXCLUDED),
             *(each for each in dates if begin <= each <= end),
@@ -229,13 +264,17 @@ def _exclude(schedule: ScheduleFields, event: IcalEvent) -> IcalEvent:
             days.add(moment.wall // DAY)
         else:
             excluded.update(on_day)
+
     return event._replace(excluded=tuple(sorted(excluded)), excluded_days=tuple(sorted(days)))
 
 
 def _list_dates(schedule: ScheduleFields, start: int) -> list[int]:
     """Return the instants of RDATE, and of DTSTART if there is no rule."""
     clock = _compile(schedule, ()).clock
-    dates = set() if schedule.rules else set(clock.instants(start))
+    if schedule.rules:
+        dates = set()
+    else:
+        dates = set(clock.instants(start))
     for number, text in enumerate(schedule.rdates):
         dates.update(list_instants(parse_moment(text, f"rdates.{number}"), clock, start % DAY))
     return sorted(dates)
@@ -272,7 +311,9 @@ def _format_start(start: Moment, timezone: str) -> str:
     if start.offset is not None:
         return _format_instant(start.wall - start.offset, timezone)
     when = f"{EPOCH + timedelta(seconds=start.wall):%Y%m%dT%H%M%S}"
-    return f":{when}Z" if timezone == "UTC" else f";TZID={timezone}:{when}"
+    if timezone == "UTC":
+        return f":{when}Z"
+    return f";TZID={timezone}:{when}"
 
 
 def _format_instant(instant: int, timezone: str) -> str:

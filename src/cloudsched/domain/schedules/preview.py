@@ -20,7 +20,8 @@ class ClockChange(StrEnum):
     """The effect of a clock change on an occurrence."""
 
     SHIFTED = "shifted"
-    """The local time of the schedule does not exist on that day. The occurrence is as much later as the clocks jump."""
+    """The local time of the schedule does not exist on that day. The occurrence is as much later as the
+    clocks jump."""
     REPEATED = "repeated"
     """The clock shows this local time twice."""
     CHANGED = "changed"
@@ -45,12 +46,15 @@ class Preview(NamedTuple):
 
 def preview(schedule: Schedule, start: datetime, count: int) -> list[Preview]:
     """Return the next occurrences strictly later than ``start``, at most ``count`` and at most 1,000."""
-    clock, zone = load_shown(schedule.timezone), find_zone(schedule.timezone)
+    clock = load_shown(schedule.timezone)
+    zone = find_zone(schedule.timezone)
     if schedule.is_now:
         return [Preview(start, start.astimezone(clock), None)]
+
     unshifted = schedule.copy_unchecked(gap="skip")
     previews = []
     before = start.astimezone(clock)
+
     for at in schedule.upcoming(start, min(count, MAX_PREVIEW)):
         local = at.astimezone(clock)
         change: ClockChange | None = None
@@ -63,6 +67,7 @@ def preview(schedule: Schedule, start: datetime, count: int) -> list[Preview]:
             change = ClockChange.CHANGED
         previews.append(Preview(at, local, change))
         before = local
+
     return previews
 
 

@@ -1,7 +1,7 @@
-"""The days of a rule that some of its months or years do not have: 29 February, day 31, a fifth Monday, week 53.
+"""The days that some of a rule's months or years lack: 29 February, day 31, a fifth Monday, week 53.
 
-Such a rule leaves those months and years out, whoever wrote it and however. So the answer to its author says so, with
-what runs in each of them instead, and so does its description.
+Such a rule leaves those months and years out, whoever wrote it and however. So the answer to its author says
+so, with what runs in each of them instead, and so does its description.
 """
 
 from __future__ import annotations
@@ -18,10 +18,14 @@ from cloudsched.domain.schedules.words import English
 
 Period = Literal["month", "year", "week"]
 _LENGTHS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-_FEBRUARY, _LEAP_DAY = 2, 29
+_FEBRUARY = 2
+_LEAP_DAY = 29
 _MOST_BUSINESS_DAYS: Final = 20
 """The days from Monday to Friday that every month has."""
-_SHORTEST_MONTH, _WEEKS_OF_A_MONTH, _WEEKS, _DAYS = 28, 4, 52, 365
+_SHORTEST_MONTH = 28
+_WEEKS_OF_A_MONTH = 4
+_WEEKS = 52
+_DAYS = 365
 _WORDS: Final = English()
 
 
@@ -32,7 +36,8 @@ class Missing(NamedTuple):
         period: What has no such day, or, for a week, what some years do not have.
         name: The day, such as ``a 5th Monday``.
         instead: What to say or to write for a day that all have.
-        ends: It is at the end of the period beside the days before it or the last one, as in "the 2nd to the 31st".
+        ends: It is at the end of the period beside the days before it or the last one, as in "the 2nd to the
+            31st".
     """
 
     period: Period
@@ -60,48 +65,75 @@ def name_days(rule: Rule, start: datetime | None) -> Rule:
 def find_missing(rule: Rule, start: datetime | None) -> Iterator[Missing]:
     """Yield the days of a rule that some of its months or years do not have."""
     rule = name_days(rule, start)
-    months, is_leap = _list_months(rule, start), _is_in_leap_years(rule, start)
+    months = _list_months(rule, start)
+    is_leap = _is_in_leap_years(rule, start)
     lengths = [_LENGTHS[month - 1] + (is_leap and month == _FEBRUARY) for month in months]
-    of_year = rule.frequency == Frequency.YEARLY and not rule.months
-    where = "the year" if of_year else _WORDS.months[months[0] - 1] if len(months) == 1 else "each month"
-    period: Period = "month" if where == "each month" else "year"
-    weeks = _WEEKS if of_year else _WEEKS_OF_A_MONTH
+    weeks = _WEEKS_OF_A_MONTH
+    period: Period = "year"
+    if rule.frequency == Frequency.YEARLY and not rule.months:
+        weeks = _WEEKS
+        where = "the year"
+    elif len(months) == 1:
+        where = _WORDS.months[months[0] - 1]
+    else:
+        where = "each month"
+        period = "month"
+
     if rule.positions:
         yield from _find_missing_positions(rule, period, weeks, min(lengths))
         return
-    for day in rule.month_days if rule.skip == "OMIT" else ():
-        if min(lengths) < abs(day) and (len(months) > 1 or abs(day) <= _LEAP_DAY):
-            name = f"a {_WORDS.ordinal(day)} day" if period == "month" or day < 0 else f"a {day} February"
-            instead = f"the {'last' if day > 0 else 'first'} day of {where}"
-            yield Missing(period, name, f'say "{instead}"', _ends(day, _SHORTEST_MONTH, rule.month_days))
+    if rule.skip == "OMIT":
+        for day in rule.month_days:
+            if min(lengths) < abs(day) and (len(months) > 1 or abs(day) <= _LEAP_DAY):
+                is_leap_day = period == "year" and day > 0
+                name = f"a {day} February" if is_leap_day else f"a {_WORDS.ordinal(day)} day"
+                ends = _ends(day, _SHORTEST_MONTH, rule.month_days)
+                yield Missing(period, name, f'say "the {_place(day)} day of {where}"', ends)
     for nth, weekday in rule.weekdays:
         if abs(nth) > weeks:
-            name, among = _WORDS.weekdays[weekday], [day.nth for day in rule.weekdays if day.weekday == weekday]
-            instead = f"the {'last' if nth > 0 else 'first'} {name} of {where}"
-            yield Missing(period, f"a {_WORDS.ordinal(nth)} {name}", f'say "{instead}"', _ends(nth, weeks, among))
+            name = _WORDS.weekdays[weekday]
+            ends = _ends(nth, weeks, [day.nth for day in rule.weekdays if day.weekday == weekday])
+            instead = f'say "the {_place(nth)} {name} of {where}"'
+            yield Missing(period, f"a {_WORDS.ordinal(nth)} {name}", instead, ends)
+    yield from _find_missing_numbers(rule, is_leap=is_leap)
+
+
+def _find_missing_numbers(rule: Rule, *, is_leap: bool) -> Iterator[Missing]:
+    """Yield the numbers of weeks and of days that some years do not have."""
     for week in rule.week_numbers:
         if abs(week) > _WEEKS:
-            instead = f"write BYWEEKNO={-1 if week > 0 else 1}"
+            instead = "write BYWEEKNO=-1" if week > 0 else "write BYWEEKNO=1"
             yield Missing("week", f"a week {week}", instead, _ends(week, _WEEKS, rule.week_numbers))
+    if is_leap:
+        return
     for day in rule.year_days:
-        if abs(day) > _DAYS and not is_leap:
-            instead = f'say "the {"last" if day > 0 else "first"} day of the year"'
+        if abs(day) > _DAYS:
+            instead = f'say "the {_place(day)} day of the year"'
             yield Missing("year", f"a day {day}", instead, _ends(day, _DAYS, rule.year_days))
+
+
+def _place(number: int) -> str:
+    return "last" if number > 0 else "first"
 
 
 def _find_missing_positions(rule: Rule, period: Period, weeks: int, shortest: int) -> Iterator[Missing]:
     """Yield the places of BYSETPOS that are beyond what each month or year has."""
-    if (
-        rule.frequency > Frequency.MONTHLY
-        or rule.year_days
-        or rule.week_numbers
-        or any(day.nth for day in rule.weekdays)
-    ):
+    if rule.frequency > Frequency.MONTHLY or rule.year_days or rule.week_numbers:
         return
-    days = sum(abs(day) <= shortest for day in rule.month_days) if rule.month_days else weeks * len(rule.weekdays)
-    spans = max(len(rule.months), 1) if rule.frequency == Frequency.YEARLY else 1
+    if any(day.nth for day in rule.weekdays):
+        return
+
+    if rule.month_days:
+        days = sum(abs(day) <= shortest for day in rule.month_days)
+    else:
+        days = weeks * len(rule.weekdays)
+    spans = 1
+    if rule.frequency == Frequency.YEARLY:
+        spans = max(len(rule.months), 1)
     times = max(len(rule.hours), 1) * max(len(rule.minutes), 1) * max(len(rule.seconds), 1)
-    name = _WORDS.weekdays[rule.weekdays[0].weekday] if len(rule.weekdays) == 1 and times == 1 else "such day"
+    name = "such day"
+    if len(rule.weekdays) == 1 and times == 1:
+        name = _WORDS.weekdays[rule.weekdays[0].weekday]
     for place in rule.positions:
         if abs(place) > days * spans * times:
             yield Missing(period, f"a {_WORDS.ordinal(abs(place))} {name}", "write BYSETPOS=-1")
@@ -112,13 +144,17 @@ def tell_missing(schedule: RuledSchedule) -> tuple[str, ...]:
 
     A day that follows those before it to the end of the month surprises nobody: "the 2nd to the 31st".
     """
-    start = None if schedule.dtstart is None else datetime.fromisoformat(schedule.dtstart)
+    if schedule.dtstart is None:
+        start = None
+    else:
+        start = datetime.fromisoformat(schedule.dtstart)
     found = [each for rule in schedule.rules for each in find_missing(parse_rule(rule), start) if not each.ends]
     if abs(number := schedule.business_day or 0) > _MOST_BUSINESS_DAYS:
         found.append(Missing("month", f"a {_WORDS.ordinal(number)} free day", "write businessDay -1"))
     if not found:
         return ()
-    missing, periods = found[0], "months" if found[0].period == "month" else "years"
+    missing = found[0]
+    periods = "months" if found[0].period == "month" else "years"
     if schedule.business_day or _has_one_day(schedule):
         return (f"It runs only in {periods} that have {missing.name}. To run in each, {missing.instead}.",)
     on = "in" if missing.period == "week" else "on"
@@ -149,7 +185,9 @@ class RuledSchedule(Protocol):
 
 def _list_months(rule: Rule, start: datetime | None) -> list[int]:
     """Return the months that a rule has days in."""
-    step = gcd(rule.interval, 12) if rule.frequency == Frequency.MONTHLY and start is not None else 1
+    step = 1
+    if rule.frequency == Frequency.MONTHLY and start is not None:
+        step = gcd(rule.interval, 12)
     months = [month for month in rule.months or range(1, 13) if start is None or (month - start.month) % step == 0]
     return months or list(rule.months)
 
@@ -161,6 +199,6 @@ def _is_in_leap_years(rule: Rule, start: datetime | None) -> bool:
 
 
 def _ends(value: int, most: int, among: Sequence[int]) -> bool:
-    """Return whether the last value is among the values, or those just before one, from some that each period has."""
+    """Return whether the last value is among the values, or those just before one that each period has."""
     sign = 1 if value > 0 else -1
     return -sign in among or all(sign * each in among for each in range(most - 2, abs(value)))

@@ -1,8 +1,8 @@
 r"""The schedule: when a task is due, in any time zone.
 
-A schedule is one instant, one delay from its task's creation, or a recurrence set of RFC 5545: the union of RRULEs and
-RDATEs from a DTSTART on, without the EXDATEs, on the wall clock of an IANA time zone. Policies of the schedule
-determine the effect of clock changes:
+A schedule is one instant, one delay from its task's creation, or a recurrence set of RFC 5545: the union of
+RRULEs and RDATEs from a DTSTART on, without the EXDATEs, on the wall clock of an IANA time zone. Policies of
+the schedule determine the effect of clock changes:
 
 ======== ============ =====================================================================================
 policy   value        meaning
@@ -19,8 +19,8 @@ subDaily ``elapsed``  a rule finer than a day steps in real time: hourly is once
                       14 and 20. An instant that two periods produce fires once
 ======== ============ =====================================================================================
 
-COUNT counts the instants that its rule produces under these policies, before EXDATEs are removed. All occurrences are
-on whole seconds, except one given as a single instant.
+COUNT counts the instants that its rule produces under these policies, before EXDATEs are removed. All
+occurrences are on whole seconds, except one given as a single instant.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _SECOND: Final = timedelta(seconds=1)
 OWNER_ZONE: Final = "owner"
 """The value of `timezone` that stands for the zone of the task's owner."""
 _NAMED_FROM: Final = "1971"
-"""An earlier start is none that anybody has named: words leave it out, unless intervals count from it."""
+"""A start before that was not chosen by a person. Words omit it, unless intervals count from it."""
 MAX_LISTED = 100_000
 MAX_RULES = 20
 MAX_DATES = 1000
@@ -97,7 +97,7 @@ def _read_instant(at: datetime) -> datetime:
 
 
 def _read_rules(value: object) -> object:
-    """Return the canonical text of one or several rules: a string for one, a tuple for several, None for none.
+    """Return the canonical text of rules: a string for one, a tuple for several, None for none.
 
     An empty text is none: it is how tables and other schedulers store that something happens once.
     """
@@ -105,7 +105,11 @@ def _read_rules(value: object) -> object:
         return None
     if isinstance(value, str):
         if len(value) > MAX_LENGTH:
-            raise InvalidSchedule("rrule", f"the rule is {len(value)} characters long", f"at most {MAX_LENGTH}")
+            raise InvalidSchedule(
+                "rrule",
+                f"the rule is {len(value)} characters long",
+                f"at most {MAX_LENGTH}",
+            )
         text = normalize_rule(value)
         if not text:
             raise InvalidSchedule("rrule", "is empty", "write it like FREQ=DAILY, or leave it out")
@@ -124,7 +128,9 @@ def _rule_hint(text: str) -> str:
     from cloudsched.domain.recurrence.notations import is_notation  # noqa: PLC0415 -- only for errors
 
     like = "write it like FREQ=WEEKLY;BYDAY=MO,WE"
-    return f"{like}; cron is no rule but the schedule itself: {text[:40]!r}" if is_notation(text) else like
+    if is_notation(text):
+        return f"{like}; cron is no rule but the schedule itself: {text[:40]!r}"
+    return like
 
 
 def _read_dtstart(value: object) -> object:
@@ -169,26 +175,28 @@ class Schedule(ScheduleFields):
 
     Attributes:
         at: The one instant of a schedule that fires once, aware.
-        delay: The time after the creation (or the edit) at which it fires once, 0 for now. JSON: an ISO 8601 duration.
-            A stored schedule has the instant instead.
+        delay: The time after the creation (or the edit) at which it fires once, 0 for now. JSON: an ISO 8601
+            duration. A stored schedule has the instant instead.
         rrule: One RRULE value such as ``FREQ=WEEKLY;BYDAY=MO``, or several, which are united.
-        dtstart: The local time, as ISO text, from which the rules count. It supplies the parts that they do not name.
-            Without it the schedule is not anchored yet: see `anchor`.
-        timezone: The IANA name of the zone of all local times here. With ``at`` alone, or ``delay``, it is only shown.
-        local: The local time of a schedule that fires once. Its clock's time counts: ``at`` follows from it, and moves
-            if a new release of the time zone data says so.
+        dtstart: The local time, as ISO text, from which the rules count. It supplies the parts that they do
+            not name. Without it the schedule is not anchored yet: see `anchor`.
+        timezone: The IANA name of the zone of all local times here. With ``at`` alone, or ``delay``, it is
+            only shown.
+        local: The local time of a schedule that fires once. Its clock's time counts: ``at`` follows from it,
+            and moves if a new release of the time zone data says so.
         rdates: More occurrences: local times, instants with an offset, or dates (at DTSTART's time of day).
         exdates: Occurrences to leave out: local times, instants, or dates (everything on that local day).
         gap: The policy for local times that a clock change skips.
         fold: The instants that a local time means if a clock change repeats it: the first, the last or both.
         sub_daily: The clock by which rules finer than a day step: elapsed time, or the wall clock.
-        follows_owner: True if `timezone` is the zone of the task's owner, and changes with it. ``timezone="owner"``
-            says so, too: until the schedule is given to a task, it is read in UTC then.
-        start_zone: The zone of ``dtstart``, if `timezone` has changed since: rules of elapsed time still count from
-            that instant. Set by the scheduler.
+        follows_owner: True if `timezone` is the zone of the task's owner, and changes with it.
+            ``timezone="owner"`` says so, too: until the schedule is given to a task, it is read in UTC then.
+        start_zone: The zone of ``dtstart``, if `timezone` has changed since: rules of elapsed time still
+            count from that instant. Set by the scheduler.
 
     Raises:
-        InvalidSchedule: A field is not valid, the fields contradict each other, or the schedule can never fire.
+        InvalidSchedule: A field is not valid, the fields contradict each other, or the schedule can never
+            fire.
     """
 
     model_config = ConfigDict(
@@ -220,7 +228,7 @@ class Schedule(ScheduleFields):
 
     @classmethod
     def after(cls, delay: timedelta, timezone: str | None = None) -> Self:
-        """Return the schedule of one run, so long after the task is created. ``timedelta(0)`` is now.
+        """Return the schedule of one run, a time after the task is created. ``timedelta(0)`` is now.
 
         Raises:
             InvalidSchedule: The delay is no timedelta, or negative.
@@ -233,7 +241,9 @@ class Schedule(ScheduleFields):
     @classmethod
     def _in(cls, zone: str | None, **fields: Any) -> Self:
         """Return a schedule in a zone. If none is named, the edit of a task with it stays in the task's."""
-        return cls(**fields) if zone is None else cls(**fields, timezone=zone)
+        if zone is None:
+            return cls(**fields)
+        return cls(**fields, timezone=zone)
 
     @classmethod
     def once_at(cls, local: datetime, timezone: str) -> Self:
@@ -245,10 +255,17 @@ class Schedule(ScheduleFields):
         return cls(local=local.isoformat(), timezone=timezone)
 
     @classmethod
-    def every(cls, interval: timedelta, *, start: datetime | None = None, timezone: str | None = None) -> Self:
+    def every(
+        cls,
+        interval: timedelta,
+        *,
+        start: datetime | None = None,
+        timezone: str | None = None,
+    ) -> Self:
         """Return the schedule of one occurrence every ``interval``.
 
-        Whole days and weeks keep their local time through clock changes. Any other interval is real, elapsed time.
+        Whole days and weeks keep their local time through clock changes. Any other interval is real, elapsed
+        time.
 
         Args:
             interval: Whole seconds, at least one.
@@ -275,14 +292,14 @@ class Schedule(ScheduleFields):
     def parse(cls, text: str, timezone: str | None = None, *, now: datetime | None = None) -> Self:
         """Parse a schedule from text.
 
-        Accepts an RRULE value, an iCalendar block, a cron expression of five fields, an ISO 8601 instant or local
-        time, and an ISO 8601 duration from ``now``.
+        Accepts an RRULE value, an iCalendar block, a cron expression of five fields, an ISO 8601 instant or
+        local time, and an ISO 8601 duration from ``now``.
 
         Args:
             text: The schedule.
             timezone: The zone of local times without one.
-            now: The start of a duration. If given, an RRULE without DTSTART is anchored here. ``now`` and a duration of
-                nothing stay `is_now`: whoever plans them decides what time it is.
+            now: The start of a duration. If given, an RRULE without DTSTART is anchored here. ``now`` and a
+                duration of nothing stay `is_now`: whoever plans them decides what time it is.
 
         Raises:
             InvalidSchedule: The text is none of these, or not valid.
@@ -299,7 +316,10 @@ class Schedule(ScheduleFields):
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
-        """Refuse a schedule that contradicts itself or never fires. One from the store was validated when created."""
+        """Refuse a schedule that contradicts itself or never fires.
+
+        One from the store was validated when created.
+        """
         if info.context and info.context.get("stored"):
             return self
         if self.timezone != "UTC":  # which all data know
@@ -309,24 +329,31 @@ class Schedule(ScheduleFields):
         if self.local is not None:
             self._place()
         self.check_adjustments()
+
         if self.at is not None or self.delay is not None:
             self._check_once()
         elif self.dtstart is None:
-            if self.rrule is None:
-                lines = {"exdates": 'rrule "FREQ=DAILY"', "rdates": 'dtstart "2027-01-01T09:00:00"'}
-                beside = [f"; beside {each} give {line}" for each, line in lines.items() if getattr(self, each)]
-                hint = f"give `at` for one instant, or `rrule` for several{''.join(beside)}"
-                raise InvalidSchedule("rrule", "is missing", hint)
-            [parse_rule(rule) for rule in self.rules]
+            self._check_without_start()
         elif self.recurrence.first is None:
             raise InvalidSchedule("rrule", "can never fire", "check its days, its UNTIL and the EXDATEs")
         return self
+
+    def _check_without_start(self) -> None:
+        """Check a recurrence without DTSTART, which gets one when its task is created."""
+        if self.rrule is None:
+            lines = {"exdates": 'rrule "FREQ=DAILY"', "rdates": 'dtstart "2027-01-01T09:00:00"'}
+            beside = [f"; beside {each} give {line}" for each, line in lines.items() if getattr(self, each)]
+            hint = f"give `at` for one instant, or `rrule` for several{''.join(beside)}"
+            raise InvalidSchedule("rrule", "is missing", hint)
+        for rule in self.rules:
+            parse_rule(rule)
 
     def _check_once(self) -> None:
         single = "at" if self.at is not None else "delay"
         for field in ("delay", "rrule", "dtstart", "rdates", "exdates", *self.no_adjustments):
             if field != single and getattr(self, field) not in (None, ()):
-                hint = f"give one {'instant' if single == 'at' else 'delay'}, or a recurrence"
+                kind = "instant" if single == "at" else "delay"
+                hint = f"give one {kind}, or a recurrence"
                 raise InvalidSchedule(field, f"cannot stand beside `{single}`", hint)
         if self.delay is not None and self.delay < timedelta(0):
             raise InvalidSchedule("delay", f"is {self.delay}, in the past", "give 0 for now, or more")
@@ -337,23 +364,34 @@ class Schedule(ScheduleFields):
             require_zone(self.start_zone)
             if not (self.follows_owner and self.has_elapsed_rules):
                 hint = "leave it out; the scheduler sets it"
-                raise InvalidSchedule("startZone", "is only for rules of elapsed time that follow their owner", hint)
+                raise InvalidSchedule(
+                    "startZone",
+                    "is only for rules of elapsed time that follow their owner",
+                    hint,
+                )
+
         if not self.follows_owner:
             return
         if self.delay is not None:
             hint = "leave it out, or give a time of day"
             raise InvalidSchedule("timezone", "is the owner's, and a delay is the same everywhere", hint)
+
         # Elapsed time keeps its instants wherever the owner goes, and so do exceptions to it.
         for field in ("rdates",) if self.has_elapsed_rules else ("rdates", "exdates"):
             for number, text in enumerate(getattr(self, field)):
                 if parse_moment(text, f"{field}.{number}").offset is not None:
                     hint = "give a local time, without an offset"
                     raise InvalidSchedule(f"{field}.{number}", "is an instant, which follows nobody", hint)
+
         if not self.has_elapsed_rules:
             return
         if self.rdates or any(parse_rule(each).frequency <= Frequency.DAILY for each in self.rules):
             problem = "has elapsed time beside local times, and only these follow their owner"
-            raise InvalidSchedule("rrule", problem, 'make two tasks, or count on the clock with subDaily "wall"')
+            raise InvalidSchedule(
+                "rrule",
+                problem,
+                'make two tasks, or count on the clock with subDaily "wall"',
+            )
 
     def _place(self) -> None:
         """Set the instant of a local time, in a schedule that is being made."""
@@ -388,15 +426,20 @@ class Schedule(ScheduleFields):
     @classmethod
     def _describe(cls, error: dict[str, Any], *, is_wire: bool) -> InvalidSchedule:
         parts = [str(part) for part in error["loc"] if not str(part).startswith("function-")]
-        field = ".".join(parts[:1] if "rrule" in parts else parts) or "(schedule)"  # without which of its types it is
+        # Without which of its types it is.
+        field = ".".join(parts[:1] if "rrule" in parts else parts) or "(schedule)"
         if error["type"] != "extra_forbidden" or "." in field:
             return InvalidSchedule(field, *describe_error(error, cls.patterns))
         names = [(each.alias or name) if is_wire else name for name, each in cls.model_fields.items()]
         near = get_close_matches(field, names, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names)}"
+        if near:
+            hint = f"did you mean {near[0]}?"
+        else:
+            hint = f"there are: {', '.join(names)}"
         if field == "cron":
             hint = "give the cron expression itself as the schedule"
-            hint = hint if is_wire else f'write Schedule.parse("0 9 * * 1-5"), or {hint}'
+            if not is_wire:
+                hint = f'write Schedule.parse("0 9 * * 1-5"), or {hint}'
         return InvalidSchedule(field, "is no field of a schedule", hint)
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
@@ -421,7 +464,7 @@ class Schedule(ScheduleFields):
 
     @property
     def is_one_time(self) -> bool:
-        """Return whether it can have one occurrence only: a single time, a DTSTART without rules, or one COUNT of 1."""
+        """Return whether it fires at most once: a single time, a DTSTART without rules, or a COUNT of 1."""
         if self.is_single_time:
             return True
         counts_one = isinstance(self.rrule, str) and re.search(r"\bCOUNT=0*1\b", self.rrule) is not None
@@ -442,27 +485,38 @@ class Schedule(ScheduleFields):
 
     @property
     def has_elapsed_rules(self) -> bool:
-        """Return whether it has rules that step in elapsed time, and so from an instant instead of a local time."""
+        """Return whether it has rules of elapsed time, which count from an instant instead of a local time."""
         return self.sub_daily == "elapsed" and any(parse_rule(each).frequency > Frequency.DAILY for each in self.rules)
 
     def follow_owner(self) -> Self:
-        """Return the schedule with its local times following their owner, read in its zone until there is one."""
-        return type(self).model_validate({**dict(self), **self._to_local_times(self.timezone), "follows_owner": True})
+        """Return the schedule with local times that follow their owner.
+
+        They are read in its zone until it has an owner.
+        """
+        return type(self).model_validate(
+            {**dict(self), **self._to_local_times(self.timezone), "follows_owner": True},
+        )
 
     def as_fixed(self) -> Self:
-        """Return a schedule that follows its owner as one of the zone that it is planned in, and any other as it is.
+        """Return the schedule fixed to the zone that it is planned in, if it follows its owner.
 
         A local time alone becomes its instant.
         """
-        once = {"at": self.first(), "dtstart": None} if self.is_single_time and self.dtstart is not None else {}
+        if self.is_single_time and self.dtstart is not None:
+            once = {"at": self.first(), "dtstart": None}
+        else:
+            once = {}
         if not (once or self.follows_owner):
             return self
         return self.rebase().copy_unchecked(follows_owner=False, **once)
 
     def change_zone(self, zone: str) -> Self:
-        """Return the schedule with its local times in another zone. One instant, or a delay, is the same everywhere.
+        """Return the schedule with its local times in another zone.
 
-        Occurrences that were left out move along. A schedule that follows its owner is one of the zone from then on.
+        One instant, or a delay, is the same everywhere.
+
+        Excluded occurrences move along. A schedule that follows its owner is one of the zone from
+        then on.
         """
         based = self.rebase()
         values = {**dict(based), "timezone": zone, "follows_owner": False}
@@ -477,10 +531,10 @@ class Schedule(ScheduleFields):
         return type(self).model_validate(values)
 
     def continue_from(self, occurrence: datetime) -> Self:
-        """Return the schedule as it goes on from one of its occurrences, so that words name that as the first.
+        """Return the schedule from one of its occurrences on, so that its words name that as the first.
 
-        It is returned as it is if it would change: a COUNT counts from its start, and several rules with intervals
-        count from the start of each.
+        It is returned as it is if it would change: a COUNT counts from its start, and several rules with
+        intervals count from the start of each.
         """
         rules = [parse_rule(rule) for rule in self.rules]
         has_phase = len(rules) > 1 and any(rule.interval > 1 for rule in rules)
@@ -489,9 +543,11 @@ class Schedule(ScheduleFields):
         is_open = all(rule.interval == 1 for rule in rules) and self.dtstart < _NAMED_FROM
         if is_open or self.first() == occurrence:
             return self
-        zone, own = load_tzinfo(self.timezone), datetime.fromisoformat(self.dtstart)
+        zone = load_tzinfo(self.timezone)
+        own = datetime.fromisoformat(self.dtstart)
         local = occurrence.astimezone(zone).replace(tzinfo=None)
-        # In a gap the clock shows another time than the rule names: that day begins with the start's minute and second.
+        # In a gap the clock shows another time than the rule names: that day begins with the start's minute
+        # and second.
         for begin in (local, local.replace(hour=0, minute=own.minute, second=own.second)):
             begun = self.copy_unchecked(dtstart=begin.isoformat(), start_zone=None)
             first = begun.first()
@@ -517,14 +573,17 @@ class Schedule(ScheduleFields):
         return {"at": None, "local": None, "dtstart": self.local or at.isoformat()}
 
     def with_owner_zone(self, zone: str) -> Self:
-        """Return a schedule that follows its owner in the owner's zone, with the local times that it was given.
+        """Return a schedule that follows its owner, with the local times it was given, in the owner's zone.
 
         One instant becomes the local time that the clock shows there then.
         """
         return self.copy_unchecked(**self._to_local_times(zone), timezone=zone, start_zone=None)
 
     def move_to(self, zone: str) -> Self:
-        """Return a schedule that follows its owner to another zone: its rules of elapsed time keep their instants."""
+        """Return a schedule that follows its owner to another zone.
+
+        Rules of elapsed time keep their instants.
+        """
         if not self.has_elapsed_rules:
             return self.copy_unchecked(timezone=zone, start_zone=None)
         begun = self.start_zone or self.timezone
@@ -537,14 +596,15 @@ class Schedule(ScheduleFields):
         return self.at is not None or self.dtstart is not None
 
     def anchor(self, start: datetime) -> Self:
-        """Return the schedule with DTSTART at the first full second from ``start`` on, or as it is if it has a start.
+        """Return the schedule with DTSTART at the first full second from ``start`` on, if it has no DTSTART.
 
-        A delay becomes the instant so long after ``start``.
+        A delay becomes the instant that much later than ``start``.
 
-        A rule with BYHOUR and no finer part starts at the next full hour, one with BYMINUTE at the next full minute:
-        ``FREQ=DAILY;BYHOUR=9`` means 9:00:00, whatever the minute and second of ``start``. A start never lies before
-        ``start``: an occurrence between them would use up one of a COUNT, and never run. So a rule with COUNT that is
-        given in the second of two repeated hours, whose times DTSTART cannot name, starts an hour later.
+        A rule with BYHOUR and no finer part starts at the next full hour, one with BYMINUTE at the next full
+        minute: ``FREQ=DAILY;BYHOUR=9`` means 9:00:00, whatever the minute and second of ``start``. A start
+        never lies before ``start``: an occurrence between them would use up one of a COUNT, and never run. So
+        a rule with COUNT that is given in the second of two repeated hours, whose times DTSTART cannot name,
+        starts an hour later.
 
         Raises:
             InvalidSchedule: ``start`` has no time zone, or the schedule can never fire from there.
@@ -552,7 +612,11 @@ class Schedule(ScheduleFields):
         if self.is_anchored:
             return self
         if start.tzinfo is None:
-            raise InvalidSchedule("dtstart", "cannot begin at a time without a zone", "give an aware datetime")
+            raise InvalidSchedule(
+                "dtstart",
+                "cannot begin at a time without a zone",
+                "give an aware datetime",
+            )
         if self.delay is not None:
             try:
                 return type(self).once(start + self.delay, self.timezone)
@@ -560,7 +624,8 @@ class Schedule(ScheduleFields):
                 problem = f"of {self.delay} ends beyond the calendar"
                 raise InvalidSchedule("delay", problem, "give a shorter one") from None
         there = start.astimezone(load_tzinfo(self.timezone))
-        local, rules = there.replace(tzinfo=None), [parse_rule(rule) for rule in self.rules]
+        local = there.replace(tzinfo=None)
+        rules = [parse_rule(rule) for rule in self.rules]
         if there.fold and any(rule.count for rule in rules):
             local += start - there.replace(fold=0).astimezone(UTC)
         unit = timedelta(seconds=1)
@@ -571,7 +636,11 @@ class Schedule(ScheduleFields):
         try:
             local += -(local - datetime.min) % unit  # noqa: DTZ901 - on the zone's clock
         except OverflowError:
-            raise InvalidSchedule("dtstart", "lies beyond the calendar", "begin before the year 10000") from None
+            raise InvalidSchedule(
+                "dtstart",
+                "lies beyond the calendar",
+                "begin before the year 10000",
+            ) from None
         return type(self).model_validate({**dict(self), "dtstart": local.isoformat()})
 
     def next_after(self, instant: datetime) -> datetime | None:
@@ -586,13 +655,14 @@ class Schedule(ScheduleFields):
         if self.at is not None:
             return self.at if self.at > instant else None
         seconds = self.adjust(self.recurrence).first_from((instant - UTC_EPOCH) // _SECOND + 1)
-        return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
+        return _to_instant(seconds)
 
     @property
     def interval(self) -> timedelta | None:
-        """The time between any two occurrences that follow each other, or None if it is not always the same."""
-        seconds = None if self.at is not None or self.is_adjusted else self.recurrence.interval
-        return None if seconds is None else timedelta(seconds=seconds)
+        """The time between any two consecutive occurrences, or None if it varies."""
+        if self.at is not None or self.is_adjusted or self.recurrence.interval is None:
+            return None
+        return timedelta(seconds=self.recurrence.interval)
 
     def occurs(self, instant: datetime) -> bool:
         """Return whether ``instant`` is an occurrence."""
@@ -602,23 +672,24 @@ class Schedule(ScheduleFields):
         """Return the first occurrence, in UTC, or None if there is none."""
         if self.at is not None:
             return self.at
-        seconds = self.adjust(self.recurrence).first
-        return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
+        return _to_instant(self.adjust(self.recurrence).first)
 
     def upcoming(self, start: datetime, count: int) -> list[datetime]:
-        """Return the next ``count`` occurrences strictly later than ``start``, in UTC, or as many as there are."""
+        """Return the next ``count`` occurrences after ``start``, in UTC, or as many as there are."""
         return list(islice(self._iter_after(start), count))
 
     def find_shortest_interval(self, after: datetime) -> timedelta | None:
         """Return the shortest time between two occurrences after an instant, or None if there are no two.
 
-        It looks at the first fifty of all, the first fifty of each rule alone, the first fifty of all from each rule's
-        first on, and all dates: a rule repeats itself within a day, and another one may begin later.
+        It looks at the first fifty of all, the first fifty of each rule alone, the first fifty of all from
+        each rule's first on, and all dates: a rule repeats itself within a day, and another one may begin
+        later.
 
         Raises:
             SearchLimitReached: The request has searched too much.
         """
-        looks, alone = [(self, after)], {"rdates": (), "exdates": (), **self.no_adjustments}
+        looks = [(self, after)]
+        alone = {"rdates": (), "exdates": (), **self.no_adjustments}
         if self.rdates:
             looks.append((self.model_copy(update={**alone, "rrule": None, "rdates": self.rdates}), after))
         for rule in self.rules if len(self.rules) > 1 else ():
@@ -631,7 +702,7 @@ class Schedule(ScheduleFields):
         return min((later - earlier for each in times for earlier, later in pairwise(each)), default=None)
 
     def _iter_until(self, after: datetime, count: int) -> Iterator[datetime]:
-        """Yield the next so many occurrences within a year. If the search gives up, the next one is far off.
+        """Yield the next occurrences within a year, at most `count`. A search that gives up found none near.
 
         Raises SearchLimitReached if the request has searched too much.
         """
@@ -654,7 +725,11 @@ class Schedule(ScheduleFields):
         within = takewhile(lambda at: at < end, self._iter_after(start - timedelta(microseconds=1)))
         occurrences = list(islice(within, MAX_LISTED + 1))
         if len(occurrences) > MAX_LISTED:
-            raise InvalidSchedule("rrule", f"more than {MAX_LISTED} occurrences in that range", "ask for less")
+            raise InvalidSchedule(
+                "rrule",
+                f"more than {MAX_LISTED} occurrences in that range",
+                "ask for less",
+            )
         return occurrences
 
     @property
@@ -667,7 +742,7 @@ class Schedule(ScheduleFields):
     def describe(self, locale: str = "en") -> str:
         """Return the schedule in words, such as ``every weekday at 09:00, Europe/Paris``.
 
-        Parts that words cannot say are left out, and named at the end.
+        Parts that words cannot express are named at the end as missing.
 
         Args:
             locale: The language, such as ``en`` or ``de-AT``. An unknown one is English.
@@ -679,13 +754,16 @@ class Schedule(ScheduleFields):
     def describe_next(self, occurrence: datetime | None, locale: str = "en") -> Description:
         """Return the schedule in words as it goes on from its next occurrence, None if it is over.
 
-        "First" names no occurrence that is over. Where the schedule cannot be told from the next one on, it is said
-        when it has begun.
+        "First" names no occurrence that is over. Where the schedule cannot be told from the next one on, it
+        is said when it has begun.
         """
         from cloudsched.domain.schedules.describe import describe  # noqa: PLC0415 -- imported only when used
 
         based = self.rebase()
-        told = based if occurrence is None else based.continue_from(occurrence)
+        if occurrence is None:
+            told = based
+        else:
+            told = based.continue_from(occurrence)
         has_begun = not self.is_one_time and (occurrence is None or told.first() != occurrence)
         return describe(told, locale, has_begun=has_begun)
 
@@ -704,7 +782,11 @@ class Schedule(ScheduleFields):
         if self.delay is not None:
             raise InvalidSchedule("delay", "counts from a time that is not known yet", "anchor it")
         if self.dtstart is None:
-            raise InvalidSchedule("dtstart", "is missing, so the rule has no start", "give dtstart, or anchor it")
+            raise InvalidSchedule(
+                "dtstart",
+                "is missing, so the rule has no start",
+                "give dtstart, or anchor it",
+            )
         return compile_recurrence(time_zones.in_use, *_get_parts(self))
 
     @property
@@ -729,20 +811,25 @@ class Schedule(ScheduleFields):
         return UTC_EPOCH + timedelta(seconds=wall_clock(self.timezone, fold=fold).instants(wall)[0])
 
     def relocate(self) -> Self:
-        """Return a schedule that fires once at a local time, with the instant that the data in use give it."""
-        return self if self.local is None else self.copy_unchecked(at=self._find_local())
+        """Return a schedule that fires once at a local time, with its instant in the data in use."""
+        if self.local is None:
+            return self
+        return self.copy_unchecked(at=self._find_local())
 
     def read_clock(self, occurrence: datetime) -> tuple[int, bool] | None:
         """Return the wall-clock time that names an occurrence, and whether it is the second one of that time.
 
-        The time is in seconds since 1970 as a clock shows them. None if the occurrence is known by its instant.
+        The time is in seconds since 1970 as a clock shows them. None if the occurrence is known by its
+        instant.
         """
         if self.at is None:
             return self.recurrence.read(utc_seconds(occurrence))
-        return None if self.local is None else (parse_moment(self.local, "local").wall, False)
+        if self.local is None:
+            return None
+        return (parse_moment(self.local, "local").wall, False)
 
     def name_occurrence(self, occurrence: datetime) -> str:
-        """Return the EXDATE of one occurrence: its local time, or its instant where that means another one, too."""
+        """Return the EXDATE of one occurrence: its local time, or its instant if that time is ambiguous."""
         return exdates.name_occurrence(self.recurrence, utc_seconds(occurrence))
 
     def find_clock(self, wall: int, offset: int, near: datetime) -> datetime:
@@ -760,20 +847,26 @@ class Schedule(ScheduleFields):
 
     @property
     def is_mixed(self) -> bool:
-        """Return whether some of its occurrences are named by the clock's time, and others by their instant."""
+        """Return whether local times name some of its occurrences, and instants name others."""
         if self.at is not None or (not self.rdates and isinstance(self.rrule, str)):
             return False
         base = self.recurrence
         return base.has_local and not base.is_local
 
     def find_next_of_kind(self, instant: datetime, *, is_local: bool) -> datetime | None:
-        """Return the first occurrence later than an instant, of those that the clock names or of the others."""
-        base = self.recurrence.parts[0 if is_local else 1]
-        seconds = self.adjust(base).first_from(utc_seconds(instant) + 1)
-        return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
+        """Return the first occurrence after an instant: of those that local times name, or of the others."""
+        local, others = self.recurrence.parts
+        base = local if is_local else others
+        return _to_instant(self.adjust(base).first_from(utc_seconds(instant) + 1))
 
     def _iter_after(self, instant: datetime) -> Iterator[datetime]:
         occurrence = self.next_after(instant)
         while occurrence is not None:
             yield occurrence
             occurrence = self.next_after(occurrence)
+
+
+def _to_instant(seconds: int | None) -> datetime | None:
+    if seconds is None:
+        return None
+    return UTC_EPOCH + timedelta(seconds=seconds)

@@ -1,7 +1,7 @@
 """The words in which schedules are told: the name of each part of a schedule in one language.
 
-`describe` decides what is said and in which order. These classes only say it, one for each language. The reader of the
-same language (`cloudsched.language`) understands what they write.
+`describe` decides on the content and its order. These classes have the wording, one for each language. The
+reader of the same language (`cloudsched.language`) understands what they write.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 WORKING_DAYS: Final = (0, 1, 2, 3, 4)
 WEEKEND: Final = (5, 6)
 _SHORTEST_RANGE: Final = 3
+_ORDINAL_ENDINGS: Final = {1: "st", 2: "nd", 3: "rd"}
 
 
 def _split(span: timedelta, units: Sequence[str], plural: str) -> list[str]:
-    seconds, found = span.days * 86_400 + span.seconds, []
+    seconds = span.days * 86_400 + span.seconds
+    found = []
     for length, unit in zip((86_400, 3600, 60, 1), units, strict=True):
         count, seconds = divmod(seconds, length)
         if count:
-            found.append(f"{count} {unit}{plural if count > 1 else ''}")
+            found.append(f"{count} {unit}{plural}" if count > 1 else f"{count} {unit}")
     return found
 
 
@@ -34,10 +36,21 @@ class English:
 
     weekdays = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
     months = (
-        *("January", "February", "March", "April", "May", "June"),
-        *("July", "August", "September", "October", "November", "December"),
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
     )
-    last_and, to = "and", "to"
+    last_and = "and"
+    to = "to"
     left_out: Mapping[str, str] = {
         "start": "its start",
         "phase": "from when it counts",
@@ -51,22 +64,39 @@ class English:
     }
     on_the_clock = "on the clock"
     """Counted from the full hour, or from midnight."""
-    _every_day, _every_working_day = "every {}", "every weekday"
-    _on_day, _on_working_days = "on {}", "on weekdays"
-    _on_number, _day, _of_month = "on the {}", " day", " of the month"
+    _every_day = "every {}"
+    _every_working_day = "every weekday"
+    _on_day = "on {}"
+    _on_working_days = "on weekdays"
+    _on_number = "on the {}"
+    _day = " day"
+    _of_month = " of the month"
     _on_day_of_year = "on the {} day of the year"
-    _on_counted_day: Mapping[str, str] = {"working": "on the {} working day", "weekend": "on the {} weekend day"}
-    _on_position, _in_week, _in_month = "on the {} of {}", "in week {}", "in {}"
-    at, _at_numbers = "at {}", ("at minute {}", "in hour {}", "at second {}")
-    from_to, weeks_begin_on = "from {} to {}", "weeks begin on {}"
-    _first_on, _starting, until, _time = "first on {}", "starting {}", "until {}", " at {}"
+    _on_counted_day: Mapping[str, str] = {
+        "working": "on the {} working day",
+        "weekend": "on the {} weekend day",
+    }
+    _on_position = "on the {} of {}"
+    _in_week = "in week {}"
+    _in_month = "in {}"
+    at = "at {}"
+    _at_numbers = ("at minute {}", "in hour {}", "at second {}")
+    from_to = "from {} to {}"
+    weeks_begin_on = "weeks begin on {}"
+    _first_on = "first on {}"
+    _starting = "starting {}"
+    until = "until {}"
+    _time = " at {}"
     only_where: Mapping[str, str] = {
         "month": "only in months that have that day",
         "year": "only in years that have that day",
         "week": "only in years that have that week",
     }
-    following, once = "wherever its owner is ({})", "once, on {}"
-    added, excepted, summary = "extra on {}", "except {}", "a summary, which leaves out {}"
+    following = "wherever its owner is ({})"
+    once = "once, on {}"
+    added = "extra on {}"
+    excepted = "except {}"
+    summary = "a summary, which leaves out {}"
     _effects: Mapping[str, str] = {
         "skip": 'except on days of "{}"',
         "before": 'moved before days of "{}"',
@@ -77,35 +107,47 @@ class English:
     def join(self, items: Iterable[str]) -> str:
         """Return a list: ``a, b and c``."""
         *others, last = items
-        return f"{', '.join(others)} {self.last_and} {last}" if others else last
+        if others:
+            return f"{', '.join(others)} {self.last_and} {last}"
+        return last
 
     def every(self, unit: Frequency, interval: int) -> str:
         """Return ``every 2 weeks``."""
         name = ("year", "month", "week", "day", "hour", "minute", "second")[unit]
-        return f"every {name}" if interval == 1 else f"every {interval} {name}s"
+        if interval == 1:
+            return f"every {name}"
+        return f"every {interval} {name}s"
 
     def every_weekday(self, days: Sequence[int]) -> str:
         """Return ``every Monday and Friday``, or ``every weekday``."""
-        is_working = tuple(days) == WORKING_DAYS
-        return self._every_working_day if is_working else self._every_day.format(self._name_days(days))
+        if tuple(days) == WORKING_DAYS:
+            return self._every_working_day
+        return self._every_day.format(self._name_days(days))
 
     def on_weekdays(self, days: Sequence[int]) -> str:
         """Return ``on Monday and Friday``, or ``on weekdays``."""
-        is_working = tuple(days) == WORKING_DAYS
-        return self._on_working_days if is_working else self._on_day.format(self._name_days(days))
+        if tuple(days) == WORKING_DAYS:
+            return self._on_working_days
+        return self._on_day.format(self._name_days(days))
 
     def on_nth_weekdays(self, days: Sequence[NthDay], *, of_year: bool) -> str:
         """Return ``on the last Friday and the 2nd Tuesday``. A day without a number is every such day."""
-        names = (
-            f"the {self.ordinal(nth)} {self.weekdays[day]}" if nth else f"every {self.weekdays[day]}"
-            for nth, day in days
-        )
-        return f"on {self.join(names)}" + (" of the year" if of_year else "")
+        text = f"on {self.join(self._name_nth_day(nth, self.weekdays[day]) for nth, day in days)}"
+        return f"{text} of the year" if of_year else text
+
+    def _name_nth_day(self, nth: int, name: str) -> str:
+        if nth:
+            return f"the {self.ordinal(nth)} {name}"
+        return f"every {name}"
 
     def on_days_of_month(self, numbers: Sequence[int], *, of_month: bool) -> str:
         """Return ``on the 1st, 15th and last day``, with ``of the month`` if nothing else names the month."""
-        named = self._on_number.format(self.join(self.list_ordinals(numbers)))
-        return named + (self._day if min(numbers) < 0 else "") + (self._of_month if of_month else "")
+        text = self._on_number.format(self.join(self.list_ordinals(numbers)))
+        if min(numbers) < 0:
+            text += self._day
+        if of_month:
+            text += self._of_month
+        return text
 
     def on_dates(self, numbers: Sequence[int], months: Sequence[int]) -> str:
         """Return ``on the 24th of December``."""
@@ -117,12 +159,17 @@ class English:
 
     def on_counted_days(self, positions: Sequence[int], days: Sequence[int]) -> str:
         """Return ``on the last working day``."""
-        kind = "working" if tuple(days) == WORKING_DAYS else "weekend"
+        kind = "weekend"
+        if tuple(days) == WORKING_DAYS:
+            kind = "working"
         return self._on_counted_day[kind].format(self.join(map(self.ordinal, positions)))
 
     def on_positions(self, positions: Sequence[int], days: Sequence[int]) -> str:
         """Return ``on the 1st and last of Monday to Friday``."""
-        return self._on_position.format(self.join(map(self.ordinal, positions)), self.join(self.list_weekdays(days)))
+        return self._on_position.format(
+            self.join(map(self.ordinal, positions)),
+            self.join(self.list_weekdays(days)),
+        )
 
     def in_weeks(self, numbers: Sequence[int]) -> str:
         """Return ``in week 20``."""
@@ -139,7 +186,9 @@ class English:
     def if_weekdays(self, days: Sequence[int]) -> str:
         """Return ``if it is a Friday``."""
         *others, last = (f"a {self.weekdays[day]}" for day in days)
-        return f"if it is {', '.join(others)} or {last}" if others else f"if it is {last}"
+        if others:
+            return f"if it is {', '.join(others)} or {last}"
+        return f"if it is {last}"
 
     def at_numbers(self, hours: Sequence[int], minutes: Sequence[int], seconds: Sequence[int]) -> str:
         """Return ``at minute 0 and 20 in hour 9 to 17``."""
@@ -148,7 +197,9 @@ class English:
 
     def where_missing(self, skip: Skip) -> str:
         """Return what runs instead of a day that a month does not have."""
-        neighbour = "last day before" if skip == "BACKWARD" else "first day after"
+        neighbour = "first day after"
+        if skip == "BACKWARD":
+            neighbour = "last day before"
         return f"or the {neighbour}, where there is no such day"
 
     def first_on(self, day: date, time: str) -> str:
@@ -161,7 +212,7 @@ class English:
 
     def count(self, number: int) -> str:
         """Return ``10 times``."""
-        return f"{number} time" + ("" if number == 1 else "s")
+        return "1 time" if number == 1 else f"{number} times"
 
     def delayed(self, delay: timedelta) -> str:
         """Return ``now``, or ``once, in 10 minutes``."""
@@ -189,9 +240,12 @@ class English:
     def ordinal(self, number: int) -> str:
         """Return ``2nd``, ``last`` or ``2nd last``."""
         if number < 0:
-            return "last" if number == -1 else f"{self.ordinal(-number)} last"
-        teens = number % 100 in range(11, 14)
-        return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+            if number == -1:
+                return "last"
+            return f"{self.ordinal(-number)} last"
+        if number % 100 in range(11, 14):
+            return f"{number}th"
+        return f"{number}{_ORDINAL_ENDINGS.get(number % 10, 'th')}"
 
     def name_date(self, day: date) -> str:
         """Return ``Friday 17 April 2026``."""
@@ -220,10 +274,13 @@ class English:
         """Return days in a week's order, with runs of three or more as ranges: ``Monday to Friday``."""
         week = len(self.weekdays)
         numbers = [days[0] + (day - days[0]) % week for day in days]
-        return [self._name_range(run, lambda number: self.weekdays[number % week]) for run in find_runs(numbers)]
+        runs = find_runs(numbers)
+        return [self._name_range(run, lambda number: self.weekdays[number % week]) for run in runs]
 
     def _name_range(self, run: Sequence[int], name: Callable[[int], str]) -> str:
-        return name(run[0]) if len(run) == 1 else f"{name(run[0])} {self.to} {name(run[-1])}"
+        if len(run) == 1:
+            return name(run[0])
+        return f"{name(run[0])} {self.to} {name(run[-1])}"
 
 
 def find_runs(numbers: Sequence[int]) -> list[list[int]]:
@@ -234,7 +291,13 @@ def find_runs(numbers: Sequence[int]) -> list[list[int]]:
             runs[-1].append(number)
         else:
             runs.append([number])
-    return [part for run in runs for part in ([run] if len(run) >= _SHORTEST_RANGE else [[each] for each in run])]
+    parts: list[list[int]] = []
+    for run in runs:
+        if len(run) >= _SHORTEST_RANGE:
+            parts.append(run)
+        else:
+            parts += ([number] for number in run)
+    return parts
 
 
 class German(English):
@@ -242,10 +305,21 @@ class German(English):
 
     weekdays = ("Montag", "Dienstag", "Mittwoch", "Donnerstag", "Freitag", "Samstag", "Sonntag")
     months = (
-        *("Januar", "Februar", "März", "April", "Mai", "Juni"),
-        *("Juli", "August", "September", "Oktober", "November", "Dezember"),
+        "Januar",
+        "Februar",
+        "März",
+        "April",
+        "Mai",
+        "Juni",
+        "Juli",
+        "August",
+        "September",
+        "Oktober",
+        "November",
+        "Dezember",
     )
-    last_and, to = "und", "bis"
+    last_and = "und"
+    to = "bis"
     left_out: Mapping[str, str] = {
         "start": "den Beginn",
         "phase": "ab wann gezählt wird",
@@ -258,22 +332,36 @@ class German(English):
         "fractions": "Bruchteile von Sekunden",
     }
     on_the_clock = "nach der Uhr"
-    _every_day, _every_working_day = "jeden {}", "jeden Werktag"
-    _on_day, _on_working_days = "am {}", "an Werktagen"
-    _on_number, _day, _of_month = "am {}", " Tag", " des Monats"
+    _every_day = "jeden {}"
+    _every_working_day = "jeden Werktag"
+    _on_day = "am {}"
+    _on_working_days = "an Werktagen"
+    _on_number = "am {}"
+    _day = " Tag"
+    _of_month = " des Monats"
     _on_day_of_year = "am {} Tag des Jahres"
     _on_counted_day: Mapping[str, str] = {"working": "am {} Werktag", "weekend": "am {} Wochenendtag"}
-    _on_position, _in_week, _in_month = "am {} von {}", "in Woche {}", "im {}"
-    at, _at_numbers = "um {}", ("zur Minute {}", "in Stunde {}", "zur Sekunde {}")
-    from_to, weeks_begin_on = "von {} bis {}", "Wochen beginnen am {}"
-    _first_on, _starting, until, _time = "erstmals am {}", "ab {}", "bis {}", " um {}"
+    _on_position = "am {} von {}"
+    _in_week = "in Woche {}"
+    _in_month = "im {}"
+    at = "um {}"
+    _at_numbers = ("zur Minute {}", "in Stunde {}", "zur Sekunde {}")
+    from_to = "von {} bis {}"
+    weeks_begin_on = "Wochen beginnen am {}"
+    _first_on = "erstmals am {}"
+    _starting = "ab {}"
+    until = "bis {}"
+    _time = " um {}"
     only_where: Mapping[str, str] = {
         "month": "nur in Monaten mit diesem Tag",
         "year": "nur in Jahren mit diesem Tag",
         "week": "nur in Jahren mit dieser Woche",
     }
-    following, once = "egal wo sein Besitzer ist ({})", "einmal, am {}"
-    added, excepted, summary = "zusätzlich am {}", "außer am {}", "eine Zusammenfassung ohne {}"
+    following = "egal wo sein Besitzer ist ({})"
+    once = "einmal, am {}"
+    added = "zusätzlich am {}"
+    excepted = "außer am {}"
+    summary = "eine Zusammenfassung ohne {}"
     _effects: Mapping[str, str] = {
         "skip": 'außer an Tagen von "{}"',
         "before": 'verschoben vor Tagen von "{}"',
@@ -283,24 +371,41 @@ class German(English):
 
     @override
     def every(self, unit: Frequency, interval: int) -> str:
-        one = ("jedes Jahr", "jeden Monat", "jede Woche", "jeden Tag", "jede Stunde", "jede Minute", "jede Sekunde")
+        one = (
+            "jedes Jahr",
+            "jeden Monat",
+            "jede Woche",
+            "jeden Tag",
+            "jede Stunde",
+            "jede Minute",
+            "jede Sekunde",
+        )
         several = ("Jahre", "Monate", "Wochen", "Tage", "Stunden", "Minuten", "Sekunden")
-        return one[unit] if interval == 1 else f"alle {interval} {several[unit]}"
+        if interval == 1:
+            return one[unit]
+        return f"alle {interval} {several[unit]}"
 
     @override
     def on_nth_weekdays(self, days: Sequence[NthDay], *, of_year: bool) -> str:
-        names = (
-            f"am {self.ordinal(nth)} {self.weekdays[day]}" if nth else f"jeden {self.weekdays[day]}"
-            for nth, day in days
-        )
-        return self.join(names) + (" des Jahres" if of_year else "")
+        text = self.join(self._name_nth_day(nth, self.weekdays[day]) for nth, day in days)
+        return f"{text} des Jahres" if of_year else text
+
+    @override
+    def _name_nth_day(self, nth: int, name: str) -> str:
+        if nth:
+            return f"am {self.ordinal(nth)} {name}"
+        return f"jeden {name}"
 
     @override
     def on_dates(self, numbers: Sequence[int], months: Sequence[int]) -> str:
-        day = " Tag" if min(numbers) < 0 else ""
-        day += " im" if day or len(months) > 1 else ""
-        names = map(self.ordinal, sorted(numbers, key=lambda number: (number < 0, number)))  # a range would be a span
-        return f"am {self.join(names)}{day} {self.join(self.list_months(months))}"
+        # Each by itself: a range with a month would be read as a span of time.
+        names = map(self.ordinal, sorted(numbers, key=lambda number: (number < 0, number)))
+        text = f"am {self.join(names)}"
+        if min(numbers) < 0:
+            text += " Tag im"
+        elif len(months) > 1:
+            text += " im"
+        return f"{text} {self.join(self.list_months(months))}"
 
     @override
     def except_weekdays(self, days: Sequence[int]) -> str:
@@ -309,11 +414,15 @@ class German(English):
     @override
     def if_weekdays(self, days: Sequence[int]) -> str:
         *others, last = (f"ein {self.weekdays[day]}" for day in days)
-        return f"wenn es {', '.join(others)} oder {last} ist" if others else f"wenn es {last} ist"
+        if others:
+            return f"wenn es {', '.join(others)} oder {last} ist"
+        return f"wenn es {last} ist"
 
     @override
     def where_missing(self, skip: Skip) -> str:
-        neighbour = "am letzten Tag davor" if skip == "BACKWARD" else "am ersten Tag danach"
+        neighbour = "am ersten Tag danach"
+        if skip == "BACKWARD":
+            neighbour = "am letzten Tag davor"
         return f"oder {neighbour}, wo es diesen Tag nicht gibt"
 
     @override
@@ -343,5 +452,5 @@ LANGUAGES: Final[Mapping[str, English]] = {"en": English(), "de": German()}
 
 
 def find_words(locale: str) -> English:
-    """Return the words of a locale's language, such as ``de`` or ``de-AT``, or English for a language without words."""
+    """Return the words of a locale's language, such as ``de`` or ``de-AT``, or English if it has none."""
     return LANGUAGES.get(locale.replace("_", "-").partition("-")[0].lower(), LANGUAGES["en"])

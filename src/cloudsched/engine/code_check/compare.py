@@ -1,4 +1,4 @@
-"""Compare tasks and open runs with the code at hand: what would fail, or be different, once that code runs them."""
+"""Compare tasks and open runs with the code at hand: what would fail, or change, once it runs them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
-from cloudsched.engine.code_check.effects import Effects, refuse_effects
-from cloudsched.engine.code_check.rehearsal import StoredRun, Verdict, rehearse
+from cloudsched.engine.code_check.effects import RefusedEffects, refuse_effects
+from cloudsched.engine.code_check.rehearsal import ReplayVerdict, StoredRun, rehearse
 from cloudsched.engine.handlers.registry import BUILT_IN_PREFIX
 from cloudsched.errors import InvalidInput, UnreadableDocument
 from cloudsched.features.table import FEATURES, find_place
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
 
 
-class Cause(StrEnum):
+class Mismatch(StrEnum):
     """What of the code a task or a run no longer fits."""
 
     HANDLER = "handler"
@@ -48,30 +48,31 @@ class Consequence:
 
 
 CONSEQUENCES: Final = complete_table(
-    Cause,
+    Mismatch,
     {
-        Cause.HANDLER: Consequence(
+        Mismatch.HANDLER: Consequence(
             fails=True,
             cure="Keep a handler of that name, or change these tasks: cloudsched tasks update ID "
             "--set handler='\"NAME\"'",
         ),
-        Cause.PAYLOAD: Consequence(
+        Mismatch.PAYLOAD: Consequence(
             fails=True,
             cure="Give what is new in the model a default, or change these payloads: cloudsched tasks update ID "
             "--payload …",
         ),
-        Cause.STEPS: Consequence(
+        Mismatch.STEPS: Consequence(
             fails=True,
             cure="Guard what has changed with ctx.version (docs/guides/workflows.md, Change the code), or let these "
             "runs end first.",
         ),
-        Cause.EVENT: Consequence(fails=True, cure="Let the event's model accept what was sent, too."),
-        Cause.QUEUE: Consequence(
+        Mismatch.EVENT: Consequence(fails=True, cure="Let the event's model accept what was sent, too."),
+        Mismatch.QUEUE: Consequence(
             fails=False, cure="Keep a worker for the queue that they are in, or give them another queue."
         ),
-        Cause.LOCK: Consequence(fails=False, cure="Give every task with this lock the same limit."),
-        Cause.ACCESS: Consequence(
-            fails=False, cure='They run on, but their owners cannot change them. Keep access="users" if they may.'
+        Mismatch.LOCK: Consequence(fails=False, cure="Give every task with this lock the same limit."),
+        Mismatch.ACCESS: Consequence(
+            fails=False,
+            cure='They run on, but their owners cannot change them. Keep access="users" if they may.',
         ),
     },
 )
@@ -81,13 +82,13 @@ CONSEQUENCES: Final = complete_table(
 class Difference:
     """One cause, for one handler, in words that are the same for all that it concerns."""
 
-    cause: Cause
+    cause: Mismatch
     handler: str
     problem: str
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DifferencePlace:
     """Where a difference was found."""
 
     task_id: str
@@ -95,7 +96,7 @@ class Place:
     execution_id: str | None = None
 
 
-NOWHERE: Final = Place("", "")
+NOWHERE: Final = DifferencePlace("", "")
 """The place of what has none that is known."""
 SHOWN_PLACES = 5
 MAX_GROUPS = 200
@@ -103,13 +104,13 @@ MAX_GROUPS = 200
 
 
 @dataclass(slots=True)
-class Group:
+class DifferenceGroup:
     """The places of a difference: how many, and the first of them."""
 
     count: int = 0
-    first: list[Place] = field(default_factory=list)
+    first: list[DifferencePlace] = field(default_factory=list)
 
-    def add(self, place: Place) -> None:
+    def add(self, place: DifferencePlace) -> None:
         """Count a place."""
         self.count += 1
         if len(self.first) < SHOWN_PLACES:
@@ -117,32 +118,32 @@ class Group:
 
 
 @dataclass(slots=True)
-class Report:
+class CodeReport:
     """What a comparison has found. Its size does not grow with the number of tasks."""
 
     tasks: int = 0
     runs: int = 0
     """The open runs that were looked at."""
-    differences: dict[Difference, Group] = field(default_factory=dict)
-    unknown: dict[str, Group] = field(default_factory=dict)
-    """What could not be looked at, by the reason."""
+    differences: dict[Difference, DifferenceGroup] = field(default_factory=dict)
+    unknown: dict[str, DifferenceGroup] = field(default_factory=dict)
+    """The number of things that could not be compared, by the reason."""
 
     @property
     def fails(self) -> bool:
         """Return whether anything would fail."""
         return any(CONSEQUENCES[each.cause].fails for each in self.differences)
 
-    def add(self, difference: Difference, place: Place) -> None:
+    def add(self, difference: Difference, place: DifferencePlace) -> None:
         """Note a difference."""
         if difference not in self.differences and len(self.differences) >= MAX_GROUPS:
             difference = Difference(difference.cause, difference.handler, "other reasons")
-        self.differences.setdefault(difference, Group()).add(place)
+        self.differences.setdefault(difference, DifferenceGroup()).add(place)
 
-    def note_unknown(self, reason: str, place: Place) -> None:
-        """Note what could not be looked at."""
+    def note_unknown(self, reason: str, place: DifferencePlace) -> None:
+        """Note something that could not be compared."""
         if reason not in self.unknown and len(self.unknown) >= MAX_GROUPS:
             reason = "other reasons"
-        self.unknown.setdefault(reason, Group()).add(place)
+        self.unknown.setdefault(reason, DifferenceGroup()).add(place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,25 +178,29 @@ class Comparison:
         self._stuck = set[str]()
         """Handlers whose code did not end: none of their runs is tried after that."""
         """The first limit that was seen of each lock."""
-        self.report: Report = Report()
+        self.report: CodeReport = CodeReport()
         self._more: Sequence[Any] = [
             find_place(place)(self.report) for feature in FEATURES for place in feature.code_checks
         ]
 
     def look(self, stored: StoredTask) -> None:
         """Compare a task and its open runs with the code."""
-        task, report = stored.task, self.report
+        task = stored.task
+        report = self.report
         report.tasks += 1
-        place = Place(task.id, task.owner)
+        place = DifferencePlace(task.id, task.owner)
+
         for difference in self._compare_task(task, place):
             report.add(difference, place)
         if task.handler == SCRIPT_HANDLER:
             report.note_unknown("the handlers that its script calls are not known", place)
+
         for called, _ in _list_calls(task):
             workers = called.workers
             if workers is not None and not _is_built_in(called.handler) and called.handler not in self._registry:
                 reason = f"workers of the queue {workers.queue!r} have {called.handler!r}, and their code is not here"
                 report.note_unknown(reason, place)
+
         handler = self._registry.find(task.handler)
         if handler is not None and handler.events:
             for difference in self._compare_events(task, handler, place):
@@ -204,21 +209,22 @@ class Comparison:
                 report.note_unknown(
                     "events may wait for it that it has not taken, and the API does not show them", place
                 )
+
         for run in stored.runs:
             self._look_at_run(task, run)
 
-    def _compare_task(self, task: Task, place: Place) -> Iterator[Difference]:
+    def _compare_task(self, task: Task, place: DifferencePlace) -> Iterator[Difference]:
         for called, payload in _list_calls(task):
             yield from self._compare_call(called, payload, place)
         handler = self._registry.find(task.handler)
         if handler is None or _is_built_in(task.handler):
             return
         if task.defined_by is Requesters.USERS and not handler.is_for_users:
-            yield Difference(Cause.ACCESS, handler.name, "users made them, who may not name it any more")
+            yield Difference(Mismatch.ACCESS, handler.name, "users made them, who may not name it any more")
         for check in self._more:
             yield from check.compare(task, handler, place)
 
-    def _compare_events(self, task: Task, handler: Handler, place: Place) -> Iterator[Difference]:
+    def _compare_events(self, task: Task, handler: Handler, place: DifferencePlace) -> Iterator[Difference]:
         for event in task.events:
             kind = handler.events.get(event.name)
             if kind is None:
@@ -226,30 +232,40 @@ class Comparison:
             refusal = self._find_refusal(partial(kind.read, event.payload), place)
             if refusal is not None:
                 problem = f"the event {event.name!r}, which was accepted, is refused: {refusal}"
-                yield Difference(Cause.EVENT, handler.name, problem)
+                yield Difference(Mismatch.EVENT, handler.name, problem)
 
     def _compare_call(
-        self, called: Task | Child, payload: dict[str, object] | None, place: Place
+        self, called: Task | Child, payload: dict[str, object] | None, place: DifferencePlace
     ) -> Iterator[Difference]:
         """Compare what a task, a child or a run calls. Without a payload, only the handler's name."""
         name = called.handler
         if _is_built_in(name):
             return
+
         handler = self._registry.find(name)
         if handler is None and called.workers is not None:  # workers may have it: `look` says that it is unknown
             return
         if handler is None:
             near = get_close_matches(name, [each.name for each in self._registry], n=1)
             meant = f"; is it {near[0]!r} now?" if near else ""
-            yield Difference(Cause.HANDLER, name, f"there is no handler of this name{meant}")
+            yield Difference(Mismatch.HANDLER, name, f"there is no handler of this name{meant}")
             return
-        refusal = None if payload is None else self._find_refusal(partial(handler.parse_payload, payload), place)
-        if refusal is not None:
-            yield Difference(Cause.PAYLOAD, name, refusal)
 
-    def _find_refusal(self, parse: Callable[[], object], place: Place) -> str | None:
-        """Return why a model refuses what is stored, or None. Its validators are user code, and do nothing else."""
-        effects, refusal = Effects(), None
+        if payload is None:
+            refusal = None
+        else:
+            refusal = self._find_refusal(partial(handler.parse_payload, payload), place)
+
+        if refusal is not None:
+            yield Difference(Mismatch.PAYLOAD, name, refusal)
+
+    def _find_refusal(self, parse: Callable[[], object], place: DifferencePlace) -> str | None:
+        """Return why a model refuses what is stored, or None.
+
+        Its validators are user code, and do nothing else.
+        """
+        effects = RefusedEffects()
+        refusal = None
         try:
             with refuse_effects(effects):
                 parse()
@@ -257,45 +273,58 @@ class Comparison:
             refusal = "; ".join(f"{each.field} {each.problem}" for each in error.faults)
         if not effects.refused:
             return refusal
-        self.report.note_unknown(f"a model does more than to look at what it gets: {effects.refused[0]}", place)
+        self.report.note_unknown(
+            f"a model does more than to look at what it gets: {effects.refused[0]}",
+            place,
+        )
         return None
 
     def _look_at_run(self, task: Task, run: OpenRun) -> None:
-        place = Place(task.id, task.owner, run.execution_id)
+        place = DifferencePlace(task.id, task.owner, run.execution_id)
         try:
             found = run.read()
         except UnreadableDocument:
             self.report.note_unknown("a journal is damaged, or of a newer version", place)
             return
+
         if found is None:
             return
         self.report.runs += 1
-        name, payload = found.task.handler, found.task.payload if found.run.payload is None else found.run.payload
+        name = found.task.handler
+        payload = found.task.payload if found.run.payload is None else found.run.payload
         if _is_built_in(name):
             if found.entries:
-                self.report.note_unknown(f"the steps of {name!r} are the package's own, and not replayed", place)
+                self.report.note_unknown(
+                    f"the steps of {name!r} are the package's own, and not replayed",
+                    place,
+                )
             return
+
         differences = [*self._compare_call(found.task, payload, place)]
-        if (name, payload) != (task.handler, task.payload):  # else it is told of the task
+        if (name, payload) != (task.handler, task.payload):  # otherwise the task's own finding says so
             for difference in differences:
                 self.report.add(difference, place)
         handler = self._registry.find(name)
         if not found.entries or handler is None or differences:
             return
+
         verdict = self._rehearse(handler, found, run)
         if verdict.problem is not None:
-            self.report.add(Difference(Cause.STEPS, name, verdict.problem), place)
+            self.report.add(Difference(Mismatch.STEPS, name, verdict.problem), place)
         if verdict.unknown is not None:
             self.report.note_unknown(
                 f"the journal of {name!r} could not be replayed to its end: {verdict.unknown}", place
             )
 
-    def _rehearse(self, handler: Handler, found: StoredRun, run: OpenRun) -> Verdict:
-        """Return what a replay shows. A run that goes on meanwhile is read again before its failure is believed."""
+    def _rehearse(self, handler: Handler, found: StoredRun, run: OpenRun) -> ReplayVerdict:
+        """Return what a replay shows.
+
+        A run that goes on meanwhile is read again before its failure is believed.
+        """
         if handler.name in self._stuck:
-            return Verdict(unknown="the code of another run did not end")
+            return ReplayVerdict(unknown="the code of another run did not end")
         for _ in range(_MAX_READS):
-            effects = Effects()
+            effects = RefusedEffects()
             verdict = rehearse(self._registry, handler, found, self._clock, effects)
             if effects.is_stuck:
                 self._stuck.add(handler.name)
@@ -303,11 +332,11 @@ class Comparison:
                 return verdict
             again = run.read()
             if again is None:
-                return Verdict()
+                return ReplayVerdict()
             if [each.to_record() for each in again.entries] == [each.to_record() for each in found.entries]:
                 return verdict
             found = again
-        return Verdict(unknown="it went on each time that it was looked at")
+        return ReplayVerdict(unknown="it went on each time that it was looked at")
 
 
 def _list_calls(task: Task) -> Iterator[tuple[Task | Child, dict[str, object] | None]]:

@@ -1,7 +1,8 @@
 """Refuse what reaches outside of this process, while a handler's code is replayed only to look at it.
 
-Python reports opened files, connections and new processes to audit hooks (docs.python.org/3/library/audit_events.html),
-which may refuse them. A library in C that opens connections itself, such as gRPC, reports none.
+Python reports opened files, connections and new processes to audit hooks
+(docs.python.org/3/library/audit_events.html), which may refuse them. A library in C that opens connections
+itself, such as gRPC, reports none.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _EFFECTS: Final = frozenset(
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
-class Effects:
+class RefusedEffects:
     """What the replayed code tried to do, and was refused."""
 
     def __init__(self) -> None:
@@ -66,20 +67,21 @@ class Effects:
         raise PermissionError(f"{what} is refused while a journal is only looked at")
 
 
-_current: Effects | None = None
-_own: ContextVar[Effects | None] = ContextVar("cloudsched_effects", default=None)
+_current: RefusedEffects | None = None
+_own: ContextVar[RefusedEffects | None] = ContextVar("cloudsched_effects", default=None)
 """What holds for a thread and its coroutines for as long as they go on."""
 _is_installed = False
 
 
 @contextmanager
-def refuse_effects(effects: Effects) -> Iterator[None]:
+def refuse_effects(effects: RefusedEffects) -> Iterator[None]:
     """Refuse effects in all threads of this process until the block ends. One block at a time."""
     global _current, _is_installed  # noqa: PLW0603 - audit hooks are those of the process, and are never removed
     if not _is_installed:
         sys.addaudithook(_audit)
         _is_installed = True
-    writes_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    writes_bytecode = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True
     _current = effects
     try:
         yield
@@ -88,7 +90,7 @@ def refuse_effects(effects: Effects) -> Iterator[None]:
         sys.dont_write_bytecode = writes_bytecode
 
 
-def refuse_for_good(effects: Effects) -> None:
+def refuse_for_good(effects: RefusedEffects) -> None:
     """Refuse effects in this thread and its coroutines until they end, also after the block."""
     _own.set(effects)
 
@@ -114,5 +116,5 @@ class RefusedParts:
     """Stands in for the parts of an app: whatever is asked of them is refused."""
 
     def __getattr__(self, name: str) -> NoReturn:
-        effects = _current or _own.get() or Effects()
+        effects = _current or _own.get() or RefusedEffects()
         effects.refuse(f"the use of the app ({name}) outside of a step")

@@ -1,8 +1,9 @@
 """Replay the journal of an open run with the code at hand, to see whether it would go on.
 
-Nothing is done: no step's function runs, nothing is written, and the replay ends with the last entry of the journal, or
-where the handler waits. What lies between two requests of a handler runs, as it does in each replay, while its effects
-are refused (`effects`). A dependency is a value that can be handed to a step, and nothing else.
+Nothing is done: no step's function runs, nothing is written, and the replay ends with the last entry of the
+journal, or where the handler waits. What lies between two requests of a handler runs, as it does in each
+replay, while its effects are refused (`effects`). A dependency is a value that can be handed to a step, and
+nothing else.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 from cloudsched.domain.documents.execution import Lease, Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.transitions.outcome import Suspend
-from cloudsched.engine.code_check.effects import Effects, refuse_effects, refuse_for_good
+from cloudsched.engine.code_check.effects import RefusedEffects, refuse_effects, refuse_for_good
 from cloudsched.engine.durable.durable_run import NotAValue, Replay
 from cloudsched.engine.durable.event_loop import handlers_loop
 from cloudsched.engine.durable.journal_cursor import JournalCursor
-from cloudsched.engine.durable.step_attempt import Usage
+from cloudsched.engine.durable.step_attempt import ReportedUsage
 from cloudsched.engine.durable.suspension import Surroundings, SuspendPolicy
 from cloudsched.engine.durable.waits import wait_for_event
 from cloudsched.engine.execution.call import call_handler
@@ -62,7 +63,7 @@ class StoredRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ReplayVerdict:
     """What a replay has shown: nothing, if both are None."""
 
     problem: str | None = None
@@ -86,23 +87,29 @@ class UnreadableBlobs:
         """Delete nothing."""
 
 
-def rehearse(registry: Registry, handler: Handler, stored: StoredRun, clock: Clock, effects: Effects) -> Verdict:
-    """Return whether a run would go on with this handler, as far as its journal says."""
+def rehearse(
+    registry: Registry,
+    handler: Handler,
+    stored: StoredRun,
+    clock: Clock,
+    effects: RefusedEffects,
+) -> ReplayVerdict:
+    """Replay a run's journal with this handler, and return whether the run would go on."""
     if any(_takes_context(handler.name, each.dependency) for each in handler.dependencies.values()):
-        return Verdict(unknown="a dependency of its handler takes the context, and may have asked for steps")
+        return ReplayVerdict(unknown="a dependency of its handler takes the context, and may have asked for steps")
     if not handler.takes_context:
         first = stored.entries[0]
-        return Verdict(f"Step {first.number} was {first.description}, and the handler takes no context now.")
+        return ReplayVerdict(f"Step {first.number} was {first.description}, and the handler takes no context now.")
     if handler.is_async:
         handlers_loop()  # it is the process's own, so it is not refused
-    verdicts: list[Verdict] = []
+    verdicts: list[ReplayVerdict] = []
 
     def work() -> None:
         refuse_for_good(effects)
         try:
             verdicts.append(_replay(registry, handler, stored, clock, effects))
         except BaseException as error:  # noqa: BLE001 - what a handler may raise to end its process
-            verdicts.append(Verdict(unknown=f"it raises {type(error).__name__}"))
+            verdicts.append(ReplayVerdict(unknown=f"it raises {type(error).__name__}"))
 
     thread = threading.Thread(target=work, daemon=True)
     with refuse_effects(effects):
@@ -111,7 +118,7 @@ def rehearse(registry: Registry, handler: Handler, stored: StoredRun, clock: Clo
     if verdicts:
         return verdicts[0]
     effects.is_stuck = True
-    return Verdict(unknown=f"its code between two steps did not end within {MAX_SECONDS:.0f} seconds")
+    return ReplayVerdict(unknown=f"its code between two steps did not end within {MAX_SECONDS:.0f} seconds")
 
 
 def _takes_context(name: str, factory: Callable[..., Any]) -> bool:
@@ -119,8 +126,15 @@ def _takes_context(name: str, factory: Callable[..., Any]) -> bool:
     return any(each is None or _takes_context(name, each.dependency) for each in inner)
 
 
-def _replay(registry: Registry, handler: Handler, stored: StoredRun, clock: Clock, effects: Effects) -> Verdict:
-    now, made = clock.now(), max(stored.run.calls_made, len(stored.entries))
+def _replay(
+    registry: Registry,
+    handler: Handler,
+    stored: StoredRun,
+    clock: Clock,
+    effects: RefusedEffects,
+) -> ReplayVerdict:
+    now = clock.now()
+    made = max(stored.run.calls_made, len(stored.entries))
     lease = Lease(token_hash="rehearsal", started_at=now, until=now + _AN_HOUR)  # noqa: S106 - nobody holds it
     run = stored.run.model_copy(update={"lease": lease, "calls_made": made})
     attempt = _Attempt(stored.task, run)
@@ -139,25 +153,37 @@ def _replay(registry: Registry, handler: Handler, stored: StoredRun, clock: Cloc
         suspend_policy=SuspendPolicy(),
     )
     replay = _Replay(stored.task.id, run, clock, surroundings)
-    context = _Context(stored.task, run, clock, lambda _: LeaseRenewal(now + _AN_HOUR, is_cancelled=False), replay)
+    context = _Context(
+        stored.task,
+        run,
+        clock,
+        lambda _: LeaseRenewal(now + _AN_HOUR, is_cancelled=False),
+        replay,
+    )
     stand_ins = {name: _StandIn(effects, f"the dependency {name!r}") for name in handler.dependencies}
     still = replace(handler, dependencies={}, function=partial(handler.function, **stand_ins))
     report = run_procedure(call_handler(registry, still, context))
     if effects.refused:
-        return Verdict(unknown=f"its code does more than to call steps: {effects.refused[0]}")
+        return ReplayVerdict(unknown=f"its code does more than to call steps: {effects.refused[0]}")
     if replay.cursor.outage is not None:
-        return Verdict(unknown=replay.cursor.outage)
+        return ReplayVerdict(unknown=replay.cursor.outage)
     if replay.cursor.missing_version is not None:
-        return Verdict(f"It {replay.cursor.missing_version}")
+        return ReplayVerdict(f"It {replay.cursor.missing_version}")
     if isinstance(report.outcome, Suspend):
         is_whole = replay.cursor.position >= run.steps
-        return Verdict(unknown=None if is_whole else f"it {report.outcome.reason} earlier than before")
+        return ReplayVerdict(unknown=None if is_whole else f"it {report.outcome.reason} earlier than before")
+
     reached = f", after {replay.cursor.position} of the {len(stored.entries)} entries of its journal"
     if report.error is None:
-        return Verdict(f"It ends as {type(report.outcome).__name__}{reached}")
+        return ReplayVerdict(f"It ends as {type(report.outcome).__name__}{reached}")
+
     is_ours = report.error.type in {JournalMismatch.__name__, WorkflowError.__name__}
-    said = report.error.message if is_ours else f"{report.error.type}: {report.error.message}{reached}"
-    return Verdict(said.split(" A durable handler must ", maxsplit=1)[0][:_MAX_TEXT])
+    if is_ours:
+        said = report.error.message
+    else:
+        said = f"{report.error.type}: {report.error.message}{reached}"
+
+    return ReplayVerdict(said.split(" A durable handler must ", maxsplit=1)[0][:_MAX_TEXT])
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +197,12 @@ class _Attempt:
     def begun_task(self) -> Task:
         return self.task
 
-    def append_journal(self, entries: Sequence[JournalEntry], calls_made: int, end_wait: object = None) -> None:
+    def append_journal(
+        self,
+        entries: Sequence[JournalEntry],
+        calls_made: int,
+        end_wait: object = None,
+    ) -> None:
         """Store nothing, as one who holds no lease."""
 
 
@@ -194,13 +225,15 @@ class _Cursor(JournalCursor):
         self.end()
 
     @contextmanager
-    def step(self, number: int) -> Iterator[Usage]:  # noqa: ARG002 - the same
+    def step(self, number: int) -> Iterator[ReportedUsage]:  # noqa: ARG002 - the same
         """End before a step's function is called once more."""
         self.end()
-        yield Usage()
+        yield ReportedUsage()
 
     def suspend(self, reason: str, until: datetime, **waits: Any) -> NoReturn:
-        entry = self.journal[self.position] if self.position else None
+        entry = None
+        if self.position:
+            entry = self.journal[self.position]
         if entry is not None and entry.kind is StepKind.VERSION and entry.name not in self.versions:
             self.missing_version = reason
         super().suspend(reason, until, **waits)
@@ -279,9 +312,9 @@ class _Context(Context):
 
 
 class _StandIn(NotAValue):
-    """Stands in for a dependency, which steps alone may use: it has every attribute, and none can be called."""
+    """Stands in for a dependency that only steps may use: it has every attribute, but cannot be called."""
 
-    def __init__(self, effects: Effects, name: str) -> None:
+    def __init__(self, effects: RefusedEffects, name: str) -> None:
         self._effects = effects
         self._name = name
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import OPEN_STATUSES
 from cloudsched.domain.documents.task import FINAL_STATUSES, Task
-from cloudsched.engine.code_check.compare import NOWHERE, OpenRun, Report, StoredTask
+from cloudsched.engine.code_check.compare import NOWHERE, CodeReport, OpenRun, StoredTask
 from cloudsched.engine.code_check.rehearsal import StoredRun
 from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.ports.search import UNFINISHED_STATUSES, ExecutionQuery, TaskQuery
@@ -22,17 +22,18 @@ if TYPE_CHECKING:
 class StoredWork:
     """The work that a store has."""
 
-    def __init__(self, store: Store, blobs: Blobs, report: Report) -> None:
+    def __init__(self, store: Store, blobs: Blobs, report: CodeReport) -> None:
         self._store = store
         self._blobs = blobs
         self._archive = JournalArchive(store, blobs)
         self._report = report
 
     def read(self) -> Iterator[StoredTask]:
-        """Yield the tasks that have not ended, then those that have, of which a run is open."""
+        """Yield the tasks that have not ended, then ended ones with an open run."""
         for status in UNFINISHED_STATUSES:
             yield from map(
-                self._with_runs, self._follow(partial(self._store.list_tasks, TaskQuery(owner=None, status=status)))
+                self._with_runs,
+                self._follow(partial(self._store.list_tasks, TaskQuery(owner=None, status=status))),
             )
         for position in OPEN_STATUSES:
             listing = partial(self._store.search.list_open, ExecutionQuery(owner=None), position)
@@ -51,10 +52,16 @@ class StoredWork:
 
     def _read_run(self, task_id: str, execution_id: str) -> StoredRun | None:
         stored = self._store.load(task_id)
-        run = None if stored is None else stored.task.find_run(execution_id)
+        if stored is None:
+            run = None
+        else:
+            run = stored.task.find_run(execution_id)
         if stored is None or run is None:
             return None
-        entries = self._archive.load(task_id, run) if run.steps else ()
+        if run.steps:
+            entries = self._archive.load(task_id, run)
+        else:
+            entries = ()
         # What was recorded since the task was read is no gap: only what is missing is.
         run = run.model_copy(update={"steps": max(run.steps, len(entries))})
         return StoredRun(stored.task.as_begun(run), run, entries, self._blobs)

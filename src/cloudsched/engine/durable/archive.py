@@ -1,7 +1,7 @@
-"""Stores the journal of a durable execution: as entries while it is open, as `steps` of its record afterwards.
+"""Stores a durable execution's journal: as entries while it is open, then as `steps` of its record.
 
-The steps of a finished execution are stored as a blob if they exceed the limit of a document or commit. So are the
-entries that a manual retry continues from. Callers of this module see no difference.
+The steps of a finished execution are stored as a blob if they exceed the limit of a document or commit. So
+are the entries that a manual retry continues from. Callers of this module see no difference.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class JournalArchive:
         return [merged[number] for number in sorted(merged)]
 
     def archive(self, execution: Execution, entries: Sequence[JournalEntry]) -> Execution:
-        """Return the record of a finished execution with its journal as `steps`, or with the reference of their blob.
+        """Return the record of a finished execution with its journal as `steps`, or a reference to their blob.
 
         It includes the outcomes of calls that the handler did not wait for, as far as they can be read and stored now.
         Raises Unavailable.
@@ -77,14 +77,19 @@ class JournalArchive:
         return execution.model_copy(update={"steps_reference": reference})
 
     def load_execution(self, execution: Execution) -> Execution:
-        """Return a record with its steps, read from the blob store if need be. Without the blob return it unchanged."""
+        """Return a record with its steps, read from the blob store if need be.
+
+        Without the blob return it unchanged.
+        """
         if execution.steps_reference is None:
             return execution
         steps = self._read(_STEPS, execution.steps_reference)
-        return execution.model_copy(update={"steps": steps, "steps_reference": None}) if steps else execution
+        if steps:
+            return execution.model_copy(update={"steps": steps, "steps_reference": None})
+        return execution
 
     def restore_for_retry(self, transition: Commit, execution_id: str) -> Commit:
-        """Return the transition of a manual retry in a form that fits into one commit: many entries go into one blob.
+        """Return a manual retry's transition in a form that fits into one commit, with many entries in a blob.
 
         The blob is written before the commit. If the commit fails, nothing refers to the blob.
         """

@@ -1,6 +1,7 @@
-"""Validates the arguments that a handler passes to its context or returns in its outcome, before they are used.
+"""Validates the arguments that a handler passes to its context or returns in its outcome.
 
-A durable handler is replayed, so nothing here reads the clock: what is rejected once is rejected in every replay.
+A durable handler is replayed, so nothing here reads the clock: what is rejected once is rejected in every
+replay.
 """
 
 from __future__ import annotations
@@ -45,7 +46,11 @@ def parse_wait(field: str, value: object) -> timedelta | datetime:
 def parse_duration(field: str, value: object) -> timedelta:
     """Return a duration that a handler passed. Raises InvalidInput."""
     if not isinstance(value, timedelta):
-        raise InvalidInput(field, f"is {_short_repr(value)}", "Give a timedelta, such as timedelta(minutes=5).")
+        raise InvalidInput(
+            field,
+            f"is {_short_repr(value)}",
+            "Give a timedelta, such as timedelta(minutes=5).",
+        )
     if value > MAX_WAIT:
         raise InvalidInput(field, f"is {_short_repr(value)}", f"At most {MAX_WAIT.days} days.")
     return value
@@ -82,9 +87,16 @@ def parse_timeout(value: object) -> timedelta | None:
 
 
 def require_count(field: str, value: Any, minimum: int) -> int:  # noqa: ANN401 - any argument
-    """Return a number that a store can hold, as a plain `int`, even if it is an `IntEnum`. Raises InvalidInput."""
+    """Return a number that a store can hold, as a plain `int`, even if it is an `IntEnum`.
+
+    Raises InvalidInput.
+    """
     if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= MAX_COUNT:
-        raise InvalidInput(field, f"is {_short_repr(value)}", f"Give a whole number from {minimum} to {MAX_COUNT}.")
+        raise InvalidInput(
+            field,
+            f"is {_short_repr(value)}",
+            f"Give a whole number from {minimum} to {MAX_COUNT}.",
+        )
     return int(value)
 
 
@@ -107,15 +119,19 @@ def parse_retry_policy(value: Any) -> RetryPolicy:  # noqa: ANN401 - any argumen
 
 _ROLES = (SenderRole.OWNER, SenderRole.ADMIN, SenderRole.WORKER)
 MAX_SENDERS = 20
-"""The most roles and users whose events one wait takes: each user is told."""
+"""The most roles and users whose events one wait takes: each user gets a message."""
 
 
 def parse_senders(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any argument
     """Return the roles and the users whose events a handler accepts. Raises InvalidInput."""
-    senders = () if isinstance(value, str) or not isinstance(value, Iterable) else (*value,)
+    senders: tuple[Any, ...] = ()
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        senders = (*value,)
     wrong = [each for each in senders if each not in _ROLES and not _is_person(each)]
     if wrong or not 1 <= len(senders) <= MAX_SENDERS:
-        user = f"{PERSON}{wrong[0]}" if wrong and is_subject(wrong[0]) else f"{PERSON}dr-grey"
+        user = f"{PERSON}dr-grey"
+        if wrong and is_subject(wrong[0]):
+            user = f"{PERSON}{wrong[0]}"
         names = ", ".join(repr(str(each)) for each in _ROLES)
         hint = f"Give some of {names}, and users by name, as in by=('admin', {user!r}). At most {MAX_SENDERS} in all."
         raise InvalidInput("by", f"is {_short_repr(value)}", hint)
@@ -135,7 +151,7 @@ def require_instances(field: str, kind: type[K], value: tuple[Any, ...], hint: s
 
 
 def arguments_fingerprint(payload: object, fields: dict[str, Any]) -> str:
-    """Return the arguments of a call as text to compare, or "" if they are not JSON and the call is rejected."""
+    """Return a call's arguments as text to compare, or "" if they are not JSON, since it is rejected then."""
     try:
         return str(to_json_value("payload", {"payload": payload, **fields}))
     except InvalidInput:
@@ -147,4 +163,6 @@ def _short_repr(value: object) -> str:
         text = repr(value)
     except Exception:  # noqa: BLE001 - user code may define __repr__
         text = f"a {type(value).__name__}"
-    return text if len(text) <= _MAX_REPR_CHARS else f"{text[:_MAX_REPR_CHARS]}…"
+    if len(text) <= _MAX_REPR_CHARS:
+        return text
+    return f"{text[:_MAX_REPR_CHARS]}…"

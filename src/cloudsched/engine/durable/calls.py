@@ -40,7 +40,8 @@ def start_call(
 ) -> JournalEntry:
     """Start a call and return its entry. Its task is created before a step runs or the handler stops.
 
-    An error that `check` raises is recorded as a rejection. It runs only for a call that certainly has no task.
+    An error that `check` raises is recorded as a rejection. It runs only for a call that certainly has no
+    task.
     """
     name = cursor.surroundings.name_of(handler)
     number, entry = cursor.next_entry(StepKind.CALL, name)
@@ -63,9 +64,18 @@ def start_call(
     except Unavailable:
         raise
     except Exception as error:  # recorded, so that every replay is rejected in the same way
-        refused = cursor.new_entry(number, StepKind.CALL, name) if entry is None else entry
+        if entry is None:
+            refused = cursor.new_entry(number, StepKind.CALL, name)
+        else:
+            refused = entry
         now = cursor.clock.now()
-        refused = cursor.put(refused, status=StepStatus.FAILED, child=None, finished_at=now, **encode_refusal(error))
+        refused = cursor.put(
+            refused,
+            status=StepStatus.FAILED,
+            child=None,
+            finished_at=now,
+            **encode_refusal(error),
+        )
         if isinstance(error, InvalidInput | LimitExceeded):
             cursor.note_failure(error)
             raise
@@ -73,8 +83,13 @@ def start_call(
     return entry or cursor.put(cursor.new_entry(number, StepKind.CALL, name), child=child)
 
 
-def wait_for_results(cursor: JournalCursor, numbers: Sequence[int], *, as_recorded: bool = False) -> list[Any]:
-    """Return the results of calls once all of them have finished, with a `CallFailed` in place of each failed one.
+def wait_for_results(
+    cursor: JournalCursor,
+    numbers: Sequence[int],
+    *,
+    as_recorded: bool = False,
+) -> list[Any]:
+    """Return the results of calls once all have finished, with a `CallFailed` for each failed one.
 
     Results are decoded as their handlers' return annotations, or returned as JSON if `as_recorded`.
     """
@@ -84,7 +99,10 @@ def wait_for_results(cursor: JournalCursor, numbers: Sequence[int], *, as_record
     if waiting:
         now = cursor.clock.now()
         since = min(cursor.journal[number].started_at for number in waiting)
-        what = f"{len(waiting)} calls" if len(waiting) > 1 else f"the call of {cursor.journal[waiting[0]].name!r}"
+        if len(waiting) > 1:
+            what = f"{len(waiting)} calls"
+        else:
+            what = f"the call of {cursor.journal[waiting[0]].name!r}"
         cursor.suspend(f"waits for {what}", next_poll(since, now), calls=tuple(waiting))
     outcomes = {number: read_call_result(cursor, cursor.journal[number], as_recorded=as_recorded) for number in numbers}
     failed = {number: outcome for number, outcome in outcomes.items() if isinstance(outcome, CallFailed)}
@@ -100,7 +118,12 @@ def poll_call(cursor: JournalCursor, number: int) -> bool:
         return True
     if entry.child is None or not cursor.calls.may_have_ended(number):
         return False
-    changes = describe_finished_call(entry, cursor.surroundings.load_call_outcome, cursor.results, cursor.clock.now())
+    changes = describe_finished_call(
+        entry,
+        cursor.surroundings.load_call_outcome,
+        cursor.results,
+        cursor.clock.now(),
+    )
     if changes is not None:
         cursor.put(entry, **changes)
     return changes is not None
@@ -112,8 +135,13 @@ def read_call_result(cursor: JournalCursor, entry: JournalEntry, *, as_recorded:
         error = entry.error or StepError(type="Error", message="")
         return CallFailed(entry.name, entry.child or "", error.status or "", error.type, error.message)
     value = cursor.results.read(entry)
-    function = None if as_recorded else cursor.surroundings.function(entry.name)
-    return value if function is None else decode_result(value, function)
+    if as_recorded:
+        function = None
+    else:
+        function = cursor.surroundings.function(entry.name)
+    if function is None:
+        return value
+    return decode_result(value, function)
 
 
 def start_round(cursor: JournalCursor) -> int:
@@ -139,13 +167,18 @@ def list_called_handlers(cursor: JournalCursor) -> frozenset[str]:
 def _compare_arguments(
     cursor: JournalCursor, entry: JournalEntry | None, number: int, name: str, arguments: Callable[[], str]
 ) -> None:
-    """Check, in a replay test, that a call has the arguments that it had the first time: the journal has no copy."""
+    """Check, in a replay test, that a call repeats its arguments, of which the journal has no copy."""
     policy = cursor.surroundings.suspend_policy
     if not policy.every_step:
         return
     key = (cursor.attempt.task.id, cursor.execution_id, cursor.run.started_at, number)
     now = arguments()
-    cursor.require_same(number, f"call {name!r}", now if entry is None else policy.call_arguments.get(key, now), now)
+    cursor.require_same(
+        number,
+        f"call {name!r}",
+        now if entry is None else policy.call_arguments.get(key, now),
+        now,
+    )
     policy.call_arguments[key] = now
 
 
@@ -153,9 +186,13 @@ def _call_depth(cursor: JournalCursor, *, is_new: bool) -> int:
     task = cursor.attempt.task
     depth = (task.parent.depth if task.parent else 0) + 1
     if depth > MAX_NESTING:
-        raise LimitExceeded(f"Calls are nested {depth} deep (at most {MAX_NESTING}). Does a handler call itself?")
+        raise LimitExceeded(
+            f"Calls are nested {depth} deep (at most {MAX_NESTING}). Does a handler call itself?",
+        )
     if is_new and len(cursor.calls.waiting) >= MAX_CALLS:
-        raise LimitExceeded(f"{MAX_CALLS} calls are in progress, the maximum; gather some before starting more.")
+        raise LimitExceeded(
+            f"{MAX_CALLS} calls are in progress, the maximum; gather some before starting more.",
+        )
     return depth
 
 

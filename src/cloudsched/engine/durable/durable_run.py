@@ -1,4 +1,7 @@
-"""The record of an attempt, as context and executor use it: nothing, or a journal, which is replayed. And its calls."""
+"""The record of an attempt, as context and executor use it: nothing, or a journal, which is replayed.
+
+And its calls.
+"""
 
 # ruff: noqa: D102 - `DurableRun` describes each method of `Replay`
 
@@ -27,7 +30,7 @@ from typing import (
 
 from cloudsched.domain.handler_code import running_handler
 from cloudsched.domain.transitions.outcome import Done
-from cloudsched.engine.durable.step_attempt import HandlerThread, Usage, refuse_change, require_not_timed_out
+from cloudsched.engine.durable.step_attempt import HandlerThread, ReportedUsage, refuse_change, require_not_timed_out
 from cloudsched.errors import CallFailed, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
@@ -46,7 +49,7 @@ T = TypeVar("T")
 class Recorded(NamedTuple):
     """The part of a journal that goes into the report of an attempt."""
 
-    usage: Usage
+    usage: ReportedUsage
     """The total usage of the recorded steps."""
     entries: tuple[JournalEntry, ...]
     """The entries that are not committed yet."""
@@ -56,15 +59,15 @@ class Recorded(NamedTuple):
     """The complete journal, or None if it was not loaded, or if it is uncertain what was committed."""
 
 
-NOTHING_RECORDED: Final = Recorded(Usage(), (), 0, None)
+NOTHING_RECORDED: Final = Recorded(ReportedUsage(), (), 0, None)
 
 
 class DurableRun:
     """One attempt of a handler that records nothing. `Replay` is one with a journal.
 
-    That is every handler in a worker that reaches its tasks only through the API, and one that does not get the
-    context: a journal is written in the store, under the lease. Such a handler still has the time, UUIDs and random
-    numbers. A request that would have to be recorded is refused.
+    That is every handler in a worker that reaches its tasks only through the API, and one that does not get
+    the context: a journal is written in the store, under the lease. Such a handler still has the time, UUIDs
+    and random numbers. A request that would have to be recorded is refused.
     """
 
     def __init__(self, task_id: str, execution_id: str, clock: Clock) -> None:
@@ -85,7 +88,8 @@ class DurableRun:
     def _random(self) -> Random:
         return Random(self._seed)  # noqa: S311 - it must be repeatable
 
-    # ── For the handler's context ────────────────────────────────────────────────────────────────────────────────
+    # ── For the handler's context
+    # ────────────────────────────────────────────────────────────────────────────────
 
     def perform(
         self,
@@ -131,7 +135,7 @@ class DurableRun:
         return self._random
 
     @property
-    def step_usage(self) -> Usage | None:
+    def step_usage(self) -> ReportedUsage | None:
         """The usage that the running step has reported, or None outside of steps."""
         return None
 
@@ -149,7 +153,10 @@ class DurableRun:
 
     @property
     def is_replaying(self) -> bool:
-        """Return whether the next entry was in the journal when this attempt started. Inside a step this is False."""
+        """Return whether the next entry was in the journal when this attempt started.
+
+        Inside a step this is False.
+        """
         return False
 
     @property
@@ -157,7 +164,8 @@ class DurableRun:
         """The instant until which the last commit of journal entries renewed the lease."""
         return None
 
-    # ── For the executor ─────────────────────────────────────────────────────────────────────────────────────────
+    # ── For the executor
+    # ─────────────────────────────────────────────────────────────────────────────────────────
 
     def __enter__(self) -> None:
         """Run the handler's code in the block."""
@@ -168,13 +176,16 @@ class DurableRun:
         running_handler.reset(self._before)
 
     def bind_thread(self) -> None:
-        """Note that the handler runs in this thread, the only one that may request journal entries from now on."""
+        """Note this thread as the handler's, the only one that may request journal entries from now on."""
 
     def allow_event_loop(self, thread: int) -> None:
-        """Let the event loop's thread request entries, too. Load the journal first, as loading would block the loop."""
+        """Allow the event loop's thread to request entries, too.
+
+        Load the journal first, as loading would block the loop.
+        """
 
     def check_complete(self) -> None:
-        """Check that the handler, which has returned, requested all recorded entries, and create its pending calls."""
+        """Check that a handler that returned requested all recorded entries, and create its pending calls."""
 
     def make_calls(self) -> None:
         """Create the tasks of calls that were started before an exception left the handler."""
@@ -199,11 +210,17 @@ class DurableRun:
 class Replay(DurableRun):
     """One attempt of a claimed execution, with its journal. `DurableRun` describes each method.
 
-    The handler starts from the top in each attempt. Each operation returns its recorded result, or runs and is
-    recorded. Where it has to wait for a result, `Suspended` unwinds it.
+    The handler starts from the top in each attempt. Each operation returns its recorded result, or runs and
+    is recorded. Where it has to wait for a result, `Suspended` unwinds it.
     """
 
-    def __init__(self, task_id: str, run: Run, clock: Clock, make_surroundings: Callable[[], Surroundings]) -> None:
+    def __init__(
+        self,
+        task_id: str,
+        run: Run,
+        clock: Clock,
+        make_surroundings: Callable[[], Surroundings],
+    ) -> None:
         super().__init__(task_id, run.execution_id, clock)
         self._run = run
         self._make_surroundings = make_surroundings
@@ -214,7 +231,7 @@ class Replay(DurableRun):
             self._open()
 
     def _open(self) -> JournalCursor:
-        """Return the position in the journal, made when the handler first asks for something that is recorded."""
+        """Return the position in the journal, created when the handler first requests an entry."""
         from cloudsched.engine.durable.journal_cursor import JournalCursor  # noqa: PLC0415 - few handlers are durable
 
         with self._opening:  # another thread may be doing the same, to be refused
@@ -222,7 +239,8 @@ class Replay(DurableRun):
                 self._opened = JournalCursor(self._make_surroundings(), self._thread)
             return self._opened
 
-    # ── For the handler's context ────────────────────────────────────────────────────────────────────────────────
+    # ── For the handler's context
+    # ────────────────────────────────────────────────────────────────────────────────
 
     def perform(
         self,
@@ -256,7 +274,10 @@ class Replay(DurableRun):
         return self.perform("ctx.now()", record_now)
 
     def uuid(self) -> uuid.UUID:
-        """Return a new UUID, the same in every replay. Inside a step, whose result is recorded, it may be any UUID."""
+        """Return a new UUID, the same in every replay.
+
+        Inside a step, whose result is recorded, it may be any UUID.
+        """
         require_not_timed_out()
         if self.step_usage is not None:
             return uuid.uuid4()
@@ -265,7 +286,10 @@ class Replay(DurableRun):
 
     @property
     def random(self) -> Random:
-        """A random generator with the same seed in every replay. In a step, which is not replayed, it has no seed."""
+        """A random generator with the same seed in every replay.
+
+        In a step, which is not replayed, it has no seed.
+        """
         require_not_timed_out()
         if self.step_usage is not None:
             return Random()  # noqa: S311 - not used for security
@@ -273,8 +297,10 @@ class Replay(DurableRun):
         return self._random
 
     @property
-    def step_usage(self) -> Usage | None:
-        return None if self._opened is None else self._opened.step_usage
+    def step_usage(self) -> ReportedUsage | None:
+        if self._opened is None:
+            return None
+        return self._opened.step_usage
 
     def note_change(self, call: str) -> None:
         require_not_timed_out()
@@ -291,9 +317,12 @@ class Replay(DurableRun):
 
     @property
     def lease_until(self) -> datetime | None:
-        return None if self._opened is None else self._opened.lease_until
+        if self._opened is None:
+            return None
+        return self._opened.lease_until
 
-    # ── For the executor ─────────────────────────────────────────────────────────────────────────────────────────
+    # ── For the executor
+    # ─────────────────────────────────────────────────────────────────────────────────────────
 
     def bind_thread(self) -> None:
         self._thread.own = threading.get_ident()
@@ -318,14 +347,16 @@ class Replay(DurableRun):
         return cursor.failures.cause_of(error, None if self.is_replaying else cursor.position)
 
     def __exit__(self, *error: object) -> None:
-        """Let go of what the handler's code has raised, too, which would keep the handler's variables."""
+        """Drop the errors that the handler's code raised, since they keep the handler's variables alive."""
         super().__exit__(*error)
         if self._opened is not None:
             self._opened.forget_errors()
 
     @property
     def suspension(self) -> Suspended | None:
-        return None if self._opened is None else self._opened.suspension
+        if self._opened is None:
+            return None
+        return self._opened.suspension
 
     @property
     def recorded(self) -> Recorded:  # type: ignore[override]  # it changes
@@ -333,8 +364,11 @@ class Replay(DurableRun):
         if cursor is None:
             return Recorded(NOTHING_RECORDED.usage, (), self._run.calls_made, ())
         entries = tuple((cursor.entries or {}).values())
-        usage = Usage(sum(each.queries or 0 for each in entries), sum(each.tokens or 0 for each in entries))
-        pending = tuple(cursor.pending.values()) if cursor.is_durable else ()
+        usage = ReportedUsage(sum(each.queries or 0 for each in entries), sum(each.tokens or 0 for each in entries))
+        if cursor.is_durable:
+            pending = tuple(cursor.pending.values())
+        else:
+            pending = ()
         return Recorded(usage, pending, cursor.calls.made, _find_whole(cursor))
 
 
@@ -415,19 +449,21 @@ class _MethodOfCall:
 
     def __get__(self, call: NotAValue | None, kind: type | None = None) -> Any:  # noqa: ANN401 - one of the two
         """Return the method of a call, or this object if there is none."""
-        return self if call is None else _Uncalled(call, self._method)
+        if call is None:
+            return self
+        return _Uncalled(call, self._method)
 
 
 def method_of_call(method: M) -> M:
-    """Let a method refuse to be used as if it had been called."""
+    """Make a method refuse to be used as if it had been called."""
     return cast("M", _MethodOfCall(method))
 
 
 class CallHandle(NotAValue, Generic[R_co]):
     """A call that a durable handler started: a separate task, which runs while the handler does other things.
 
-    Pass it to `Context.gather`, get its `result`, or return it in place of its result. It can be stored in lists, sets
-    and dicts, and compared with other calls.
+    Pass it to `Context.gather`, get its `result`, or return it in place of its result. It can be stored in
+    lists, sets and dicts, and compared with other calls.
     """
 
     def __init__(
@@ -473,6 +509,8 @@ class CallHandle(NotAValue, Generic[R_co]):
         raise Misuse(f"A Call has no attribute {name!r}. {self.describe_misuse()}")
 
     def __eq__(self, other: object) -> bool:
-        return self is other if isinstance(other, CallHandle) else super().__eq__(other)
+        if isinstance(other, CallHandle):
+            return self is other
+        return super().__eq__(other)
 
     __hash__ = object.__hash__

@@ -1,8 +1,8 @@
 """Runs coroutines on the process's one event loop, while the thread that needs their result waits for it.
 
-The loop lives in a thread of its own for as long as the process, so that pooled clients, which belong to a loop,
-survive from one attempt to the next. A coroutine may ask the waiting thread to make a call (`BlockingCalls.request`):
-calls that block, or that must stay in one thread, run in the attempt's own thread.
+The loop lives in a thread of its own for as long as the process, so that pooled clients, which belong to a
+loop, survive from one attempt to the next. A coroutine may ask the waiting thread to make a call
+(`BlockingCalls.request`): calls that block, or that must stay in one thread, run in the attempt's own thread.
 """
 
 # ruff: noqa: ASYNC109 - a step's timeout, whose task is abandoned
@@ -47,10 +47,13 @@ class Blocking(Protocol):
     """
 
     async def request(self, function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the function returns
-        """Let a thread call a function of the engine, one after the other. Raises WorkflowError after the attempt."""
+        """Have a thread call a function of the engine, one after the other.
+
+        Raises WorkflowError after the attempt.
+        """
 
     async def call(self, function: Callable[[], Any]) -> Any:  # noqa: ANN401 - the same
-        """Let a thread call a function of the user, which may take long."""
+        """Have a thread call a function of the user, which may take long."""
 
 
 class Outcome:
@@ -68,15 +71,19 @@ class Outcome:
             self._error = error
 
     async def capture(self, function: Callable[[], Any]) -> None:
-        """Call a function on the event loop and await its result. No error of the function may end the loop."""
+        """Call a function on the event loop and await its result.
+
+        No error of the function may end the loop.
+        """
         try:
             self._result = await await_result(function)
         except BaseException as error:  # noqa: BLE001 - raised again by `unwrap`
             self._error = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
 
     def unwrap(self) -> Any:  # noqa: ANN401 - whatever the function returned
-        """Return the call's result or raise its error, once: an error that it kept would keep whoever asks."""
-        error, self._error = self._error, None
+        """Return the call's result or raise its error, once, since a stored error would keep its caller alive."""
+        error = self._error
+        self._error = None
         if error is not None:
             try:
                 raise error
@@ -86,14 +93,16 @@ class Outcome:
 
 
 async def await_result(function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it returns
-    """Call a function, await its result, and return that, or a list of all items if it is an asynchronous iterator."""
+    """Call a function and await its result, collecting the items of an asynchronous iterator in a list."""
     result = function()
     while inspect.isawaitable(result):
         result = await result
-    return [item async for item in result] if isinstance(result, AsyncIterator) else result
+    if isinstance(result, AsyncIterator):
+        return [item async for item in result]
+    return result
 
 
-class Request:
+class ThreadRequest:
     """A function that a coroutine asks a thread to call, with the coroutine's context variables."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
@@ -116,9 +125,11 @@ class Request:
         return outcome
 
     def give(self, outcome: Outcome) -> None:
-        """Give an outcome to the coroutine, if it still waits."""
+        """Resume the coroutine with an outcome, if it still waits."""
         with suppress(RuntimeError):  # a loop of the user's own has been closed
-            self._loop.call_soon_threadsafe(lambda: None if self._answer.done() else self._answer.set_result(outcome))
+            self._loop.call_soon_threadsafe(
+                lambda: None if self._answer.done() else self._answer.set_result(outcome),
+            )
 
     def refuse(self) -> None:
         """Tell the coroutine that its attempt has ended."""
@@ -136,15 +147,15 @@ class BlockingCalls:
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
-        self._messages: SimpleQueue[Request | Callable[[], None]] = SimpleQueue()
+        self._messages: SimpleQueue[ThreadRequest | Callable[[], None]] = SimpleQueue()
         self._lock = threading.Lock()
         self._is_closed = False
 
     async def request(self, function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the function returns
-        """Let the waiting thread call a function, and return its result. Raises WorkflowError."""
+        """Have the waiting thread call a function, and return its result. Raises WorkflowError."""
         if threading.get_ident() == self._thread:  # a step's function with a loop of its own
             return function()
-        request = Request(function)
+        request = ThreadRequest(function)
         with self._lock:
             if self._is_closed:
                 _refuse()
@@ -152,11 +163,11 @@ class BlockingCalls:
         return await request.result()
 
     async def call(self, function: Callable[[], Any]) -> Any:  # noqa: ANN401 - the same
-        """Let the waiting thread call a function of the user."""
+        """Have the waiting thread call a function of the user."""
         return await self.request(function)
 
     def put(self, message: Callable[[], None]) -> None:
-        """Let the waiting thread call a function that cannot fail. Any thread may call this."""
+        """Have the waiting thread call a function that cannot fail. Any thread may call this."""
         self._messages.put(message)
 
     def serve(self, is_done: Callable[[], bool], seconds: float | None = None) -> None:
@@ -164,7 +175,7 @@ class BlockingCalls:
         try:
             while not is_done():
                 message = self._messages.get(timeout=seconds)
-                if isinstance(message, Request):
+                if isinstance(message, ThreadRequest):
                     message.serve()
                 else:
                     message()
@@ -177,7 +188,7 @@ class BlockingCalls:
             self._is_closed = True
         while not self._messages.empty():
             message = self._messages.get()
-            if isinstance(message, Request):
+            if isinstance(message, ThreadRequest):
                 message.refuse()
 
 
@@ -220,7 +231,12 @@ class _Job:
         """The attempt that it belongs to."""
         self.outcome = Outcome()
 
-    def start(self, loop: asyncio.AbstractEventLoop, context: contextvars.Context, seconds: float | None) -> None:
+    def start(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        context: contextvars.Context,
+        seconds: float | None,
+    ) -> None:
         """Start the coroutine, and its time limit. Called on the loop."""
         self._task = loop.create_task(self.outcome.capture(self._function), context=context)
         self._task.add_done_callback(lambda _: self._calls.put(self._end))
@@ -238,7 +254,7 @@ class _Job:
         return self._task is not None and self._task.done()
 
     def is_blocking(self, running: asyncio.Task[Any]) -> bool:
-        """Return whether a task of the loop is this coroutine, or one that it has started, as far as Python tells."""
+        """Return whether a task of the loop runs this coroutine, or was started by it, as far as Python tells."""
         get_context = getattr(running, "get_context", None)  # from Python 3.12 on
         return running is self._task or (get_context is not None and get_context().get(_BLOCKING) is self._calls)
 
@@ -256,9 +272,9 @@ def run_coroutine(
 ) -> Any:  # noqa: ANN401 - whatever it returns
     """Call a function on the event loop, await its result, and return that or raise its error.
 
-    After `timeout` the coroutine is cancelled, and abandoned unless it ends within `CLEANUP_SECONDS`. It sees a copy of
-    the caller's context variables, unless others are given. Raises WorkflowError if the caller is itself on the event
-    loop, which would wait for itself.
+    After `timeout` the coroutine is cancelled, and abandoned unless it ends within `CLEANUP_SECONDS`. It sees
+    a copy of the caller's context variables, unless others are given. Raises WorkflowError if the caller is
+    itself on the event loop, which would wait for itself.
     """
     thread = handlers_loop()
     if threading.get_ident() == thread.ident:
@@ -341,7 +357,7 @@ class LoopThread(threading.Thread):
         self.jobs: set[_Job] = set()
         """The coroutines that threads wait for."""
         self._asked_at: float | None = None
-        """Since when the loop has not answered whether it turns."""
+        """The time since which the loop has not responded."""
 
     def run(self) -> None:
         """Run the loop, and run it again when a task of a handler raises SystemExit or the like out of it."""
@@ -350,7 +366,10 @@ class LoopThread(threading.Thread):
             try:
                 self.loop.run_forever()
             except BaseException:
-                log.exception("A task on the event loop tried to end the process", extra={"action": "loop_exit"})
+                log.exception(
+                    "A task on the event loop tried to end the process",
+                    extra={"action": "loop_exit"},
+                )
         self.loop.close()
 
     @property
@@ -366,14 +385,19 @@ class LoopThread(threading.Thread):
         self._asked_at = None
 
     def retire(self) -> None:
-        """Let all coroutines run elsewhere but the one that blocks the loop. The loop ends once it turns again."""
+        """Suspend all coroutines but the one that blocks the loop, so that they go on elsewhere.
+
+        The loop ends once it turns again.
+        """
         running = asyncio.current_task(self.loop)
         blocking = [job for job in tuple(self.jobs) if running is not None and job.is_blocking(running)]
         names = [repr(job.fields["handler"]) for job in blocking if "handler" in job.fields]
         who = f" The handler: {', '.join(names)}." if names else ""
         log.error("%s Another loop takes its place.%s", _BLOCKED, who, extra={"action": "loop_blocked"})
         for job in self.jobs.difference(blocking):
-            job.give_up(Suspended(Snooze(timedelta(seconds=1), _BLOCKED)) if blocking else TimeoutError(_BLOCKED))
+            job.give_up(
+                Suspended(Snooze(timedelta(seconds=1), _BLOCKED)) if blocking else TimeoutError(_BLOCKED),
+            )
         self.loop.call_soon_threadsafe(self._end_when_idle)
 
     def _end_when_idle(self) -> None:
@@ -407,8 +431,9 @@ def handlers_loop() -> LoopThread:
 
 def _forget_loop() -> None:
     """Forget the parent process's loop after a fork: its thread does not exist in the child."""
-    global _loop_thread, _starting
-    _loop_thread, _starting = None, threading.Lock()
+    global _loop_thread, _starting  # noqa: PLW0603 - a process has one loop
+    _loop_thread = None
+    _starting = threading.Lock()
 
 
 os.register_at_fork(after_in_child=_forget_loop)

@@ -1,7 +1,8 @@
 """The position of one attempt in its journal, the entries that are not committed yet, and how it suspends.
 
-A step's result is committed before the handler sees it, under the lease, so that of two executors only the one that
-holds the lease continues. Each kind of request that a handler makes is a module with functions that take the cursor.
+A step's result is committed before the handler sees it, under the lease, so that of two executors only the
+one that holds the lease continues. Each kind of request that a handler makes is a module with functions that
+take the cursor.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.outcome import Cancel, Fail, Outcome, Suspend
 from cloudsched.engine.durable.arguments import require_name
 from cloudsched.engine.durable.results import Results
-from cloudsched.engine.durable.step_attempt import HandlerThread, Usage, refuse_change, require_not_timed_out
+from cloudsched.engine.durable.step_attempt import HandlerThread, ReportedUsage, refuse_change, require_not_timed_out
 from cloudsched.engine.durable.suspension import OUTAGE_PAUSE, Surroundings, Suspended
 from cloudsched.errors import (
     CallFailed,
@@ -52,26 +53,29 @@ class FailureTracker:
         self._noted: list[tuple[Exception, FailureCause]] = []
 
     def note(self, errors: Iterable[Exception], steps: Iterable[int], position: int) -> None:
-        """Note the errors that report failed entries to the handler, and how many entries it had requested by then."""
+        """Note the errors that report failed entries, and how many entries the handler had requested."""
         cause = FailureCause(steps=tuple(steps), position=position)
         self._noted += [(error, cause) for error in errors]
 
     def merge_since(self, since: int, position: int) -> None:
-        """Merge the failures of the entries from `since` on into one, reported to the handler at `position`."""
+        """Merge the failures of the entries from `since` on into one, raised in the handler at `position`."""
         steps = sorted({step for _, cause in self._noted for step in cause.steps if step >= since})
         merged = FailureCause(steps=tuple(steps), position=position)
         self._noted = [(error, merged if min(cause.steps) >= since else cause) for error, cause in self._noted]
 
     def cause_of(self, error: BaseException | None, position: int | None) -> FailureCause | None:
-        """Return the entries that made a handler fail: those of its error, of the errors in its group, or of its cause.
+        """Return the entries that made a handler fail: of its error, the errors in its group, or its cause.
 
-        If none is among these, it is the failure noted at `position`: the handler has requested no entry since. `error`
-        is None if it returned a failure, and `position` if it requested fewer entries than were recorded.
+        If none is among these, it is the failure noted at `position`: the handler has requested no entry
+        since. `error` is None if it returned a failure, and `position` if it requested fewer entries than
+        were recorded.
         """
         causes = list(self._find_causes(error, set())) or [each for _, each in self._noted if each.position == position]
         steps = {step for cause in causes for step in cause.steps}
         positions = [each.position for _, each in self._noted if steps & {*each.steps}]
-        return FailureCause(steps=tuple(sorted(steps)), position=min(positions)) if steps else None
+        if not steps:
+            return None
+        return FailureCause(steps=tuple(sorted(steps)), position=min(positions))
 
     def _find_causes(self, error: BaseException | None, seen: set[int]) -> Iterator[FailureCause]:
         while error is not None and id(error) not in seen:
@@ -87,7 +91,10 @@ class FailureTracker:
 
 
 def _is_rethrown_by_script(noted: Exception, error: BaseException) -> bool:
-    """Return whether a script rethrew a failed call: the exception is lost in a script, but the call's id is not."""
+    """Return whether a script rethrew a failed call.
+
+    The exception is lost in a script, but the call's id is not.
+    """
     if not isinstance(error, ScriptFailed) or not isinstance(noted, CallFailed):
         return False
     return bool(noted.task_id) and noted.task_id in error.problem
@@ -95,8 +102,8 @@ def _is_rethrown_by_script(noted: Exception, error: BaseException) -> bool:
 
 MIN_QUOTA_PAUSE = timedelta(minutes=1)
 MAX_QUOTA_PAUSE = timedelta(minutes=10)
-"""The shortest and the longest suspension of a handler before it retries a call for which its owner's quota had no
-room."""
+"""The shortest and the longest suspension of a handler before it retries a call for which its owner's quota
+had no room."""
 
 
 class PendingCalls:
@@ -129,11 +136,11 @@ class PendingCalls:
             (self._waiting.add if is_waiting else self._waiting.discard)(entry.number)
 
     def may_have_ended(self, number: int) -> bool:
-        """Return whether it makes sense to ask for a call's outcome: not if this attempt has only just made it."""
+        """Return whether a call may have an outcome yet: not if this attempt has only just made it."""
         return number not in self._new and number not in self.tasks
 
     def create(self) -> None:
-        """Create the tasks, in order, until the owner's quota has no room: that one and those after it wait."""
+        """Create the tasks in order until the owner's quota is full: the rest wait."""
         self._quota_refusal = None
         for number in sorted(self.tasks):
             try:
@@ -146,15 +153,25 @@ class PendingCalls:
             del self.tasks[number]
             self.made = number
 
-    def await_room(self, suspend: Suspend, now: datetime, first_started_at: Callable[[int], datetime]) -> Suspend:
+    def await_room(
+        self,
+        suspend: Suspend,
+        now: datetime,
+        first_started_at: Callable[[int], datetime],
+    ) -> Suspend:
         """Return the suspension that also ends when the owner's quota may have room for the calls."""
         refusal = self._quota_refusal
         if refusal is None:
             return suspend
+
         pause = min(max(now - first_started_at(min(self.tasks)), MIN_QUOTA_PAUSE), MAX_QUOTA_PAUSE)
         if refusal.retry_after is not None:
             pause = timedelta(seconds=refusal.retry_after)
-        what = "a call waits" if len(self.tasks) == 1 else f"{len(self.tasks)} calls wait"
+        if len(self.tasks) == 1:
+            what = "a call waits"
+        else:
+            what = f"{len(self.tasks)} calls wait"
+
         return replace(
             suspend,
             reason=f"{suspend.reason}; {what} for room: {refusal}",
@@ -171,9 +188,11 @@ class JournalCursor:
     """The position of one attempt in the journal of its execution."""
 
     def __init__(self, surroundings: Surroundings, thread: HandlerThread) -> None:
-        task, run = surroundings.attempt.begun_task, surroundings.attempt.run
+        task = surroundings.attempt.begun_task
+        run = surroundings.attempt.run
         if run.lease is None:
             raise ValueError(f"execution {run.execution_id} is not claimed")
+
         self.surroundings = surroundings
         self.attempt = surroundings.attempt
         self.clock = surroundings.clock
@@ -193,13 +212,14 @@ class JournalCursor:
         self.is_complete = True
         """True as long as it is certain what was committed."""
         self.is_durable = run.steps > 0
-        """True if the handler has requested anything that is worth a journal. A recorded instant alone is not."""
+        """True if the handler has requested anything that is worth a journal. A recorded instant alone is
+        not."""
         self.calls = PendingCalls(surroundings.make_call, run.calls_made)
         self.failures = FailureTracker()
         self.thread = thread
         self.versions: dict[str, int] = {}
         """The versions that this attempt follows, by name."""
-        self.step_usage: Usage | None = None
+        self.step_usage: ReportedUsage | None = None
         """The usage that the running step has reported, or None outside of steps."""
         self.lease_until: datetime | None = None
         """The instant until which the last commit of journal entries renewed the lease."""
@@ -208,9 +228,15 @@ class JournalCursor:
 
     @property
     def journal(self) -> dict[int, JournalEntry]:
-        """The entries by number, including those that are not committed yet. They are loaded when first needed."""
+        """The entries by number, including those that are not committed yet.
+
+        They are loaded when first needed.
+        """
         if self.entries is None:
-            entries = {entry.number: entry for entry in self.surroundings.load()} if self.run.steps else {}
+            if self.run.steps:
+                entries = {entry.number: entry for entry in self.surroundings.load()}
+            else:
+                entries = {}
             if len(entries) < self.run.steps:  # finished steps must not run again
                 raise WorkflowError(
                     f"The journal has {len(entries)} of its {self.run.steps} entries: its task was deleted, or "
@@ -226,10 +252,10 @@ class JournalCursor:
         return self.step_usage is not None
 
     @contextmanager
-    def step(self, number: int) -> Iterator[Usage]:
+    def step(self, number: int) -> Iterator[ReportedUsage]:
         """Run a step's function in a `with` block, which gives the usage that the function reports."""
         self.position = number  # its outcome is recorded, whatever it is
-        self.step_usage = usage = Usage()
+        self.step_usage = usage = ReportedUsage()
         try:
             yield usage
         finally:
@@ -250,7 +276,10 @@ class JournalCursor:
             )
 
     def require_replayable(self) -> None:
-        """Note that the journal is needed, as the handler is replayed. Its changes so far must not have to be."""
+        """Note that the journal is needed, as the handler is replayed.
+
+        Its changes so far must not have to be.
+        """
         if self.thread.change is not None:
             raise refuse_change(self.thread.change)
         self.is_durable = True
@@ -275,10 +304,22 @@ class JournalCursor:
             )
         return number, entry
 
-    def require_same(self, number: int, what: str, before: object, now: object, *, always: bool = False) -> None:
+    def require_same(
+        self,
+        number: int,
+        what: str,
+        before: object,
+        now: object,
+        *,
+        always: bool = False,
+    ) -> None:
         """Check, in a replay test or `always`, that a request has the same arguments as the first time."""
         if (always or self.surroundings.suspend_policy.every_step) and before != now:
-            self._mismatch = JournalMismatch(number, _describe_arguments(what, before), _describe_arguments(what, now))
+            self._mismatch = JournalMismatch(
+                number,
+                _describe_arguments(what, before),
+                _describe_arguments(what, now),
+            )
             raise self._mismatch
 
     def new_entry(self, number: int, kind: StepKind, name: str) -> JournalEntry:
@@ -293,7 +334,10 @@ class JournalCursor:
         )
 
     def put(self, entry: JournalEntry, **changes: Any) -> JournalEntry:
-        """Put an entry into the journal. A new one advances the position only here: a rejected one leaves no gap."""
+        """Put an entry into the journal.
+
+        A new one advances the position only here: a rejected one leaves no gap.
+        """
         changed = entry.model_copy(update=changes)
         self.position = max(self.position, entry.number)
         self.journal[entry.number] = changed
@@ -311,7 +355,10 @@ class JournalCursor:
             self._pending_bytes = 0
 
     def commit(self, end_wait: Callable[[Commit], Commit] | None = None) -> None:
-        """Write the pending entries. Continue only with the lease, an active task, and no suspension due by policy."""
+        """Write the pending entries.
+
+        Continue only with the lease, an active task, and no suspension due by policy.
+        """
         task = self._write_pending(end_wait)
         now = self.clock.now()
         if task.status is TaskStatus.PAUSED:
@@ -323,7 +370,7 @@ class JournalCursor:
             self._suspend_with(Suspend("continues in another call of its function", now, is_interrupted=True))
 
     def _write_pending(self, end_wait: Callable[[Commit], Commit] | None) -> Task:
-        """Write the pending entries, in several commits if they are many: then in order, so that none leaves a gap."""
+        """Write the pending entries, if many in several commits and in order, so that none leaves a gap."""
         entries = tuple(self.pending[number] for number in sorted(self.pending))
         while len(entries) > MAX_COMMIT_ENTRIES:
             self._append(entries[:MAX_COMMIT_ENTRIES], None)
@@ -332,12 +379,16 @@ class JournalCursor:
 
     def _append(self, entries: tuple[JournalEntry, ...], end_wait: Callable[[Commit], Commit] | None) -> Task:
         task = self.attempt.append_journal(entries, self.calls.made, end_wait)
-        run = None if task is None else task.find_run(self.execution_id)
+        if task is None:
+            run = None
+        else:
+            run = task.find_run(self.execution_id)
         if task is None or run is None:
             self._suspend_with(Suspend("has lost its lease", self.clock.now()))
         for entry in entries:
             del self.pending[entry.number]
-        self._pending_bytes = 0 if not self.pending else self._pending_bytes
+        if not self.pending:
+            self._pending_bytes = 0
         self.lease_until = run.wake_at
         return task
 
@@ -358,7 +409,7 @@ class JournalCursor:
             self._suspend_with(Cancel(f"The task is {task.status}."))
 
     def finish(self) -> None:
-        """Check that the handler, which has returned, requested all recorded entries, and create its pending calls."""
+        """Check that a handler that returned requested all recorded entries, and create its pending calls."""
         if self._mismatch is not None:
             raise self._mismatch
         if self.suspension is not None:
@@ -371,13 +422,20 @@ class JournalCursor:
         self.make_all_calls()
 
     def make_all_calls(self) -> None:
-        """Create all pending calls, at the handler's end. Without room for all of them, suspend until there is."""
+        """Create all pending calls, at the handler's end.
+
+        Without room for all of them, suspend until there is.
+        """
         self.flush()
         if self.calls.is_refused:
             self._suspend_with(self._await_room(Suspend("is at its end", self.clock.now() + MAX_QUOTA_PAUSE)))
 
     def _await_room(self, suspend: Suspend) -> Suspend:
-        return self.calls.await_room(suspend, self.clock.now(), lambda number: self.journal[number].started_at)
+        return self.calls.await_room(
+            suspend,
+            self.clock.now(),
+            lambda number: self.journal[number].started_at,
+        )
 
     def suspend(  # noqa: PLR0913 - the fields of `Suspend`
         self,
@@ -391,10 +449,19 @@ class JournalCursor:
         any_call: bool = False,
         deadline: datetime | None = None,
     ) -> NoReturn:
-        """Suspend the handler until an instant, or until a call or event that it waits for, whichever is earlier."""
+        """Suspend the handler until an instant, or until an awaited call or event if that comes first."""
         if self.calls.tasks or len(self.pending) > MAX_COMMIT_ENTRIES:
             self.flush()
-        outcome = Suspend(reason, until, calls, events, senders, question, any_call=any_call, deadline=deadline)
+        outcome = Suspend(
+            reason,
+            until,
+            calls,
+            events,
+            senders,
+            question,
+            any_call=any_call,
+            deadline=deadline,
+        )
         self._suspend_with(self._await_room(outcome))
 
     def suspend_for_outage(self, reason: str) -> NoReturn:
@@ -402,12 +469,12 @@ class JournalCursor:
         self._suspend_with(Suspend(reason, self.clock.now() + OUTAGE_PAUSE, is_interrupted=True))
 
     def note_failure(self, error: Exception) -> Exception:
-        """Note that the entry at the current position failed, and return the error to raise in the handler."""
+        """Note that the current entry failed, and return the error to raise in the handler."""
         self.failures.note([error], [self.position], self.position)
         return error
 
     def forget_errors(self) -> None:
-        """Let go of the tracebacks of what this attempt has raised: they have the variables of its handler."""
+        """Drop the tracebacks of this attempt's errors, since they hold the handler's variables."""
         self.failures = FailureTracker()
         for each in (self.suspension, self._mismatch):
             if each is not None:

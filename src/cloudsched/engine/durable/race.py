@@ -1,8 +1,8 @@
 """A race of calls: the first to end wins, and the others are cancelled.
 
-The losers are cancelled before the winner is recorded, so that none goes on if the execution ends in between. A process
-that dies there decides again in the next replay, and comes to the same winner: the records of the calls say when each
-ended, and a loser that is already cancelled does not take part.
+The losers are cancelled before the winner is recorded, so that none goes on if the execution ends in between.
+A process that dies there decides again in the next replay, and comes to the same winner: the records of the
+calls say when each ended, and a loser that is already cancelled does not take part.
 """
 
 from __future__ import annotations
@@ -51,13 +51,27 @@ def race(
     return RaceResult(outcome, calls[numbers.index(number)])
 
 
-def _require_racers(durable_run: DurableRun, calls: Sequence[CallHandle[Any]], *, cancel_losers: object) -> list[int]:
+def _require_racers(
+    durable_run: DurableRun,
+    calls: Sequence[CallHandle[Any]],
+    *,
+    cancel_losers: object,
+) -> list[int]:
     hint = "Pass what ctx.call returned as separate arguments: ctx.race(first, second)."
     require_instances("calls", CallHandle, tuple(calls), hint)
     if not isinstance(cancel_losers, bool):
-        raise InvalidInput("cancel_losers", "is not a bool", "Give True or False, and each call as its own argument.")
+        raise InvalidInput(
+            "cancel_losers",
+            "is not a bool",
+            "Give True or False, and each call as its own argument.",
+        )
     if not calls:
-        raise InvalidInput("calls", "are missing: nobody can win a race of nothing", "Give at least one call.")
+        raise InvalidInput(
+            "calls",
+            "are missing: nobody can win a race of nothing",
+            "Give at least one call.",
+        )
+
     numbers = list[int]()
     for place, call in enumerate(calls):
         if call.durable_run is not durable_run:
@@ -66,11 +80,12 @@ def _require_racers(durable_run: DurableRun, calls: Sequence[CallHandle[Any]], *
         if call.number in numbers:
             raise InvalidInput(f"calls.{place}", "is given twice", "Pass each call once.")
         numbers.append(call.number)
+
     return numbers
 
 
 def _run_race(cursor: JournalCursor, numbers: Sequence[int], *, cancel_losers: bool) -> tuple[int, Any]:
-    """Return the number and the result of the call that ended first, with a `CallFailed` as the result if it failed."""
+    """Return the number and result of the call that ended first, with a `CallFailed` if it failed."""
     number, entry = cursor.next_entry(StepKind.RACE, "")
     cursor.require_replayable()
     request = {"calls": list(numbers), "cancelLosers": cancel_losers}
@@ -95,16 +110,25 @@ def _decide(cursor: JournalCursor, race: JournalEntry) -> JournalEntry:
         reason = f"waits for the first of {len(numbers)} calls"
         until = next_poll(race.started_at, cursor.clock.now())
         cursor.suspend(reason, until, calls=tuple(numbers), any_call=True)
-    # A call may have ended after it was polled, and still before one that was polled later: all are polled again.
+
+    # A call may have ended after it was polled, and still before one that was polled later: all are polled
+    # again.
     ended = [number for number in numbers if poll_call(cursor, number)]
     cursor.flush()  # under the lease: who has lost it cancels nothing
     candidates = [number for number in ended if not _was_cancelled(cursor, number, race)] or ended
     winner = min(candidates, key=partial(_find_end, cursor))
+
     for loser in set(numbers) - {*ended} if race.result["cancelLosers"] else ():
         cursor.calls.tasks.pop(loser, None)  # not created yet, for want of room in a quota
         cursor.surroundings.cancel_call(cursor.journal[loser].child or "", LOST)
         error = StepError(type="", message=LOST, status=ExecutionStatus.CANCELLED)
-        cursor.put(cursor.journal[loser], status=StepStatus.FAILED, error=error, finished_at=cursor.clock.now())
+        cursor.put(
+            cursor.journal[loser],
+            status=StepStatus.FAILED,
+            error=error,
+            finished_at=cursor.clock.now(),
+        )
+
     decided = {**race.result, "winner": winner}
     race = cursor.put(race, status=StepStatus.SUCCEEDED, result=decided, finished_at=cursor.clock.now())
     cursor.flush()
@@ -117,7 +141,7 @@ def _find_end(cursor: JournalCursor, number: int) -> datetime:
 
 
 def _was_cancelled(cursor: JournalCursor, number: int, race: JournalEntry) -> bool:
-    """Return whether a call lost this race and was cancelled by a process that died before recording the winner.
+    """Return whether a call lost this race, cancelled by a process that died before it recorded the winner.
 
     Its own time does not tell: the clock of that process may be behind.
     """
@@ -129,6 +153,6 @@ def _was_cancelled(cursor: JournalCursor, number: int, race: JournalEntry) -> bo
 
 
 def _entries_to_repeat(cursor: JournalCursor, race: JournalEntry) -> list[int]:
-    """Return the entries that a manual retry repeats after the winner's failure: the race and the failed calls."""
+    """Return the entries that a manual retry repeats after the winner failed: the race and the failed calls."""
     failed = [each for each in race.result["calls"] if cursor.journal[each].status is StepStatus.FAILED]
     return [*failed, race.number]

@@ -1,8 +1,8 @@
 """Stores the results of steps and calls: in the journal, or in the blob store if they are too large for it.
 
-The outcome of a call is that of the run which its parent requested, for the handler that waits for it and for the
-record of an execution that did not wait. Runs of its task that were triggered by hand only delay the moment at which
-the call counts as ended.
+The outcome of a call is that of the run which its parent requested, for the handler that waits for it and for
+the record of an execution that did not wait. Runs of its task that were triggered by hand only delay the
+moment at which the call counts as ended.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class Results:
     def store(self, number: int, value: Any, *, is_stored_elsewhere: bool) -> dict[str, Any]:  # noqa: ANN401 - any JSON
         """Return the fields of an entry that hold a result: the result itself, or the key of its blob.
 
-        If the blob store cannot be reached, and it is not stored elsewhere, it goes into the entry where a document has
-        room, so that it is not lost. Raises InvalidInput or StoreUnavailable.
+        If the blob store cannot be reached, and it is not stored elsewhere, it goes into the entry where a
+        document has room, so that it is not lost. Raises InvalidInput or StoreUnavailable.
         """
         require_storable("result", value, MAX_RESULT_BYTES)
         size = max_size(value)
@@ -84,14 +84,18 @@ class Results:
             if is_stored_elsewhere or size > MAX_CONTENT:
                 raise
             log.warning(
-                "blob %s not stored; its content is kept in the journal entry", key, extra={"action": "blob_put_failed"}
+                "blob %s not stored; its content is kept in the journal entry",
+                key,
+                extra={"action": "blob_put_failed"},
             )
             return {"result": value, "reference": None}
         return {"result": None, "reference": key}
 
     def read(self, step: StepRecord) -> Any:  # noqa: ANN401 - any JSON
-        """Return a step's result, from the journal or the blob store, as a copy that the caller may change."""
-        return deep_copy_json(step.result) if step.reference is None else json.loads(self._blobs.get(step.reference))
+        """Return a step's result from the journal or the blob store, as a copy that the caller may change."""
+        if step.reference is None:
+            return deep_copy_json(step.result)
+        return json.loads(self._blobs.get(step.reference))
 
 
 def put_blob_with_retry(blobs: Blobs, key: str, content: bytes) -> None:
@@ -108,9 +112,16 @@ def put_blob_with_retry(blobs: Blobs, key: str, content: bytes) -> None:
 
 def encode_refusal(error: Exception) -> dict[str, Any]:
     """Return the fields of an entry that record why a call was refused."""
-    if not isinstance(error, errors.InvalidInput | errors.LimitExceeded):  # the code of the payload's own model
-        error = errors.InvalidInput("call", f"cannot be made: {type(error).__qualname__}: {exception_text(error)}")
-    arguments = [error.field, error.problem, error.hint] if isinstance(error, errors.InvalidInput) else [str(error)]
+    # The code of the payload's own model.
+    if not isinstance(error, errors.InvalidInput | errors.LimitExceeded):
+        error = errors.InvalidInput(
+            "call",
+            f"cannot be made: {type(error).__qualname__}: {exception_text(error)}",
+        )
+    if isinstance(error, errors.InvalidInput):
+        arguments = [error.field, error.problem, error.hint]
+    else:
+        arguments = [str(error)]
     recorded = StepError(type=type(error).__name__, message=escape_surrogates(str(error)[:_MAX_ERROR_CHARS]))
     return {"error": recorded, "result": [escape_surrogates(text[:_MAX_ERROR_CHARS]) for text in arguments]}
 
@@ -142,18 +153,26 @@ def load_call_outcome(store: Store, handler: str, task_id: str) -> CallOutcome |
     stored = store.load(task_id)
     if stored is None or stored.task.deleted_at is not None:
         return CallOutcome(None, CallFailed(handler, task_id, DELETED), None)
+
     task = stored.task
     if not task.has_ended:
         return None
+
     record = _load_outcome(store, task)
     if record is None:
         failure = CallFailed(handler, task_id, task.status, message=task.message)
         return CallOutcome(None, failure, task.status_changed_at)
+
     finished_at = record.finished_at or task.status_changed_at
     if record.status is ExecutionStatus.SUCCEEDED:
         return CallOutcome(record.content, None, finished_at)
+
     error = record.error
-    why = (error.type, error.message) if error else ("", record.message or "")
+    if error:
+        why = (error.type, error.message)
+    else:
+        why = ("", record.message or "")
+
     return CallOutcome(None, CallFailed(handler, task_id, record.status, *why), finished_at)
 
 
@@ -170,13 +189,14 @@ def describe_finished_call(
 ) -> dict[str, Any] | None:
     """Return the changes to the entry of a call that has ended, or None if the call is in progress.
 
-    Its end is the instant in its own record, which is before its caller looked, or now if there is no record. Raises
-    Unavailable.
+    Its end is the instant in its own record, which is before its caller looked, or now if there is no record.
+    Raises Unavailable.
     """
     outcome = load_outcome(entry.name, entry.child or "")
     if outcome is None:
         return None
-    times, failure = {"finished_at": outcome.finished_at or now, "noticed_at": now}, outcome.failure
+    times = {"finished_at": outcome.finished_at or now, "noticed_at": now}
+    failure = outcome.failure
     if failure is not None:
         error = StepError(type=failure.type, message=failure.message, status=failure.status)
         return {"status": StepStatus.FAILED, "error": error, **times}
@@ -187,11 +207,11 @@ def describe_finished_call(
 def with_call_outcomes(
     store: Store, blobs: Blobs, execution: Execution, entries: Sequence[JournalEntry]
 ) -> list[JournalEntry]:
-    """Return the journal of an execution that ends, with the outcomes of the calls that the handler did not wait for.
+    """Return the journal of an ending execution, with the outcomes of calls that its handler did not await.
 
-    Entries of calls that are in progress, or that cannot be read at the moment, stay as they are: the end of an
-    execution does not wait for them. A cancelled call stays open where the execution may be retried, because a retry
-    makes the call again.
+    Entries of calls that are in progress, or that cannot be read at the moment, stay as they are: the end of
+    an execution does not wait for them. A cancelled call stays open where the execution may be retried,
+    because a retry makes the call again.
     """
     updated = {entry.number: entry for entry in entries}
     claim = f"{execution.attempt_count}-{secrets.token_hex(4)}"
@@ -216,8 +236,11 @@ def with_call_outcomes(
 
 
 def _is_recordable(entry: JournalEntry, end: dict[str, Any], execution: Execution) -> bool:
-    """Return whether a record shows how a call ended: not if the call was never made, or a retry may make it again."""
-    status = None if end.get("error") is None else end["error"].status
+    """Return whether a record shows a call's end: not if it was never made, or a retry may make it again."""
+    if end.get("error") is None:
+        status = None
+    else:
+        status = end["error"].status
     if status == DELETED:
         return bool(entry.is_made) or entry.number <= execution.calls_made
     return status != ExecutionStatus.CANCELLED or execution.status is ExecutionStatus.SUCCEEDED

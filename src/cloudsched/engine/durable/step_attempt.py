@@ -1,4 +1,7 @@
-"""One attempt of one step: calls its function with a timeout, and notes the usage that it reports. And its threads."""
+"""One attempt of one step: calls its function with a timeout, and notes the usage that it reports.
+
+And its threads.
+"""
 
 # ruff: noqa: ANN401 - a step's function may return anything
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Usage:
+class ReportedUsage:
     """The usage that a handler reported."""
 
     queries: int = 0
@@ -56,15 +59,18 @@ def is_in_step_attempt() -> bool:
 class StepCall(UserCall):
     """One attempt of a step: a call of its function that is abandoned after `timeout`.
 
-    An asynchronous function runs on the event loop, and is cancelled. Python cannot stop any other from outside: an
-    abandoned one continues in its own thread, and its result is ignored. The next use of its context raises
-    `WorkflowError` in it. Either way it raises TimeoutError.
+    An asynchronous function runs on the event loop, and is cancelled. Python cannot stop any other from
+    outside: an abandoned one continues in its own thread, and its result is ignored. The next use of its
+    context raises `WorkflowError` in it. Either way it raises TimeoutError.
     """
 
     timeout: timedelta | None
 
     def make(self) -> Any:
-        """Call the function in this thread, or in one that can be abandoned. Drain the iterator if it returns one."""
+        """Call the function in this thread, or in one that can be abandoned.
+
+        Drain the iterator if it returns one.
+        """
         if not is_async(self.function):
             return _call_plain(partial(call_function, self.function), self.timeout)
         from cloudsched.engine.durable.event_loop import run_coroutine  # noqa: PLC0415 - imports asyncio
@@ -74,16 +80,27 @@ class StepCall(UserCall):
 
     async def make_on_loop(self, blocking: Blocking, context: contextvars.Context) -> Any:
         """Call the function on the event loop, or in a thread if it may block."""
-        call = self.function if is_async(self.function) else partial(_call_plain, self.function, self.timeout)
+        if is_async(self.function):
+            call = self.function
+        else:
+            call = partial(_call_plain, self.function, self.timeout)
         with _step_attempt(context) as own:
             result = await call_on_loop(call, blocking, own, self.timeout)
-            return await blocking.call(partial(list, result)) if isinstance(result, Iterator) else result
+            if isinstance(result, Iterator):
+                return await blocking.call(partial(list, result))
+            return result
 
 
 @contextmanager
 def _step_attempt(context: contextvars.Context | None = None) -> Iterator[contextvars.Context]:
-    """Return context variables that belong to one attempt of a step. After the block its context is of no use."""
-    own = contextvars.copy_context() if context is None else context.copy()
+    """Return context variables that belong to one attempt of a step.
+
+    After the block its context is of no use.
+    """
+    if context is None:
+        own = contextvars.copy_context()
+    else:
+        own = context.copy()
     attempt = _StepAttempt()
     own.run(_STEP_ATTEMPT.set, attempt)
     try:
@@ -93,7 +110,10 @@ def _step_attempt(context: contextvars.Context | None = None) -> Iterator[contex
 
 
 def _call_plain(function: Callable[[], Any], timeout: timedelta | None) -> Any:
-    """Call a function and drain the iterator if it returns one. With a timeout, use a thread that can be abandoned."""
+    """Call a function and drain the iterator if it returns one.
+
+    With a timeout, use a thread that can be abandoned.
+    """
     if timeout is None:
         return drain_iterator(function())
     outcomes: list[tuple[Any, BaseException | None]] = []
@@ -121,20 +141,26 @@ def _call_plain(function: Callable[[], Any], timeout: timedelta | None) -> Any:
 
 def drain_iterator(result: Any) -> Any:
     """Return the result, or a list of all items if it is a generator or another iterator."""
-    return list(result) if isinstance(result, Iterator) else result
+    if isinstance(result, Iterator):
+        return list(result)
+    return result
 
 
 @dataclass(slots=True)
 class HandlerThread:
-    """Knows which threads may request journal entries, any until the handler's own is known, and what it changed."""
+    """Knows what it changed, and which threads may request entries: any until the handler's own is known."""
 
     own: int | None = None
     event_loop: int | None = None
     change: str | None = None
-    """The first call, outside of a step, by which the handler changed something before its first recorded request."""
+    """The first call, outside of a step, by which the handler changed something before its first recorded
+    request."""
 
     def require_own(self, what: str) -> None:
-        """Check that the request comes from the thread of the handler or of its step. Raises WorkflowError."""
+        """Check that the request comes from the thread of the handler or of its step.
+
+        Raises WorkflowError.
+        """
         if self.own is None or threading.get_ident() in {self.own, self.event_loop} or is_in_step_attempt():
             return
         raise WorkflowError(

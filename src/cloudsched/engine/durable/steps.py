@@ -1,7 +1,7 @@
 """Steps of a durable handler: functions that are called once, with retries, and whose results are recorded.
 
-A replay returns the result that was decoded from JSON, so the first run returns the decoded result, too: code that
-works once works in every replay. If the function has a return annotation, JSON is decoded as that type.
+A replay returns the result that was decoded from JSON, so the first run returns the decoded result, too: code
+that works once works in every replay. If the function has a return annotation, JSON is decoded as that type.
 """
 
 from __future__ import annotations
@@ -14,13 +14,20 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from pydantic import PydanticSchemaGenerationError, PydanticUndefinedAnnotation, TypeAdapter, ValidationError
 
-from cloudsched.domain.documents.journal import MAX_TRIES, JournalEntry, StepError, StepKind, StepStatus, StepTry
+from cloudsched.domain.documents.journal import (
+    MAX_TRIES,
+    JournalEntry,
+    StepError,
+    StepKind,
+    StepStatus,
+    StepTry,
+)
 from cloudsched.domain.documents.json_limits import escape_surrogates, exception_text, to_json_value
 from cloudsched.domain.documents.model_json import find_change, read_json
 from cloudsched.domain.in_words import find_first_error
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
 from cloudsched.engine.durable.arguments import parse_retry_policy, parse_timeout, require_callable
-from cloudsched.engine.durable.step_attempt import StepCall, Usage
+from cloudsched.engine.durable.step_attempt import ReportedUsage, StepCall
 from cloudsched.engine.durable.suspension import explain_mistake, is_handler_failure
 from cloudsched.engine.ports.procedure import from_thrown
 from cloudsched.errors import InvalidInput, StepFailed, Unavailable, WorkflowError
@@ -72,7 +79,7 @@ def _first_error(error: ValidationError) -> str:
 
 
 def decode_result(value: Any, function: Callable[..., Any]) -> Any:  # noqa: ANN401 - the same
-    """Return a result decoded as the function's return annotation, or as plain JSON if it has none that fits."""
+    """Return a result decoded by the function's return annotation, or as plain JSON if that does not fit."""
     adapter = None if value is None else _find_adapter(function)
     if adapter is None:
         return value
@@ -83,7 +90,9 @@ def decode_result(value: Any, function: Callable[..., Any]) -> Any:  # noqa: ANN
 
 
 def _find_adapter(function: Callable[..., Any]) -> TypeAdapter[Any] | None:
-    return _build_adapter(function) if "return" in getattr(function, "__annotations__", {}) else None
+    if "return" not in getattr(function, "__annotations__", {}):
+        return None
+    return _build_adapter(function)
 
 
 @lru_cache(maxsize=1024)
@@ -111,7 +120,8 @@ class StepRequest:
 
     def plan(self, durable_run: DurableRun) -> Procedure[Any]:
         """Return the procedure that runs the step, or answers it from the journal. Raises InvalidInput."""
-        retry, limit = parse_retry_policy(self.retry), parse_timeout(self.timeout)
+        retry = parse_retry_policy(self.retry)
+        limit = parse_timeout(self.timeout)
         function = require_callable("function", self.function)
         call = partial(function, *self.args, **self.kwargs)
         what = f"ctx.step({self.name!r})"
@@ -126,7 +136,10 @@ def run_step(
     retry: RetryPolicy,
     timeout: timedelta | None,
 ) -> Procedure[Any]:
-    """Return a step's recorded result, or call its function, with retries, and record that. Raises StepFailed."""
+    """Return a step's recorded result, or call its function, with retries, and record that.
+
+    Raises StepFailed.
+    """
     cause: BaseException | None = None
     number, entry = cursor.next_entry(StepKind.STEP, name)
     cursor.require_replayable()
@@ -150,8 +163,8 @@ def run_step(
 def pin_value(cursor: JournalCursor, name: str, load: Callable[[], Any]) -> Any:  # noqa: ANN401 - any JSON
     """Return a value as it was when the execution first asked for it, such as the version of a stored script.
 
-    It is recorded with the entries that follow: by itself it costs no commit. If `load` raises, its error propagates,
-    and nothing is recorded.
+    It is recorded with the entries that follow: by itself it costs no commit. If `load` raises, its error
+    propagates, and nothing is recorded.
     """
     number, entry = cursor.next_entry(StepKind.STEP, name)
     if entry is None:
@@ -168,7 +181,11 @@ def _try_step(
     annotated: Callable[..., Any],
     retry: RetryPolicy,
 ) -> Procedure[tuple[JournalEntry, BaseException | None]]:
-    started_at = cursor.clock.now() if entry.attempts else entry.started_at
+    if entry.attempts:
+        started_at = cursor.clock.now()
+    else:
+        started_at = entry.started_at
+
     with cursor.step(entry.number) as usage:
         try:
             result = yield attempt
@@ -178,7 +195,14 @@ def _try_step(
                 raise
             error = explain_mistake(error) or error
             is_refusal = isinstance(error, WorkflowError)  # forbidden in a step: a retry cannot help
-            return _record_failure(cursor, entry, started_at, usage, error, None if is_refusal else retry), error
+            return _record_failure(
+                cursor,
+                entry,
+                started_at,
+                usage,
+                error,
+                None if is_refusal else retry,
+            ), error
         try:
             encoded = encode_result(result, annotated)
             kept = cursor.results.store(entry.number, encoded, is_stored_elsewhere=False)
@@ -188,6 +212,7 @@ def _try_step(
             return _record_failure(
                 cursor, entry, started_at, usage, error, None
             ), error  # no retry: the function itself succeeded
+
     done = {**_attempt_fields(cursor, entry, usage), "status": StepStatus.SUCCEEDED}
     if entry.attempts:
         done["tries"] = _add_try(entry, started_at, done["finished_at"])
@@ -202,21 +227,29 @@ def _record_failure(
     cursor: JournalCursor,
     entry: JournalEntry,
     started_at: datetime,
-    usage: Usage,
+    usage: ReportedUsage,
     error: BaseException,
     retry: RetryPolicy | None,
 ) -> JournalEntry:
-    recorded = StepError(type=escape_surrogates(type(error).__qualname__), message=exception_text(error)[:MAX_MESSAGE])
+    recorded = StepError(
+        type=escape_surrogates(type(error).__qualname__),
+        message=exception_text(error)[:MAX_MESSAGE],
+    )
     changes = {**_attempt_fields(cursor, entry, usage), "error": recorded}
     changes["tries"] = _add_try(entry, started_at, changes["finished_at"])
     if retry is not None and entry.attempts < retry.max_retries:
         wait = retry.delay(entry.attempts + 1, cursor.surroundings.chance)
         return cursor.put(entry, **changes, due_at=changes["finished_at"] + wait)
-    status = StepStatus.TIMED_OUT if isinstance(error, TimeoutError) else StepStatus.FAILED
+
+    if isinstance(error, TimeoutError):
+        status = StepStatus.TIMED_OUT
+    else:
+        status = StepStatus.FAILED
+
     return cursor.put(entry, **changes, status=status)
 
 
-def _attempt_fields(cursor: JournalCursor, entry: JournalEntry, usage: Usage) -> dict[str, Any]:
+def _attempt_fields(cursor: JournalCursor, entry: JournalEntry, usage: ReportedUsage) -> dict[str, Any]:
     return {
         "attempts": entry.attempts + 1,
         "finished_at": cursor.clock.now(),

@@ -1,7 +1,7 @@
 """Suspends a durable handler where it has to wait, and declares what a durable run needs from the engine.
 
-Suspending is control flow, and so is the end of a process by a signal: `is_handler_failure` tells these from the
-failures of user code.
+Suspending is control flow, and so is the end of a process by a signal: `is_handler_failure` tells these from
+the failures of user code.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
 
 OUTAGE_PAUSE: Final = timedelta(seconds=5)
-"""The suspension of a handler when the store or queue is unavailable: an outage is not the handler's failure."""
+"""The suspension of a handler when the store or queue is unavailable: an outage is not the handler's
+failure."""
 
 
 class Suspended(ControlFlow):
@@ -52,9 +53,9 @@ class Suspended(ControlFlow):
 def is_handler_failure(error: BaseException) -> bool:
     """Return whether what user code raised is a failure of that code. A group is if all of its members are.
 
-    A handler, step or hook does not own the process, event loop or generator that it runs in. So it fails with
-    whatever it raises itself, be it `SystemExit`, `CancelledError`, `KeyboardInterrupt` or a class of its own.
-    `ControlFlow` propagates, and so does what a signal raises, such as that of Ctrl-C.
+    A handler, step or hook does not own the process, event loop or generator that it runs in. So it fails
+    with whatever it raises itself, be it `SystemExit`, `CancelledError`, `KeyboardInterrupt` or a class of
+    its own. `ControlFlow` propagates, and so does what a signal raises, such as that of Ctrl-C.
     """
     if isinstance(error, Exception):
         return True
@@ -70,10 +71,11 @@ _ENDING: Final = [
 
 
 def _is_raised_by_signal(error: BaseException) -> bool:
-    """Return whether a signal that ends the process has raised this in the main thread, between two instructions.
+    """Return whether a signal that ends the process raised this in the main thread, between instructions.
 
     A signal's handler in Python has a frame of its own. Python's default for Ctrl-C has none: it raises
-    `KeyboardInterrupt` at an instruction that is no `raise`. `asyncio.run` raises it again, in place of its own loop.
+    `KeyboardInterrupt` at an instruction that is no `raise`. `asyncio.run` raises it again, in place of its
+    own loop.
     """
     traces: list[TracebackType] = []
     trace = error.__traceback__
@@ -85,7 +87,8 @@ def _is_raised_by_signal(error: BaseException) -> bool:
     handlers = {getattr(signal.getsignal(each), "__code__", None) for each in _ENDING}
     if any(each.tb_frame.f_code in handlers for each in traces):
         return True
-    frame, place = traces[-1].tb_frame, traces[-1].tb_lasti
+    frame = traces[-1].tb_frame
+    place = traces[-1].tb_lasti
     is_raised = frame.f_code.co_code[place : place + 1] == bytes([opmap["RAISE_VARARGS"]])
     is_of_asyncio = frame.f_globals.get("__name__") == "asyncio.runners"
     return isinstance(error, KeyboardInterrupt) and (is_of_asyncio or not is_raised)
@@ -117,12 +120,13 @@ class SuspendPolicy:
     """The conditions under which a handler is suspended although it could continue."""
 
     until: datetime | None = None
-    """From this instant on, the handler is suspended at its next durable point: its function's time is nearly over."""
+    """From this instant on, the handler is suspended at its next durable point: its function's time is nearly
+    over."""
     every_step: bool = False
     """Suspend at every durable point, to test whether the handler is deterministic in a replay."""
     call_arguments: dict[tuple[str, str, datetime | None, int], str] = field(default_factory=dict)
-    """The arguments of calls in such a test, by task id, execution id, start of the run (a manual retry begins another
-    journal) and entry number: the journal has no copy."""
+    """The arguments of calls in such a test, by task id, execution id, start of the run (a manual retry
+    begins another journal) and entry number: the journal has no copy."""
 
 
 class JournaledRun(Protocol):
@@ -141,7 +145,10 @@ class JournaledRun(Protocol):
         """The run as it was claimed."""
 
     def append_journal(
-        self, entries: Sequence[JournalEntry], calls_made: int, end_wait: Callable[[Commit], Commit] | None = None
+        self,
+        entries: Sequence[JournalEntry],
+        calls_made: int,
+        end_wait: Callable[[Commit], Commit] | None = None,
     ) -> Task | None:
         """Commit entries, and the end of a wait with them. Return the task, or None if the lease was lost."""
 

@@ -1,7 +1,7 @@
 """Calls functions of users, which may be asynchronous, in a thread or on the event loop.
 
-`run_procedure` makes the calls of a procedure in the caller's thread. `run_on_loop` awaits them, so that no thread
-waits for them. A synchronous function does not import asyncio.
+`run_procedure` makes the calls of a procedure in the caller's thread. `run_on_loop` awaits them, so that no
+thread waits for them. A synchronous function does not import asyncio.
 """
 
 # ruff: noqa: ASYNC109 - a step's timeout, whose task is abandoned
@@ -54,7 +54,7 @@ def call_function(function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whateve
 
 
 def needs_await(result: object) -> bool:
-    """Return whether the function that returned this turned out to be asynchronous only when it was called."""
+    """Return whether a function turned out to be asynchronous only when it was called."""
     return type(result) not in PLAIN_TYPES and (inspect.isawaitable(result) or isinstance(result, AsyncIterator))
 
 
@@ -63,12 +63,15 @@ async def _await(result: Any) -> Any:  # noqa: ANN401 - whatever a function retu
 
 
 def make_coroutine_function(result: Any) -> Callable[[], Any]:  # noqa: ANN401 - the same
-    """Return a coroutine function that returns an awaitable or an asynchronous iterator, which is then awaited."""
+    """Return a coroutine function that returns an awaitable or asynchronous iterator, to be awaited then."""
     return partial(_await, result)
 
 
 async def call_on_loop(
-    function: Callable[[], Any], blocking: Blocking, context: contextvars.Context, timeout: timedelta | None = None
+    function: Callable[[], Any],
+    blocking: Blocking,
+    context: contextvars.Context,
+    timeout: timedelta | None = None,
 ) -> Any:  # noqa: ANN401 - whatever it returns
     """Call a function and await its result. A function that is not asynchronous runs in a thread."""
     from cloudsched.engine.durable.event_loop import run_in_task  # noqa: PLC0415 - imports asyncio

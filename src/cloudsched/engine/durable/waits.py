@@ -1,4 +1,4 @@
-"""Time, events and versions in a durable handler: they are recorded for replays, and waits outlive the process.
+"""Time, events and versions in a durable handler: recorded for replays. Waits outlive the process.
 
 The end of a wait for an event, with or without it, is a single commit with its record.
 """
@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 
 def wait_for_event(
-    cursor: JournalCursor, name: str, timeout: timedelta | None, senders: tuple[str, ...], question: str | None
+    cursor: JournalCursor,
+    name: str,
+    timeout: timedelta | None,
+    senders: tuple[str, ...],
+    question: str | None,
 ) -> tuple[Any, EventSender | None]:
     """Return the payload and the sender of the earliest event of that name from one of `senders`."""
     number, entry = cursor.next_entry(StepKind.EVENT, name)
@@ -42,6 +46,7 @@ def wait_for_event(
         taken = {"by": [sender.person if sender.role is SenderRole.PERSON else sender.role]}
         counts = {"by": [*senders]}
         cursor.require_same(number, entry.description, taken, counts, always=True)
+
     if entry.status is StepStatus.TIMED_OUT:
         raise cursor.note_failure(EventTimedOut(name))
     return cursor.results.read(entry), entry.sender
@@ -64,11 +69,23 @@ def _wait_for_event(
         ended = _end_wait(cursor, entry, {**changes, "finished_at": now}, end_wait)
         if ended is not None:
             return ended
+
     poll_at = next_poll(entry.started_at, now)
-    until = poll_at if entry.due_at is None else min(poll_at, entry.due_at)
+    if entry.due_at is None:
+        until = poll_at
+    else:
+        until = min(poll_at, entry.due_at)
+
     what = f"waits for the event {entry.name!r}"
     names = (entry.name,)
-    return cursor.suspend(what, until, events=names, senders=senders, question=question, deadline=entry.due_at)
+    return cursor.suspend(
+        what,
+        until,
+        events=names,
+        senders=senders,
+        question=question,
+        deadline=entry.due_at,
+    )
 
 
 def _find_event(cursor: JournalCursor, name: str, senders: tuple[str, ...]) -> Event | None:
@@ -79,9 +96,12 @@ def _find_event(cursor: JournalCursor, name: str, senders: tuple[str, ...]) -> E
 def _end_wait(
     cursor: JournalCursor, entry: JournalEntry, changes: dict[str, Any], end_wait: Callable[[Commit], Commit]
 ) -> JournalEntry | None:
-    """Record how a wait has ended, in one commit with that. Return None if its task's events have changed meanwhile.
+    """Record how a wait has ended, in one commit with that.
 
-    An event that was accepted before the commit counts, also if its time is over by now. Afterwards, none is accepted.
+    Return None if its task's events have changed meanwhile.
+
+    An event that was accepted before the commit counts, also if its time is over by now. Afterwards, none is
+    accepted.
     """
     ended = cursor.put(entry, **changes)
     try:
@@ -101,7 +121,9 @@ def _end_wait(
 
 
 def _wait_deadline(timeout: timedelta | None, entry: JournalEntry) -> datetime | None:
-    return None if timeout is None else deadline(timeout, entry.started_at)
+    if timeout is None:
+        return None
+    return deadline(timeout, entry.started_at)
 
 
 def record_now(cursor: JournalCursor) -> datetime:
@@ -116,7 +138,7 @@ def record_now(cursor: JournalCursor) -> datetime:
 
 
 def sleep_until(cursor: JournalCursor, until: Callable[[datetime], datetime]) -> None:
-    """Suspend the handler until an instant that is computed once, from when the sleep started, and recorded."""
+    """Suspend the handler until an instant, which is computed once, when the sleep starts, and recorded."""
     number, entry = cursor.next_entry(StepKind.SLEEP, "")
     cursor.require_replayable()
     if entry is None:
@@ -132,8 +154,8 @@ def sleep_until(cursor: JournalCursor, until: Callable[[datetime], datetime]) ->
 def choose_version(cursor: JournalCursor, name: str, newest: int) -> int:
     """Return which version of the code this execution follows.
 
-    One that began with a later version than this code has waits for that code: another process may have it, or it was
-    rolled back.
+    One that began with a later version than this code has waits for that code: another process may have it,
+    or it was rolled back.
     """
     cursor.require_may_record(StepKind.VERSION, name)
     if name not in cursor.versions:

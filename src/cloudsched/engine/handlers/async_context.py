@@ -1,6 +1,7 @@
-"""The context of an ``async def`` handler: forwards to the `Context`, which does its work in the attempt's thread."""
+"""The context of an ``async def`` handler: it forwards to the `Context` in the attempt's thread."""
 
-# ruff: noqa: ASYNC109, ANN401 - the signatures are those of `Context`; a timeout is recorded, and not asyncio's
+# ruff: noqa: ASYNC109, ANN401 - the signatures are those of `Context`; a timeout is recorded, and not
+# asyncio's
 
 from __future__ import annotations
 
@@ -39,27 +40,33 @@ Method = TypeVar("Method", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
 
 def _awaited(method: Method) -> Method:
-    """Let a method of the context return an `Operation`, which notices if nobody awaits it."""
+    """Wrap a method so that it returns an `AwaitedOperation`, which detects that it was never awaited."""
 
     @wraps(method)
-    def begin(self: AsyncContext, *args: Any, **kwargs: Any) -> Operation[Any]:
-        name = repr(args[0]) if args and isinstance(args[0], str) else "…" if args or kwargs else ""
+    def begin(self: AsyncContext, *args: Any, **kwargs: Any) -> AwaitedOperation[Any]:
+        name = ""
+        if args and isinstance(args[0], str):
+            name = repr(args[0])
+        elif args or kwargs:
+            name = "…"
         return self._expect(f"ctx.{method.__name__}({name})", method(self, *args, **kwargs))
 
     return cast("Method", begin)
 
 
 class AsyncContext(AnyContext):
-    """One attempt at one occurrence, as its ``async def`` handler sees it: a `Context` whose operations are awaited.
+    """One attempt at one occurrence, as its ``async def`` handler sees it: a `Context` that is awaited.
 
     You await what may wait for the store: `step`, `sleep`, `wait_for`, `gather`, `race`, `progress` and
-    `heartbeat`. `call` starts a call at once and returns it. Awaiting that gives its result. The journal records the
-    order of the durable operations, so they are awaited one after the other: `asyncio.gather` over two of them is
-    refused. To run work in parallel, use `call` and `gather`, or `asyncio.gather` within one step.
+    `heartbeat`. `call` starts a call at once and returns it. Awaiting that gives its result. The journal
+    records the order of the durable operations, so they are awaited one after the other: `asyncio.gather`
+    over two of them is refused. To run work in parallel, use `call` and `gather`, or `asyncio.gather` within
+    one step.
 
     Attributes:
         task: The task as it was when the attempt started.
-        execution_id: The same on every retry of the occurrence. Use it as an idempotency key for other services.
+        execution_id: The same on every retry of the occurrence. Use it as an idempotency key for other
+            services.
         scheduled_for: The occurrence's instant, in UTC.
         attempt: The number of this attempt, counted from 1.
     """
@@ -69,7 +76,7 @@ class AsyncContext(AnyContext):
         self._blocking = blocking
         self._current: str | None = None
         self._refused: WorkflowError | None = None
-        self._expected: dict[int, Operation[Any]] = {}
+        self._expected: dict[int, AwaitedOperation[Any]] = {}
         self.task: Task = context.task
         self.execution_id: str = context.execution_id
         self.scheduled_for: datetime = context.scheduled_for
@@ -110,25 +117,36 @@ class AsyncContext(AnyContext):
     ) -> Any:
         """Call a function once and record its result. See `Context.step`.
 
-        An ``async def`` function runs on the event loop and is cancelled at its `timeout`. Any other runs in the
-        attempt's own thread, so it may block.
+        An ``async def`` function runs on the event loop and is cancelled at its `timeout`. Any other runs in
+        the attempt's own thread, so it may block.
         """
         step = StepRequest(name, function, args, kwargs, self.task.retry if retry is None else retry, timeout)
         return await self._durable(f"ctx.step({name!r})", step)
 
     @overload
-    async def gather(self, *calls: AsyncCallHandle[T], return_failures: Literal[False] = False) -> list[T]: ...
+    async def gather(
+        self,
+        *calls: AsyncCallHandle[T],
+        return_failures: Literal[False] = False,
+    ) -> list[T]: ...
     @overload
     async def gather(self, *calls: AsyncCallHandle[T], return_failures: bool) -> list[T | CallFailed]: ...
     @_awaited
     async def gather(self, *calls: AsyncCallHandle[Any], return_failures: bool = False) -> list[Any]:
-        """Wait until all calls have ended, and return their results in the order of the arguments. See `Context`."""
+        """Wait until all calls have ended, and return their results in the order of the arguments.
+
+        See `Context`.
+        """
         return await self._durable(  # type: ignore[no-any-return] # what `Context.gather` returns
             "ctx.gather", partial(self._context.gather, *calls, return_failures=return_failures)
         )
 
     @_awaited
-    async def race(self, *calls: AsyncCallHandle[T], cancel_losers: bool = True) -> RaceResult[T, AsyncCallHandle[T]]:
+    async def race(
+        self,
+        *calls: AsyncCallHandle[T],
+        cancel_losers: bool = True,
+    ) -> RaceResult[T, AsyncCallHandle[T]]:
         """Wait until the first of the calls has ended, and return its result and that call. See `Context`."""
         return await self._durable(  # type: ignore[no-any-return] # what `Context.race` returns
             "ctx.race", partial(self._context.race, *calls, cancel_losers=cancel_losers)
@@ -174,7 +192,10 @@ class AsyncContext(AnyContext):
         question: str | None = None,
         with_sender: bool = False,
     ) -> Any:
-        """Return the payload of an event that is sent to this execution from outside. See `Context.wait_for`."""
+        """Return the payload of an event that is sent to this execution from outside.
+
+        See `Context.wait_for`.
+        """
         function: Any = self._context.wait_for
         request = partial(function, event, model, timeout, by=by, question=question, with_sender=with_sender)
         return await self._durable(f"ctx.wait_for({event!r})", request)
@@ -186,7 +207,10 @@ class AsyncContext(AnyContext):
 
     @_awaited
     async def heartbeat(self) -> bool:
-        """Renew the lease. Return False if the task was cancelled or the lease is lost. See `Context.heartbeat`."""
+        """Renew the lease.
+
+        Return False if the task was cancelled or the lease is lost. See `Context.heartbeat`.
+        """
         return bool(await self._request(self._context.heartbeat))
 
     @overload
@@ -206,7 +230,10 @@ class AsyncContext(AnyContext):
     ) -> AsyncCallHandle[R]: ...
     @overload
     def call(
-        self, handler: Callable[Concatenate[T, ...], Coroutine[Any, Any, R]], payload: T, **fields: Unpack[CallFields]
+        self,
+        handler: Callable[Concatenate[T, ...], Coroutine[Any, Any, R]],
+        payload: T,
+        **fields: Unpack[CallFields],
     ) -> AsyncCallHandle[R]: ...
     @overload
     def call(self, handler: Callable[[], R], **fields: Unpack[CallFields]) -> AsyncCallHandle[R]: ...
@@ -222,7 +249,12 @@ class AsyncContext(AnyContext):
     ) -> AsyncCallHandle[R]: ...
     @overload
     def call(self, handler: str, payload: Any = None, **fields: Any) -> AsyncCallHandle[Any]: ...
-    def call(self, handler: str | Callable[..., Any], payload: Any = None, **fields: Any) -> AsyncCallHandle[Any]:
+    def call(
+        self,
+        handler: str | Callable[..., Any],
+        payload: Any = None,
+        **fields: Any,
+    ) -> AsyncCallHandle[Any]:
         """Start a call of another handler at once. Awaiting it gives its result. See `Context.call`."""
         self._require_turn(f"ctx.call({getattr(handler, '__name__', handler)!r})")
         return AsyncCallHandle(self, self._context.call(handler, payload, **fields))
@@ -244,7 +276,10 @@ class AsyncContext(AnyContext):
         return self._context.random
 
     def version(self, name: str, newest: int) -> int:
-        """Return the version of a changed piece of code that this execution follows. See `Context.version`."""
+        """Return the version of a changed piece of code that this execution follows.
+
+        See `Context.version`.
+        """
         self._require_turn(f"ctx.version({name!r})")
         return self._context.version(name, newest)
 
@@ -271,23 +306,23 @@ class AsyncContext(AnyContext):
             raise WorkflowError(f"The handler returned while {self._current} was in progress: await it.")
 
     def close(self) -> None:
-        """Drop the operations that were never awaited, and the refusal: the handler has ended."""
+        """Drop the operations that were never awaited, and the refusal, after the handler has ended."""
         for operation in self._expected.values():
             operation.close()
         self._expected.clear()
         self._refused = None
 
     def check_refused(self, cause: BaseException | None = None) -> None:
-        """Raise the refusal of an operation, if there was one, with what came of it as its cause."""
+        """Raise the refusal of an operation, if there was one, with the error that followed as its cause."""
         if self._refused is not None:
             raise self._refused from cause
 
-    def _expect(self, what: str, coroutine: Coroutine[Any, Any, Any]) -> Operation[Any]:
-        operation = Operation(what, coroutine, self._begin)
+    def _expect(self, what: str, coroutine: Coroutine[Any, Any, Any]) -> AwaitedOperation[Any]:
+        operation = AwaitedOperation(what, coroutine, self._begin)
         self._expected[id(operation)] = operation
         return operation
 
-    def _begin(self, operation: Operation[Any]) -> None:
+    def _begin(self, operation: AwaitedOperation[Any]) -> None:
         self._expected.pop(id(operation), None)
 
     def _require_turn(self, what: str) -> None:
@@ -310,7 +345,8 @@ class AsyncContext(AnyContext):
         if self._current is not None:  # within a step, where the durable run refuses it
             return await self._make(operation)
         self._current = what
-        outcome = await shield(partial(self._make, operation))  # if cancelled here, it goes on, and stays in progress
+        # If cancelled here, it goes on, and stays in progress.
+        outcome = await shield(partial(self._make, operation))
         self._current = None
         return outcome.unwrap()
 
@@ -328,7 +364,10 @@ class AsyncContext(AnyContext):
 
 
 class AsyncCallHandle(CallHandle[R_co]):
-    """A call that an ``async def`` handler started. Await it to get its result, or pass it to `AsyncContext.gather`."""
+    """A call that an ``async def`` handler started.
+
+    Await it to get its result, or pass it to `AsyncContext.gather`.
+    """
 
     def __init__(self, context: AsyncContext, call: CallHandle[R_co]) -> None:
         super().__init__(call.durable_run, call.number, call.handler, call.read_results)
@@ -352,15 +391,20 @@ class AsyncCallHandle(CallHandle[R_co]):
         return await self
 
 
-class Operation(NotAValue, Coroutine[Any, Any, T]):
+class AwaitedOperation(NotAValue, Coroutine[Any, Any, T]):
     """The result of an ``async def`` method of the context: it does nothing until it is awaited.
 
-    It can be awaited, and given to a task or a `asyncio.TaskGroup`, as any coroutine. Python only prints a warning of
-    one that was forgotten, and takes it for true: an approval that nobody gave. `begin` is called once, when somebody
-    awaits it.
+    It can be awaited, and given to a task or a `asyncio.TaskGroup`, as any coroutine. Python only prints a
+    warning of one that was forgotten, and takes it for true: an approval that nobody gave. `begin` is called
+    once, when it is awaited.
     """
 
-    def __init__(self, what: str, coroutine: Coroutine[Any, Any, T], begin: Callable[[Operation[Any]], None]) -> None:
+    def __init__(
+        self,
+        what: str,
+        coroutine: Coroutine[Any, Any, T],
+        begin: Callable[[AwaitedOperation[Any]], None],
+    ) -> None:
         self.what = what
         self._coroutine = coroutine
         self._begin = begin
@@ -397,5 +441,5 @@ class Operation(NotAValue, Coroutine[Any, Any, T]):
         return self._coroutine.throw(error)
 
     def close(self) -> None:
-        """Give it up."""
+        """Close the coroutine, which then never runs."""
         self._coroutine.close()

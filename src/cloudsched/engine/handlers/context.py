@@ -37,7 +37,7 @@ from cloudsched.engine.durable.arguments import (
     require_instances,
 )
 from cloudsched.engine.durable.durable_run import CallHandle
-from cloudsched.engine.durable.step_attempt import Usage, require_not_timed_out
+from cloudsched.engine.durable.step_attempt import ReportedUsage, require_not_timed_out
 from cloudsched.engine.handlers.typed_calls import Calls
 from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.errors import CallFailed, InvalidInput, Unavailable, WorkflowError
@@ -71,7 +71,9 @@ def _read_answer(kind: EventType, name: str, payload: object) -> Any:  # noqa: A
         return kind.read(payload)
     except InvalidInput as error:
         hint = "Mend the type and retry the execution, or retry it from this step, which asks again"
-        raise WorkflowError(f"The event {name!r} in the journal cannot be read any more: {error}. {hint}.") from error
+        raise WorkflowError(
+            f"The event {name!r} in the journal cannot be read any more: {error}. {hint}.",
+        ) from error
 
 
 log = own_logger(__name__)
@@ -83,7 +85,8 @@ E = TypeVar("E", default=Any)
 MAX_PROGRESS_NOTES = 50
 """The number of progress notes that a record keeps. The oldest are dropped first."""
 MAX_NOTICES = 20
-"""The most messages that one attempt may send to the inbox: they are written in the commit that finishes it."""
+"""The most messages that one attempt may send to the inbox: they are written in the commit that finishes
+it."""
 MAX_NOTICES_BYTES = 3 * 1024 * 1024
 """The most bytes that these messages have together, because one request to Firestore has at most 10 MiB."""
 MAX_QUESTION = 2_000
@@ -106,13 +109,14 @@ class LeaseRenewal:
 class Context(Calls):
     """One attempt at one occurrence, as its handler sees it.
 
-    A handler that uses `step`, `call`, `gather`, `sleep` or `wait_for` is durable: each time it resumes, it is replayed
-    from the beginning, and its journal answers what it has already done. It must therefore make the same requests in
-    the same order each time. See ``docs/guides/workflows.md``.
+    A handler that uses `step`, `call`, `gather`, `sleep` or `wait_for` is durable: each time it resumes, it
+    is replayed from the beginning, and its journal answers what it has already done. It must therefore make
+    the same requests in the same order each time. See ``docs/guides/workflows.md``.
 
     Attributes:
         task: The task as it was when the attempt started, with the payload that this run has.
-        execution_id: The same on every retry of the occurrence. Use it as an idempotency key for other services.
+        execution_id: The same on every retry of the occurrence. Use it as an idempotency key for other
+            services.
         scheduled_for: The occurrence's instant, in UTC.
         attempt: The number of this attempt, counted from 1.
     """
@@ -128,23 +132,31 @@ class Context(Calls):
         self.durable_run = durable_run
         self.stored_task = task
         """The task that `task` is a copy of."""
-        self.stored_payload = task.payload if run.payload is None else run.payload
+        if run.payload is None:
+            self.stored_payload = task.payload
+        else:
+            self.stored_payload = run.payload
+
         self.execution_id = run.execution_id
         self.scheduled_for = run.scheduled_for
         self.attempt = run.attempt
         self._clock = clock
         self._renew = renew
-        self._lease_until = run.due_at if run.lease is None else run.lease.until
+        if run.lease is None:
+            self._lease_until = run.due_at
+        else:
+            self._lease_until = run.lease.until
+
         self._progress = list(run.progress)
         self._author: Requesters | None = None
         self._notices: list[InboxMessage] = []
-        self._usage = Usage()
+        self._usage = ReportedUsage()
         self.event_types: Mapping[str, EventType] = {}
         """The types of the events that its handler has declared."""
 
     @cached_property
     def task(self) -> Task:
-        """The task as it was when the attempt started, with the payload that this run has: you may change this copy."""
+        """The task as the attempt found it, with the payload of this run. You may change this copy."""
         return self.stored_task.model_copy(update={"payload": deep_copy_json(self.stored_payload)})
 
     def now(self) -> datetime:
@@ -155,7 +167,10 @@ class Context(Calls):
         return self.durable_run.now()
 
     def uuid(self) -> UUID:
-        """Return a new UUID, the same in every replay and retry. It is not secret: it derives from public ids."""
+        """Return a new UUID, the same in every replay and retry.
+
+        It is not secret: it derives from public ids.
+        """
         return self.durable_run.uuid()
 
     @property
@@ -166,8 +181,8 @@ class Context(Calls):
     def version(self, name: str, newest: int) -> int:
         """Return the version of a changed piece of code that this execution follows.
 
-        An execution that reaches this point for the first time follows `newest` from then on. One that passed this
-        point before the code had versions follows 1.
+        An execution that reaches this point for the first time follows `newest` from then on. One that passed
+        this point before the code had versions follows 1.
         """
         from cloudsched.engine.durable.waits import choose_version  # noqa: PLC0415 - few handlers are durable
 
@@ -210,18 +225,18 @@ class Context(Calls):
 
         Args:
             name: The step's name in the journal. It need not be unique.
-            function: The function. If it is ``async def``, it runs on the event loop. Its result is stored as JSON, and
-                read back as its return annotation says.
+            function: The function. If it is ``async def``, it runs on the event loop. Its result is stored as
+                JSON, and read back as its return annotation says.
             *args: Its positional arguments.
             retry: The policy of its retries if it raises, the task's policy if None.
-            timeout: The most time that one attempt may take. A function that takes longer is abandoned: its thread
-                keeps running, but its result is ignored. An ``async def`` function is cancelled.
+            timeout: The most time that one attempt may take. A function that takes longer is abandoned: its
+                thread keeps running, but its result is ignored. An ``async def`` function is cancelled.
             **kwargs: Its keyword arguments.
 
         Raises:
             StepFailed: It raised, and no retries are left.
-            InvalidInput: The name is too long, the function is not callable, the timeout is not a timedelta, or the
-                retry is not a policy.
+            InvalidInput: The name is too long, the function is not callable, the timeout is not a timedelta,
+                or the retry is not a policy.
         """
         from cloudsched.engine.durable.steps import StepRequest  # noqa: PLC0415 - the same
 
@@ -256,24 +271,27 @@ class Context(Calls):
     def race(self, *calls: CallHandle[T], cancel_losers: bool = True) -> RaceResult[T, CallHandle[T]]:
         """Wait until the first of the calls has ended, and return its result and that call.
 
-        The calls' own records say which one ended first, and every replay gets the same winner. A call that ended
-        before the race began takes part.
+        The calls' own records say which one ended first, and every replay gets the same winner. A call that
+        ended before the race began takes part.
 
         Args:
             *calls: The calls, as `call` returned them, each of them once.
-            cancel_losers: Cancel the others, and what is below them. Their results are then `CallFailed`. If False,
-                they go on.
+            cancel_losers: Cancel the others, and what is below them. Their results are then `CallFailed`. If
+                False, they go on.
 
         Raises:
             CallFailed: The call that ended first did not succeed. The others are cancelled all the same.
-            InvalidInput: There are no calls, one of them is given twice, or one is not a call of this attempt.
+            InvalidInput: There are no calls, one of them is given twice, or one is not a call of this
+                attempt.
         """
         from cloudsched.engine.durable.race import race  # noqa: PLC0415 - the same
 
         return race(self.durable_run, calls, cancel_losers=cancel_losers)
 
     def sleep(self, until: timedelta | datetime) -> None:
-        """Wait for a duration, or until an aware instant, while no function runs. An instant in the past does not wait.
+        """Wait for a duration, or until an aware instant, while no function runs.
+
+        An instant in the past does not wait.
 
         Raises:
             InvalidInput: It is neither (a number of seconds, for example), or it is beyond the year 9998.
@@ -316,38 +334,46 @@ class Context(Calls):
     ) -> Any:
         """Return the payload of an event that is sent to this execution from outside, once it has come.
 
-        An event is accepted only while an execution waits for it, unless its sender, or `early_events` of the handler,
-        asks that it be kept. A payload that is a JSON object is an `EventPayload`, whose fields are attributes.
+        An event is accepted only while an execution waits for it, unless its sender, or `early_events` of the
+        handler, asks that it be kept. A payload that is a JSON object is an `EventPayload`, whose fields are
+        attributes.
 
         Args:
             event: Its name.
-            model: The type of its payload, which the handler has declared: ``events={"decision": Decision}``. Anything
-                else is refused when it is sent.
+            model: The type of its payload, which the handler has declared: ``events={"decision": Decision}``.
+                Anything else is refused when it is sent.
             timeout: The longest wait, without limit if None.
-            by: The senders whose events count: ``"owner"``, ``"admin"``, ``"worker"``, and users by name, such as
-                ``"user:dr-grey"``. Others' are refused. Each user gets the question in the inbox, and may answer it
-                with a credential of their own. They see nothing else of the task.
+            by: The senders whose events count: ``"owner"``, ``"admin"``, ``"worker"``, and users by name,
+                such as ``"user:dr-grey"``. Others' are refused. Each user gets the question in the inbox, and
+                may answer it with a credential of their own. They see nothing else of the task.
             question: The question that these users read.
             with_sender: Return ``(payload, sender)``, where `sender` is an `EventSender`.
 
         Raises:
             EventTimedOut: It did not come in time.
-            InvalidInput: No event can have that name, the timeout is not a timedelta, or `by` names something else.
-            WorkflowError: The handler has not declared this type for the event, or the journal's payload is not of it.
+            InvalidInput: No event can have that name, the timeout is not a timedelta, or `by` names something
+                else.
+            WorkflowError: The handler has not declared this type for the event, or the journal's payload is
+                not of it.
         """
         from cloudsched.engine.durable.waits import wait_for_event  # noqa: PLC0415 - the same
 
-        limit = None if timeout is None else parse_duration("timeout", timeout)
+        if timeout is None:
+            limit = None
+        else:
+            limit = parse_duration("timeout", timeout)
         senders = parse_senders(by)
         name = parse_event_name(event)
         kind = None if model is None else self._find_event_type(name, model)
         asked = None if question is None else truncate(str(question), MAX_QUESTION)
+
         wait = (name, limit, senders, asked)
         payload, sender = self.durable_run.perform(f"ctx.wait_for({name!r})", wait_for_event, *wait)
+        content = payload
         if kind is not None:
             content = _read_answer(kind, name, payload)
-        else:
-            content = EventPayload(payload) if isinstance(payload, dict) else payload
+        elif isinstance(payload, dict):
+            content = EventPayload(payload)
         return (content, sender) if with_sender else content
 
     def _find_event_type(self, name: str, model: type[Any]) -> EventType:
@@ -355,7 +381,10 @@ class Context(Calls):
         if declared is None or declared.model != model:  # a union is made anew each time
             shown = getattr(model, "__name__", repr(model))
             example = f'@app.handler({self.task.handler!r}, events={{"{name}": {shown}}})'
-            near = [] if declared is not None else get_close_matches(name, self.event_types, n=1)
+            if declared is not None:
+                near = []
+            else:
+                near = get_close_matches(name, self.event_types, n=1)
             meant = f" Did you mean {near[0]!r}?" if near else ""
             raise WorkflowError(
                 f"The type of an event is declared, so that it is checked when it is sent: {example}.{meant}"
@@ -363,12 +392,17 @@ class Context(Calls):
         return declared
 
     def time_left(self) -> timedelta:
-        """Return the time that the lease still lasts. After that, another executor may start the next attempt.
+        """Return the time that the lease still lasts.
+
+        After that, another executor may start the next attempt.
 
         Each step of a durable handler renews it, as `heartbeat` does.
         """
         renewed = self.durable_run.lease_until
-        until = self._lease_until if renewed is None else max(self._lease_until, renewed)
+        if renewed is None:
+            until = self._lease_until
+        else:
+            until = max(self._lease_until, renewed)
         return until - self._clock.now()
 
     def progress(self, text: str) -> None:
@@ -396,16 +430,18 @@ class Context(Calls):
     def heartbeat(self) -> bool:
         """Renew the lease (one commit). Return False if the task was cancelled or the lease is lost.
 
-        If the store does not answer, the result is True as long as the lease lasts. A lease that has ended is not
-        renewed, and one whose renewal was answered only after its new end is lost as well, because another executor may
-        have started the next attempt. Runs of a paused task may finish.
+        If the store does not answer, the result is True as long as the lease lasts. A lease that has ended is
+        not renewed, and one whose renewal was answered only after its new end is lost as well, because
+        another executor may have started the next attempt. Runs of a paused task may finish.
         """
         require_not_timed_out()
         try:
             state = self._renew(self._progress)
         except Unavailable as error:  # the lease is still valid; the handler need not fail for this
             log.warning(
-                "lease renewal failed: %s", error, extra={"action": "lease_renewal_failed", "taskId": self.task.id}
+                "lease renewal failed: %s",
+                error,
+                extra={"action": "lease_renewal_failed", "taskId": self.task.id},
             )
             return self.time_left() > timedelta(0)
         if state.until is not None:
@@ -423,9 +459,15 @@ class Context(Calls):
         """
         require_not_timed_out()
         if self.durable_run.step_usage is not None:
-            raise WorkflowError("A step cannot contain other operations: move ctx.notify out of it, into the handler.")
+            raise WorkflowError(
+                "A step cannot contain other operations: move ctx.notify out of it, into the handler.",
+            )
         if len(self._notices) == MAX_NOTICES:
-            raise InvalidInput("notices", f"are more than {MAX_NOTICES}", "Put several things into one message.")
+            raise InvalidInput(
+                "notices",
+                f"are more than {MAX_NOTICES}",
+                "Put several things into one message.",
+            )
         notice = truncate_notice(title, body)
         size = sum(json_size(each.body) for each in (*self._notices, notice))
         if size > MAX_NOTICES_BYTES:
@@ -452,7 +494,7 @@ class Context(Calls):
     def report(
         self, outcome: Outcome, error: ExecutionError | None = None, cause: FailureCause | None = None
     ) -> AttemptReport:
-        """Return how this attempt ended, with the handler's messages, progress and usage, and its journal's part."""
+        """Return how this attempt ended, with its messages, progress and usage, and its part of the journal."""
         recorded = self.durable_run.recorded
         inside = recorded.usage
         return AttemptReport(
@@ -478,7 +520,10 @@ def truncate_progress(at: datetime, text: str) -> ProgressNote:
 
 
 def truncate_notice(title: str, body: str) -> InboxMessage:
-    """Return an inbox message with its title cut to length. Raises InvalidInput if its body is too large to store."""
+    """Return an inbox message with its title cut to length.
+
+    Raises InvalidInput if its body is too large to store.
+    """
     body = escape_surrogates(body)
     require_storable("body", body, MAX_CONTENT)
     return InboxMessage(truncate(title, MAX_TEXT), body)

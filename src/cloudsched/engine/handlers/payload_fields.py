@@ -1,8 +1,9 @@
 """The fields that the payload of a task or an event may have, by the pydantic schema of its annotation.
 
-A model that says nothing about unknown fields ignores them at a run, so that an older task still runs after a field was
-removed. In the creation or edit of a task, an unknown field is a mistake: it is found here. A model that says how it
-treats them (``extra=``), or that has a validator that runs before its fields, is left to itself.
+A model that says nothing about unknown fields ignores them at a run, so that an older task still runs after a
+field was removed. In the creation or edit of a task, an unknown field is a mistake: it is found here. A model
+that says how it treats them (``extra=``), or that has a validator that runs before its fields, is left to
+itself.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class UnknownField(NamedTuple):
 
 
 def accepts_field(schema: CoreSchema, field: str) -> bool:
-    """Return whether a field of a value would be used: False only for a plain model that would reject or ignore it.
+    """Return whether a field would be used: False only for a plain model that rejects or ignores it.
 
     True for a model with a validator that runs before its fields: it may accept anything.
     """
@@ -61,7 +62,21 @@ def accepts_field(schema: CoreSchema, field: str) -> bool:
 
 
 _SCALARS: Final = frozenset(
-    {"str", "int", "float", "bool", "none", "date", "time", "datetime", "timedelta", "decimal", "uuid", "url", "enum"}
+    {
+        "str",
+        "int",
+        "float",
+        "bool",
+        "none",
+        "date",
+        "time",
+        "datetime",
+        "timedelta",
+        "decimal",
+        "uuid",
+        "url",
+        "enum",
+    }
 )
 """The kinds of schema whose values have no fields."""
 
@@ -76,7 +91,7 @@ def list_plain_fields(payload: TypeAdapter[Any]) -> frozenset[str]:
 
 
 def find_unknown_fields(schema: CoreSchema, value: object) -> list[UnknownField]:
-    """Return the fields of a payload that its model, or a model within it, does not know: `MOST_LISTED` or few more."""
+    """Return the payload's fields that its models do not know: `MOST_LISTED` or a few more."""
     return _find(dict(schema), _definitions(schema), value, "")
 
 
@@ -86,7 +101,9 @@ def describe_fields(schema: CoreSchema, path: tuple[int | str, ...]) -> str | No
     kind = _unwrap(dict(schema), named)
     for step in path:
         if isinstance(step, int):
-            inner = kind.get("items_schema") if isinstance(kind.get("items_schema"), dict) else None
+            inner = None
+            if isinstance(kind.get("items_schema"), dict):
+                inner = kind.get("items_schema")
         elif (fields := _fields_of(kind, named)) is not None:
             inner = fields.by_name.get(step)
         else:
@@ -99,10 +116,15 @@ def describe_fields(schema: CoreSchema, path: tuple[int | str, ...]) -> str | No
 
 
 def list_fields(schema: CoreSchema) -> dict[str, bool]:
-    """Return the fields of a payload's model by their names in JSON, True for required ones. Empty if unknown."""
+    """Return the fields of a payload's model by their names in JSON, True for required ones.
+
+    Empty if unknown.
+    """
     named = _definitions(schema)
     fields = _fields_of(_unwrap(dict(schema), named), named)
-    return {} if fields is None else {name: name in fields.required for name in fields.shown.values()}
+    if fields is None:
+        return {}
+    return {name: name in fields.required for name in fields.shown.values()}
 
 
 def find_secret_field(annotation: object, path: str = "") -> str | None:
@@ -130,7 +152,11 @@ def _find_secret(annotation: Any, path: str, seen: set[int]) -> str | None:  # n
         ]
     else:
         inside = [(each, path) for each in get_args(annotation)]
-    return next((found for kind, where in inside if (found := _find_secret(kind, where, seen)) is not None), None)
+
+    return next(
+        (found for kind, where in inside if (found := _find_secret(kind, where, seen)) is not None),
+        None,
+    )
 
 
 class _Fields(NamedTuple):
@@ -149,16 +175,20 @@ class _Fields(NamedTuple):
         shown = []
         for own, name in list(self.shown.items())[:MOST_LISTED]:
             text = re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", inspect.formatannotation(annotations.get(own, Any)))
-            shown.append(f"{name}: {text}" + ("" if name in self.required else " (optional)"))
+            if name not in self.required:
+                text += " (optional)"
+            shown.append(f"{name}: {text}")
         rest = ", …" if len(self.shown) > MOST_LISTED else ""
-        return (
-            f"{self.model.__name__} has {', '.join(shown)}{rest}" if shown else f"{self.model.__name__} has no fields"
-        )
+        if shown:
+            return f"{self.model.__name__} has {', '.join(shown)}{rest}"
+        return f"{self.model.__name__} has no fields"
 
 
 def _definitions(schema: CoreSchema) -> dict[str, Schema]:
     outer: Mapping[str, Any] = schema
-    return {str(each.get("ref")): each for each in outer["definitions"]} if outer["type"] == "definitions" else {}
+    if outer["type"] != "definitions":
+        return {}
+    return {str(each.get("ref")): each for each in outer["definitions"]}
 
 
 def _unwrap(kind: Schema, named: dict[str, Schema]) -> Schema:
@@ -185,7 +215,9 @@ def _fields_of(kind: Schema, named: dict[str, Schema]) -> _Fields | None:
     if inner["type"] != "model-fields":
         return None
     config = kind["cls"].model_config
-    by_name, shown, required = dict[str, Schema](), dict[str, str](), set[str]()
+    by_name = dict[str, Schema]()
+    shown = dict[str, str]()
+    required = set[str]()
     for name, field in inner["fields"].items():
         for accepted in _iter_names(name, field, config):
             by_name[accepted] = field["schema"]
@@ -201,7 +233,8 @@ def _iter_names(name: str, field: Mapping[str, Any], config: Mapping[str, Any]) 
     if isinstance(alias, str):
         yield alias
     elif alias is not None:  # a path, or several of them
-        yield from (str(path[0]) for path in ([alias] if isinstance(alias[0], str) else alias))
+        paths = [alias] if isinstance(alias[0], str) else alias
+        yield from (str(path[0]) for path in paths)
     if alias is None or config.get("populate_by_name") or config.get("validate_by_name"):
         yield name
 
@@ -211,44 +244,57 @@ def _find(kind: Schema, named: dict[str, Schema], value: object, path: str) -> l
     unknown: list[UnknownField] = []
     if kind["type"] in {"union", "tagged-union"}:
         return _find_in_union(kind, named, value, path)
+
     if isinstance(value, list | tuple) and isinstance(items := kind.get("items_schema"), dict):
         inside = [(items, item, f"{path}.{number}") for number, item in enumerate(value)]
     elif isinstance(value, dict) and kind["type"] == "dict" and isinstance(values := kind.get("values_schema"), dict):
         inside = [(values, item, f"{path}.{name}") for name, item in value.items()]
     elif isinstance(value, dict) and (fields := _fields_of(kind, named)) is not None:
         model = fields.model.__name__
-        names = [] if fields.is_explicit else [name for name in value if name not in fields.by_name]
-        unknown = [UnknownField(f"{path}.{name}", model, *_hint(name, fields)) for name in names[:MOST_LISTED]]
-        inside = [(kind, value[name], f"{path}.{name}") for name, kind in fields.by_name.items() if name in value]
+        if not fields.is_explicit:
+            names = [name for name in value if name not in fields.by_name]
+            unknown = [UnknownField(f"{path}.{name}", model, *_hint(name, fields)) for name in names[:MOST_LISTED]]
+        known = {name: kind for name, kind in fields.by_name.items() if name in value}
+        inside = [(kind, value[name], f"{path}.{name}") for name, kind in known.items()]
     else:
         return []
+
     for each in inside:
         unknown += _find(each[0], named, each[1], each[2])
         if len(unknown) >= MOST_LISTED:
             break
+
     return unknown
 
 
 def _find_in_union(kind: Schema, named: dict[str, Schema], value: object, path: str) -> list[UnknownField]:
     """Return unknown fields only if every member of the union has some."""
-    choices = kind["choices"].values() if isinstance(kind["choices"], dict) else kind["choices"]
-    found = [
-        _find(each[0] if isinstance(each, tuple) else each, named, value, path)
-        for each in choices
-        if isinstance(each, tuple | dict)
-    ]
-    return [] if [] in found else next(iter(found), [])
+    choices = kind["choices"]
+    if isinstance(choices, dict):
+        choices = choices.values()
+    members = [each[0] if isinstance(each, tuple) else each for each in choices]
+    found = [_find(member, named, value, path) for member in members if isinstance(member, dict)]
+    if [] in found or not found:
+        return []
+    return found[0]
 
 
 def _hint(name: object, fields: _Fields) -> tuple[str, str | None]:
     near = difflib.get_close_matches(str(name), list(fields.shown.values()), n=1, cutoff=0.6)
-    return (f"Did you mean {near[0]!r}? {fields.describe()}.", near[0]) if near else (f"{fields.describe()}.", None)
+    if near:
+        return (f"Did you mean {near[0]!r}? {fields.describe()}.", near[0])
+    return (f"{fields.describe()}.", None)
 
 
-def find_reset_fields(before: object, after: object, given: Mapping[str, Any], path: str = "") -> Iterator[str]:
-    """Yield the fields that a new payload leaves out, if they would lose the values that the old one has given them.
+def find_reset_fields(
+    before: object,
+    after: object,
+    given: Mapping[str, Any],
+    path: str = "",
+) -> Iterator[str]:
+    """Yield the fields that a new payload omits although it would lose their old values.
 
-    `given` is the new payload as its caller wrote it: a field with null is not left out.
+    `given` is the new payload as its caller wrote it: a field with null is given, too.
     """
     if type(before) is not type(after):
         return
@@ -261,12 +307,15 @@ def find_reset_fields(before: object, after: object, given: Mapping[str, Any], p
     else:
         return
     for name in sorted(set_before):
-        old, new = getattr(before, name), getattr(after, name)
+        old = getattr(before, name)
+        new = getattr(after, name)
         written = names[name] & given.keys()
-        inside = given[written.pop()] if written else None
-        if inside is None and not names[name] & given.keys() and old != new:
-            yield f"{path}{name}"
-        elif isinstance(inside, dict):
+        if not written:
+            if old != new:
+                yield f"{path}{name}"
+            continue
+        inside = given[written.pop()]
+        if isinstance(inside, dict):
             yield from find_reset_fields(old, new, inside, f"{path}{name}.")
 
 
@@ -306,7 +355,10 @@ def read_payload(kind: TypeAdapter[Any], payload: Any) -> Any:  # noqa: ANN401 -
 
 
 def _find_validated(schema: CoreSchema, error: BaseException) -> str:
-    """Return the path of the field whose validator has raised an error. Empty if a model's has, or several share it."""
+    """Return the path of the field whose validator has raised an error.
+
+    Empty if a model's has, or several share it.
+    """
     for frame, _ in traceback.walk_tb(error.__traceback__):
         places = {*_iter_validated(schema, frame.f_code)}
         if places:
@@ -327,20 +379,26 @@ def _iter_validated(node: Any, code: CodeType) -> Iterator[str]:  # noqa: ANN401
         yield from _iter_validated([part for name, part in node.items() if name not in NO_SCHEMAS], code)
         return
     fields = node["fields"]
-    for name, field in fields.items() if isinstance(fields, dict) else ((each["name"], each) for each in fields):
+    if not isinstance(fields, dict):
+        fields = {each["name"]: each for each in fields}
+    for name, field in fields.items():
         alias = field.get("validation_alias", name)
         shown = f".{alias if isinstance(alias, str) else name}"
         yield from (f"{shown}{place}" for place in _iter_validated(field["schema"], code))
 
 
 def explain_payload(error: ValidationError, kind: TypeAdapter[Any]) -> InvalidInput:
-    """Return what is wrong with a payload of a type. The fields of its models are listed where one is missing."""
+    """Return what is wrong with a payload of a type.
+
+    The fields of its models are listed where one is missing.
+    """
     invalid = to_invalid_input(error, "payload", InvalidPayload)
     errors = {each["loc"]: each["type"] for each in list_errors(error)}
     for each in invalid.faults:
         place = (each.path or ())[1:]
         if errors.get(place) in {"missing", "extra_forbidden"}:
             fields = describe_fields(kind.core_schema, place[:-1])
-            each.hint = each.hint if fields is None else f"{fields}."
+            if fields is not None:
+                each.hint = f"{fields}."
             each.args = InvalidPayload(each.field, each.problem, each.hint).args
     return invalid

@@ -1,9 +1,9 @@
 """The handlers of an app, by name, and what else its code registers.
 
-A handler is a function (``def`` or ``async def``) that a task may name. It is called as ``handler(payload)`` or
-``handler(ctx, payload)``, where the annotation of `payload` is a pydantic model (or anything else that pydantic
-validates). Without a payload parameter it takes an empty payload. It stays callable. Mistakes raise an error when the
-module is imported, not when the task is due.
+A handler is a function (``def`` or ``async def``) that a task may name. It is called as ``handler(payload)``
+or ``handler(ctx, payload)``, where the annotation of `payload` is a pydantic model (or anything else that
+pydantic validates). Without a payload parameter it takes an empty payload. It stays callable. Mistakes raise
+an error when the module is imported, not when the task is due.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from pydantic import ConfigDict, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import (
+    ConfigDict,
+    PydanticSchemaGenerationError,
+    PydanticUserError,
+    TypeAdapter,
+    ValidationError,
+)
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.children import CHILDREN_HANDLER as CHILDREN
@@ -108,7 +114,10 @@ class Handler(HandlerFields):
 
     @property
     def is_for_users(self) -> bool:
-        """Return whether users may name it. A built-in one runs other handlers, which are checked separately."""
+        """Return whether users may name it.
+
+        A built-in one runs other handlers, which are checked separately.
+        """
         return self.is_built_in or self.access is Requesters.USERS
 
     @property
@@ -127,7 +136,10 @@ class Handler(HandlerFields):
         return read_payload(self.payload, payload)
 
     def check_payload(self, payload: dict[str, Any], *, refuses_unknown: bool = True) -> Any:  # noqa: ANN401 - as above
-        """Return the payload of a task that is created or edited as its handler's type. Raises InvalidPayload."""
+        """Return the payload of a task that is created or edited as its handler's type.
+
+        Raises InvalidPayload.
+        """
         if self.payload is not None and refuses_unknown and not payload.keys() <= list_plain_fields(self.payload):
             faults = Faults(_list_uneditable(self.payload, payload))
             if faults:
@@ -159,31 +171,43 @@ class Handler(HandlerFields):
                 f"makes the task_id of handler {self.name!r} raise {type(error).__name__}: {exception_text(error)}"
             )
             raise InvalidInput("payload", problem) from error
+
         if chosen is None:
             return None
         try:
-            prefix = owner_id_prefix(owner) if self.access is Requesters.USERS else ""
+            prefix = ""
+            if self.access is Requesters.USERS:
+                prefix = owner_id_prefix(owner)
             return _TASK_ID.validate_python(f"{prefix}{chosen}")
         except ValidationError:
             problem = f"is {str(chosen)[:200]!r}, says the task_id of handler {self.name!r}"
-            raise InvalidInput("id", problem, "It must be 1 to 128 letters, digits, hyphens and underscores.") from None
+            raise InvalidInput(
+                "id",
+                problem,
+                "It must be 1 to 128 letters, digits, hyphens and underscores.",
+            ) from None
 
     def accepts_field(self, field: str) -> bool:
-        """Return whether a payload may have this field, as far as its annotation says. Ignored fields do not count."""
+        """Return whether a payload may have this field, as far as its annotation says.
+
+        Ignored fields do not count.
+        """
         return self.payload is not None and accepts_field(self.payload.core_schema, field)
 
     def is_retryable(self, error: BaseException) -> bool:
         """Return whether an attempt that failed with this error is retried.
 
-        `retry_on` cannot name errors that do not derive from `Exception`, such as `SystemExit`: these are retried if
-        it contains `Exception` itself.
+        `retry_on` cannot name errors that do not derive from `Exception`, such as `SystemExit`: these are
+        retried if it contains `Exception` itself.
         """
         return isinstance(error, self.retry_on) or (not isinstance(error, Exception) and Exception in self.retry_on)
 
     def build_arguments(self, context: Context | AsyncContext, payload: object) -> list[object]:
         """Return the positional arguments for the function."""
         arguments: list[object] = [context] if self.takes_context else []
-        return arguments if self.payload is None else [*arguments, payload]
+        if self.payload is None:
+            return arguments
+        return [*arguments, payload]
 
 
 def _list_uneditable(kind: TypeAdapter[Any], payload: dict[str, Any]) -> list[InvalidInput]:
@@ -224,11 +248,15 @@ def validate_task_id(name: str, function: Any) -> Callable[[Any], str | None] | 
     if function is None:
         return None
     if not callable(function) or inspect.iscoroutinefunction(function):
-        raise Misconfigured(f"Handler {name!r}: task_id is {function!r}; give a function of the payload: {_EXAMPLE}.")
+        raise Misconfigured(
+            f"Handler {name!r}: task_id is {function!r}; give a function of the payload: {_EXAMPLE}.",
+        )
     try:
         inspect.signature(function).bind(None)
     except TypeError as error:
-        raise Misconfigured(f"Handler {name!r}: task_id takes one argument, the payload: {_EXAMPLE}.") from error
+        raise Misconfigured(
+            f"Handler {name!r}: task_id takes one argument, the payload: {_EXAMPLE}.",
+        ) from error
     except ValueError:  # a built-in without a signature
         pass
     return function  # type: ignore[no-any-return]  # as far as it can be checked
@@ -240,7 +268,10 @@ def validate_options(
     retry_on: type[Exception] | tuple[type[Exception], ...],
     expected_duration: timedelta | None,
 ) -> RetryPolicy | None:
-    """Return the retry policy from a handler's options. Reject options with which its tasks could not be stored."""
+    """Return the retry policy from a handler's options.
+
+    Reject options with which its tasks could not be stored.
+    """
     if not isinstance(name, str) or not 1 <= len(name) <= MAX_NAME:
         raise Misconfigured(
             f'A handler is registered by its name, of at most {MAX_NAME} characters: @app.handler("greet"); '
@@ -254,11 +285,15 @@ def validate_options(
     if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
         raise Misconfigured(f"Handler {name!r}: retry_on is {retry_on!r}; give exception classes.")
     if expected_duration is not None and not timedelta(0) < expected_duration <= MAX_DURATION:
-        raise Misconfigured(f"Handler {name!r}: expected_duration is {expected_duration}; at most {MAX_DURATION}.")
+        raise Misconfigured(
+            f"Handler {name!r}: expected_duration is {expected_duration}; at most {MAX_DURATION}.",
+        )
     try:
         return None if retry is None else to_retry_policy(retry)
     except InvalidInput:
-        raise Misconfigured(f"Handler {name!r}: retry is {retry!r}; give 0 to 20, or a RetryPolicy.") from None
+        raise Misconfigured(
+            f"Handler {name!r}: retry is {retry!r}; give 0 to 20, or a RetryPolicy.",
+        ) from None
 
 
 MAX_ESTIMATE = 1_000_000_000
@@ -289,6 +324,7 @@ def validate_access(name: str, options: HandlerOptions) -> dict[str, Any]:
         raise Misconfigured(
             f'Handler {name!r}: user_max_priority and user_queues are for handlers with access="users".'
         )
+
     return {
         "access": Requesters(access),
         "user_max_priority": Priority.HIGH if user_max_priority is None else Priority(user_max_priority),
@@ -385,17 +421,24 @@ class Registry:
         *,
         is_for_users: bool = False,
     ) -> None:
-        self.registrations = Registrations() if registrations is None else registrations
+        if registrations is None:
+            self.registrations = Registrations()
+        else:
+            self.registrations = registrations
         self.is_for_users = is_for_users
         self._built_in = {CHILDREN: _CHILDREN, **built_in}
 
     def register(self, name: str, **options: Unpack[HandlerOptions]) -> Callable[[F], F]:
-        """Return a decorator that registers a function by `name` and returns it unchanged. See `App.handler`."""
+        """Return a decorator that registers a function by `name` and returns it unchanged.
+
+        See `App.handler`.
+        """
         if str(name).startswith(BUILT_IN_PREFIX):
             raise Misconfigured(
                 f"Names that begin with {BUILT_IN_PREFIX!r} are built in; call handler {name!r} another name."
             )
-        retry_on, duration = options.get("retry_on", Exception), options.get("expected_duration")
+        retry_on = options.get("retry_on", Exception)
+        duration = options.get("expected_duration")
         fields: dict[str, Any] = {
             "retry": validate_options(name, options.get("retry"), retry_on, duration),
             "retry_on": retry_on if isinstance(retry_on, tuple) else (retry_on,),
@@ -431,7 +474,8 @@ class Registry:
 
     def replace_handlers(self, other: Registry) -> None:
         """Take over what another registry's code registered. Views of this one see it, too."""
-        ours, theirs = self.registrations, other.registrations
+        ours = self.registrations
+        theirs = other.registrations
         ours.handlers.update(theirs.handlers)
         for name in ours.handlers.keys() - theirs.handlers.keys():
             del ours.handlers[name]
@@ -453,7 +497,10 @@ class Registry:
             hint = f'Available to users: {known}. The app allows one by @app.handler("remind", access="users").'
             raise UnknownHandler("handler", f"there is no handler named {name!r} for users", hint)
         near = get_close_matches(name, [each.name for each in self], n=1)
-        hint = f"Did you mean {near[0]!r}? Registered: {known}." if near else f"Registered: {known}."
+        if near:
+            hint = f"Did you mean {near[0]!r}? Registered: {known}."
+        else:
+            hint = f"Registered: {known}."
         raise UnknownHandler("handler", f"there is no handler named {name!r}", hint)
 
     def find(self, name: object) -> Handler | None:
@@ -464,7 +511,9 @@ class Registry:
         if built_in is not None:
             return built_in
         handler = self.registrations.handlers.get(name)
-        return None if handler is None or (self.is_for_users and not handler.is_for_users) else handler
+        if handler is None or (self.is_for_users and not handler.is_for_users):
+            return None
+        return handler
 
     def name_of(self, handler: object) -> str:
         """Return the name of a handler that is given by its name or as its function. Raises InvalidInput."""
@@ -477,8 +526,15 @@ class Registry:
         if names:
             hint = f"Give one of its names: {', '.join(names)}."
             raise InvalidInput("handler", f"is the function {shown!r}, which has several names", hint)
-        what = f"is the function {shown!r}, which is not registered" if callable(handler) else f"is {shown}"
-        raise InvalidInput("handler", what, 'Give the name of a handler, or a function with @app.handler("name").')
+        if callable(handler):
+            what = f"is the function {shown!r}, which is not registered"
+        else:
+            what = f"is {shown}"
+        raise InvalidInput(
+            "handler",
+            what,
+            'Give the name of a handler, or a function with @app.handler("name").',
+        )
 
     def declare(self, declaration: Declaration) -> None:
         """Note a task that the code declares. Raises Misconfigured."""
@@ -490,7 +546,7 @@ class Registry:
         return sorted(each.name for each in self.registrations.handlers.values() if each.function is function)
 
     def derives_id(self, name: object) -> bool:
-        """Return whether there is a handler of that name that makes the ids of its tasks from their payloads."""
+        """Return whether there is a handler of that name that derives its tasks' ids from their payloads."""
         handler = self.find(name)
         return handler is not None and handler.task_id is not None
 
@@ -526,13 +582,17 @@ def check_declaration(declaration: Declaration, ids: Collection[str]) -> Declara
     """Return a declaration if it can become a task, whatever its schedule says. Raises Misconfigured."""
     about = f"The schedule of handler {declaration.handler!r}"
     if declaration.id in ids:
-        raise Misconfigured(f"{about}: there is another one with the id {declaration.id!r}; give each an id: id=….")
+        raise Misconfigured(
+            f"{about}: there is another one with the id {declaration.id!r}; give each an id: id=….",
+        )
+
     try:
         _TASK_ID.validate_python(declaration.id)
     except ValidationError:
         raise Misconfigured(
             f"{about}: {declaration.id!r} cannot be a task's id; give one of letters, digits, - and _: id=…."
         ) from None
+
     if not isinstance(declaration.schedule, Schedule | datetime | str):
         raise Misconfigured(
             f'{about} is {declaration.schedule!r}; give words ("every day at 9"), cron or a Schedule, such as '

@@ -18,7 +18,10 @@ _WHAT = "a task with children"
 def run_children(ctx: Context) -> dict[str, Any]:
     """Run the task's children. Return their results, and which failed or were skipped. Raises CallFailed."""
     task = ctx.task
-    outcomes = _run_in_parallel(ctx, task.children) if task.parallel else _run_in_order(ctx, task.children)
+    if task.parallel:
+        outcomes = _run_in_parallel(ctx, task.children)
+    else:
+        outcomes = _run_in_order(ctx, task.children)
     failed = {number: outcome for number, outcome in enumerate(outcomes) if isinstance(outcome, CallFailed)}
     if failed and task.on_child_failure is OnChildFailure.FAIL:
         raise next(iter(failed.values()))
@@ -44,10 +47,19 @@ def _run_in_order(ctx: Context, children: Sequence[Child]) -> list[Any]:
 
 def _start_child(ctx: Context, child: Child, results: list[Any]) -> int | CallFailed:
     """Start a child and return its number in the journal, or the recorded reason why it cannot start."""
-    passed = {} if child.results_as is None else {child.results_as: results}
+    if child.results_as is None:
+        passed = {}
+    else:
+        passed = {child.results_as: results}
     try:
         payload = {**child.payload, **passed}
-        return ctx.durable_run.perform(_WHAT, start_call, child.handler, payload, child.to_call_fields()).number
+        return ctx.durable_run.perform(
+            _WHAT,
+            start_call,
+            child.handler,
+            payload,
+            child.to_call_fields(),
+        ).number
     except (InvalidInput, LimitExceeded) as refused:
         failure = CallFailed(child.handler, "", "REFUSED", type(refused).__name__, str(refused))
         failure.__cause__ = refused

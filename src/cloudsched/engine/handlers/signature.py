@@ -1,4 +1,4 @@
-"""The parameters of a handler's function, read from its annotations when it is registered, and its dependencies.
+"""The parameters of a handler's function and its dependencies, read from its annotations at registration.
 
 The values of ``Annotated[T, Depends(factory)]`` parameters last for one attempt.
 """
@@ -36,7 +36,10 @@ def _is_async_context(kind: object) -> bool:
 
 def _explain_extra_parameters(parameters: list[inspect.Parameter], hints: dict[str, Any]) -> str:
     """Describe the mistake in a handler that seems to take more than a context and a payload."""
-    late = next((parameter.name for parameter in parameters[1:] if hints.get(parameter.name) is Context), None)
+    late = next(
+        (parameter.name for parameter in parameters[1:] if hints.get(parameter.name) is Context),
+        None,
+    )
     if late is not None:
         return f"has its Context in {late!r}, after another parameter; make it the first."
     first = parameters[0].name
@@ -45,13 +48,19 @@ def _explain_extra_parameters(parameters: list[inspect.Parameter], hints: dict[s
     return "has too many required parameters; a handler takes a Context, a payload, both or neither."
 
 
-def _read_markers(name: str, parameters: list[inspect.Parameter], hints: dict[str, Any]) -> dict[str, Depends]:
+def _read_markers(
+    name: str,
+    parameters: list[inspect.Parameter],
+    hints: dict[str, Any],
+) -> dict[str, Depends]:
     markers = {each.name: find_marker(each, hints.get(each.name)) for each in parameters}
     found = {key: marker for key, marker in markers.items() if marker is not None}
     for marker in found.values():
         read_dependencies(name, marker.dependency)
     if any(each.kind is each.POSITIONAL_ONLY for each in parameters if each.name in found):
-        raise Misconfigured(f"Handler {name!r} has a dependency before a `/`; dependencies are passed by name.")
+        raise Misconfigured(
+            f"Handler {name!r} has a dependency before a `/`; dependencies are passed by name.",
+        )
     return found
 
 
@@ -60,14 +69,18 @@ def read_signature(name: str, function: Callable[..., Any]) -> dict[str, Any]:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise Misconfigured(f"Handler {name!r} is a generator; write a function that returns its result.")
     is_asynchronous = is_async(function)
+
     try:
         hints = get_type_hints(function, include_extras=True)
     except TypeError as error:
-        raise Misconfigured(f"Handler {name!r} is a {type(function).__name__}; write a plain function.") from error
+        raise Misconfigured(
+            f"Handler {name!r} is a {type(function).__name__}; write a plain function.",
+        ) from error
     except NameError as error:
         raise Misconfigured(
             f"Handler {name!r}: {error}. Its annotations are read at run time: import the name outside TYPE_CHECKING."
         ) from error
+
     every = list(inspect.signature(function).parameters.values())
     dependencies = _read_markers(name, every, hints)
     parameters = [each for each in every if each.name not in dependencies]
@@ -76,7 +89,10 @@ def read_signature(name: str, function: Callable[..., Any]) -> dict[str, Any]:
     takes_context = takes_async_context or kind is Context
     fields = {"takes_context": takes_context, "is_async": is_asynchronous, "dependencies": dependencies}
     if takes_async_context and not is_asynchronous:
-        raise Misconfigured(f"Handler {name!r} takes an AsyncContext; write it with `async def`, or take a Context.")
+        raise Misconfigured(
+            f"Handler {name!r} takes an AsyncContext; write it with `async def`, or take a Context.",
+        )
+
     rest = parameters[1:] if takes_context else parameters
     required = [parameter for parameter in rest if parameter.default is parameter.empty]
     if len(required) > 1 or any(parameter.kind is parameter.KEYWORD_ONLY for parameter in required):
@@ -87,18 +103,23 @@ def read_signature(name: str, function: Callable[..., Any]) -> dict[str, Any]:
         raise Misconfigured(
             f"Handler {name!r}: annotate {rest[0].name!r} with its pydantic model (or a first parameter with Context)."
         )
+
     annotation = hints[rest[0].name]
     try:
         adapter = TypeAdapter[Any](annotation)
     except (PydanticUserError, NameError) as error:
         reason = error.message if isinstance(error, PydanticUserError) else error
-        raise Misconfigured(f"Handler {name!r}: pydantic cannot validate {rest[0].name!r}: {reason}") from error
+        raise Misconfigured(
+            f"Handler {name!r}: pydantic cannot validate {rest[0].name!r}: {reason}",
+        ) from error
+
     secret = find_secret_field(annotation)
     if secret is not None:
         raise Misconfigured(
             f"Handler {name!r}: the payload's {secret} is a secret, and payloads are stored and shown. Take the "
             "secret's name instead, and read the secret in the handler."
         )
+
     return {**fields, "payload": adapter}
 
 
@@ -107,11 +128,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Depends:
-    """Marks a parameter of a handler, or of another factory: ``db: Annotated[Session, Depends(open_session)]``.
+    """Marks a parameter of a handler or of a factory: ``db: Annotated[Session, Depends(open_session)]``.
 
     Args:
-        dependency: Returns the value, or yields it: what follows the ``yield`` runs when the attempt ends. It may be
-            ``async def``. It may take dependencies of its own, and the attempt's `Context`.
+        dependency: Returns the value, or yields it: what follows the ``yield`` runs when the attempt ends. It
+            may be ``async def``. It may take dependencies of its own, and the attempt's `Context`.
         use_cache: True if all who depend on it in the same attempt get the same value.
     """
 
@@ -125,7 +146,10 @@ class Depends:
 
 def find_marker(parameter: inspect.Parameter, hint: object) -> Depends | None:
     """Return the `Depends` of a parameter, from its annotation or its default."""
-    extras = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    if get_origin(hint) is Annotated:
+        extras = get_args(hint)[1:]
+    else:
+        extras = ()
     found = (each for each in (*extras, parameter.default) if isinstance(each, Depends))
     return next(found, None)
 
@@ -137,7 +161,12 @@ def read_dependencies(
     about = f"Handler {name!r}: the dependency {getattr(factory, '__name__', factory)!r}"
     if factory in path:
         raise Misconfigured(f"{about} depends on itself.")
-    annotated = factory.__init__ if inspect.isclass(factory) else factory
+
+    if inspect.isclass(factory):
+        annotated = factory.__init__
+    else:
+        annotated = factory
+
     try:
         hints = get_type_hints(annotated, include_extras=True)
         parameters = inspect.signature(factory).parameters
@@ -145,6 +174,7 @@ def read_dependencies(
         raise Misconfigured(f"{about}: {error}. Import the name outside TYPE_CHECKING.") from error
     except (TypeError, ValueError):  # a builtin, or a callable object without annotations
         return {}
+
     found = dict[str, Depends | None]()
     for parameter in parameters.values():
         marker = find_marker(parameter, hints.get(parameter.name))
@@ -154,7 +184,10 @@ def read_dependencies(
         elif hints.get(parameter.name) is Context:
             found[parameter.name] = None
         elif parameter.default is parameter.empty and parameter.kind not in _STARRED:
-            raise Misconfigured(f"{about} needs {parameter.name!r}: annotate it with Annotated[…, Depends(…)].")
+            raise Misconfigured(
+                f"{about} needs {parameter.name!r}: annotate it with Annotated[…, Depends(…)].",
+            )
+
     return found
 
 
@@ -164,7 +197,13 @@ _STARRED = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 class Dependencies:
     """The dependencies of one attempt's handler."""
 
-    def __init__(self, name: str, dependencies: Mapping[str, Depends], context: Context, overrides: Overrides) -> None:
+    def __init__(
+        self,
+        name: str,
+        dependencies: Mapping[str, Depends],
+        context: Context,
+        overrides: Overrides,
+    ) -> None:
         self._name = name
         self._dependencies = dependencies
         self._context = context
@@ -176,8 +215,8 @@ class Dependencies:
     def provide(self, call: Callable[[dict[str, Any]], Procedure[T]]) -> Procedure[T]:
         """Open the dependencies, call a function with their values, and close them in reverse order.
 
-        An error of the function is raised at the ``yield`` of each of them. None can suppress it: the attempt fails, or
-        is suspended, whatever they do.
+        An error of the function is raised at the ``yield`` of each of them. None can suppress it: the attempt
+        fails, or is suspended, whatever they do.
         """
         failure: BaseException | None = None
         try:
@@ -185,14 +224,16 @@ class Dependencies:
             result = yield from call(values)
         except BaseException as error:  # noqa: BLE001 - raised below
             failure = error
-        trace, raised = None if failure is None else failure.__traceback__, None
+        trace = None if failure is None else failure.__traceback__
+        raised = None
         while self._closers:
             raised = failure and from_thrown(failure)
             try:
                 yield UserCall(partial(self._closers.pop(), raised and type(raised), raised, trace))
             except BaseException as error:  # noqa: BLE001 - raised below
                 if from_thrown(error) is not raised:
-                    failure, trace = error, error.__traceback__
+                    failure = error
+                    trace = error.__traceback__
         if failure is not None:
             try:
                 raise failure.with_traceback(trace)

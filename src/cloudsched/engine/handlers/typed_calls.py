@@ -1,8 +1,9 @@
 """The types of handlers for type checkers: the payload of a handler, and the result of a call of it.
 
-A payload is the parameter after the context, or the first one of a handler without a context. Parameters with `Depends`
-follow it. In a handler without a payload they are keyword-only (``def report(ctx: Context, *, db: Annotated[…])``), and
-such a handler is called by its name (``ctx.call("report")``): its type cannot be told from that of a forgotten payload.
+A payload is the parameter after the context, or the first one of a handler without a context. Parameters with
+`Depends` follow it. In a handler without a payload they are keyword-only (``def report(ctx: Context, *, db:
+Annotated[…])``), and such a handler is called by its name (``ctx.call("report")``): its type cannot be told
+from that of a forgotten payload.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class CallFields(CommonFields, total=False):
     owner: str
 
 
-class TaskFields(CommonFields, total=False):
+class NewTaskFields(CommonFields, total=False):
     """The other fields of a task that is created, by their Python names. See `TaskDraft`."""
 
     id: str | None
@@ -101,7 +102,11 @@ class Calls(AnyContext):
     durable_run: DurableRun
 
     @overload
-    def call(self, handler: Callable[[], Coroutine[Any, Any, R]], **fields: Unpack[CallFields]) -> CallHandle[R]: ...
+    def call(
+        self,
+        handler: Callable[[], Coroutine[Any, Any, R]],
+        **fields: Unpack[CallFields],
+    ) -> CallHandle[R]: ...
     @overload
     def call(
         self,
@@ -110,10 +115,17 @@ class Calls(AnyContext):
         **fields: Unpack[CallFields],
     ) -> CallHandle[R]: ...
     @overload
-    def call(self, handler: Callable[[C], Coroutine[Any, Any, R]], **fields: Unpack[CallFields]) -> CallHandle[R]: ...
+    def call(
+        self,
+        handler: Callable[[C], Coroutine[Any, Any, R]],
+        **fields: Unpack[CallFields],
+    ) -> CallHandle[R]: ...
     @overload
     def call(
-        self, handler: Callable[Concatenate[T, ...], Coroutine[Any, Any, R]], payload: T, **fields: Unpack[CallFields]
+        self,
+        handler: Callable[Concatenate[T, ...], Coroutine[Any, Any, R]],
+        payload: T,
+        **fields: Unpack[CallFields],
     ) -> CallHandle[R]: ...
     @overload
     def call(self, handler: Callable[[], R], **fields: Unpack[CallFields]) -> CallHandle[R]: ...
@@ -133,12 +145,12 @@ class Calls(AnyContext):
         """Start a call of another handler: a task of its own, whose parent is this task.
 
         Args:
-            handler: The handler: the function itself, so that type checkers know its payload and its result, or its
-                registered name.
+            handler: The handler: the function itself, so that type checkers know its payload and its result,
+                or its registered name.
             payload: Its payload: an instance of its model, or a JSON object (a dict) that fits the model.
             **fields: Other fields of its task (`TaskDraft`): title, priority, expected_duration …, and retry,
-                as a policy, a number of retries, True or False. It starts at once, and belongs to the same owner unless
-                `owner` names another, who is to be asked or told.
+                as a policy, a number of retries, True or False. It starts at once, and belongs to the same
+                owner unless `owner` names another, who is to be asked or told.
 
         Raises:
             InvalidInput: There is no such handler, or the payload or a field is not valid.
@@ -160,7 +172,7 @@ class CreateWithPayload(Protocol[T_contra]):
         *,
         owner: str = ...,
         schedule: Schedule | datetime | str | None = ...,
-        **fields: Unpack[TaskFields],
+        **fields: Unpack[NewTaskFields],
     ) -> Task:
         """Create a task of this handler, or edit the one of the same id and owner. See `App.create`."""
         ...
@@ -174,7 +186,7 @@ class CreateWithoutPayload(Protocol):
         *,
         owner: str = ...,
         schedule: Schedule | datetime | str | None = ...,
-        **fields: Unpack[TaskFields],
+        **fields: Unpack[NewTaskFields],
     ) -> Task:
         """Create a task of this handler, or edit the one of the same id and owner. See `App.create`."""
         ...
@@ -183,7 +195,7 @@ class CreateWithoutPayload(Protocol):
 class RunWithPayload(Protocol[T_contra]):
     """Runs a handler that takes a payload."""
 
-    def __call__(self, payload: T_contra, *, owner: str = ..., **fields: Unpack[TaskFields]) -> Task:
+    def __call__(self, payload: T_contra, *, owner: str = ..., **fields: Unpack[NewTaskFields]) -> Task:
         """Create a task of this handler that runs once, now. See `App.run_now`."""
         ...
 
@@ -191,7 +203,7 @@ class RunWithPayload(Protocol[T_contra]):
 class RunWithoutPayload(Protocol):
     """Runs a handler that takes no payload."""
 
-    def __call__(self, *, owner: str = ..., **fields: Unpack[TaskFields]) -> Task:
+    def __call__(self, *, owner: str = ..., **fields: Unpack[NewTaskFields]) -> Task:
         """Create a task of this handler that runs once, now. See `App.run_now`."""
         ...
 
@@ -202,7 +214,11 @@ class _Create:
     @overload
     def __get__(self, handler: Callable[[], Any], kind: object) -> CreateWithoutPayload: ...
     @overload
-    def __get__(self, handler: Callable[Concatenate[C, T, ...], Any], kind: object) -> CreateWithPayload[T]: ...
+    def __get__(
+        self,
+        handler: Callable[Concatenate[C, T, ...], Any],
+        kind: object,
+    ) -> CreateWithPayload[T]: ...
     @overload
     def __get__(self, handler: Callable[Concatenate[C, ...], Any], kind: object) -> CreateWithoutPayload: ...
     @overload
@@ -252,7 +268,10 @@ def add_handle(
 
     def create(payload: Any = None, **fields: Any) -> Task:  # noqa: ANN401 - as the handler takes it
         """Create a task of this handler, or edit the one of the same id and owner. See `App.create`."""
-        given = fields if payload is None else {"payload": payload, **fields}
+        if payload is None:
+            given = fields
+        else:
+            given = {"payload": payload, **fields}
         return create_task(handler=function, **given)
 
     def run_now(payload: Any = None, **fields: Any) -> Task:  # noqa: ANN401 - the same

@@ -1,4 +1,4 @@
-"""The limits of what users may request and start: a handler's priorities and queues, also for children and tools.
+"""The limits of what users may request and start: a handler's priorities and queues, as tools and children too.
 
 `Registry.for_users` decides which handlers a user may name at all.
 """
@@ -69,7 +69,7 @@ def require_user_edit(task: Task, registry: Registry) -> None:
 
 
 def require_user_start(task: Task, registry: Registry) -> None:
-    """Check that a user may start a task: only one that a user could have created as it is, or that a user has paused.
+    """Check that a user may start a task: one that a user could create as it is, or has paused.
 
     Raises Forbidden, or NotAllowed if its owner's budget is used up.
     """
@@ -79,7 +79,7 @@ def require_user_start(task: Task, registry: Registry) -> None:
 
 
 def may_user_claim(task: Task, registry: Registry) -> bool:
-    """Return whether its owner may claim a task's runs as a worker: what a user asked for, and could have started.
+    """Return whether its owner may claim a task's runs as a worker: a user requested and could start them.
 
     Nothing that servers or code asked for, as they rely on its results, its failure hook and its lock.
     """
@@ -93,7 +93,7 @@ def may_user_claim(task: Task, registry: Registry) -> bool:
 
 
 def may_user_report(task: Task, registry: Registry) -> bool:
-    """Return whether its owner may renew and end a claim that they hold, wherever the task was moved since."""
+    """Return whether its owner may renew and end a claim that they hold, even if the task was moved since."""
     return task.is_for_user and not task.is_made_by_code and task.handler in registry.for_users()
 
 

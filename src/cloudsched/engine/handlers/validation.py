@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -38,17 +38,19 @@ def validate_draft(
     *,
     changed: Collection[str] | None = None,
 ) -> TaskDraft:
-    """Return a draft whose payload fits its handler, with the handler's defaults for the fields that it leaves out.
+    """Return a draft whose payload fits its handler, with the handler's defaults for missing fields.
 
-    Each lock key gets its scope: global, or the owner's if a user asks for it. The id is one of the handler's defaults,
-    if it makes ids from payloads. `changed` are the fields that an edit concerns, by their wire names, None for all.
-    Fields that a payload's model does not know are refused only if it concerns the payload: an older task may have
-    some. Raises InvalidInput.
+    Each lock key gets its scope: global, or the owner's if a user asks for it. The id is one of the handler's
+    defaults, if it makes ids from payloads. `changed` are the fields that an edit concerns, by their wire
+    names, None for all. Fields that a payload's model does not know are refused only if it concerns the
+    payload: an older task may have some. Raises InvalidInput.
     """
     is_payload_new = changed is None or not {"handler", "payload", "children"}.isdisjoint(changed)
     if requesters is Requesters.USERS:
         registry = registry.for_users()
-    faults, handler, task_id = Faults(), None, draft.id
+    faults = Faults()
+    handler = None
+    task_id = draft.id
     with faults:
         handler = _find_handler(draft, registry)
         if handler is not None:
@@ -58,15 +60,14 @@ def validate_draft(
                 handler.check(draft, requesters)
     if draft.children:
         with faults:
-            _check_children(draft, registry, is_payload_new=is_payload_new)
-    estimated = {} if handler is None or handler.estimate is None or faults else handler.estimate(draft)
-    defaults = {"retention": retention, **({} if handler is None else handler.defaults), **estimated}
-    missing = {
-        name: value for name, value in defaults.items() if value is not None and name not in draft.model_fields_set
-    }
-    if task_id != draft.id:
-        missing["id"] = task_id
-    completed = draft.model_copy(update=missing) if missing else draft
+            _check_parts(draft, registry, is_payload_new=is_payload_new)
+
+    defaults: dict[str, object] = {"retention": retention}
+    if handler is not None:
+        defaults |= handler.defaults
+        if handler.estimate is not None and not faults:
+            defaults |= handler.estimate(draft)
+    completed = _add_defaults(draft, task_id, defaults)
     for row in _CHECKS:
         if any(getattr(completed, name) for name in row.concerns):
             with faults:
@@ -79,8 +80,31 @@ def validate_draft(
     return completed
 
 
+def _add_defaults(draft: TaskDraft, task_id: str | None, defaults: Mapping[str, object]) -> TaskDraft:
+    """Return a draft with its id, and with the defaults of the fields that it does not set."""
+    given = draft.model_fields_set
+    missing = {name: value for name, value in defaults.items() if value is not None and name not in given}
+    if task_id != draft.id:
+        missing["id"] = task_id
+    return draft.model_copy(update=missing) if missing else draft
+
+
+def _check_parts(draft: TaskDraft, registry: Registry, *, is_payload_new: bool) -> None:
+    """Check a task's children, and that workers are not asked for by a task that runs only its parts."""
+    if draft.children:
+        _check_children(draft, registry, is_payload_new=is_payload_new)
+    if draft.pull is None:
+        return
+    if draft.children:
+        hint = "Set it on the children that workers should run."
+        raise InvalidInput("pull", "is given together with children", hint)
+    if draft.script:
+        hint = "Set it on the tools that workers should run."
+        raise InvalidInput("pull", "is given together with a script", hint)
+
+
 def _check_sizes(draft: TaskDraft) -> None:
-    """Check that its values can be stored, and that open runs and events will find room beside what the owner sets."""
+    """Check that its values can be stored, and leave room for open runs and events beside them."""
     require_storable("payload", draft.payload, MAX_PAYLOAD)
     if draft.source is not None:
         if draft.source.context is not None:
@@ -105,7 +129,7 @@ SHORT_FIELDS: Final = frozenset(
 
 
 def _is_surely_small(draft: TaskDraft) -> bool:
-    """Return whether a draft is within the limit by its fields, or by a bound that is a tenth of counting exactly."""
+    """Return whether a draft is within the limit, by its fields or by a bound ten times as cheap."""
     when = draft.schedule
     has_lists = when is not None and (when.rdates or when.exdates or when.is_adjusted or isinstance(when.rrule, tuple))
     if not has_lists and draft.model_fields_set <= SHORT_FIELDS:
@@ -125,7 +149,7 @@ def _find_handler(work: TaskDraft | Child, registry: Registry) -> Handler | None
 
 
 def _check_children(draft: TaskDraft, registry: Registry, *, is_payload_new: bool) -> None:
-    """Check that each child's handler exists and accepts its payload, as far as the payload is known before it runs."""
+    """Check that each child's handler exists and accepts its payload, as far as that is known before it runs."""
     faults = Faults()
     for number, child in enumerate(draft.children):
         where = f"children.{number}"
@@ -145,7 +169,11 @@ def _check_child(child: Child, registry: Registry, *, is_payload_new: bool) -> N
     if handler is None:
         return
     if handler.is_built_in:
-        raise InvalidInput("handler", f"is {handler.name!r}, which is built in", "Name a handler of your app.")
+        raise InvalidInput(
+            "handler",
+            f"is {handler.name!r}, which is built in",
+            "Name a handler of your app.",
+        )
     if child.results_as is None:
         handler.check_payload(child.payload, refuses_unknown=is_payload_new)
     elif not handler.accepts_field(child.results_as):

@@ -21,6 +21,16 @@ class VersionedRecord(Generic[R]):
     version: Version
 
 
+def record_of(stored: VersionedRecord[R] | None) -> R | None:
+    """Return the record that was read, or None if there was none."""
+    return None if stored is None else stored.record
+
+
+def version_of(stored: VersionedRecord[R] | None) -> Version | None:
+    """Return the version that was read, which a write expects: None if there was no record."""
+    return None if stored is None else stored.version
+
+
 class RecordStore(Protocol):
     """Stores records, each under its kind and its id.
 

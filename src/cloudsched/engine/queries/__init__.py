@@ -1,1 +1,4 @@
-"""What callers ask about tasks and runs: lists, searches, counts and explanations. Nothing here changes anything."""
+"""What callers ask about tasks and runs: lists, searches, counts and explanations.
+
+Nothing here changes anything.
+"""

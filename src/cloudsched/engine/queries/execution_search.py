@@ -1,6 +1,7 @@
 """List and count executions of a task or across tasks: failed ones first, then open ones, then all others.
 
-An open execution has no record yet: it is part of its task's document until it finishes. Readers see it all the same.
+An open execution has no record yet: it is part of its task's document until it finishes. Readers see it all
+the same.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ from datetime import timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, Execution, ExecutionStatus, Run
+from cloudsched.domain.documents.execution import (
+    FAILURE_STATUSES,
+    OPEN_STATUSES,
+    Execution,
+    ExecutionStatus,
+    Run,
+)
 from cloudsched.domain.documents.task import Task, TaskStatus, find_open_position, get_open_status
 from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.engine.ports.search import (
@@ -38,7 +45,11 @@ def list_executions(engine: EngineContext, task: Task, limit: int, page_token: s
     shown = [run for run in task.runs if run.lease or run.suspension]
     open_executions = {run.execution_id: open_run_as_execution(task, run) for run in shown}
     finished = [_as_held(task, each) for each in page.items if each.id not in open_executions]
-    items = sorted([*open_executions.values(), *finished], key=lambda one: (one.scheduled_for, one.id), reverse=True)
+    items = sorted(
+        [*open_executions.values(), *finished],
+        key=lambda one: (one.scheduled_for, one.id),
+        reverse=True,
+    )
     return Page(items, page.next_page_token)
 
 
@@ -46,7 +57,8 @@ def load_execution(engine: EngineContext, task: Task, execution_id: str) -> Exec
     """Return one execution, open or finished. Raises NotFound."""
     run = task.find_run(execution_id)
     if run and (run.lease or run.suspension):
-        return open_run_as_execution(task, run, engine.archive().load(task.id, run) if run.steps else ())
+        steps = engine.archive().load(task.id, run) if run.steps else ()
+        return open_run_as_execution(task, run, steps)
     execution = engine.store.load_execution(task.id, execution_id)
     if execution is None:
         raise NotFound("execution", execution_id)
@@ -54,7 +66,7 @@ def load_execution(engine: EngineContext, task: Task, execution_id: str) -> Exec
 
 
 def load_sealed_log(engine: EngineContext, task: Task, execution_id: str) -> tuple[str | None, str | None]:
-    """Return an execution's handler, and its log, encrypted, None if there is none. Raises NotFound."""
+    """Return an execution's handler, and its encrypted log or None. Raises NotFound."""
     run = task.find_run(execution_id)
     if run is not None:
         return task.as_begun(run).handler, run.log
@@ -69,16 +81,30 @@ def open_run_as_execution(task: Task, run: Run, journal: Iterable[JournalEntry] 
     steps = tuple(entry.to_record() for entry in journal)
     if run.suspension is not None:
         message = f"It {run.suspension.reason.rstrip('.')}."
-        return execution_record(task, run, ExecutionStatus.SUSPENDED, task.updated_at, message=message, steps=steps)
+        return execution_record(
+            task,
+            run,
+            ExecutionStatus.SUSPENDED,
+            task.updated_at,
+            message=message,
+            steps=steps,
+        )
     if run.lease is None:
-        record = execution_record(task, run, ExecutionStatus.RETRYING, task.updated_at, next_attempt_at=run.due_at)
+        record = execution_record(
+            task,
+            run,
+            ExecutionStatus.RETRYING,
+            task.updated_at,
+            next_attempt_at=run.due_at,
+        )
         return _as_held(task, record)
+
     record = execution_record(task, run, ExecutionStatus.RUNNING, task.updated_at, steps=steps)
     return record.model_copy(update={"lease_until": run.lease.until, "worker": run.lease.worker})
 
 
 def _as_held(task: Task, execution: Execution) -> Execution:
-    """Return an execution that its task's pause keeps from a retry as one that waits for the end of the pause."""
+    """Return an execution whose retry its task's pause holds back as one that waits for the pause's end."""
     if execution.status is not ExecutionStatus.RETRYING or task.status is not TaskStatus.PAUSED:
         return execution
     message = f"It waits until its task is resumed. {task.message}".rstrip()
@@ -87,7 +113,8 @@ def _as_held(task: Task, execution: Execution) -> Execution:
 
 _TOKEN = re.compile(r"([0-4])\.(.*)", re.DOTALL)
 MAX_READ = 1000
-"""The number of documents after which a page is given up. If few of them match, it is shorter than asked, or empty."""
+"""The number of documents after which a page is given up. If few of them match, it is shorter than asked, or
+empty."""
 _PAGE = 50
 """The number of tasks with open executions that are read at once, where few may be of the wanted handler."""
 
@@ -99,7 +126,7 @@ class _Finished(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ExecutionFilter:
-    """The filters of executions that no index has: a list reads those that do not match, too, and passes over them."""
+    """The filters of executions without an index: a list reads what does not match too, and skips it."""
 
     has_calls: bool = True
     """True to list the executions of calls, too: a failed one is also in its caller's record."""
@@ -115,7 +142,10 @@ class ExecutionFilter:
     def matches(self, execution: Execution) -> bool:
         """Return whether an execution matches all that is given."""
         error = execution.error
-        said = "" if error is None else f"{error.type}: {error.message}"
+        if error is None:
+            said = ""
+        else:
+            said = f"{error.type}: {error.message}"
         return (
             (self.has_calls or execution.called_by is None)
             and (self.error is None or self.error.casefold() in said.casefold())
@@ -155,20 +185,27 @@ def find_executions_with_tasks(
 ) -> Page[FoundExecution]:
     """Return a page of the executions that match: first what failed, then what is open, then all others.
 
-    Those of one task that are open come together: a page is longer than `limit` if one task alone has more of them. It
-    is shorter, and may be empty, if many documents had to be read to find few. It reads fewer than `MAX_READ`, and then
-    at most one page of a store, which looks through `MAX_LOOKED_THROUGH`. Raises InvalidInput.
+    Those of one task that are open come together: a page is longer than `limit` if one task alone has more of
+    them. It is shorter, and may be empty, if many documents had to be read to find few. It reads fewer than
+    `MAX_READ`, and then at most one page of a store, which looks through `MAX_LOOKED_THROUGH`. Raises
+    InvalidInput.
     """
     parts = _choose_parts(query.status)
-    # An open execution runs what it began with, and its task may have another handler by now: no index has that.
+    # An open execution runs what it began with, and its task may have another handler by now: no index has
+    # that.
     of_any_handler = replace(query, handler=None)
     number, token = _read_token(page_token, len(parts))
     items: list[FoundExecution] = []
-    unreadable, budget = 0, MAX_READ
+    unreadable = 0
+    budget = MAX_READ
     while number < len(parts) and len(items) < limit and budget > 0:
-        part, missing = parts[number], limit - len(items)
+        part = parts[number]
+        missing = limit - len(items)
         if isinstance(part, ExecutionStatus):
-            at_once = missing if query.handler is None and only == EVERY_EXECUTION else max(missing, min(_PAGE, budget))
+            if query.handler is None and only == EVERY_EXECUTION:
+                at_once = missing
+            else:
+                at_once = max(missing, min(_PAGE, budget))
             tasks = search.list_open(of_any_handler, part, limit=at_once, page_token=token)
             budget -= tasks.read
             unreadable += tasks.unreadable
@@ -185,7 +222,10 @@ def find_executions_with_tasks(
             token = tasks.next_page_token
         else:
             is_failure = part is _Finished.FAILURES
-            at_once = missing if only == EVERY_EXECUTION else max(missing, min(_PAGE, budget))
+            if only == EVERY_EXECUTION:
+                at_once = missing
+            else:
+                at_once = max(missing, min(_PAGE, budget))
             page = search.list_finished(query, is_failure=is_failure, limit=at_once, page_token=token)
             budget -= page.read
             matching = [each for each in page.items if only.matches(each)]
@@ -208,16 +248,22 @@ def list_open_executions(task: Task) -> list[Execution]:
 
 
 def _choose_parts(status: ExecutionStatus | None) -> tuple[ExecutionStatus | _Finished, ...]:
-    """Return the parts of the list in their order. A task is listed by its most active run, and may have others."""
+    """Return the parts of the list in their order.
+
+    A task is listed by its most active run, and may have others.
+    """
     if status is None:
         return (_Finished.FAILURES, *OPEN_STATUSES, _Finished.OTHERS)
+    if status in FAILURE_STATUSES:
+        return (_Finished.FAILURES,)
     if status.is_final:
-        return (_Finished.FAILURES if status in FAILURE_STATUSES else _Finished.OTHERS,)
+        return (_Finished.OTHERS,)
     return OPEN_STATUSES[: OPEN_STATUSES.index(status) + 1]
 
 
 def _matches(execution: Execution, task: Task, query: ExecutionQuery) -> bool:
-    at, run = execution.scheduled_for, task.find_run(execution.id)
+    at = execution.scheduled_for
+    run = task.find_run(execution.id)
     return (
         (query.handler is None or (run is not None and task.as_begun(run).handler == query.handler))
         and query.status in {None, execution.status}
@@ -228,7 +274,9 @@ def _matches(execution: Execution, task: Task, query: ExecutionQuery) -> bool:
 
 def _make_open_token(query: ExecutionQuery, status: ExecutionStatus, task: Task) -> str | None:
     position = find_open_position(task)
-    return None if position is None else make_token(identify_open_list(query, status), position[1], task.id)
+    if position is None:
+        return None
+    return make_token(identify_open_list(query, status), position[1], task.id)
 
 
 def _read_token(token: str | None, parts: int) -> tuple[int, str | None]:
@@ -246,13 +294,20 @@ _FAILURES_AT_ONCE: Final = 100
 def list_failures(
     search: SearchStore, query: ExecutionQuery, only: ExecutionFilter, most: int
 ) -> tuple[list[Execution], bool]:
-    """Return the latest of the matching executions that failed or timed out, and whether there may be more."""
+    """Return the latest matching executions that failed or timed out, and whether there may be more."""
     if query.status is not None and query.status not in FAILURE_STATUSES:
         return [], False
     found: list[Execution] = []
     token: str | None = None
+
     for _ in range(most // _FAILURES_AT_ONCE + 1):  # each reads at most some 1,000, however few of them match
-        page = find_executions_with_tasks(search, query, min(_FAILURES_AT_ONCE, most - len(found)), token, only)
+        page = find_executions_with_tasks(
+            search,
+            query,
+            min(_FAILURES_AT_ONCE, most - len(found)),
+            token,
+            only,
+        )
         failures = [each.execution for each in page.items if each.execution.status in FAILURE_STATUSES]
         found += failures
         token = page.next_page_token
@@ -260,4 +315,5 @@ def list_failures(
             return found, False  # failures come first: what follows is not among them
         if len(found) >= most:
             break
+
     return found, True

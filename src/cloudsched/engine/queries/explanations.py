@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.explanation.at_instant import MAX_RECORDS, TOLD, explain_instant, find_day, sort_records
+from cloudsched.domain.explanation.at_instant import (
+    MAX_RECORDS,
+    TOLD,
+    explain_instant,
+    find_day,
+    sort_records,
+)
 from cloudsched.domain.explanation.explain import explain
 from cloudsched.domain.explanation.findings import SWEEP_TOLERANCE, Evidence, Explanation, Undelivered
 from cloudsched.engine.concurrency.service_threads import hide_names
+from cloudsched.engine.ports.records import record_of
 from cloudsched.engine.sweep.shard_sweeps import SWEEP_NOTE_ID, SweepNote
 from cloudsched.features.table import FEATURES, find_place
 
@@ -28,34 +36,37 @@ def explain_task(
     shows_holders: bool,
     at: datetime | None = None,
 ) -> Explanation:
-    """Return why a task runs when it does, or does not run, or why it did or did not on the day of an instant.
+    """Return why a task runs when it does, or does not, or why it did or did not on an instant's day.
 
-    Reads its last record, or a page of those of that day, what became of their deliveries, the lock that it takes with
-    its places in the wait list, and the notes of workers if it waits for one.
+    Reads its last record, or a page of those of that day, what became of their deliveries, the lock that it
+    takes with its places in the wait list, and the notes of workers if it waits for one.
     """
-    records = _list_records(store, task, at) if at is not None else None
-    ids = filter(None, (task.last_execution_id, task.outcome_execution_id))
-    last_id = max(ids, default=None)  # they begin with their instants; one that was skipped or expired has run nothing
-    last = None if last_id is None or at is not None else store.load_execution(task.id, last_id)
     now = clock.now()
-    note = _load_note(store, task, now)
-    told = [] if last is None else [last]
-    if at is not None and records is not None:
-        told = sort_records(records[0], at)[:TOLD]
     evidence = Evidence(
         task=task,
         now=now,
         turns=_ask_feature("turns", store, task, now, shows_holders=shows_holders),
-        last=last,
-        undelivered=_find_undelivered(store, task, told, now),
-        swept_at=None if note is None else note.updated_at,
-        hanging="" if note is None else note.hanging if shows_holders else hide_names(note.hanging),
         workers=_ask_feature("workers", store, task, now),
     )
-    if at is None or records is None:
-        return explain(evidence)
-    found, is_cut = records
-    return explain_instant(evidence, at, found, is_cut=is_cut)
+    note = _load_note(store, task, now)
+    if note is not None:
+        hanging = note.hanging if shows_holders else hide_names(note.hanging)
+        evidence = replace(evidence, swept_at=note.updated_at, hanging=hanging)
+
+    if at is not None:
+        records, is_cut = _list_records(store, task, at)
+        told = sort_records(records, at)[:TOLD]
+        evidence = replace(evidence, undelivered=_find_undelivered(store, task, told, now))
+        return explain_instant(evidence, at, records, is_cut=is_cut)
+
+    # The ids begin with their instants. An occurrence that was skipped or expired has run nothing.
+    ids = filter(None, (task.last_execution_id, task.outcome_execution_id))
+    last_id = max(ids, default=None)
+    last = store.load_execution(task.id, last_id) if last_id else None
+    if last is not None:
+        undelivered = _find_undelivered(store, task, [last], now)
+        evidence = replace(evidence, last=last, undelivered=undelivered)
+    return explain(evidence)
 
 
 def _ask_feature(what: str, *arguments: object, **options: object) -> Any:  # noqa: ANN401 - what its row says
@@ -69,7 +80,7 @@ def _load_note(store: Store, task: Task, now: datetime) -> SweepNote | None:
     if task.wake_at is None or task.wake_at + SWEEP_TOLERANCE >= now:
         return None
     stored = store.records.load(SweepNote, SWEEP_NOTE_ID)
-    return None if stored is None else stored.record
+    return record_of(stored)
 
 
 def _list_records(store: Store, task: Task, at: datetime) -> tuple[list[Execution], bool]:

@@ -48,7 +48,7 @@ class OccurrenceQuery:
     """The category of their tasks. Tasks of others are read, too."""
 
     def matches(self, task: Task) -> bool:
-        """Return whether a task has what no index has by time."""
+        """Return whether a task matches the filters that no index by time has."""
         return (
             self.handler in {None, task.handler}
             and self.label in {None, *task.labels}
@@ -57,23 +57,30 @@ class OccurrenceQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class OccurrencePage:
+class OccurrenceList:
     """Some occurrences, each with its task, the soonest first."""
 
     items: Sequence[tuple[datetime, Task]]
     next_page_token: str | None = None
     complete_until: datetime | None = None
-    """From this instant on, some occurrences are missing: more than `MAX_TASKS` tasks are due before `until`, they are
-    larger than `MAX_BYTES` together, or those of a task take too long to search. None if none is."""
+    """From this instant on, some occurrences are missing: more than `MAX_TASKS` tasks are due before `until`,
+    they are larger than `MAX_BYTES` together, or those of a task take too long to search. None if none is."""
 
 
-def list_occurrences(store: Store, query: OccurrenceQuery, limit: int, page_token: str | None = None) -> OccurrencePage:
+def list_occurrences(
+    store: Store,
+    query: OccurrenceQuery,
+    limit: int,
+    page_token: str | None = None,
+) -> OccurrenceList:
     """Return a page of the occurrences of all matching tasks, the soonest first (time, then the task's id).
 
-    Those that have not been claimed yet, without jitter. Only tasks whose next occurrence is before `until` are read,
-    and only as many as the page needs: one read each. Raises InvalidInput.
+    Those that have not been claimed yet, without jitter. Only tasks whose next occurrence is before `until`
+    are read, and only as many as the page needs: one read each. Raises InvalidInput.
     """
-    position = read_token(query, page_token) if page_token else None
+    position = None
+    if page_token:
+        position = read_token(query, page_token)
     start = max((at for at in (query.since, position and position[0]) if at is not None), default=None)
     reader = _TaskReader(store, query)
     heads: list[tuple[datetime, str, _TaskOccurrences]] = []
@@ -84,7 +91,7 @@ def list_occurrences(store: Store, query: OccurrenceQuery, limit: int, page_toke
         try:
             at = times.find_next()
         except InvalidSchedule:  # so sparse that the search gave up, or more than a list may spend on one task
-            complete_until = after if complete_until is None else min(complete_until, after)
+            complete_until = min(complete_until or after, after)
             return
         if at is not None and at < query.until:
             heapq.heappush(heads, (at, times.task.id, times))
@@ -93,7 +100,7 @@ def list_occurrences(store: Store, query: OccurrenceQuery, limit: int, page_toke
     while len(found) <= limit:
         while (task := reader.peek()) is not None and (not heads or _due(task) <= heads[0][0]):
             reader.skip()
-            push(_TaskOccurrences(task, start), _due(task) if start is None else max(start, _due(task)))
+            push(_TaskOccurrences(task, start), max(start or _due(task), _due(task)))
         if not heads:
             break
         at, key, times = heapq.heappop(heads)
@@ -101,13 +108,15 @@ def list_occurrences(store: Store, query: OccurrenceQuery, limit: int, page_toke
             found.append((at, times.task))
         push(times, at + _TICK)
     page = found[:limit]
-    token = make_token(query, page[-1][0], page[-1][1].id) if len(found) > limit else None
+    token = None
+    if len(found) > limit:
+        token = make_token(query, page[-1][0], page[-1][1].id)
     ends = [at for at in (complete_until, reader.complete_until) if at is not None]
-    return OccurrencePage(page, token, min(ends, default=None))
+    return OccurrenceList(page, token, min(ends, default=None))
 
 
 class _TaskOccurrences:
-    """The occurrences of one task in a list of many, which spends a part of the request's search on each of them."""
+    """The occurrences of one task in a list of many, which spends part of the request's search on each."""
 
     def __init__(self, task: Task, start: datetime | None) -> None:
         self.task = task
@@ -115,7 +124,10 @@ class _TaskOccurrences:
         self._part = take_part(TASK_STEPS)
 
     def find_next(self) -> datetime | None:
-        """Return the next one, None if there are no more. Raises InvalidSchedule if it was not found."""
+        """Return the next occurrence, or None if there are no more.
+
+        Raises InvalidSchedule if the search gave up.
+        """
         with spend_from(self._part):
             return next(self._times, None)
 

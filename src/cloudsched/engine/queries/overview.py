@@ -1,4 +1,4 @@
-"""Counts of the tasks by status, of open work and of what ended, how late things start, and groups of failures."""
+"""Counts of tasks by status, of open and ended work, how late things start, and groups of failures."""
 
 from __future__ import annotations
 
@@ -44,36 +44,43 @@ RECENT = 20
 _LOOKED_AT = (1, 10, 100)
 """The numbers of due tasks to read, the next one as long as open runs hold back all tasks that were read."""
 _DATED = 100
-"""The number of tasks that need somebody for which the start of that need is looked up."""
+"""The number of tasks that need attention for which it is looked up since when."""
 _MAX_KEPT = 1000
 """The number of owners for whom counts are kept."""
 
 _Overdue: TypeAlias = tuple[Sequence[datetime], bool]
-"""Since when work is due that no open run of its task holds back, and whether more is due than was looked at."""
+"""The times since which overdue work has been due, and whether there is more of it than was read. Work that
+waits for an open run of its task is not overdue."""
 
 
 class Overview:
-    """Counts, and keeps the counts for some seconds: however many people look, they cost the same.
+    """Counts tasks and executions. Counts are cached for some seconds, however many people look.
 
-    One count is a billed read for each 1,000 counted, or part of it: 39 counts, so 39 reads where there is little. The
-    lateness costs a read for each of the latest executions, at most 40. The sweep costs one, each overdue task one, at
-    most 111, and each task that needs somebody one, at most 100 for each cause.
+    One count is a billed read for each 1,000 counted, or part of it: 39 counts, so 39 reads where there is
+    little. The lateness costs a read for each of the latest executions, at most 40. The sweep costs one, each
+    overdue task one, at most 111, and each task that needs attention one, at most 100 for each cause.
     """
 
-    def __init__(self, store: Store, clock: Clock, monotonic: Callable[[], float], sweeps: SweepNotes) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        monotonic: Callable[[], float],
+        sweeps: SweepNotes,
+    ) -> None:
         self._sweeps = sweeps
         self._store = store
         self._clock = clock
         self._monotonic = monotonic
         self._kept: dict[str | None, tuple[float, OverviewCounts, SweepNote | None]] = {}
         self._marks: dict[str | None, str] = {}
-        """The last change before the tasks that need somebody were counted, by owner."""
+        """The last change before the tasks that need attention were counted, by owner."""
         self._lock = make_lock()
 
     def count(self, owner: str | None) -> tuple[OverviewCounts, SweepNote | None]:
-        """Return the counts of all tasks, or of those of an owner, and the last sweep, at most `KEPT_SECONDS` old.
+        """Return the counts of all tasks or of an owner's, and the last sweep, at most `KEPT_SECONDS` old.
 
-        The tasks that need somebody are counted anew once any task has changed. That check costs a read.
+        The tasks that need attention are counted anew once any task has changed. That check costs a read.
         """
         with self._lock:  # others who ask meanwhile wait for the same counts
             mark = self._store.search.find_last_change(owner)
@@ -86,24 +93,27 @@ class Overview:
             elif self._marks.get(owner) != mark:
                 needs = tuple(self._count_needs(owner, self._list_overdue(owner)))
                 kept = kept[0], kept[1].model_copy(update={"needs": needs}), kept[2]
-            self._kept[owner], self._marks[owner] = kept, mark
+            self._kept[owner] = kept
+            self._marks[owner] = mark
             return kept[1], kept[2]
 
     def forget(self) -> None:
-        """Count anew when somebody asks next, as after the clock was moved."""
+        """Forget all counts, as after the clock was moved. The next request counts anew."""
         with self._lock:
             self._kept.clear()
             self._marks.clear()
 
     def _count_needs(self, owner: str | None, overdue: _Overdue) -> list[NeedCount]:
-        (since, is_cut), now = overdue, self._clock.now()
+        since, is_cut = overdue
+        now = self._clock.now()
         late = [at for at in since if is_late(at, now)]
         oldest = late[0] if late else None
         lateness = NeedCount(cause=NeedCause.OVERDUE, count=len(late), is_at_least=is_cut, oldest=oldest)
         return [*(self._count_need(owner, trouble, now) for trouble in Trouble), lateness]
 
     def _count(self, owner: str | None) -> OverviewCounts:
-        search, now = self._store.search, self._clock.now()
+        search = self._store.search
+        now = self._clock.now()
         mine = ExecutionQuery(owner=owner)
         this_hour = now.replace(minute=0, second=0, microsecond=0)
         overdue = self._list_overdue(owner)
@@ -112,7 +122,7 @@ class Overview:
             counted_at=now,
             tasks={status: search.count_tasks(TaskQuery(owner, status), MAX_COUNT) for status in TaskStatus},
             open={status: search.count_open(mine, status, MAX_COUNT) for status in OPEN_STATUSES},
-            hours=tuple(HourCounts(**count_ended(search, mine, each, each + timedelta(hours=1))) for each in starts),
+            hours=tuple(HourCounts(**count_ended(search, mine, start, start + timedelta(hours=1))) for start in starts),
             due_soon=search.count_tasks(TaskQuery(owner, due_until=now + timedelta(hours=1)), MAX_COUNT),
             overdue_since=next(iter(overdue[0]), None),
             needs=tuple(self._count_needs(owner, overdue)),
@@ -120,7 +130,8 @@ class Overview:
         )
 
     def _list_overdue(self, owner: str | None) -> _Overdue:
-        query, token = TaskQuery(owner, due_until=self._clock.now()), None
+        query = TaskQuery(owner, due_until=self._clock.now())
+        token = None
         found: list[datetime] = []
         for limit in _LOOKED_AT:
             page = self._store.list_tasks(query, limit=limit, page_token=token)
@@ -131,8 +142,11 @@ class Overview:
         return found, token is not None
 
     def _count_need(self, owner: str | None, trouble: Trouble, now: datetime) -> NeedCount:
-        until = now + GIVES_UP_SOON if trouble is Trouble.WAITING else None
-        query, cause = TaskQuery(owner, trouble=trouble, trouble_until=until), NeedCause(trouble.value)
+        until = None
+        if trouble is Trouble.WAITING:
+            until = now + GIVES_UP_SOON
+        query = TaskQuery(owner, trouble=trouble, trouble_until=until)
+        cause = NeedCause(trouble.value)
         count = self._store.search.count_tasks(query, MAX_COUNT)
         if not count:
             return NeedCount(cause=cause, count=0)
@@ -203,7 +217,7 @@ _FRAME: Final = re.compile(r'^\s*File "([^"\n]+)", line (\d+), in (\S+)', re.MUL
 
 
 def summarize_failures(search: SearchStore, query: ExecutionQuery, only: ExecutionFilter) -> FailureSummary:
-    """Return the failures among the matching executions, in groups, only the latest of them if there are many."""
+    """Return the failures among the matching executions in groups, of many only the latest."""
     failures, is_cut = list_failures(search, query, only, MAX_FAILURES)
     groups = tuple(_group(failures))[:MAX_GROUPS]
     return FailureSummary(count=len(failures), is_at_least=is_cut, groups=groups)
@@ -223,9 +237,12 @@ def name_failure(execution: Execution) -> FailedExecution:
 
 
 def find_place(execution: Execution) -> str:
-    """Return where an execution failed, as ``file.py:12 in name``, empty if nothing says."""
+    """Return where an execution failed, as ``file.py:12 in name``, or an empty string if that is unknown."""
     error = execution.error
-    frames = [] if error is None or error.traceback is None else _FRAME.findall(error.traceback)
+    if error is None or error.traceback is None:
+        frames = []
+    else:
+        frames = _FRAME.findall(error.traceback)
     if not frames:
         return ""
     file, line, name = frames[-1]
@@ -235,7 +252,10 @@ def find_place(execution: Execution) -> str:
 def _group(failures: Sequence[Execution]) -> Iterator[FailureGroup]:
     groups: dict[tuple[str, str], list[Execution]] = {}
     for each in failures:
-        kind = each.status.value if each.error is None else each.error.type
+        if each.error is None:
+            kind = each.status.value
+        else:
+            kind = each.error.type
         groups.setdefault((kind, find_place(each)), []).append(each)
     for (kind, place), members in sorted(groups.items(), key=lambda each: -len(each[1])):
         ordered = sorted(members, key=lambda each: each.scheduled_for)

@@ -1,4 +1,7 @@
-"""Search the list of tasks for words, and leave out calls. No index has these, so a bounded number of tasks is read."""
+"""Search the list of tasks for words, without calls.
+
+No index has these, so a bounded number of tasks is read.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +30,12 @@ MAX_WORDS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class TaskSearch:
-    """The filters of tasks that no index has: a list reads those that do not match, too, and passes over them."""
+    """The filters of tasks without an index: a list reads what does not match too, and skips it."""
 
     words: tuple[str, ...] = ()
-    """The words in lower case. Each is in the title, the id, the handler, a label or the payload, in any case.
-    ``payload.about=sales`` is the text of a payload's field, and keeps its case. ``category:report`` is the category.
+    """The words in lower case. Each is in the title, the id, the handler, a label or the payload, in any
+    case. ``payload.about=sales`` is the text of a payload's field, and keeps its case. ``category:report`` is
+    the category.
     """
     has_calls: bool = True
     """True to list calls, too."""
@@ -42,13 +46,22 @@ class TaskSearch:
             return False
         if not self.words:
             return True
-        parts = (task.title, task.id, task.handler, *task.labels, json.dumps(task.payload, ensure_ascii=False))
+        parts = (
+            task.title,
+            task.id,
+            task.handler,
+            *task.labels,
+            json.dumps(task.payload, ensure_ascii=False),
+        )
         text = "\n".join(parts).casefold()
         return all(_has_word(task, text, word) for word in self.words)
 
 
 def read_words(text: str) -> tuple[str, ...]:
-    """Return the words of a search, once and folded. Quotation marks hold several together. Raises InvalidInput."""
+    """Return the words of a search, once and folded.
+
+    Quotation marks hold several together. Raises InvalidInput.
+    """
     try:
         words = shlex.split(text)
     except ValueError:  # a quotation mark without its partner
@@ -65,13 +78,17 @@ def search_tasks(
 ) -> Page[Task]:
     """Return a page of the tasks of a list that match, and how many were passed over.
 
-    It reads at most `MAX_LOOKED_THROUGH` tasks, and of large ones as many as an unfiltered page: it is shorter then,
-    perhaps empty, and has a token to go on. Raises InvalidInput.
+    It reads at most `MAX_LOOKED_THROUGH` tasks, and of large ones as many as an unfiltered page: it is
+    shorter then, perhaps empty, and has a token to go on. Raises InvalidInput.
     """
     if not only.words and only.has_calls:
         return store.list_tasks(query, limit=limit, page_token=page_token)
     found: list[Task] = []
-    token, unreadable, passed_over, budget, left = page_token, 0, 0, MAX_LOOKED_THROUGH, MAX_PAGE_BYTES
+    token = page_token
+    unreadable = 0
+    passed_over = 0
+    budget = MAX_LOOKED_THROUGH
+    left = MAX_PAGE_BYTES
     while True:
         size = min(budget, max(_PAGE, limit) if only.words else limit + _PAGE)
         page = store.list_tasks(query, limit=size, page_token=token, max_bytes=left)
@@ -113,5 +130,8 @@ def _has_word(task: Task, text: str, word: str) -> bool:
 
 def _find(payload: Any, names: Iterable[str]) -> str:  # noqa: ANN401 - any JSON
     for name in names:
-        payload = payload.get(name) if isinstance(payload, dict) else None
+        if isinstance(payload, dict):
+            payload = payload.get(name)
+        else:
+            payload = None
     return str(payload)

@@ -1,1 +1,1 @@
-"""The sweep that repairs tasks (`sweeper.py`), shard by shard, and plans them again by newer time zone data."""
+"""The sweep repairs tasks (`sweeper.py`), shard by shard, and replans them by newer time zone data."""

@@ -1,9 +1,10 @@
 """Watch whether due work starts, whichever process should start it.
 
-Each process of a folder looks for itself, every few seconds. What is due and has not started is in the store, in the
-index of the sweep, so one that is frozen or whose threads are lost is noticed by the others. Work that waits for
-something else is not owed: of paused tasks, for workers and locks, behind open runs, for its turn after a loss. Nor is
-a backlog: while any of it starts, or while all threads are busy with handlers that have time left, it is only late.
+Each process of a folder looks for itself, every few seconds. What is due and has not started is in the store,
+in the index of the sweep, so one that is frozen or whose threads are lost is noticed by the others. Work that
+waits for something else is not owed: of paused tasks, for workers and locks, behind open runs, for its turn
+after a loss. Nor is a backlog: while any of it starts, or while all threads are busy with handlers that have
+time left, it is only late.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _Owed = tuple[str, str, int, datetime]
 """A start that is due: its task, its execution, its attempt, and since when."""
 
 
-class State(NamedTuple):
+class ExecutorState(NamedTuple):
     """The handlers of the process that runs the tasks."""
 
     hanging: str = ""
@@ -47,14 +48,14 @@ class State(NamedTuple):
 
 
 class DueWork:
-    """Notes since when due work does not start. One thread looks, any may ask."""
+    """Detects that due work does not start, and since when. One thread checks, and any thread may ask."""
 
     def __init__(
         self,
         store: Store,
         clock: Clock,
         monotonic: Callable[[], float],
-        find_state: Callable[[], State],
+        find_state: Callable[[], ExecutorState],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -62,30 +63,34 @@ class DueWork:
         self._find_state = find_state
         self._owed: frozenset[_Owed] = frozenset()
         self._moved_at = self._looked_at = monotonic()
-        self.state = State()
+        self.state = ExecutorState()
         """The state of the process that runs the tasks, as this one last saw it."""
         self.problem = ""
-        """Since when due work has not started, and what is known of why. Empty while all is well."""
+        """The time since which due work has not started, and the known cause. Empty while all is well."""
 
-    def look(self, own: State | None) -> None:
-        """Look what is due, and note whether any of it has started.
+    def look(self, own: ExecutorState | None) -> None:
+        """Check what is due, and note whether any of it has started.
 
         `own` is the state of this process, None if another one runs the tasks.
         """
         if own is not None and own.hanging != self.state.hanging:
             log.warning("%s", own.hanging or "no handler hangs any more", extra={"action": "handlers_hang"})
-        with suppress(StoreUnavailable):  # which has a fault of its own
+        with suppress(StoreUnavailable):  # an unavailable store is reported elsewhere
             self._look(self._find_state() if own is None else own)
 
-    def _look(self, state: State) -> None:
-        now, seconds = self._clock.now(), self._monotonic()
+    def _look(self, state: ExecutorState) -> None:
+        now = self._clock.now()
+        seconds = self._monotonic()
         page = self._store.sweep.list_due(now, limit=LOOKED_AT)
         owed = frozenset(each for task in page.items for each in _list_owed(task, now))
         has_moved = not self._owed or not self._owed <= owed
-        stood_still = seconds - self._looked_at > 3 * LOOK_SECONDS  # the machine slept, or this process was stopped
+        # The machine slept, or this process was stopped.
+        stood_still = seconds - self._looked_at > 3 * LOOK_SECONDS
         if has_moved or stood_still or state.is_busy:
             self._moved_at = seconds
-        self._owed, self._looked_at, self.state = owed, seconds, state
+        self._owed = owed
+        self._looked_at = seconds
+        self.state = state
         self._report(now if seconds - self._moved_at >= STALL_SECONDS else None)
 
     def _report(self, now: datetime | None) -> None:
@@ -108,6 +113,7 @@ def _list_owed(task: Task, now: datetime) -> Iterator[_Owed]:
         return
     for wake in executor_wakeups(task):
         run = task.find_run(wake.execution_id)
-        waits = is_held_back(task) if run is None else run.losses > 0  # one that was lost takes turns with others
+        # One that was lost takes turns with others.
+        waits = is_held_back(task) if run is None else run.losses > 0
         if wake.due_at <= now and not waits:
             yield wake.task_id, wake.execution_id, wake.attempt, wake.due_at

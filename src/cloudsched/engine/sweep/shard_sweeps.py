@@ -1,10 +1,10 @@
-"""Sweep the shards of a store at the same time: the job that comes once a minute sends a dispatch for each of them.
+"""Sweep the shards of a store in parallel: a job runs every minute and sends a dispatch for each of them.
 
-An executor that gets one sweeps a part of that shard, and sends a dispatch for the next part, until nothing is overdue.
-The same part may be swept twice, at the same time or again, and nothing is lost if its process dies: the queue delivers
-it again, and if the queue has lost it, the job begins anew. While a sweep of several parts is under way, as a note of
-its shard says, the job's next ones leave the shard alone. Another note, written at most once a minute, says when the
-sweep ran last, so that people see whether it runs.
+An executor that gets one sweeps a part of that shard, and sends a dispatch for the next part, until nothing
+is overdue. The same part may be swept twice, at the same time or again, and nothing is lost if its process
+dies: the queue delivers it again, and if the queue has lost it, the job begins anew. While a sweep of several
+parts is under way, as a note of its shard says, the job's next ones leave the shard alone. Another note,
+written at most once a minute, says when the sweep ran last, so that people see whether it runs.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.claim import DeliveryAction, DeliveryResult
+from cloudsched.engine.ports.records import record_of, version_of
 from cloudsched.engine.ports.sweep import choose_shard
-from cloudsched.engine.sweep.due_work import State
+from cloudsched.engine.sweep.due_work import ExecutorState
 from cloudsched.engine.sweep.sweeper import Sweep, Sweeper, map_in_threads
 from cloudsched.errors import CloudschedError, InvalidInput, QueueUnavailable, VersionConflict
 
@@ -41,7 +42,8 @@ PART_SIZE: Final = 2_000
 FAN_OUT_THREADS: Final = 16
 """The number of shards' dispatches that are created at a time: 512 take less than a second."""
 MAX_REFUSED: Final = 16
-"""The number of dispatches that the queue did not accept after which a call sends no more: each may take seconds."""
+"""The number of dispatches that the queue did not accept after which a call sends no more: each may take
+seconds."""
 MAX_PAUSE: Final = timedelta(minutes=10)
 """The time after which a sweep that says that it continues is taken for lost: longer than any part takes."""
 
@@ -52,7 +54,8 @@ class SweepPart:
 
     shard: int
     started_at: datetime
-    """The minute in which the sweep began: the same for all of that minute's sweeps, and so are their dispatches."""
+    """The minute in which the sweep began: the same for all of that minute's sweeps, and so are their
+    dispatches."""
     number: int = 0
     after: str | None = None
     """The page token after which it begins."""
@@ -65,7 +68,7 @@ class SweepPart:
 
     @property
     def name(self) -> str:
-        """The dispatch's name: the same for the same part, wherever that begins."""
+        """The dispatch's name, which is the same for the same part."""
         identity = f"{self.shard} {self.started_at.isoformat()} {self.number}"
         return f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}-sweep-{self.shard}"
 
@@ -74,7 +77,12 @@ class SweepPart:
         """Read a dispatch's body. Raises InvalidInput."""
         try:
             data: dict[str, Any] = json.loads(body)["sweep"]
-            return cls(data["shard"], datetime.fromisoformat(data["startedAt"]), data["number"], data["after"])
+            return cls(
+                data["shard"],
+                datetime.fromisoformat(data["startedAt"]),
+                data["number"],
+                data["after"],
+            )
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise InvalidInput("(body)", f"is not a part of a sweep: {error}") from error
 
@@ -99,14 +107,15 @@ class ShardSweeps:
     def sweep(self) -> Sweep:
         """Sweep everything, or have every shard swept. Those that the queue does not accept are swept here.
 
-        A call that dies half way has begun some shards' sweeps. The same minute's next call sends the others, and the
-        next minute's sends all. Each call begins with another shard, so that no shard is always among those left out.
-        Raises StoreUnavailable.
+        A call that dies half way has begun some shards' sweeps. The same minute's next call sends the others,
+        and the next minute's sends all. Each call begins with another shard, so that no shard is always among
+        those left out. Raises StoreUnavailable.
         """
         count = self._engine.store.sweep.count_shards()
         if count == 1:
             return self._get_sweeper(None).sweep()
-        result, started_at = Sweep(), self._engine.clock.now().replace(second=0, microsecond=0)
+        result = Sweep()
+        started_at = self._engine.clock.now().replace(second=0, microsecond=0)
         first = choose_shard(started_at.isoformat(), count)
         parts = [SweepPart((first + number) % count, started_at) for number in range(count)]
         refused: list[SweepPart] = []
@@ -155,11 +164,18 @@ class ShardSweeps:
         return abs(self._engine.clock.now() - stored.record.updated_at) < MAX_PAUSE
 
     def _note(self, part: SweepPart, found: Sweep, *, is_continuing: bool) -> None:
-        records, note_id = self._engine.store.records, f"shard-{part.shard}"
+        records = self._engine.store.records
+        note_id = f"shard-{part.shard}"
         stored = records.load(SweepNote, note_id)
-        note = SweepNote.of(note_id, part.started_at, self._engine.clock.now(), found, is_continuing=is_continuing)
+        note = SweepNote.of(
+            note_id,
+            part.started_at,
+            self._engine.clock.now(),
+            found,
+            is_continuing=is_continuing,
+        )
         try:
-            records.write(note, None if stored is None else stored.version)
+            records.write(note, version_of(stored))
         except VersionConflict:  # of two sweeps at a time, either one's note does
             log.debug("sweep not noted", extra={"action": "sweep_not_noted"})
 
@@ -167,7 +183,7 @@ class ShardSweeps:
 SWEEP_NOTE_ID: Final = "last"
 
 
-_NOTHING: Final = State()
+_NOTHING: Final = ExecutorState()
 
 
 class SweepNote(Record):
@@ -202,7 +218,7 @@ class SweepNote(Record):
         started_at: datetime,
         now: datetime,
         sweep: Sweep,
-        state: State = _NOTHING,
+        state: ExecutorState = _NOTHING,
         *,
         is_continuing: bool = False,
     ) -> SweepNote:
@@ -234,7 +250,7 @@ FRESH: Final = timedelta(minutes=2)
 class SweepNotes:
     """Notes sweeps: one write a minute, and one read for a process's first one."""
 
-    def __init__(self, store: Store, clock: Clock, own_state: Callable[[], State] = State) -> None:
+    def __init__(self, store: Store, clock: Clock, own_state: Callable[[], ExecutorState] = ExecutorState) -> None:
         self._store = store
         self._clock = clock
         self._own_state = own_state
@@ -242,7 +258,7 @@ class SweepNotes:
         self._noted_at: datetime | None = None
 
     def run(self, sweep: Callable[[], Sweep]) -> Sweep:
-        """Sweep, and note that. Return what the sweep found."""
+        """Sweep, and store a note of it. Return what the sweep found."""
         started_at = self._clock.now()
         found = sweep()
         self.note(started_at, found)
@@ -257,7 +273,7 @@ class SweepNotes:
         try:
             if self._version is None:
                 stored = records.load(SweepNote, SWEEP_NOTE_ID)
-                self._version = None if stored is None else stored.version
+                self._version = version_of(stored)
             self._version = records.write(
                 SweepNote.of(SWEEP_NOTE_ID, started_at, now, sweep, self._own_state()), self._version
             )
@@ -266,14 +282,17 @@ class SweepNotes:
             log.debug("sweep not noted: %s", error, extra={"action": "sweep_not_noted"})
         self._noted_at = now
 
-    def find_state(self) -> State:
-        """Return the state of the process that sweeps, as it noted it last. Nothing is known from an old note."""
+    def find_state(self) -> ExecutorState:
+        """Return the state of the process that sweeps, as it noted it last.
+
+        Nothing is known from an old note.
+        """
         note = self.load()
         if note is None or self._clock.now() - note.updated_at > FRESH:
-            return State()
-        return State(note.hanging, note.is_busy)
+            return ExecutorState()
+        return ExecutorState(note.hanging, note.is_busy)
 
     def load(self) -> SweepNote | None:
         """Return the last note, if there is one. Reads one document."""
         stored = self._store.records.load(SweepNote, SWEEP_NOTE_ID)
-        return None if stored is None else stored.record
+        return record_of(stored)

@@ -1,18 +1,19 @@
 """Notice that the time zone data have changed, and plan the tasks of a deployment again.
 
-Each process has the release that it was built with, and during a deployment old and new ones run side by side. One
-record has the newest that any of them has had. Every sweep compares it, at most once in `LOOK_EVERY`:
+Each process has the release that it was built with, and during a deployment old and new ones run side by
+side. One record has the newest that any of them has had. Every sweep compares it, at most once in
+`LOOK_EVERY`:
 
-* A process with a newer release writes it there, and walks over all active tasks, page by page. Each is planned again
-  by one compare-and-set, which does nothing for a zone whose clock is the same. The position of the walk is stored:
-  after a crash any process with that release goes on.
-* A process with an older release learns that its data are outdated, here or from a task that was planned with newer
-  ones. It leaves such tasks alone, and marks as stale what it plans itself in zones that differ. The sweep finds those
-  within a minute, and a process with newer data plans them again.
+* A process with a newer release writes it there, and walks over all active tasks, page by page. Each is
+  planned again by one compare-and-set, which does nothing for a zone whose clock is the same. The position of
+  the walk is stored: after a crash any process with that release goes on.
+* A process with an older release learns that its data are outdated, here or from a task that was planned with
+  newer ones. It leaves such tasks alone, and marks as stale what it plans itself in zones that differ. The
+  sweep finds those within a minute, and a process with newer data plans them again.
 * A process may plan with outdated data until it knows of that. So there are more walks, at `WALKS_AT`.
 
-If no process with the newest release has been seen for `ALIVE_FOR`, it was rolled back. The newest of the others then
-takes its place, and plans everything again with what it has.
+If no process with the newest release has been seen for `ALIVE_FOR`, it was rolled back. The newest of the
+others then takes its place, and plans everything again with what it has.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.planning import can_replan
-from cloudsched.engine.ports.records import VersionedRecord
+from cloudsched.engine.ports.records import VersionedRecord, record_of, version_of
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import CloudschedError, StoreUnavailable
@@ -52,7 +53,8 @@ class ZoneRelease(Record):
     release: str
     """The IANA release, such as ``2026a``. A later one is greater."""
     fingerprints: str = ""
-    """Of each zone: its name and its fingerprint, one a line. Empty for the first release: nothing came before it."""
+    """Of each zone: its name and its fingerprint, one a line. Empty for the first release: nothing came
+    before it."""
     rolled_back: str = ""
     """A later release that was in use before, and no longer is."""
     since: Instant
@@ -94,7 +96,7 @@ class ZoneWatch:
         self._looked_at: datetime | None = None
 
     def run(self) -> None:
-        """Look, and walk on if there is a walk. A failure is logged, and never makes a sweep fail."""
+        """Compare the data, and replan more tasks if a walk is under way. A failure is only logged."""
         now = self._engine.clock.now()
         if self._looked_at is not None and timedelta(0) <= now - self._looked_at < LOOK_EVERY:
             return
@@ -109,43 +111,62 @@ class ZoneWatch:
             log.warning("time zones are not compared: %s", error, extra={"action": "zones_not_compared"})
 
     def _look(self, now: datetime) -> bool:
-        """Compare this process's release with the newest, and follow it. Return whether there is more to do now."""
+        """Compare this process's release with the newest, and follow it.
+
+        Return whether there is more to do now.
+        """
         data = time_zones.in_use
         stored = self._engine.store.records.load(ZoneRelease, ZONE_RELEASE_ID)
-        record = None if stored is None else stored.record
-        is_older = record is not None and record.release > data.release
-        if record is not None and is_older and now - record.updated_at < ALIVE_FOR:
-            data.note_others(_parse(record.fingerprints))
-            return False
-        data.note_others(None, "" if record is None else record.release if is_older else record.rolled_back)
+        record = record_of(stored)
+        rolled_back = ""
+        if record is not None and record.release > data.release:
+            if now - record.updated_at < ALIVE_FOR:
+                data.note_others(_parse(record.fingerprints))
+                return False
+            rolled_back = record.release
+        elif record is not None:
+            rolled_back = record.rolled_back
+        data.note_others(None, rolled_back)
+
         if stored is None or stored.record.release != data.release:
             stored = self._take_over(stored, now)
-        if len(WALKS_AT) > stored.record.walks and now - stored.record.since >= WALKS_AT[stored.record.walks]:
+        if stored.record.walks < len(WALKS_AT) and now - stored.record.since >= WALKS_AT[stored.record.walks]:
             return self._walk(stored, now)
         if now - stored.record.updated_at > SEEN_EVERY:
-            self._engine.store.records.write(stored.record.model_copy(update={"updated_at": now}), stored.version)
+            self._engine.store.records.write(
+                stored.record.model_copy(update={"updated_at": now}),
+                stored.version,
+            )
         return False
 
-    def _take_over(self, stored: VersionedRecord[ZoneRelease] | None, now: datetime) -> VersionedRecord[ZoneRelease]:
+    def _take_over(
+        self,
+        stored: VersionedRecord[ZoneRelease] | None,
+        now: datetime,
+    ) -> VersionedRecord[ZoneRelease]:
         """Write this process's release as that of the deployment. If no clock differs, no walk is needed.
 
         The first release of a deployment has no fingerprints: nothing was planned with another one before.
         """
-        data, before = time_zones.in_use, None if stored is None else stored.record
-        fingerprints = "" if before is None else _format(data)
-        is_same = before is None or before.fingerprints == fingerprints
+        data = time_zones.in_use
+        before = record_of(stored)
         found = ZoneRelease(
             id=ZONE_RELEASE_ID,
             owner=SYSTEM_OWNER,
-            created_at=now if before is None else before.created_at,
+            created_at=now,
             updated_at=now,
             since=now,
             release=data.release,
-            fingerprints=fingerprints,
             rolled_back=data.rolled_back,
-            walks=len(WALKS_AT) if is_same else 0,
+            walks=len(WALKS_AT),
         )
-        version = self._engine.store.records.write(found, None if stored is None else stored.version)
+        if before is not None:
+            fingerprints = _format(data)
+            changes = {"created_at": before.created_at, "fingerprints": fingerprints}
+            if fingerprints != before.fingerprints:
+                changes["walks"] = 0
+            found = found.model_copy(update=changes)
+        version = self._engine.store.records.write(found, version_of(stored))
         if before is not None:
             extra = {"action": "zone_release", "before": before.release}
             log.info("time zone data are %s now, and were %s", data.release, before.release, extra=extra)
@@ -153,7 +174,8 @@ class ZoneWatch:
 
     def _walk(self, stored: VersionedRecord[ZoneRelease], now: datetime) -> bool:
         record = stored.record
-        after, moved = record.after, record.moved
+        after = record.after
+        moved = record.moved
         for _ in range(MAX_PAGES):
             query = TaskQuery(owner=None, status=TaskStatus.ACTIVE)
             page = self._engine.store.list_tasks(query, limit=PAGE_SIZE, page_token=after)
@@ -170,7 +192,7 @@ class ZoneWatch:
         return after is not None
 
     def replan(self, task: Task) -> bool:
-        """Plan a task again with this process's data. Return whether it was planned again.
+        """Replan a task with this process's data. Return whether its plan changed.
 
         A failure is logged and left to the next walk, and to the task's own dispatches.
         """
@@ -184,7 +206,7 @@ class ZoneWatch:
 
 
 def replan_task(engine: EngineContext, task_id: str) -> bool:
-    """Plan a task again with this process's data, which may be newer. Return whether it was."""
+    """Replan a task with this process's data, which may be newer. Return whether its plan changed."""
 
     def change(stored: VersionedTask | None) -> bool:
         return stored is not None and can_replan(stored.task) and engine.replan(stored) is not stored

@@ -1,9 +1,9 @@
 """Batch changes: count the tasks that match a filter, and change each of them, a page in a step of a task.
 
-That task has the rights of its owner: the system's changes every task, a user's only what that user may change, as a
-user. That is decided for each task when it is changed, on the state that the change replaces. A process that dies is
-followed by another one, which begins with the page that was not finished: a change that was made before is not made
-again. It is then not counted.
+That task has the rights of its owner: the system's changes every task, a user's only what that user may
+change, as a user. That is decided for each task when it is changed, on the state that the change replaces. A
+process that dies is followed by another one, which begins with the page that was not finished: a change that
+was made before is not made again. It is then not counted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from cloudsched.domain.documents.authority import SYSTEM_OWNER, TRUSTED_CODE, EventSender, Requesters, SenderRole
+from cloudsched.domain.documents.authority import (
+    SYSTEM_OWNER,
+    TRUSTED_CODE,
+    EventSender,
+    Requesters,
+    SenderRole,
+)
 from cloudsched.domain.documents.batch_change import (
     BatchAction,
     BatchChange,
@@ -38,7 +44,11 @@ from cloudsched.domain.transitions.retry_execution import last_finished_executio
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
-from cloudsched.engine.queries.execution_search import ExecutionFilter, find_executions_with_tasks, list_failures
+from cloudsched.engine.queries.execution_search import (
+    ExecutionFilter,
+    find_executions_with_tasks,
+    list_failures,
+)
 from cloudsched.engine.queries.overview import name_failure
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES
 from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, NotFound, QuotaExceeded, Unavailable
@@ -67,7 +77,7 @@ class Skip(Exception):
 
 
 def to_queries(change: BatchChange) -> Sequence[TaskQuery]:
-    """Return the lists with the tasks that a change concerns. Raises InvalidInput if there is none."""
+    """Return the queries for the tasks that a change concerns. Raises InvalidInput if no index has them."""
     chosen = change.filter
     fields = {
         "owner": chosen.owner,
@@ -77,7 +87,7 @@ def to_queries(change: BatchChange) -> Sequence[TaskQuery]:
         "due_until": chosen.due_until,
     }
     TaskQuery(**fields, status=chosen.status)  # type: ignore[arg-type]  # checks that there is one
-    statuses = (None,) if change.statuses is None else change.statuses
+    statuses: Sequence[TaskStatus | None] = (None,) if change.statuses is None else change.statuses
     return [TaskQuery(**fields, status=status) for status in statuses]  # type: ignore[arg-type]
 
 
@@ -94,11 +104,14 @@ class BatchChangeRun:
         parts = self._store, self._scheduler, ctx.task, ctx.execution_id
         if "executions" in ctx.task.payload:
             page = _ExecutionPage(*parts, BatchRetry.model_validate(ctx.task.payload).executions)
-            name, lists = "retry a page", 1
+            name = "retry a page"
+            lists = 1
         else:
             change = BatchChange.model_validate(ctx.task.payload)
             page = _TaskPage(*parts, change)
-            name, lists = f"{change.action} a page", 1 if change.filter.ids else len(to_queries(change))
+            name = f"{change.action} a page"
+            lists = 1 if change.filter.ids else len(to_queries(change))
+
         total: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "refusals": []}
         for number in range(lists):
             token: str | None = None
@@ -111,6 +124,7 @@ class BatchChangeRun:
                 token = done["next"]
                 if token is None:
                     break
+
         return total
 
 
@@ -126,7 +140,13 @@ class _Page(Generic[T]):
 
     def change(self, number: int, token: str | None) -> dict[str, Any]:
         found, following, absent = self._read(number, token)
-        done: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "skipped": absent, "refusals": [], "next": following}
+        done: dict[str, Any] = {
+            **dict.fromkeys(COUNTS, 0),
+            "skipped": absent,
+            "refusals": [],
+            "next": following,
+        }
+
         for task_id, each in found:
             try:
                 self._change_one(each)
@@ -143,6 +163,7 @@ class _Page(Generic[T]):
                 done["refusals"] = [*done["refusals"], {"taskId": task_id, "problem": problem}][:MAX_REFUSALS]
             else:
                 done["changed"] += 1
+
         return done
 
     def _read(self, number: int, token: str | None) -> tuple[Sequence[tuple[str, T]], str | None, int]:
@@ -156,8 +177,11 @@ class _Page(Generic[T]):
         raise NotImplementedError
 
     def _make_mark(self, *names: str) -> RequestMark:
-        """Return the mark by which a task remembers this change: it is not made again if somebody takes it back."""
-        return RequestMark.of_name(["batch", self.own_task.id, self.execution_id, *names], depends_on_time=False)
+        """Return the mark by which a task remembers this change, so that it is not repeated if it is reverted."""
+        return RequestMark.of_name(
+            ["batch", self.own_task.id, self.execution_id, *names],
+            depends_on_time=False,
+        )
 
     @property
     def _authority(self) -> Authority:
@@ -170,12 +194,17 @@ class _Page(Generic[T]):
         return Authority(Requesters.USERS, user, owner=owner, is_valid=lambda: True, authorize=self._check)
 
     def _check(self, task: Task) -> None:
-        """Check a task that is about to be changed. Raises Skip, or Forbidden if it is not the caller's to change."""
+        """Check a task that is about to be changed.
+
+        Raises Skip, or Forbidden if it is not the caller's to change.
+        """
         owner = self.own_task.owner
         if owner not in {SYSTEM_OWNER, task.owner} or not self._concerns(task):
             raise Skip
         if task.parent is not None and owner != SYSTEM_OWNER:
-            raise Forbidden(f"This task is a call of task {task.parent.task_id}, and only that may change it.")
+            raise Forbidden(
+                f"This task is a call of task {task.parent.task_id}, and only that may change it.",
+            )
 
 
 @dataclass(frozen=True)
@@ -192,7 +221,9 @@ class _TaskPage(_Page[Task]):
         return [(each.id, each) for each in found], following, len({*named} - {each.id for each in found})
 
     def _change_one(self, found: Task) -> None:
-        scheduler, by, mark = self.scheduler, self._authority, self._make_mark()
+        scheduler = self.scheduler
+        by = self._authority
+        mark = self._make_mark()
         if mark.is_repeat_on(found):
             raise Skip
         match self.batch.action:
@@ -217,7 +248,10 @@ class _TaskPage(_Page[Task]):
             execution_id = last_finished_execution_id(task)
         except NotAllowed:
             raise Skip from None
-        execution = None if task.find_run(execution_id) else self.store.load_execution(task.id, execution_id)
+        if task.find_run(execution_id):
+            execution = None
+        else:
+            execution = self.store.load_execution(task.id, execution_id)
         if execution is None or execution.status not in FAILURE_STATUSES:
             raise Skip
         if execution.finished_at is None or execution.finished_at > self.own_task.created_at:
@@ -235,7 +269,8 @@ class _ExecutionPage(_Page[Execution]):
         token: str | None,
     ) -> tuple[Sequence[tuple[str, Execution]], str | None, int]:
         if self.chosen.ids is None:
-            query, only = to_query(self.chosen), to_filter(self.chosen)
+            query = to_query(self.chosen)
+            only = to_filter(self.chosen)
             page = find_executions_with_tasks(self.store.search, query, _RETRY_PAGE_SIZE, token, only)
             found = [each.execution for each in page.items if each.execution.status in FAILURE_STATUSES]
             is_over = len(found) < len(page.items) or not (page.next_page_token or "").startswith("0.")
@@ -247,7 +282,8 @@ class _ExecutionPage(_Page[Execution]):
     def _change_one(self, found: Execution) -> None:
         if found.finished_at is None or found.finished_at > self.own_task.created_at:
             raise Skip
-        mark, task = self._make_mark(found.id), self.store.load(found.task_id)
+        mark = self._make_mark(found.id)
+        task = self.store.load(found.task_id)
         if task is None or mark.is_repeat_on(task.task) or task.task.find_run(found.id) is not None:
             raise Skip
         self.scheduler.manual_runs.retry(found.task_id, found.id, by=self._authority, mark=mark)
@@ -265,7 +301,8 @@ def _cut(ids: Sequence[T], token: str | None, size: int) -> tuple[Sequence[T], s
 MAX_COUNT: Final = 10_000
 """The most tasks that are counted: a billed read for each 1,000."""
 MAX_READ: Final = 1_000
-"""The number of tasks after which reading stops, to count those whose last execution failed or that no index has."""
+"""The number of tasks after which reading stops, to count those whose last execution failed or that no index
+has."""
 MAX_OPEN: Final = 5
 """The most batch changes of a user that may be open at a time."""
 _NAMED_SIZE: Final = 25
@@ -285,9 +322,10 @@ class BatchChanges:
     def count(self, change: BatchChange) -> TaskCount:
         """Return the number of tasks that a change concerns now.
 
-        An index counts up to `MAX_COUNT`. If no index has all filters, and for tasks to retry, at most `MAX_READ` are
-        read, and about a megabyte of them, as of tasks that are named one by one. Tasks that the caller may not change
-        are counted as well: their rights are checked at the change. Raises InvalidInput.
+        An index counts up to `MAX_COUNT`. If no index has all filters, and for tasks to retry, at most
+        `MAX_READ` are read, and about a megabyte of them, as of tasks that are named one by one. Tasks that
+        the caller may not change are counted as well: their rights are checked at the change. Raises
+        InvalidInput.
         """
         if change.filter.ids is not None:
             return self._count_named(change, tuple(dict.fromkeys(change.filter.ids)))
@@ -298,20 +336,28 @@ class BatchChanges:
         return self._read_some(change, queries)
 
     def start(self, change: BatchChange, owner: str, key: str | None, caller: EventSender) -> Task:
-        """Create the task that carries out a change with an owner's rights. With the same key, return the same task.
+        """Create the task that carries out a change with an owner's rights.
 
-        The histories of the tasks that it changes name the `caller`. Raises InvalidInput, KeyReused or QuotaExceeded.
+        With the same key, return the same task.
+
+        The histories of the tasks that it changes name the `caller`. Raises InvalidInput, KeyReused or
+        QuotaExceeded.
         """
         to_queries(change)
         return self._start(f"Batch change: {change.action}", change.to_wire(), owner, key, caller)
 
     def count_retries(self, chosen: RetryFilter) -> RetryCount:
-        """Return which failed executions a retry concerns now: a read each, up to a bound. Raises InvalidInput."""
+        """Return the failed executions that a retry concerns now, up to a bound. Reads each.
+
+        Raises InvalidInput.
+        """
         if chosen.ids is None:
-            query, only = to_query(chosen), to_filter(chosen)
+            query = to_query(chosen)
+            only = to_filter(chosen)
             found, is_cut = list_failures(self._store.search, query, only, MAX_RETRIES_READ)
         else:
-            found, is_cut = _load_retryable(self._store, chosen, tuple(dict.fromkeys(chosen.ids))), False
+            found = _load_retryable(self._store, chosen, tuple(dict.fromkeys(chosen.ids)))
+            is_cut = False
         return RetryCount(count=len(found), is_at_least=is_cut, first=tuple(map(name_failure, found[:NAMED])))
 
     def start_retry(self, retry: BatchRetry, owner: str, key: str | None, caller: EventSender) -> Task:
@@ -319,12 +365,24 @@ class BatchChanges:
         to_query(retry.executions)
         return self._start("Batch retry", retry.to_wire(), owner, key, caller)
 
-    def _start(self, title: str, payload: dict[str, Any], owner: str, key: str | None, caller: EventSender) -> Task:
-        name = secrets.token_hex(16) if key is None else _hash([owner, key])[:32]
+    def _start(
+        self,
+        title: str,
+        payload: dict[str, Any],
+        owner: str,
+        key: str | None,
+        caller: EventSender,
+    ) -> Task:
+        if key is None:
+            name = secrets.token_hex(16)
+        else:
+            name = _hash([owner, key])[:32]
+
         if owner != SYSTEM_OWNER and self._store.load(f"batch-{name}") is None:
             mine = TaskQuery(owner=owner, status=TaskStatus.ACTIVE, handler=BATCH_CHANGE_HANDLER)
             if self._store.search.count_tasks(mine, MAX_OPEN) >= MAX_OPEN:
                 raise QuotaExceeded("open batch changes", MAX_OPEN, "Wait until one of them has ended.")
+
         draft = TaskDraft(
             id=f"batch-{name}",
             owner=owner,
@@ -339,8 +397,10 @@ class BatchChanges:
         return self._scheduler().create(draft, mark=RequestMark.of_new_task(payload), lead=NO_LEAD, by=by)[0]
 
     def _count_named(self, change: BatchChange, ids: Sequence[str]) -> TaskCount:
-        """Count those of some tasks that a change concerns, the first ones that are not too large together."""
-        now, count, size = self._clock.now(), 0, 0
+        """Count those of some tasks that a change concerns: the first ones that together are not too large."""
+        now = self._clock.now()
+        count = 0
+        size = 0
         for begin in range(0, len(ids), _NAMED_SIZE):
             if size >= MAX_PAGE_BYTES:
                 return TaskCount(count=count, is_at_least=True)
@@ -351,7 +411,9 @@ class BatchChanges:
 
     def _read_some(self, change: BatchChange, queries: Sequence[TaskQuery]) -> TaskCount:
         """Count the tasks that a change concerns by reading some of those that its filters find."""
-        count, budget, size = 0, MAX_READ, 0
+        count = 0
+        budget = MAX_READ
+        size = 0
         for query in queries:
             token: str | None = None
             while True:
@@ -359,7 +421,8 @@ class BatchChanges:
                     return TaskCount(count=count, is_at_least=True)
                 page = self._store.list_tasks(query, limit=min(PAGE_SIZE, budget), page_token=token)
                 count += sum(change.action is not BatchAction.RETRY_FAILED or has_failed(task) for task in page.items)
-                budget, size = budget - page.read, size + page.size
+                budget = budget - page.read
+                size = size + page.size
                 token = page.next_page_token
                 if token is None:
                     break
@@ -377,7 +440,7 @@ MAX_RETRIES_READ: Final = 1_000
 
 
 def to_query(chosen: RetryFilter) -> ExecutionQuery:
-    """Return the list with the executions. Raises InvalidInput if there is none."""
+    """Return the query for the executions. Raises InvalidInput if no index has them."""
     return ExecutionQuery(
         chosen.owner, chosen.status, chosen.handler, chosen.label, chosen.since, chosen.until, chosen.category
     )

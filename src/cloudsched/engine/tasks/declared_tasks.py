@@ -1,7 +1,7 @@
 """Bring the stored tasks in line with the schedules that the code declares.
 
-A task that a declaration made carries its mark (`RequestMark.of_declaration`), which nobody else can make. A task
-without it is never changed, whatever its id.
+A task that a declaration made carries its mark (`RequestMark.of_declaration`), which nobody else can make. A
+task without it is never changed, whatever its id.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _OF_HANDLERS = (
 """The fields that may come from a handler, and that another handler may not be able to have, or has of its own."""
 
 
-class Action(StrEnum):
+class DeclaredAction(StrEnum):
     """An action on a declared task."""
 
     CREATE = "create"
@@ -55,7 +55,7 @@ class Action(StrEnum):
 class Change:
     """One difference between the code and the store."""
 
-    action: Action
+    action: DeclaredAction
     task_id: str
     detail: str
     fields: dict[str, Any] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class DeclaredTasks:
         declarations: Collection[Declaration],
         owners: Iterable[str] = (),
         *,
-        gone: Literal[Action.PAUSE, Action.DELETE] | None = Action.PAUSE,
+        gone: Literal[DeclaredAction.PAUSE, DeclaredAction.DELETE] | None = DeclaredAction.PAUSE,
     ) -> list[Change]:
         """Return what `apply` would change, and write nothing. Raises InvalidInput."""
         changes = [change for each in declarations for change in self.compare_one(each)]
@@ -96,37 +96,41 @@ class DeclaredTasks:
         return changes + self.find_gone({each.id for each in declarations}, known, gone)
 
     def find_gone(
-        self, ids: Container[str], owners: Iterable[str], action: Literal[Action.PAUSE, Action.DELETE]
+        self, ids: Container[str], owners: Iterable[str], action: Literal[DeclaredAction.PAUSE, DeclaredAction.DELETE]
     ) -> list[Change]:
-        """Return what is done with the owners' declared tasks that have none of these ids."""
+        """Return the changes for the owners' declared tasks whose ids are not among these."""
         return [
             Change(action, task.id, f"is gone from {self._source}", is_gone=True)
             for owner in sorted(owners)
             for task in self._list_marked(owner)
-            if task.id not in ids and (action is Action.DELETE or task.status is TaskStatus.ACTIVE)
+            if task.id not in ids and (action is DeclaredAction.DELETE or task.status is TaskStatus.ACTIVE)
         ]
 
     def apply(self, changes: Iterable[Change]) -> None:
-        """Make the changes. Safe to repeat, to interrupt, and to run twice at once: `compare` finds what is left."""
+        """Make the changes.
+
+        Safe to repeat, to interrupt, and to run twice at once: `compare` finds what is left.
+        """
         for change in changes:
             self._apply_one(change)
 
     def _apply_one(self, change: Change) -> None:
-        scheduler, by = self._scheduler, OWN_CODE.limit(self._require_marked)
-        if change.action is Action.CREATE:
+        scheduler = self._scheduler
+        by = OWN_CODE.limit(self._require_marked)
+        if change.action is DeclaredAction.CREATE:
             now = self._engine.clock.now()
             draft = self._read_draft(change.fields, now)
             try:
                 scheduler.create(draft, by=OWN_CODE, mark=self._mark, as_of=now)
             except KeyReused:
-                self._require_marked(scheduler.get(change.task_id, OWN_CODE))  # somebody has created it since
+                self._require_marked(scheduler.get(change.task_id, OWN_CODE))  # another caller has created it since
                 raise
-        elif change.action is Action.UPDATE:
+        elif change.action is DeclaredAction.UPDATE:
             scheduler.update(change.task_id, change.fields, by)
-        elif change.action is Action.RESUME:
-            with suppress(NotAllowed):  # somebody has paused it since, or its only instant has passed
+        elif change.action is DeclaredAction.RESUME:
+            with suppress(NotAllowed):  # it was paused since, or its only instant has passed
                 scheduler.resume(change.task_id, OWN_CODE.limit(self._require_paused_as_gone))
-        elif change.action is Action.DELETE:
+        elif change.action is DeclaredAction.DELETE:
             with suppress(NotFound):  # another apply was first
                 scheduler.delete(change.task_id, by)
         elif not change.is_gone:
@@ -138,30 +142,35 @@ class DeclaredTasks:
     def compare_one(self, declaration: Declaration) -> Iterator[Change]:
         """Yield what `apply` would change for one declaration. Raises InvalidInput, as `compare` does."""
         content = to_wire_fields(declaration.fields)
-        pause = Change(Action.PAUSE, declaration.id, "is declared as paused")
+        pause = Change(DeclaredAction.PAUSE, declaration.id, "is declared as paused")
         try:
             task = self._scheduler.get(declaration.id, OWN_CODE)
         except NotFound:
             draft = self._scheduler.check(self._read_draft(content, self._engine.clock.now()))
-            described = "once, now" if draft.schedule is None else _tell(draft.schedule, self._engine.clock.now())
-            yield Change(Action.CREATE, declaration.id, f"{declaration.handler}, {described}", content)
+            if draft.schedule is None:
+                described = "once, now"
+            else:
+                described = _tell(draft.schedule, self._engine.clock.now())
+            yield Change(DeclaredAction.CREATE, declaration.id, f"{declaration.handler}, {described}", content)
             if declaration.is_paused:
                 yield pause
             return
+
         self._require_marked(task)
         if task.owner != declaration.owner:
             hint = "A task's owner cannot change: give the declaration another id."
             raise InvalidInput("owner", f"of {task.id!r} is {task.owner!r}, not {declaration.owner!r}", hint)
+
         # Words count from the task's creation, so that they mean the same in each deployment.
         draft = self._scheduler.check(self._read_draft(content, task.created_at))
         details, fields = _find_differences(task, draft, declaration, self._engine.clock.now())
         if fields:
-            yield Change(Action.UPDATE, task.id, "; ".join(details), fields)
+            yield Change(DeclaredAction.UPDATE, task.id, "; ".join(details), fields)
         if declaration.is_paused:
             if task.status is TaskStatus.ACTIVE:
                 yield pause
         elif task.is_paused_as_gone and task.status is TaskStatus.PAUSED and not self._is_over(draft):
-            yield Change(Action.RESUME, task.id, f"is in {self._source} again")
+            yield Change(DeclaredAction.RESUME, task.id, f"is in {self._source} again")
 
     def _is_over(self, draft: TaskDraft) -> bool:
         at = None if draft.schedule is None else draft.schedule.at
@@ -182,7 +191,9 @@ class DeclaredTasks:
 
     def _list_marked(self, owner: str) -> Iterator[Task]:
         query = TaskQuery(owner=owner)
-        for page in iterate_pages(lambda token: self._engine.store.list_tasks(query, limit=_PAGE, page_token=token)):
+        for page in iterate_pages(
+            lambda token: self._engine.store.list_tasks(query, limit=_PAGE, page_token=token),
+        ):
             yield from (each for each in page.items if self._mark.is_repeat_on(each))
 
 
@@ -205,7 +216,8 @@ def _find_differences(
 
     Fields that the declaration leaves to its handler stay as they are, unless that is another handler now.
     """
-    details, fields = list[str](), dict[str, Any]()
+    details = list[str]()
+    fields = dict[str, Any]()
     if draft.handler != task.handler:
         details.append(f"handler: {task.handler} → {draft.handler}")
         fields["handler"] = draft.handler

@@ -1,10 +1,10 @@
 """Plan the tasks again that depend on a record which has changed, such as a person whose time zone they follow.
 
-A task of the system does it, a batch of tasks in each run, so any number of tasks may follow. If its process dies, the
-sweep runs it again. It is created before the record is written, and ends only when one of two things is certain: every
-task has what the record has now, or the writer can no longer write (`_fence`). So no change is left behind, however
-long its writer stands still and wherever it dies. Planning a task again is one compare-and-set of the task, and does
-nothing if the task has been planned again already.
+A task of the system does it, a batch of tasks in each run, so any number of tasks may follow. If its process
+dies, the sweep runs it again. It is created before the record is written, and ends only when one of two
+things is certain: every task has what the record has now, or the writer can no longer write (`_fence`). So no
+change is left behind, however long its writer stands still and wherever it dies. Planning a task again is one
+compare-and-set of the task, and does nothing if the task has been planned again already.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def count_replan(records: RecordStore, clock: Clock, owner: str) -> None:
 
 
 class FollowChange:
-    """Plans the tasks that depend on a changed record again."""
+    """Replans the tasks that depend on one changed record, some at a time."""
 
     def __init__(self, store: Store, scheduler: Scheduler, clock: Clock, followed: FollowedRecord) -> None:
         self._store = store
@@ -71,31 +71,34 @@ class FollowChange:
         self._followed = followed
 
     def run(self, change: ChangeToFollow, reached: Reached) -> Reached | None:
-        """Continue with a change. Return how far that came, None if nothing is left to do."""
+        """Continue with a change. Return how far it got, or None once it is complete."""
         try:
             stored = self._followed.load()
             since = self._clock.now() - change.since
             if stored is None:  # deleted: its tasks keep what they have
-                return None if self._followed.is_missing_over(since) else reached
+                if self._followed.is_missing_over(since):
+                    return None
+                return reached
             if self._followed.revision_of(stored.record) >= change.revision:
                 return self._follow_all(stored.record, reached)
             if since < OPEN_FOR:  # guard: open change
                 return reached  # its writer has not come that far yet
             self._fence(stored)  # guard: calendar fence
-        except VersionConflict:  # somebody else has written meanwhile; look again
+        except VersionConflict:  # another writer came first; look again
             return reached
         return None
 
     def _fence(self, stored: VersionedRecord[Any]) -> None:
-        """Give up on a writer that has died: should it live, its write conflicts, and begins with another task.
+        """Give up on a writer that has died. If it lives after all, its write conflicts and starts over.
 
         Raises VersionConflict.
         """
         self._store.records.write(stored.record, stored.version)
 
     def _follow_all(self, record: Record, reached: Reached) -> Reached | None:
-        """Plan the next tasks again. Return how far that came, None if all are planned by the record as it is now."""
-        records, revision = self._store.records, self._followed.revision_of(record)
+        """Plan the next tasks again. Return how far it got, or None once all have what the record has now."""
+        records = self._store.records
+        revision = self._followed.revision_of(record)
         is_same = reached.revision == revision
         after, is_open = (reached.after, reached.has_open_links) if is_same else ("", False)
         for _ in range(MAX_PAGES):
@@ -113,7 +116,8 @@ class FollowChange:
     def _is_current(self, revision: int) -> bool:
         """Return whether the record is still the one by which the tasks were planned here.
 
-        A change back to what a task still had writes nothing to it, and this run may then have written older content.
+        A change back to what a task still had writes nothing to it, and this run may then have written older
+        content.
         """
         stored = self._followed.load()
         return stored is None or self._followed.revision_of(stored.record) == revision
@@ -131,12 +135,15 @@ class FollowChange:
     def _replan(self, task: Task, _read_at: datetime) -> Commit:
         """Return a task planned by the record as it is now, read after the task.
 
-        The decision is of the time after that read: an occurrence may have come due during it, and needs its record.
-        If the record changes before this is committed, whoever follows that writes the task later, or the commit
-        conflicts. An attempt without its lease may have read an older record, and nobody would look at the task again.
+        The decision is of the time after that read: an occurrence may have come due during it, and needs its
+        record. If the record changes before this is committed, whoever follows that writes the task later, or
+        the commit conflicts. An attempt without its lease may have read an older record, and nobody would
+        look at the task again.
         """
         stored = self._followed.load()
-        return Commit(task) if stored is None else self._followed.replan(task, stored.record, self._clock.now())
+        if stored:
+            return self._followed.replan(task, stored.record, self._clock.now())
+        return Commit(task)
 
     def _follow(self, link: TaskLink) -> bool:
         try:
@@ -166,9 +173,15 @@ class FollowChange:
 
 
 class Followers:
-    """Has the tasks planned again that depend on a record which changes."""
+    """Replans the tasks that depend on a changed record."""
 
-    def __init__(self, store: Store, clock: Clock, scheduler: Callable[[], Scheduler], chance: Random) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        scheduler: Callable[[], Scheduler],
+        chance: Random,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._scheduler = scheduler
@@ -177,7 +190,8 @@ class Followers:
     def begin(self, key: str, revision: int, what: str, owner: str | None) -> None:
         """Create the task that follows a record, before this revision of it is written.
 
-        `what` completes a sentence about the tasks that are planned again. `owner` is the person whose zone changes.
+        `what` completes a sentence about the tasks that are planned again. `owner` is the person whose zone
+        changes.
         """
         change = ChangeToFollow(key, revision, self._clock.now(), owner)
         draft = TaskDraft(
@@ -192,7 +206,7 @@ class Followers:
         self._scheduler().create(draft, by=OWN_CODE, lead=NO_LEAD)
 
     def follow(self, change: ChangeToFollow, reached: Reached) -> Reached | None:
-        """Plan some of the tasks again. Return how far that came, None if nothing is left to do."""
+        """Replan some of the tasks. Return how far it got, or None once all are done."""
         records = self._store.records
         found = (part.find_followed(records, change) for part in list_parts())
         followed = next((each for each in found if each is not None), None)
@@ -207,7 +221,10 @@ _AGAIN_AFTER: Final = timedelta(minutes=1)
 def run_follow(container: Any, ctx: Context, payload: dict[str, Any]) -> Snooze | None:  # noqa: ANN401 - of any app
     """Plan again the tasks that depend on a record, as far as there is time: the built-in handler of such tasks."""
     notes = ctx.progress_notes
-    known = Reached.from_text(notes[-1].text) if notes else Reached()
+    if notes:
+        known = Reached.from_text(notes[-1].text)
+    else:
+        known = Reached()
     followers: Followers = container.followers
     reached = followers.follow(ChangeToFollow.from_payload(payload), known)
     if reached is None:

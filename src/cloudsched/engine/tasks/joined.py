@@ -1,4 +1,4 @@
-"""Change tasks as a part of a caller's own commit, and follow each change up once that commit has taken effect."""
+"""Change tasks as part of a caller's own commit, and follow up each change once that has taken effect."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class JoinedStore(Store, Protocol):
     """A store whose writes are part of a caller's commit."""
 
     def later(self, do: Callable[[], object]) -> None:
-        """Do something once that commit has taken effect."""
+        """Call a function once that commit has taken effect."""
         ...
 
     def change(self) -> AbstractContextManager[None]:
@@ -45,8 +45,8 @@ class JoinedStore(Store, Protocol):
 class JoinedScheduler(Scheduler):
     """A scheduler whose changes take effect with a caller's commit, or not at all.
 
-    What it changes is checked as ever, when it is called. If it is refused, the caller's commit has nothing of it.
-    Dispatches, log lines, and what a change means for other tasks wait for the commit.
+    What it changes is checked as ever, when it is called. If it is refused, the caller's commit has nothing
+    of it. Dispatches, log lines, and what a change means for other tasks wait for the commit.
     """
 
     def __init__(
@@ -118,4 +118,8 @@ class _LaterDispatcher:
 
 
 def _refuse(why: str, *_: Any, **__: Any) -> NoReturn:
-    raise InvalidInput("transaction", f"cannot carry this change: {why}", "Make it on its own, before or after.")
+    raise InvalidInput(
+        "transaction",
+        f"cannot carry this change: {why}",
+        "Make it on its own, before or after.",
+    )

@@ -33,14 +33,15 @@ if TYPE_CHECKING:
     Decide = Callable[[Task, datetime], Commit]
     """Decides how a task changes."""
     Act = Callable[[str, Action, Decide, Authority, str | None, RequestMark | None], Task]
-    """Changes a task as a decision says, once for a mark, and notes who did what, with a reason if there is one."""
+    """Changes a task as a decision says, once for a mark, and notes who did what, with a reason if there is
+    one."""
 
 OWN_PAYLOAD: Final = "With a payload of its own."
 """The reason of such a trigger in a task's history."""
 
 
 def make_mark() -> RequestMark:
-    """Return the mark of a request without a name, by which it recognizes its own commit after a lost answer."""
+    """Return the mark of a request without a name, which finds its own commit after a lost answer."""
     return replace(RequestMark.of_name(secrets.token_hex(8), depends_on_time=False), kind=RequestKind.UNNAMED)
 
 
@@ -48,12 +49,16 @@ def to_payload(value: object) -> dict[str, Any]:
     """Return a payload as JSON. Raises InvalidInput if it is no object."""
     payload = to_json_value("payload", value)
     if not isinstance(payload, dict):
-        raise InvalidInput("payload", "is not an object", "Give one JSON object, {…}, or a model of its fields.")
+        raise InvalidInput(
+            "payload",
+            "is not an object",
+            "Give one JSON object, {…}, or a model of its fields.",
+        )
     return payload
 
 
 def _was_not_told(call: StepRecord, execution: Execution) -> bool:
-    """Return whether the outcome of a call is in the record only because its caller ended: see `with_call_outcomes`."""
+    """Return whether a call's outcome is in the record only because its caller ended: `with_call_outcomes`."""
     return call.status is StepStatus.WAITING or (
         call.status is StepStatus.FAILED and call.noticed_at == execution.finished_at
     )
@@ -82,7 +87,10 @@ class ManualRuns:
         *,
         by: Authority,
     ) -> Task:
-        """Run a task now, besides its schedule, perhaps with another payload. Raises InvalidInput or KeyReused."""
+        """Run a task now, besides its schedule, perhaps with another payload.
+
+        Raises InvalidInput or KeyReused.
+        """
         given = None if payload is None else to_payload(payload)
 
         def decide(task: Task, now: datetime) -> Commit:
@@ -104,8 +112,8 @@ class ManualRuns:
     ) -> Task:
         """Give an execution one more attempt, by default the one that finished last, once for each mark.
 
-        Without `from_step`, only the step that made it fail is forgotten. With it, that one and all after it are.
-        Raises NotFound, InvalidInput or NotAllowed.
+        Without `from_step`, only the step that made it fail is forgotten. With it, that one and all after it
+        are. Raises NotFound, InvalidInput or NotAllowed.
         """
         decide = partial(self._decide_retry, execution_id, from_step, by)
         return self.start(task_id, Action.RETRIED, decide, by, mark=mark)
@@ -113,34 +121,43 @@ class ManualRuns:
     def _decide_retry(
         self, execution_id: str | None, from_step: int | None, by: Authority, task: Task, now: datetime
     ) -> Commit:
-        engine, child_tasks = self._engine, self._child_tasks
+        engine = self._engine
+        child_tasks = self._child_tasks
         chosen_id = execution_id or retry_execution.last_finished_execution_id(task)
         execution = engine.store.load_execution(task.id, chosen_id)
         if execution is None and (run := task.find_run(chosen_id)) is not None:
             raise retry_execution.open_run_error(run)
         if execution is None:
             raise NotFound("execution", chosen_id)
+
         loaded = engine.archive().load_execution(execution)
-        kept = loaded.model_copy(update={"steps": tuple(retry_execution.keep_before(loaded.steps, from_step))})
-        cancelled, retried = child_tasks.list_cancelled_calls(kept.steps), child_tasks.list_retried_calls(kept)
+        kept = loaded.model_copy(
+            update={"steps": tuple(retry_execution.keep_before(loaded.steps, from_step))},
+        )
+        cancelled = child_tasks.list_cancelled_calls(kept.steps)
+        retried = child_tasks.list_retried_calls(kept)
         transition = retry_execution.retry(task, loaded, now, cancelled, retried, from_step=from_step)
         if loaded.steps_reference is not None:  # without them, completed steps would run again
             raise retry_execution.missing_steps_error(loaded.steps_reference)
         if not transition.executions:
             return transition
+
         if from_step is not None:
             retry_execution.require_step(loaded, from_step)
         answered = self._find_answered_calls(kept, retried)
         if from_step is not None or answered:
             self._require_start(task, by)
             self._require_start_of(transition.task, chosen_id, by)
-            engine.quotas().check_revival(task, transition.task, by)  # once calls are changed, it must not be refused
+            # Once calls are changed, it must not be refused.
+            engine.quotas().check_revival(task, transition.task, by)
+
         if from_step is not None:
             self._cancel_forgotten_calls(loaded, from_step)
         if answered:
             self._retry_answered_calls(answered.values())
             again = (*retried, *answered)
             transition = retry_execution.retry(task, loaded, now, cancelled, again, from_step=from_step)
+
         return engine.archive().restore_for_retry(transition, chosen_id)
 
     def _require_start_of(self, task: Task, execution_id: str, by: Authority) -> None:
@@ -148,13 +165,20 @@ class ManualRuns:
         if run is not None:
             self._require_start(task.as_begun(run), by)
 
-    def _find_answered_calls(self, execution: Execution, retried: Collection[int] = ()) -> dict[int, Execution]:
+    def _find_answered_calls(
+        self,
+        execution: Execution,
+        retried: Collection[int] = (),
+    ) -> dict[int, Execution]:
         """Return the records of the failed calls of an execution that have accepted an event, by number.
 
-        Such a call is retried, not made again: it would ask for what was answered. So is one of whose failure its
-        caller was not told before its own end, if the call has not taken the event.
+        Such a call is retried, not made again: it would ask for what was answered. So is one of whose failure
+        its caller was not told before its own end, if the call has not taken the event.
         """
-        failed = set() if execution.failure_cause is None else {*execution.failure_cause.steps} - {*retried}
+        if execution.failure_cause is None:
+            failed = set()
+        else:
+            failed = {*execution.failure_cause.steps} - {*retried}
         found = {
             each.number: self._find_answered(each.child, is_noticed=each.number in failed)
             for each in execution.steps
@@ -163,26 +187,36 @@ class ManualRuns:
         return {number: record for number, record in found.items() if record is not None}
 
     def _find_answered(self, call: str, *, is_noticed: bool) -> Execution | None:
-        """Return the record of a failed call that has accepted an event, or that failed by such a call below it."""
+        """Return the record of a failed call that accepted an event, or failed by such a call below it."""
         stored = self._engine.store.load(call)
-        ended = None if stored is None else stored.task.outcome_execution_id
-        record = None if ended is None else self._engine.store.load_execution(call, ended)
+        if stored is None:
+            ended = None
+        else:
+            ended = stored.task.outcome_execution_id
+        if ended is None:
+            record = None
+        else:
+            record = self._engine.store.load_execution(call, ended)
         if stored is None or stored.task.runs or stored.task.status not in retry_execution.RETRYABLE_STATUSES:
             return None
         if record is None or record.status is ExecutionStatus.SUCCEEDED:
             return None
         record = self._engine.archive().load_execution(record)
         has_taken = is_noticed and any(each.kind is StepKind.EVENT and each.sender for each in record.steps)
-        return record if record.events or has_taken or self._find_answered_calls(record) else None
+        if record.events or has_taken or self._find_answered_calls(record):
+            return record
+        return None
 
     def _retry_answered_calls(self, records: Iterable[Execution]) -> None:
-        """Retry calls, before the commit of their caller's retry: if that fails, they run, and nobody reads it yet.
+        """Retry calls before their caller's retry commits: if that fails, they run, and nobody reads them yet.
 
         Raises QuotaExceeded if the owner of one has no room for it.
         """
         for record in records:
             stored = self._engine.store.load(record.task_id)
-            quota = self._engine.quotas().check(record.owner) if stored and stored.task.is_for_user else None
+            quota = None
+            if stored and stored.task.is_for_user:
+                quota = self._engine.quotas().check(record.owner)
             if quota is not None and quota.refusal is not None:
                 raise quota.refusal
             self.retry(record.task_id, record.id, by=OWN_CODE)
@@ -190,9 +224,9 @@ class ManualRuns:
     def _cancel_forgotten_calls(self, execution: Execution, from_step: int) -> None:
         """Cancel the calls under way that a retry from a step is about to forget.
 
-        This comes before the commit of the retry, once all its checks have passed, as with the losers of a race: after
-        it, a crash would leave calls that nobody awaits. If the commit fails, the execution has ended without success
-        as before, and a retry makes again what it still needs of these calls.
+        This comes before the commit of the retry, once all its checks have passed, as with the losers of a
+        race: after it, a crash would leave calls that nobody awaits. If the commit fails, the execution has
+        ended without success as before, and a retry makes again what it still needs of these calls.
         """
         for step in execution.steps:
             if step.number >= from_step and step.kind is StepKind.CALL and step.child is not None:
@@ -209,8 +243,8 @@ class ManualRuns:
     ) -> Task:
         """Change a task so that it runs, once for a mark.
 
-        A user may start neither it, nor an execution that began before an edit, unless `require_user_start` allows
-        both. Raises Forbidden, or QuotaExceeded for a task that has ended.
+        A user may start neither it, nor an execution that began before an edit, unless `require_user_start`
+        allows both. Raises Forbidden, or QuotaExceeded for a task that has ended.
         """
 
         def decide_allowed(task: Task, now: datetime) -> Commit:

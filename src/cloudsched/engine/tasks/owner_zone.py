@@ -74,11 +74,18 @@ class OwnerZone:
         """Return whether a schedule follows its owner."""
         return schedule.follows_owner
 
-    def resolve(self, records: RecordStore, draft: TaskDraft, clock: Clock, known: Schedule | None) -> TaskDraft:
+    def resolve(
+        self,
+        records: RecordStore,
+        draft: TaskDraft,
+        clock: Clock,
+        known: Schedule | None,
+    ) -> TaskDraft:
         """Return a draft with an id, and with its schedule in the owner's zone.
 
-        A task that follows its owner already stays in the zone that it is planned in: only `follow_owner` moves it,
-        because that knows what has run. So an edit after a change of zone runs nothing twice. Raises InvalidSchedule.
+        A task that follows its owner already stays in the zone that it is planned in: only `follow_owner`
+        moves it, because that knows what has run. So an edit after a change of zone runs nothing twice.
+        Raises InvalidSchedule.
         """
         schedule = draft.schedule
         assert schedule is not None  # noqa: S101 - it follows its owner
@@ -101,14 +108,21 @@ class OwnerZone:
         """Return a schedule that follows its owner in the owner's zone. Raises InvalidSchedule."""
         zone = find_owner_zone(records, owner)
         if zone is None:
-            who, first = f"nobody has said where {owner!r} is", ""
+            who = f"nobody has said where {owner!r} is"
+            first = ""
             if owner == SYSTEM_OWNER:
-                who, first = "the task has no owner", 'give one, owner="ada"; '
+                who = "the task has no owner"
+                first = 'give one, owner="ada"; '
             hint = f"{first}PUT /v1/people/{{owner}} says it; or name a zone, such as Europe/Paris"
             raise InvalidSchedule(_FIELD, f"is the owner's, and {who}", hint)
         return schedule.with_owner_zone(zone)
 
-    def plan_again(self, records: RecordStore, task: Task, clock: Clock) -> Callable[[Task, datetime], Commit]:
+    def plan_again(
+        self,
+        records: RecordStore,
+        task: Task,
+        clock: Clock,
+    ) -> Callable[[Task, datetime], Commit]:
         """Return a decision that plans a task in its owner's present zone, with its link made new."""
         write_link(records, zone_key(task.owner), task.id, clock.now())
         zone = find_owner_zone(records, task.owner)
@@ -116,4 +130,6 @@ class OwnerZone:
 
     def find_followed(self, records: RecordStore, change: ChangeToFollow) -> FollowedPerson | None:
         """Return the person whose zone has changed."""
-        return None if change.owner is None else FollowedPerson(records, change.owner)
+        if change.owner is None:
+            return None
+        return FollowedPerson(records, change.owner)

@@ -1,15 +1,15 @@
 """Tell a schedule back to its author as it was understood: in words, with its next instants.
 
 Every answer that creates a task or changes its schedule carries it, so that a person or an agent sees a
-misunderstanding before the task runs. It is made for the answer only: nothing of it is stored, lists leave it out, and
-a dispatch never makes one. Its searches are part of what the request may search. `make_dry_scheduler` plans a task that
-is only to be checked.
+misunderstanding before the task runs. It is made for the answer only: nothing of it is stored, lists leave it
+out, and a dispatch never makes one. Its searches are part of what the request may search.
+`make_dry_scheduler` plans a task that is only to be checked.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
@@ -38,8 +38,11 @@ _OWN_ZONE: Final = re.compile(r"(utc|gmt|\d\s*z|[+-]\d{2}:?\d{2})\W*\Z", re.IGNO
 
 
 def read_back(task: Task, assumed: Sequence[str] = (), locale: str = "en") -> ReadBack | None:
-    """Return a task's schedule as it was understood, None if the search for its instants was given up."""
-    left = None if task.max_runs is None else max(0, task.max_runs - task.run_count)
+    """Return a task's schedule as it was understood, or None if the search for its instants gave up."""
+    if task.max_runs is None:
+        left = None
+    else:
+        left = max(0, task.max_runs - task.run_count)
     times = islice(_iterate_planned(task), SHOWN if left is None else min(SHOWN, left))
     return read_back_schedule(task.schedule, times, assumed, locale)
 
@@ -64,35 +67,53 @@ def read_back_schedule(
 
 
 def assume_owner(content: dict[str, Any], task: Task) -> tuple[str, ...]:
-    """Return a sentence if a creation has left the owner open."""
+    """Return a sentence if a creation did not name an owner."""
     is_open = "owner" not in content and task.owner == SYSTEM_OWNER and task.revision == 1
-    return (f"No owner was given, so it belongs to {SYSTEM_OWNER}.",) if is_open else ()
+    if not is_open:
+        return ()
+    return (f"No owner was given, so it belongs to {SYSTEM_OWNER}.",)
 
 
-_SECRET: Final = re.compile(r"(?:^|_|[a-z])(?:password|passwd|secret|token|api_?key|private_?key)\Z", re.IGNORECASE)
-"""The end of a field's name that says that its text lets somebody in."""
+_SECRET: Final = re.compile(
+    r"(?:^|_|[a-z])(?:password|passwd|secret|token|api_?key|private_?key)\Z",
+    re.IGNORECASE,
+)
+"""The ends of field names whose text is probably a secret."""
 _LOOKED_AT: Final = 50
 """The number of fields of a payload whose names are looked at."""
 
 
 def _warn_of_secrets(payload: object) -> list[str]:
-    """Return a sentence for each secret among the first fields of a payload, of which a caller may send thousands."""
-    fields = islice(payload.items(), _LOOKED_AT) if isinstance(payload, dict) else ()
+    """Return a sentence for each secret among the first fields of a payload, which may have thousands."""
+    if not isinstance(payload, dict):
+        return []
+    fields = islice(payload.items(), _LOOKED_AT)
     named = [name for name, value in fields if isinstance(value, str) and _SECRET.search(str(name)[-20:])]
     line = "is stored and shown as text: give the name of a secret, which the handler looks up."
     return [f"payload.{str(name)[:80]} {line}" for name in named]
 
 
 def list_assumed(content: dict[str, Any], task: Task, noted: Sequence[str] = ()) -> list[str]:
-    """Return what a request left open of a schedule, and how it was decided, one sentence each."""
+    """Return what a request did not say about a schedule, and what was assumed, one sentence each."""
     given = content.get("schedule")
     schedule = task.schedule
     zone = schedule.timezone
     assumed = [*noted, *assume_owner(content, task), *_warn_of_secrets(content.get("payload"))]
     if given is None:
-        return [*assumed, "No schedule was given, so it runs once."] if schedule.is_one_time else assumed
-    text = given.get("cron") if isinstance(given, dict) else given
-    named = given if isinstance(given, dict) else given.model_fields_set if isinstance(given, Schedule) else ()
+        if schedule.is_one_time:
+            return [*assumed, "No schedule was given, so it runs once."]
+        return assumed
+
+    if isinstance(given, dict):
+        text = given.get("cron")
+    else:
+        text = given
+
+    named: Collection[str] = ()
+    if isinstance(given, dict):
+        named = given
+    elif isinstance(given, Schedule):
+        named = given.model_fields_set
     names_zone = "timezone" in content or "timezone" in named
     says_zone = names_zone or (isinstance(text, str) and _OWN_ZONE.search(text) is not None)
     if schedule.follows_owner:
@@ -101,6 +122,7 @@ def list_assumed(content: dict[str, Any], task: Task, noted: Sequence[str] = ())
         assumed.append("No time zone was given, so it is UTC.")
     elif not names_zone and not isinstance(given, str) and zone != "UTC":
         assumed.append(f"The time zone stays {zone}.")
+
     meanings = (*explain_fixed(zone), *tell_missing(schedule))
     assumed += (meaning for meaning in meanings if meaning not in assumed)
     if isinstance(given, dict) and given.get("rrule") and not given.get("dtstart") and schedule.dtstart is not None:
@@ -170,7 +192,10 @@ class _DryCommitter(Committer):
     """Finds one conflict: a task that is there already, which makes a creation an edit, or a repetition."""
 
     def commit(self, commit: Commit) -> NoReturn:
-        stored = None if commit.base is not None else self._store.load(commit.task.id)
+        if commit.base is not None:
+            stored = None
+        else:
+            stored = self._store.load(commit.task.id)
         if stored is not None and stored.task.deleted_at is None:
             raise VersionConflict(f"task {commit.task.id}")
         raise WouldCommit(commit.task)

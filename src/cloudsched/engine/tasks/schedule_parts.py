@@ -1,7 +1,7 @@
 """The parts of a schedule that records supply: its owner's time zone, and what features add to it.
 
-A part completes a schedule when its task is stored. A link from the record to the task is written before that: so
-whoever changes the record finds the task, and has it planned again (`follow_changes`).
+A part completes a schedule when its task is stored. A link from the record to the task is written before
+that: so whoever changes the record finds the task, and has it planned again (`follow_changes`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,13 @@ class SchedulePart(Protocol):
     def concerns(self, schedule: Schedule) -> bool:
         """Return whether a schedule has it."""
 
-    def resolve(self, records: RecordStore, draft: TaskDraft, clock: Clock, known: Schedule | None) -> TaskDraft:
+    def resolve(
+        self,
+        records: RecordStore,
+        draft: TaskDraft,
+        clock: Clock,
+        known: Schedule | None,
+    ) -> TaskDraft:
         """Return a draft with an id and with this part of its schedule, linked. Raises InvalidSchedule.
 
         `known` is the schedule that the task has already.
@@ -65,7 +71,12 @@ class SchedulePart(Protocol):
     def resolve_alone(self, records: RecordStore, schedule: Schedule, owner: str) -> Schedule:
         """Return a schedule of no task with this part. Raises InvalidSchedule."""
 
-    def plan_again(self, records: RecordStore, task: Task, clock: Clock) -> Callable[[Task, datetime], Commit]:
+    def plan_again(
+        self,
+        records: RecordStore,
+        task: Task,
+        clock: Clock,
+    ) -> Callable[[Task, datetime], Commit]:
         """Return a decision that plans a task with this part as it is now, with its links made new."""
 
     def find_followed(self, records: RecordStore, change: ChangeToFollow) -> FollowedRecord | None:

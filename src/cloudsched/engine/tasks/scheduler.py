@@ -1,8 +1,8 @@
 """The operations on tasks: create, read, edit, pause, run and delete them.
 
-Every change is one read, one pure decision and one commit. After a conflict all three are repeated. The dispatch is
-created after the commit. If the queue cannot be reached then, the change stands: the task is returned and stored as
-deferred, and the sweep sends what is missing.
+Every change is one read, one pure decision and one commit. After a conflict all three are repeated. The
+dispatch is created after the commit. If the queue cannot be reached then, the change stands: the task is
+returned and stored as deferred, and the sweep sends what is missing.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.handlers.payload_fields import find_reset_fields
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.ports.procedure import Procedure, run_procedure
+from cloudsched.engine.ports.records import record_of
 from cloudsched.engine.state.commits import repeat_on_conflict
 from cloudsched.engine.state.quotas import QuotaCheck, is_revival
 from cloudsched.engine.tasks.manual_runs import ManualRuns, make_mark
@@ -81,25 +82,31 @@ class Scheduler:
     ) -> tuple[Task, bool]:
         """Store a task and dispatch it. Return it, and whether it is new.
 
-        A draft that has the id of an existing task of the same owner edits that task instead. One commit, and one
-        created dispatch. A repeated creation is recognized also when the task's instant has passed in the meantime.
-        With a full quota as `refusal`, only an existing task is edited or returned. The words of a draft were read at
-        `as_of`, at which a new task counts as created. After an error nothing was stored.
+        A draft that has the id of an existing task of the same owner edits that task instead. One commit, and
+        one created dispatch. A repeated creation is recognized also when the task's instant has passed in the
+        meantime. With a full quota as `refusal`, only an existing task is edited or returned. The words of a
+        draft were read at `as_of`, at which a new task counts as created. After an error nothing was stored.
         """
         by.require_owner(draft.owner)
         draft = self._validate(draft, by)
         require_recipient(draft, self._engine)
         depends = draft.schedule is not None and draft.schedule.depends_on_records
         started = self._engine.clock.now() if depends else None
-        least = self._engine.settings.minimum_lead if lead is None else lead
-        draft = self._resolve_new(draft, refusal, by, least) if depends else draft
+        if lead is None:
+            least = self._engine.settings.minimum_lead
+        else:
+            least = lead
+        if depends:
+            draft = self._resolve_new(draft, refusal, by, least)
         creation = repeat_on_conflict(
             f"task {draft.id} or another of its owner's",
             lambda: None,  # what is in the way is read after a conflict
             lambda _: self._try_to_create(draft, by, mark, refusal, least, as_of),
         )
         task, is_new = run_procedure(creation)
-        return task if started is None else self._follow_changes(task, started), is_new
+        if started is not None:
+            task = self._follow_changes(task, started)
+        return task, is_new
 
     def _try_to_create(
         self,
@@ -110,31 +117,29 @@ class Scheduler:
         lead: timedelta,
         as_of: datetime | None,
     ) -> Procedure[tuple[Task, bool]]:
-        quota: QuotaCheck | None = None
         try:
             now = self._engine.clock.now()
             at = as_of or now
             history = (HistoryEntry.build(at=at, action=Action.CREATED, by=by.actor),)
-            known = {} if mark is None else mark.fields(None, at, by.sender)
-            new_id = None if draft.id is not None else self._engine.store.make_id(at)
+            known = mark.fields(None, at, by.sender) if mark else {}
+            new_id = None if draft.id else self._engine.store.make_id(at)
             task = new_task(draft, at, lead, new_id=new_id, history=history, defined_by=by.author, **known)
             if running_handler.get() is not None:
                 self._engine.quotas().require_run_room(draft.owner)
-            if by.has_quotas:
-                self._engine.quotas().require_interval(task.schedule, at)
-                quota = self._engine.quotas().check(draft.owner) if refusal is None else None
-            if full := refusal if quota is None else quota.refusal:
-                raise full
+            quota = self._check_quotas(task, by, refusal, at)
         except (InvalidInput, QuotaExceeded):
-            repeated = None if draft.id is None else self._repeat_creation(draft.id, draft, mark, by)
+            # A repetition of what was created before is answered, even if it would be refused by now.
+            repeated = self._repeat_creation(draft.id, draft, mark, by) if draft.id else None
             if repeated is None:
                 raise
             return repeated, False
+
         unused_from, unused_until = self._engine.budgets().unused
         if not unused_from <= now < unused_until:
             task = self._engine.budgets().tell(task)
+
         try:
-            guard = None if quota is None else quota.guard(task)
+            guard = quota.guard(task) if quota else None
             created = yield from self._engine.committer.commit(Commit(task, linked=guard))
         except VersionConflict:
             if (repeated := self._repeat_creation(task.id, draft, mark, by)) is not None:
@@ -143,12 +148,36 @@ class Scheduler:
             raise
         return self._dispatch_or_defer(created), True
 
+    def _check_quotas(
+        self,
+        task: Task,
+        by: Authority,
+        refusal: QuotaExceeded | None,
+        at: datetime,
+    ) -> QuotaCheck | None:
+        """Return what a creation must guard, if quotas hold for it. Raises QuotaExceeded, or an earlier refusal."""
+        quota: QuotaCheck | None = None
+        if by.has_quotas:
+            self._engine.quotas().require_interval(task.schedule, at)
+            if refusal is None:
+                quota = self._engine.quotas().check(task.owner)
+        if quota is not None:
+            refusal = quota.refusal
+        if refusal is not None:
+            raise refusal
+        return quota
+
     def _resolve_new(
         self, draft: TaskDraft, refusal: QuotaExceeded | None, by: Authority, lead: timedelta
     ) -> TaskDraft:
-        """Resolve the draft of a creation that will not be refused: the links written for it count in no quota."""
+        """Resolve the draft of a creation that will not be refused.
+
+        Links written for it count in no quota.
+        """
         try:
-            quota = self._engine.quotas().check(draft.owner) if by.has_quotas and refusal is None else None
+            quota = None
+            if by.has_quotas and refusal is None:
+                quota = self._engine.quotas().check(draft.owner)
             if full := refusal if quota is None else quota.refusal:
                 raise full
             if by.has_quotas and draft.schedule is not None:
@@ -160,7 +189,7 @@ class Scheduler:
         return self._resolve(draft, None)
 
     def find_repeated(self, task_id: str, mark: RequestMark, by: Authority) -> Task | None:
-        """Return the task that this very creation has made or edited before, as it is now, None if it has not."""
+        """Return the task, as it is now, that this same creation made or edited before, or None."""
         existing = self._engine.store.load(task_id)
         if existing is None or existing.task.deleted_at is not None:
             return None
@@ -169,8 +198,14 @@ class Scheduler:
         by.authorize(existing.task)
         return self._dispatch_or_defer(existing)
 
-    def _repeat_creation(self, task_id: str, draft: TaskDraft, mark: RequestMark | None, by: Authority) -> Task | None:
-        """Return the existing task of a draft's id, edited if this is no repetition, None if there is none."""
+    def _repeat_creation(
+        self,
+        task_id: str,
+        draft: TaskDraft,
+        mark: RequestMark | None,
+        by: Authority,
+    ) -> Task | None:
+        """Return the existing task of a draft's id, edited unless this is a repetition, or None."""
         existing = self._engine.store.load(task_id)
         if existing is None or existing.task.deleted_at is not None:
             return None
@@ -178,6 +213,7 @@ class Scheduler:
             if not mark.is_repeat_on(existing.task):
                 raise key_reused()
             return self._dispatch_or_defer(existing)
+
         try:
             return self._replace(existing, draft, mark, by)
         except NotFound:
@@ -191,13 +227,25 @@ class Scheduler:
         if stored is not None and stored.task.deleted_at is not None and not self._child_tasks.remove(stored.task):
             self._engine.store.sweep.purge(task_id)
 
-    def _replace(self, existing: VersionedTask, draft: TaskDraft, mark: RequestMark | None, by: Authority) -> Task:
+    def _replace(
+        self,
+        existing: VersionedTask,
+        draft: TaskDraft,
+        mark: RequestMark | None,
+        by: Authority,
+    ) -> Task:
         if existing.task.owner != draft.owner:
             raise InvalidInput("id", "is taken", "Choose another id, or leave it out to be given one.")
 
         def decide(task: Task, now: datetime) -> Commit:
             resolved = self._resolve(draft, task.schedule)
-            transition = edit_or_restart(task, resolved, now, self._engine.settings.minimum_lead, defined_by=by.author)
+            transition = edit_or_restart(
+                task,
+                resolved,
+                now,
+                self._engine.settings.minimum_lead,
+                defined_by=by.author,
+            )
             self._limit_rate(task, transition.task, now, by)
             return transition
 
@@ -222,8 +270,9 @@ class Scheduler:
     ) -> Task:
         """Change some of a task's fields by JSON merge patch (RFC 7396): null resets a field to its default.
 
-        With a mark, a repetition of the same request changes nothing. `read_at` is when the patch's words were read,
-        and `schedule_text` is what they are if they mean a whole schedule. Raises InvalidInput or QuotaExceeded.
+        With a mark, a repetition of the same request changes nothing. `read_at` is when the patch's words
+        were read, and `schedule_text` is what they are if they mean a whole schedule. Raises InvalidInput or
+        QuotaExceeded.
         """
         require_editable_fields(patch)
         lead = self._engine.settings.minimum_lead
@@ -244,7 +293,7 @@ class Scheduler:
         return self._after_change(self._act(task_id, Action.EDITED, decide, by, mark=mark))
 
     def _require_whole_payload(self, task: Task, payload: dict[str, Any], given: dict[str, Any]) -> None:
-        """Refuse a part of a payload: the fields that it leaves out would go back to their defaults."""
+        """Refuse a part of a payload: missing fields would go back to their defaults."""
         handler = self._engine.registry.find(task.handler)
         if handler is None:
             return
@@ -261,22 +310,37 @@ class Scheduler:
         """Change a task by a verb, as a decision says, once for each mark."""
         action = verb.traits.action
         assert action is not None  # noqa: S101 - others are done otherwise
-        do = self.manual_runs.start if verb.traits.starts else self._act
+        if verb.traits.starts:
+            do = self.manual_runs.start
+        else:
+            do = self._act
         return do(task_id, action, decide, by, mark=mark or make_mark())
 
-    def pause(self, task_id: str, by: Authority, mark: RequestMark | None = None, *, is_gone: bool = False) -> Task:
+    def pause(
+        self,
+        task_id: str,
+        by: Authority,
+        mark: RequestMark | None = None,
+        *,
+        is_gone: bool = False,
+    ) -> Task:
         """Pause a task: it runs nothing until it is resumed. `is_gone` says that its declaration is gone."""
         decide = partial(budget_pause.pause, paused_by=by.author, is_gone=is_gone)
         return self._act(task_id, Action.PAUSED, decide, by, mark=mark)
 
     def resume(self, task_id: str, by: Authority, mark: RequestMark | None = None) -> Task:
-        """Resume a paused task from now on. A user may resume a task that may be started, or that a user has paused."""
+        """Resume a paused task from now on.
+
+        A user may resume a task that may be started, or that a user has paused.
+        """
         resumed = self.manual_runs.start(task_id, Action.RESUMED, lifecycle.resume, by, mark=mark)
         return self._after_change(resumed)
 
     def cancel(self, task_id: str, by: Authority, mark: RequestMark | None = None) -> Task:
         """Cancel a task permanently, with the calls below it. Its record stays."""
-        return self._cancel_descendants(self._act(task_id, Action.CANCELLED, budget_pause.cancel, by, mark=mark))
+        return self._cancel_descendants(
+            self._act(task_id, Action.CANCELLED, budget_pause.cancel, by, mark=mark),
+        )
 
     def _after_change(self, task: Task) -> Task:
         """Notify the task's parent if the change has ended the task, because nothing was left to run."""
@@ -288,7 +352,7 @@ class Scheduler:
         self._engine.committer.options.leave(task)
 
     def _follow_changes(self, task: Task, since: datetime) -> Task:
-        """Return the task, planned again if it was stored so late that what it depends on may have changed."""
+        """Return the task, replanned if it was stored so late that what it depends on may have changed."""
         schedule = task.schedule
         if not schedule.depends_on_records or self._engine.clock.now() - since < OPEN_FOR / 2:
             return task
@@ -300,7 +364,9 @@ class Scheduler:
         return task
 
     def _cancel_descendants(self, task: Task) -> Task:
-        """Complete a cancel: cancel the calls below, and notify the parent. After a crash, the sweep does this.
+        """Complete a cancel: cancel the calls below, and notify the parent.
+
+        After a crash, the sweep does this.
 
         A task that was started again since the cancel keeps its calls.
         """
@@ -337,14 +403,18 @@ class Scheduler:
 
         def decide(task: Task, now: datetime) -> Commit:
             handler = self._engine.registry.find(task.handler)
-            event, is_guest = make(task, now), is_stranger(task, by)
+            event = make(task, now)
+            is_guest = is_stranger(task, by)
             is_kept = not is_guest and (early or (handler is not None and name in handler.early_events))
             try:
                 changed = on_event(task, event, now, early=is_kept, is_for_any=is_kept and early)
             except NotAwaited as error:
                 if not is_guest:
                     raise
-                raise NotAwaited(name, [each for each in error.awaited if event.sender.person in each.by]) from None
+                raise NotAwaited(
+                    name,
+                    [each for each in error.awaited if event.sender.person in each.by],
+                ) from None
             if handler is not None and changed.task is not task:
                 handler.check_event(name, content)
             return changed
@@ -359,13 +429,16 @@ class Scheduler:
     def delete(self, task_id: str, by: Authority, mark: RequestMark | None = None) -> None:
         """Delete a task and its executions. Once this returns, it starts nothing and is not visible.
 
-        With a mark, a repetition succeeds as long as something of the task is left: while a handler runs, or until the
-        sweep has removed what a crash has left. Raises NotFound if nothing is.
+        With a mark, a repetition succeeds as long as something of the task is left: while a handler runs, or
+        until the sweep has removed what a crash has left. Raises NotFound if nothing is.
         """
         try:
             deleted = self.change(task_id, once(mark, by.sender, lifecycle.delete), by)
         except NotFound:
-            stored = None if mark is None else self._engine.store.load(task_id)
+            if mark is None:
+                stored = None
+            else:
+                stored = self._engine.store.load(task_id)
             if mark is None or stored is None or stored.task.deleted_at is None or not mark.is_repeat_on(stored.task):
                 raise
             by.require_valid()
@@ -390,7 +463,10 @@ class Scheduler:
         reason: str | None = None,
         mark: RequestMark | None = None,
     ) -> Task:
-        """Change a task as its caller asks for, once for a mark, and note who did that. For users, quotas hold."""
+        """Change a task as its caller asks for, once for a mark, and note who did that.
+
+        For users, quotas hold.
+        """
 
         def decide_and_note(task: Task, now: datetime) -> Commit:
             decided = decide(task, now)
@@ -405,7 +481,10 @@ class Scheduler:
         return self.change(task_id, once(mark, by.sender, decide_and_note), by)
 
     def change(self, task_id: str, decide: Decide, by: Authority) -> Task:
-        """Change a task as a decision says, again after each conflict, and dispatch it. Raises QuotaExceeded."""
+        """Apply a decision to a task, retrying after each conflict, and dispatch it.
+
+        Raises QuotaExceeded.
+        """
 
         def decide_on(stored: VersionedTask) -> Commit | VersionedTask:
             if stored.task.zone_plan is not None and can_replan(stored.task):
@@ -430,7 +509,10 @@ class Scheduler:
         return self._dispatch_or_defer(changed.stored)
 
     def _dispatch_or_defer(self, stored: VersionedTask) -> Task:
-        """Send the task's dispatches. If the queue cannot be reached, mark the task so that the sweep sends them."""
+        """Send the task's dispatches.
+
+        If the queue cannot be reached, mark the task so that the sweep sends them.
+        """
         task = stored.task
         try:
             self._engine.sender.send(task, executor_wakeups(task), self._engine.clock.now())
@@ -450,7 +532,10 @@ class Scheduler:
         )
 
     def _resolve(self, draft: TaskDraft, known: Schedule | None) -> TaskDraft:
-        """Return a draft whose schedule has what records say, such as its owner's zone. Raises InvalidSchedule."""
+        """Return a draft whose schedule has what records say, such as its owner's zone.
+
+        Raises InvalidSchedule.
+        """
         if draft.schedule is None or not draft.schedule.depends_on_records:
             return draft
         for part in list_parts():
@@ -460,17 +545,23 @@ class Scheduler:
 
 
 def identify_sender(task: Task, by: Authority) -> EventSender:
-    """Return the sender of an event towards a task: a user who does not own it is a person, who may be asked."""
+    """Return the sender of an event towards a task: a user other than its owner is a person to be asked."""
     sender = by.actor
     if not by.is_user or by.owner is None or sender.role is not SenderRole.OWNER:
         return sender
-    role = SenderRole.OWNER if task.owner == by.owner else SenderRole.PERSON
-    own_key = None if sender.person is not None else f"{PERSON}{by.owner}"
+    if task.owner == by.owner:
+        role = SenderRole.OWNER
+    else:
+        role = SenderRole.PERSON
+    if sender.person is not None:
+        own_key = None
+    else:
+        own_key = f"{PERSON}{by.owner}"
     return sender.model_copy(update={"role": role, "user": own_key})
 
 
 def is_stranger(task: Task, by: Authority) -> bool:
-    """Return whether somebody may not change a task, and so answers at most what it asks them by name."""
+    """Return whether a caller may not change a task, but may answer what it asks them by name."""
     try:
         by.authorize(task)
     except (NotFound, Forbidden):
@@ -479,7 +570,7 @@ def is_stranger(task: Task, by: Authority) -> bool:
 
 
 def require_recipient(draft: TaskDraft, engine: EngineContext) -> None:
-    """Refuse to deliver to the owner of a task whose caller has named none: nobody would get it.
+    """Refuse a delivery to the owner of a task without a named owner: nobody would get it.
 
     It is for the system only if that has contacts.
     """
@@ -492,14 +583,16 @@ def require_recipient(draft: TaskDraft, engine: EngineContext) -> None:
 
 
 def with_preferred_channels(draft: TaskDraft, engine: EngineContext) -> TaskDraft:
-    """Return a draft with the delivery channels that its owner prefers for its category, if its caller names none.
+    """Return a draft with the channels that its owner prefers for its category, if it names none.
 
-    An empty list names them, too. OPERATOR is left out: a person's preferences must not send to the operator's own
-    channels.
+    An empty list names them, too. OPERATOR is not one of them: a person's preferences must not send to the
+    operator's own channels.
     """
     if "delivery_channels" in draft.model_fields_set or draft.owner == SYSTEM_OWNER:
         return draft
     stored = engine.store.records.load(Person, draft.owner)
-    chosen = default_channels(None if stored is None else stored.record, draft.category)
+    chosen = default_channels(record_of(stored), draft.category)
     channels = tuple(each for each in chosen if each.traits.may_users_name)
-    return draft.model_copy(update={"delivery_channels": channels}) if channels else draft
+    if channels:
+        return draft.model_copy(update={"delivery_channels": channels})
+    return draft

@@ -75,9 +75,11 @@ def count_fetch(records: RecordStore, clock: Clock, owner: str, host: str) -> No
     """Count one more fetch for an owner from a host, before it is made. Raises QuotaExceeded."""
     hint = "You may give the days as text."
     if owner != SYSTEM_OWNER:
-        key, quota = secret_hash("calendar owner", owner), "calendars fetched in a day"
+        key = secret_hash("calendar owner", owner)
+        quota = "calendars fetched in a day"
         count_recent(records, clock, key, limit=MAX_FOR_OWNER, span=timedelta(days=1), quota=quota, hint=hint)
-    key, quota = secret_hash("calendar host", host.casefold()), "calendars fetched from one host in a minute"
+    key = secret_hash("calendar host", host.casefold())
+    quota = "calendars fetched from one host in a minute"
     count_recent(records, clock, key, limit=MAX_FROM_HOST, span=timedelta(minutes=1), quota=quota, hint=hint)
 
 
@@ -121,9 +123,9 @@ class Calendars:
     ) -> Calendar:
         """Create or replace a calendar. The next sweeps plan its tasks again.
 
-        One of `days`, `ics`, `url` and `holidays` gives its days, besides its days of the week. A calendar that has
-        days keeps them only if they are given again, so a call without any of these is refused. Raises Forbidden,
-        InvalidInput, QuotaExceeded or Unavailable. Nothing is stored then.
+        One of `days`, `ics`, `url` and `holidays` gives its days, besides its days of the week. A calendar
+        that has days keeps them only if they are given again, so a call without any of these is refused.
+        Raises Forbidden, InvalidInput, QuotaExceeded or Unavailable. Nothing is stored then.
         """
         by.require_owner(owner)
         now = self._clock.now()
@@ -176,7 +178,13 @@ class Calendars:
         """Return the calendar of a name: the one for everybody, or else the owner's own. Raises NotFound."""
         if name == WEEKENDS:
             now = self._clock.now()
-            return Calendar(id=WEEKENDS, owner=SYSTEM_OWNER, content=WEEKENDS_CONTENT, created_at=now, updated_at=now)
+            return Calendar(
+                id=WEEKENDS,
+                owner=SYSTEM_OWNER,
+                content=WEEKENDS_CONTENT,
+                created_at=now,
+                updated_at=now,
+            )
         calendar = find_calendar(self._store.records, name, owner)
         if calendar is None:
             raise NotFound("calendar", name)
@@ -190,7 +198,10 @@ class Calendars:
         return found
 
     def delete(self, name: str, owner: str, *, by: Authority) -> None:
-        """Delete a calendar. The tasks that name it keep the days that it had. Raises Forbidden or NotFound."""
+        """Delete a calendar.
+
+        The tasks that name it keep the days that it had. Raises Forbidden or NotFound.
+        """
         by.require_owner(owner)
         key = _to_key(name, owner)
         stored = self._store.records.load(Calendar, key)
@@ -204,8 +215,9 @@ class Calendars:
     def refresh(self, key: str) -> str:
         """Ask for a calendar's days again, and store them if they have changed. Return the finding.
 
-        Holidays are those that the package knows that is installed now, and of years that have come closer. The days
-        that were there before stay if this raises InvalidInput or Unavailable, and the calendar says why.
+        Holidays are those that the package knows that is installed now, and of years that have come closer.
+        The days that were there before stay if this raises InvalidInput or Unavailable, and the calendar says
+        why.
         """
         stored = self._store.records.load(Calendar, key)
         if stored is None or not _is_fetched(stored.record):
@@ -217,7 +229,8 @@ class Calendars:
             raise
 
     def _refresh(self, before: Calendar) -> str:
-        key, now = before.id, self._clock.now()
+        key = before.id
+        now = self._clock.now()
         if before.holidays is not None:
             days, snapshot = self._source.list_holidays(before.holidays, now)
             fields: dict[str, Any] = {"holidays": snapshot}
@@ -233,12 +246,22 @@ class Calendars:
             if not _has_same_source(calendar, before):
                 raise NotFound("calendar", key)
             weekdays = calendar.content.partition("\n")[0]
-            chosen = weekdays.removeprefix("weekdays ").split(",") if weekdays.startswith("weekdays ") else []
-            changes = {"content": format_days(chosen, days), "fetched_at": now, "updated_at": now, "problem": None}
+            if weekdays.startswith("weekdays "):
+                chosen = weekdays.removeprefix("weekdays ").split(",")
+            else:
+                chosen = []
+            changes = {
+                "content": format_days(chosen, days),
+                "fetched_at": now,
+                "updated_at": now,
+                "problem": None,
+            }
             return calendar.model_copy(update={**fields, **changes})
 
         is_same = self._write(key, change).revision == before.revision
-        return "Its days are the same." if is_same else "Its days have changed."
+        if is_same:
+            return "Its days are the same."
+        return "Its days have changed."
 
     def _note_problem(self, before: Calendar, problem: str | None) -> None:
         def change(calendar: Calendar | None) -> Calendar | None:
@@ -287,7 +310,11 @@ class Calendars:
 
 def _to_key(name: str, owner: str) -> str:
     if not is_calendar_name(name.removeprefix(owner_id_prefix(owner))):
-        raise InvalidInput("id", f"is {name[:80]!r}", "Give 1 to 64 letters, digits, hyphens and underscores.")
+        raise InvalidInput(
+            "id",
+            f"is {name[:80]!r}",
+            "Give 1 to 64 letters, digits, hyphens and underscores.",
+        )
     if name == WEEKENDS or (owner == SYSTEM_OWNER and is_owned_key(name)):
         raise InvalidInput("id", f"is {name!r}, which is taken", "Give another one.")
     return calendar_key(owner, name)
@@ -311,5 +338,9 @@ def _find_host(url: str) -> str:
     except ValueError:
         parts = urlsplit("")
     if len(url) > _MAX_URL or parts.scheme not in {"https", "http"} or not parts.hostname or parts.username:
-        raise InvalidInput("url", "is not the address of a calendar", "Give an https URL without a password in it.")
+        raise InvalidInput(
+            "url",
+            "is not the address of a calendar",
+            "Give an https URL without a password in it.",
+        )
     return parts.hostname

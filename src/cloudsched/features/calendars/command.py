@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.options import ApiGroup, api_options, confirm, json_option, parse_date, pass_client, yes_option
+from cloudsched.cli.options import (
+    ApiGroup,
+    api_options,
+    confirm,
+    json_option,
+    parse_date,
+    pass_client,
+    yes_option,
+)
 from cloudsched.features.calendars.ics_days import decode_ics
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
@@ -33,13 +41,25 @@ _calendar_owner_option = click.option(
 @_id_argument
 @_calendar_owner_option
 @click.option("--title", default="", help="What it is, for people.")
-@click.option("--day", "days", multiple=True, metavar="DATE[/DATE][=NAME]", help="A day, or several. Repeatable.")
+@click.option(
+    "--day",
+    "days",
+    multiple=True,
+    metavar="DATE[/DATE][=NAME]",
+    help="A day, or several. Repeatable.",
+)
 @click.option("--weekdays", metavar="A,B", help="Days of the week that are always on it, such as SA,SU.")
-@click.option("--ics", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="An iCalendar file.")
+@click.option(
+    "--ics",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="An iCalendar file.",
+)
 @click.option("--from-url", metavar="URL", help="The address of one, which is fetched again every day.")
 @click.option("--holidays", metavar="COUNTRY[-PART]", help="A country's holidays, such as FR or DE-BY.")
 @click.option(
-    "--years", metavar="YEAR[-YEAR]", help="With --holidays: the years. Default: the last one and ten to come."
+    "--years",
+    metavar="YEAR[-YEAR]",
+    help="With --holidays: the years. Default: the last one and ten to come.",
 )
 @click.option("--language", metavar="CODE", help="With --holidays: the language of their names.")
 @json_option
@@ -80,7 +100,9 @@ def list_calendars(client: Client, owner: str | None, *, as_json: bool) -> None:
         if as_json:
             click.echo(to_json_line(_to_json(calendar, with_days=False)))
         else:
-            problem = f"  not refreshed: {calendar.problem}" if calendar.problem else ""
+            problem = ""
+            if calendar.problem:
+                problem = f"  not refreshed: {calendar.problem}"
             click.echo(to_printable(f"{calendar.id}  {calendar.title}{problem}").rstrip())
 
 
@@ -90,7 +112,14 @@ def list_calendars(client: Client, owner: str | None, *, as_json: bool) -> None:
 @yes_option
 @json_option
 @pass_client
-def delete_calendar(client: Client, calendar_id: str, owner: str | None, *, is_sure: bool, as_json: bool) -> None:
+def delete_calendar(
+    client: Client,
+    calendar_id: str,
+    owner: str | None,
+    *,
+    is_sure: bool,
+    as_json: bool,
+) -> None:
     """Delete a calendar. Tasks that name it keep the days that it had."""
     confirm(f"Delete the calendar {to_printable(calendar_id)}?", is_sure=is_sure)
     client.delete_calendar(calendar_id, owner)

@@ -1,7 +1,7 @@
 """The days of a calendar.
 
-A calendar is stored as text, a line for each day or interval, so that a schedule can carry it. Planning with it then
-depends on the task's document alone, and the calendar need not be read again. For example::
+A calendar is stored as text, a line for each day or interval, so that a schedule can carry it. Planning with
+it then depends on the task's document alone, and the calendar need not be read again. For example::
 
     weekdays SA,SU
     2027-07-14 Bastille Day
@@ -54,7 +54,9 @@ class CalendarDays:
         if at >= 0 and day <= self.intervals[at].last:
             return self.intervals[at].name
         weekday = weekday_of(day)
-        return _WEEKDAY_NAMES[weekday] if weekday in self.weekdays else None
+        if weekday not in self.weekdays:
+            return None
+        return _WEEKDAY_NAMES[weekday]
 
     def next_from(self, day: int) -> int | None:
         """Return the calendar's first day from a day on, or None if it has no more."""
@@ -89,6 +91,7 @@ def format_days(weekdays: Iterable[str], intervals: Iterable[tuple[date, date, s
     given = sorted((to_day(first), to_day(last), name) for first, last, name in intervals)
     if len(given) > MAX_INTERVALS:
         raise InvalidInput("days", f"has {len(given)} days and intervals", f"At most {MAX_INTERVALS}.")
+
     end = None
     for first, last, name in given:
         if last < first:
@@ -100,6 +103,7 @@ def format_days(weekdays: Iterable[str], intervals: Iterable[tuple[date, date, s
         end = last
         until = f"/{to_date(last)}" if last > start else ""
         lines.append(f"{to_date(start)}{until} {_to_line(name)}".rstrip())
+
     content = "\n".join(lines)
     if len(content.encode()) > MAX_CONTENT:
         raise InvalidInput("days", f"has {len(content.encode())} bytes of text", f"At most {MAX_CONTENT}.")
@@ -114,7 +118,8 @@ def _to_line(name: str) -> str:
 @lru_cache(maxsize=256)
 def parse_days(content: str) -> CalendarDays:
     """Parse the text of a calendar, once for each version of it. Raises ValueError if it is none."""
-    weekdays, intervals = frozenset[int](), list[Interval]()
+    weekdays = frozenset[int]()
+    intervals = list[Interval]()
     for line in content.split("\n") if content else ():
         head, _, rest = line.partition(" ")
         if head == "weekdays":

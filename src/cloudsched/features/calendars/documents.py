@@ -1,8 +1,8 @@
 """Named calendars, which have the days that schedules respect.
 
-A calendar for everybody (``calendars/{calendarId}``) belongs to ``system`` and has its plain id. A user's own has an id
-that begins with a hash of the owner, so nobody can take or read another's, nor stand in the way of one that is for
-everybody.
+A calendar for everybody (``calendars/{calendarId}``) belongs to ``system`` and has its plain id. A user's own
+has an id that begins with a hash of the owner, so nobody can take or read another's, nor stand in the way of
+one that is for everybody.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class Calendar(Record):
     """The server's entity tag (ETag) of the version that was fetched last."""
     fetched_at: Instant | None = None
     problem: str | None = None
-    """Why its days could not be read when they were last asked for. They are still those that it had before."""
+    """Why its days could not be read when they were last asked for. They are still those that it had
+    before."""
     holidays: HolidaySource | None = None
 
 
@@ -75,5 +76,5 @@ def is_calendar_name(name: str) -> bool:
 
 
 def is_owned_key(name: str) -> bool:
-    """Return whether a name looks like the id of somebody's own calendar."""
+    """Return whether a name looks like the id of a user's own calendar."""
     return _OWNED.match(name) is not None

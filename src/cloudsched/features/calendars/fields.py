@@ -46,11 +46,20 @@ class CalendarFields(Adjustable):
         if self.business_day is None:
             return
         if self.business_day == 0 or not self.calendars:
-            problem = "is 0" if self.business_day == 0 else "needs a calendar to count with"
-            raise InvalidSchedule("businessDay", problem, "give 3 for the third, -1 for the last; beside calendars")
+            problem = "needs a calendar to count with"
+            if self.business_day == 0:
+                problem = "is 0"
+            raise InvalidSchedule(
+                "businessDay",
+                problem,
+                "give 3 for the third, -1 for the last; beside calendars",
+            )
 
     def adjust(self, base: Recurrence) -> Occurrences:
-        """Return the occurrences with the calendars applied. Raises InvalidSchedule if their days are not known."""
+        """Return the occurrences with the calendars applied.
+
+        Raises InvalidSchedule if their days are not known.
+        """
         return self._apply(base) if self.calendars else base
 
     def _apply(self, base: Recurrence) -> CalendarRecurrence:
@@ -68,7 +77,9 @@ class CalendarFields(Adjustable):
         if not self.calendars:
             return None
         seconds = self._applied.first_skipped(utc_seconds(instant) + 1, utc_seconds(until))
-        return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
+        if seconds is None:
+            return None
+        return UTC_EPOCH + timedelta(seconds=seconds)
 
     def adjustment_note(self, occurrence: datetime) -> str | None:
         """Return why a calendar left an occurrence out, or from where it moved it, or None if it did neither."""
@@ -88,9 +99,14 @@ class CalendarFields(Adjustable):
         return None if move is None else to_date(move.day)
 
     def with_days(self, contents: Mapping[str, str | None]) -> Self:
-        """Return it with the days of its calendars, by their ids. A calendar that is not given keeps its days."""
+        """Return it with the days of its calendars, by their ids.
+
+        A calendar that is not given keeps its days.
+        """
         rules = tuple(rule.with_content(contents[rule.id]) if rule.id in contents else rule for rule in self.calendars)
-        return self if rules == self.calendars else self.copy_rules(rules)
+        if rules == self.calendars:
+            return self
+        return self.copy_rules(rules)
 
     def copy_rules(self, rules: tuple[CalendarRule, ...]) -> Self:
         """Return it with other rules for calendars, which are valid."""

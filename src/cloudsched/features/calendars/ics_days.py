@@ -1,7 +1,7 @@
 """The days that iCalendar files take: those of their events, joined, for ten years ahead.
 
-`ics_files` reads a file's components, and `ics_events` says what its events mean. Both are imported only for a file,
-since the package that they need is an extra, and slow to import.
+`ics_files` reads a file's components, and `ics_events` says what its events mean. Both are imported only for
+a file, since the package that they need is an extra, and slow to import.
 """
 
 from __future__ import annotations
@@ -35,10 +35,13 @@ _CHARACTER: Final = re.compile(rb"[\xc2-\xf4](?:[\x80-\xbf]|(?:\r\n?|\n)[ \t](?=
 
 
 def decode_ics(content: bytes) -> str:
-    """Return the text of a file: UTF-8, whose characters a fold may split, or else what programs on Windows write."""
+    """Return a file's text: UTF-8, whose characters a fold may split, or else Windows' encoding."""
     if content.startswith(_UTF_16):
         return content.decode("utf-16", "replace")
-    content = _CHARACTER.sub(lambda found: b"".join(_FOLD.findall(found[0])) + _FOLD.sub(b"", found[0]), content)
+    content = _CHARACTER.sub(
+        lambda found: b"".join(_FOLD.findall(found[0])) + _FOLD.sub(b"", found[0]),
+        content,
+    )
     for encoding in ("utf-8-sig", "cp1252"):
         with suppress(UnicodeDecodeError):
             return content.decode(encoding)
@@ -60,14 +63,19 @@ def read_ics_days(text: str, today: date) -> list[tuple[date, date, str]]:
     from cloudsched.features.calendars.ics_events import list_series  # noqa: PLC0415 - as above
     from cloudsched.features.calendars.ics_files import read_calendars  # noqa: PLC0415
 
-    first, last = to_day(date(today.year - 1, 1, 1)), to_day(date(today.year + YEARS_AHEAD, 12, 31))
+    first = to_day(date(today.year - 1, 1, 1))
+    last = to_day(date(today.year + YEARS_AHEAD, 12, 31))
     found: set[Days] = set()
     try:
         with limit_search(DISPATCH_STEPS):
             for series in list_series(read_calendars(text, MAX_EVENTS, MAX_DATES)):
                 found.update(days for days in series.iter_days(first, last) if days.last >= first)
     except SearchLimitReached as error:
-        raise InvalidInput("ics", "has rules that take too long to follow", "Give fewer events that recur.") from error
+        raise InvalidInput(
+            "ics",
+            "has rules that take too long to follow",
+            "Give fewer events that recur.",
+        ) from error
     joined = _join(sorted(found))
     if len(joined) > MAX_INTERVALS:
         raise InvalidInput("ics", f"has more than {MAX_INTERVALS} days and intervals", "Give fewer.")

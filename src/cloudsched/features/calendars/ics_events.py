@@ -1,11 +1,13 @@
 """The days that the events of a calendar take, as RFC 5545 repeats, moves and cancels them.
 
-* An event takes each day of which it has a part, on the clock of its DTSTART. One that has no end takes one day.
-* All occurrences have the same length: DTEND gives it in elapsed time, while the days of a DURATION are those of the
-  clock.
-* DTSTART is an occurrence, whatever the rule says. EXDATE as a date leaves out the occurrences that begin on that day.
-* Of several versions of an event, or of one of its occurrences, the one with the highest SEQUENCE counts and, of
-  equal ones, the last DTSTAMP (RFC 5546, section 2.1.5).
+* An event takes each day of which it has a part, on the clock of its DTSTART. One that has no end takes one
+  day.
+* All occurrences have the same length: DTEND gives it in elapsed time, while the days of a DURATION are those
+  of the clock.
+* DTSTART is an occurrence, whatever the rule says. EXDATE as a date leaves out the occurrences that begin on
+  that day.
+* Of several versions of an event, or of one of its occurrences, the one with the highest SEQUENCE counts and,
+  of equal ones, the last DTSTAMP (RFC 5546, section 2.1.5).
 * RECURRENCE-ID with RANGE=THISANDFUTURE moves all later occurrences as far, until the next one.
 * An event in UTC takes its days on the clock of X-WR-TIMEZONE, if the calendar has it.
 * UNTIL, EXDATE and RECURRENCE-ID of an event of whole days may be in UTC. They mean a day: see `Event.align`.
@@ -52,7 +54,7 @@ class Time(NamedTuple):
     is_date: bool
 
     def instant_on(self, clock: WallClock) -> int:
-        """Return the instant, in seconds since 1970 UTC. Read a time without a zone of its own on another clock."""
+        """Return the instant, in seconds since 1970 UTC. A time without a zone is read on another clock."""
         return (self.clock or clock).instants(self.wall)[0]
 
 
@@ -107,7 +109,9 @@ class Event:
         if duration := self.component.duration():
             return self._check_length(duration)
         ends = self.times("DTEND")
-        return self._length_between(self.start, ends[0][0]) if ends else None
+        if not ends:
+            return None
+        return self._length_between(self.start, ends[0][0])
 
     def has(self, name: str) -> bool:
         """Return whether it has a property."""
@@ -120,12 +124,13 @@ class Event:
     def align(self, time: Time) -> Time:
         """Return a time that belongs to the event. A time in UTC means a day if the event is of whole days.
 
-        The day is that in UTC if it is midnight there, or the last second of a day, and else that in the calendar's
-        zone. Without one it is the day whose midnight is near, west of Greenwich or east.
+        The day is that in UTC if it is midnight there, or the last second of a day, and else that in the
+        calendar's zone. Without one it is the day whose midnight is near, west of Greenwich or east.
         """
         if not self.start.is_date or time.is_date or time.clock is not wall_clock("UTC"):
             return time
-        home, day = self.zones.home, time.wall // DAY
+        home = self.zones.home
+        day = time.wall // DAY
         if 0 < time.wall % DAY < DAY - 1:
             if home:
                 day = (time.wall + home.zone.offset_at(time.wall)) // DAY
@@ -152,7 +157,8 @@ class Event:
 
     def to_observance(self) -> Observance:
         """Return what it says as a part of a VTIMEZONE."""
-        before, after = self.component.offset("TZOFFSETFROM"), self.component.offset("TZOFFSETTO")
+        before = self.component.offset("TZOFFSETFROM")
+        after = self.component.offset("TZOFFSETTO")
         dates = [time.wall for time, _ in self._read_times("RDATE")]
         rules = [each.value for each in self.component.properties.get("RRULE", ())]
         return Observance(self.start.wall, before, after, dates, rules)
@@ -160,10 +166,15 @@ class Event:
     def _read_times(self, name: str) -> list[tuple[Time, Length | None]]:
         times = list[tuple[Time, Length | None]]()
         for begin, end, tzid in self.component.moments(name):
-            clock = None if tzid is None else self.zones.find(tzid.strip())
+            if tzid is None:
+                clock = None
+            else:
+                clock = self.zones.find(tzid.strip())
             time = _to_time(begin, clock)
-            length = self._length_between(time, _to_time(end, clock)) if isinstance(end, date) else end
-            times.append((time, length))
+            if isinstance(end, date):
+                times.append((time, self._length_between(time, _to_time(end, clock))))
+            else:
+                times.append((time, end))
         return times
 
     def _length_between(self, begin: Time, end: Time) -> Length:
@@ -190,7 +201,7 @@ class FileZones:
 
     @cached_property
     def home(self) -> WallClock | None:
-        """The clock of whoever wrote the calendar, if it can be told."""
+        """The clock of the calendar's author, if it is known."""
         places = self._defined.keys() - {"UTC"}
         return self.shown or (self.find(*places) if len(places) == 1 else None)
 
@@ -232,7 +243,11 @@ def list_series(calendars: Iterable[Component]) -> list[Series]:
         method = calendar.text("METHOD").upper()
         if method not in {"", "PUBLISH", "REQUEST", "CANCEL"}:
             hint = "Give the calendar itself, or an invitation."
-            raise InvalidInput("ics", f"line {calendar.line}: METHOD:{method[:20]} is an answer or a proposal", hint)
+            raise InvalidInput(
+                "ics",
+                f"line {calendar.line}: METHOD:{method[:20]} is an answer or a proposal",
+                hint,
+            )
         zones = FileZones(calendar)
         for each in calendar.parts:
             if each.name == "VEVENT":
@@ -293,7 +308,11 @@ class Series(NamedTuple):
         clock = event.clock
         later = sorted(
             (
-                _Later(since := _wall_of(event.align(time), clock), _wall_of(change.start, clock) - since, change)
+                _Later(
+                    since := _wall_of(event.align(time), clock),
+                    _wall_of(change.start, clock) - since,
+                    change,
+                )
                 for change in self.changes
                 if change.changes_following and (time := change.recurrence_id)
             ),
@@ -301,7 +320,11 @@ class Series(NamedTuple):
         )
         occurrences = _Occurrences(event, self.changes)
         lengths = [event.length, *occurrences.periods.values(), *(each.event.length for each in later)]
-        reach = max(length.days * DAY + length.seconds for length in lengths if length) if any(lengths) else DAY
+        if any(lengths):
+            reach = max(length.days * DAY + length.seconds for length in lengths if length)
+        else:
+            reach = DAY
+
         reach += max((abs(each.shift) for each in later), default=0) + 2 * DAY
         for at in occurrences.iter_between(first * DAY - reach, last * DAY + reach):
             wall = at + clock.zone.offset_at(at)
@@ -327,7 +350,8 @@ class Series(NamedTuple):
         end = clock.instants(wall + length.days * DAY)[0] + length.seconds
         if clock is event.clock:
             clock = event.shown
-        first, last = _day_of(begin, clock), _day_of(end - 1, clock)
+        first = _day_of(begin, clock)
+        last = _day_of(end - 1, clock)
         names = (each.component.text("SUMMARY") for each in (event, *self.events[:1]))
         return Days(first, max(first, last), next(filter(None, names), ""))
 

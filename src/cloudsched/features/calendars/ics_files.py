@@ -1,8 +1,8 @@
 """The components of an iCalendar text, as the package `icalendar` reads them, with the line of each.
 
-The package unfolds lines, splits them into names, parameters and values, and reads values. It is made strict where it
-would lose something in silence: each END must end what began last, and each component must be where it belongs. Zones
-stay with their file, while the package would remember them for the next one.
+The package unfolds lines, splits them into names, parameters and values, and reads values. It is made strict
+where it would lose something in silence: each END must end what began last, and each component must be where
+it belongs. Zones stay with their file, while the package would remember them for the next one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _MAX_PARAMETERS: Final = 100
 """The most parameters of a line. RFC 5545 names two for a date."""
 _MAX_SHOWN: Final = 60
 _LAST_YEAR: Final = 9900
-_OF_EVENTS: Final = frozenset({"DTSTART", "DTEND", "DURATION", "RECURRENCE-ID", "RRULE", "EXRULE", "RDATE", "EXDATE"})
+_OF_EVENTS: Final = frozenset(
+    {"DTSTART", "DTEND", "DURATION", "RECURRENCE-ID", "RRULE", "EXRULE", "RDATE", "EXDATE"},
+)
 _REPEATED: Final = frozenset({"RRULE", "EXRULE", "RDATE", "EXDATE"})
 _FIRST_COUNTS: Final = frozenset({"SUMMARY", "X-WR-TIMEZONE"})
 """Properties that may be there again, such as in another language."""
@@ -112,22 +114,35 @@ class Component:
         return _error(line or self.line, f"{name[:_MAX_SHOWN]!r} {problem}", hint)
 
     def moments(self, name: str) -> Iterator[tuple[date, date | Length | None, str | None]]:
-        """Yield the dates and times of a property, those of periods with their ends or lengths, and their TZID."""
+        """Yield a property's dates and times with their TZID, and the ends or lengths of periods."""
         for found in self.properties.get(name, ()):
             tzid = found.parameters.get("TZID")
-            values = found.value.upper().split(",") if name in _REPEATED else [found.value.upper()]
+            if name in _REPEATED:
+                values = found.value.upper().split(",")
+            else:
+                values = [found.value.upper()]
+
             for value in map(str.strip, values):
                 if not value and name in _REPEATED:
                     continue
                 begin, _, end = value.partition("/")
-                is_duration = end.startswith(("P", "+", "-"))
-                until = self._parse_duration(end, found.line) if is_duration else end and self._parse(end, found.line)
-                yield self._parse(begin, found.line), until or None, ",".join(tzid) if isinstance(tzid, list) else tzid
+                until: date | Length | None = None
+                if end.startswith(("P", "+", "-")):
+                    until = self._parse_duration(end, found.line)
+                elif end:
+                    until = self._parse(end, found.line)
+                yield (
+                    self._parse(begin, found.line),
+                    until,
+                    ",".join(tzid) if isinstance(tzid, list) else tzid,
+                )
 
     def duration(self) -> Length | None:
-        """Return its DURATION: `PT24H` are 24 hours, and `P1D` is a day of the clock, which may have 23 or 25."""
+        """Return its DURATION: `PT24H` is 24 hours, and `P1D` a day of the clock, which may have 23 or 25."""
         found = self.properties.get("DURATION")
-        return self._parse_duration(found[0].value.strip().upper(), found[0].line) if found else None
+        if not found:
+            return None
+        return self._parse_duration(found[0].value.strip().upper(), found[0].line)
 
     def offset(self, name: str) -> int:
         """Return an offset from UTC, in seconds."""
@@ -140,7 +155,9 @@ class Component:
         if _MOMENT.fullmatch(value) and int(value[:4]) <= _LAST_YEAR:
             with suppress(ValueError):
                 return vDDDTypes.from_ical(_LEAP_SECOND.sub("59", value))  # type: ignore[no-any-return, no-untyped-call]
-        problem = f"has the date {value[:20]!r}" if value.strip(",") else "has an empty date"
+        problem = "has an empty date"
+        if value.strip(","):
+            problem = f"has the date {value[:20]!r}"
         raise self.error(problem, "Write 20270714, or 20270714T090000Z.", line)
 
     def _parse_duration(self, value: str, line: int) -> Length:
@@ -162,7 +179,8 @@ def _error(line: int, problem: str, hint: str) -> InvalidInput:
 def read_calendars(text: str, max_events: int, max_dates: int) -> list[Component]:
     """Return the calendars of a text: each VCALENDAR with its components.
 
-    Events and rules, and dates that are added or left out, may be so many. Raises InvalidInput, with the line.
+    Events and rules, and dates that are added or left out, may be so many. Raises InvalidInput, with the
+    line.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for pattern, problem, hint in _MISREAD:
@@ -184,11 +202,17 @@ class Parts(NamedTuple):
 
 
 def split_usual(line: str) -> Parts | None:
-    """Return the parts of a line in which nothing is quoted or escaped. The package takes fifty calls for them."""
+    """Return the parts of a line in which nothing is quoted or escaped.
+
+    The package takes fifty calls for them.
+    """
     found = _USUAL.fullmatch(line)
     if found is None:
         return None
-    parameters = {name.upper(): value for name, value in _PARAMETER.findall(found[2])} if found[2] else {}
+    if found[2]:
+        parameters = {name.upper(): value for name, value in _PARAMETER.findall(found[2])}
+    else:
+        parameters = {}
     return Parts(found[1], parameters, found[3])
 
 
@@ -210,7 +234,9 @@ class _StrictParser(ComponentIcalParser):
         calendars = super().parse()
         if self._stack:
             raise _error(
-                self._stack[-1].line, f"{self._stack[-1].name} is cut off: it has no END", "Give the whole file."
+                self._stack[-1].line,
+                f"{self._stack[-1].name} is cut off: it has no END",
+                "Give the whole file.",
             )
         return calendars
 
@@ -242,9 +268,12 @@ class _StrictParser(ComponentIcalParser):
         ) from exception
 
     def handle_begin_component(self, vals: str) -> None:
-        name, parent = vals.strip().upper(), self._stack[-1] if self._stack else Component()
+        name = vals.strip().upper()
+        parent = self._stack[-1] if self._stack else Component()
         if not _NAME.fullmatch(name) or not (parent.name in _PARENTS[name] if name in _PARENTS else parent.name):
-            place = f"in {parent.name} of line {parent.line}" if parent.name else "in no VCALENDAR"
+            place = "in no VCALENDAR"
+            if parent.name:
+                place = f"in {parent.name} of line {parent.line}"
             raise _error(self._line, f"BEGIN:{name[:_MAX_SHOWN]} is {place}", _BALANCE)
         super().handle_begin_component(name)
         self._stack[-1].line = self._line
@@ -253,9 +282,12 @@ class _StrictParser(ComponentIcalParser):
             self._count(_EVENTS)
 
     def handle_end_component(self, vals: str) -> None:
-        name, current = vals.strip().upper(), self._stack[-1] if self._stack else Component()
+        name = vals.strip().upper()
+        current = self._stack[-1] if self._stack else Component()
         if current.name != name:
-            begun = f"{current.name} of line {current.line} has no END" if self._stack else "nothing has begun"
+            begun = "nothing has begun"
+            if self._stack:
+                begun = f"{current.name} of line {current.line} has no END"
             raise _error(self._line, f"END:{name[:_MAX_SHOWN]}, but {begun}", _BALANCE)
         super().handle_end_component("")  # without its name, so that the package does not remember a zone
 

@@ -52,10 +52,14 @@ Weekday = Literal["MO", "TU", "WE", "TH", "FR", "SA", "SU"]
 
 
 class PutCalendar(WireModel):
-    """A calendar to create or replace. At most one of ``days``, ``ics``, ``url`` and ``holidays`` is given."""
+    """A calendar to create or replace.
+
+    At most one of ``days``, ``ics``, ``url`` and ``holidays`` is given.
+    """
 
     owner: Owner | None = None
-    """The calendar's owner. Without one, an admin's calendar is for everybody, and a user's belongs to the user."""
+    """The calendar's owner. Without one, an admin's calendar is for everybody, and a user's belongs to the
+    user."""
     title: Text = ""
     weekdays: Annotated[tuple[Weekday, ...], Field(max_length=7)] | None = None
     """Days of the week that are always on it."""
@@ -80,9 +84,9 @@ class PutCalendar(WireModel):
 def put_calendar(call: ApiCall, body: PutCalendar) -> Response:
     """Create or replace a calendar.
 
-    An admin's is for everybody, a user's for that user's tasks. Tasks that name it are planned again within a minute or
-    two. A calendar is replaced as a whole: give its days again, or `days: []` to remove them. The response has the
-    calendar's full id.
+    An admin's is for everybody, a user's for that user's tasks. Tasks that name it are planned again within a
+    minute or two. A calendar is replaced as a whole: give its days again, or `days: []` to remove them. The
+    response has the calendar's full id.
     """
     calendar = CalendarsWiring.of(call.app.container).calendars.put(
         call.path["calendarId"],
@@ -98,7 +102,13 @@ def put_calendar(call: ApiCall, body: PutCalendar) -> Response:
     return json_response(_to_json(call, calendar))
 
 
-@operation("GET", "/v1/calendars/{calendarId}", "Calendars", query=bodies.OwnerQuery, response_schema="CalendarDetails")
+@operation(
+    "GET",
+    "/v1/calendars/{calendarId}",
+    "Calendars",
+    query=bodies.OwnerQuery,
+    response_schema="CalendarDetails",
+)
 def get_calendar(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     """Get a calendar.
 
@@ -116,7 +126,9 @@ def list_calendars(call: ApiCall, query: bodies.OwnerQuery) -> Response:
 
     The answer does not have their days.
     """
-    found = CalendarsWiring.of(call.app.container).calendars.list(call.caller.resolve_record_owner(query.owner))
+    found = CalendarsWiring.of(call.app.container).calendars.list(
+        call.caller.resolve_record_owner(query.owner),
+    )
     shown = [{name: value for name, value in _to_json(call, each).items() if name != "days"} for each in found]
     return json_response({"calendars": shown})
 
@@ -136,7 +148,11 @@ def delete_calendar(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     """
     owner = call.caller.resolve_record_owner(query.owner)
     try:
-        CalendarsWiring.of(call.app.container).calendars.delete(call.path["calendarId"], owner, by=call.authority)
+        CalendarsWiring.of(call.app.container).calendars.delete(
+            call.path["calendarId"],
+            owner,
+            by=call.authority,
+        )
     except NotFound:
         raise NotFound("calendar", call.path["calendarId"]) from None
     return Response(status=204)
@@ -150,7 +166,10 @@ def _to_json(call: ApiCall, calendar: Calendar) -> dict[str, Any]:
     days = parse_days(calendar.content)
     shown = []
     for first, last, name in days.intervals:
-        until = {"until": to_date(last).isoformat()} if last > first else {}
+        if last > first:
+            until = {"until": to_date(last).isoformat()}
+        else:
+            until = {}
         shown.append({"date": to_date(first).isoformat(), **until, "name": name})
     return {
         **{name: value for name, value in wire.items() if name not in hidden},

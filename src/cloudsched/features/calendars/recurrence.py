@@ -1,15 +1,18 @@
 """The instants of a schedule that respects calendars.
 
-* An occurrence is on the day that the clock shows in the schedule's zone. If that day is free, it stays as it is.
-* Moved to another day, it keeps the time that its rule says: 02:30 is 02:30 there, also if a gap shifted it to 03:30 on
-  its own day. So it coincides with an occurrence at 02:30, and no day gets a second run.
-* If the other day does not have that time, or has it twice, ``gap`` and ``fold`` decide as for any other. It stays on
-  that day, though: where a gap ends at midnight, it is as long before the gap as it would have been after.
+* An occurrence is on the day that the clock shows in the schedule's zone. If that day is free, it stays as it
+  is.
+* Moved to another day, it keeps the time that its rule says: 02:30 is 02:30 there, also if a gap shifted it
+  to 03:30 on its own day. So it coincides with an occurrence at 02:30, and no day gets a second run.
+* If the other day does not have that time, or has it twice, ``gap`` and ``fold`` decide as for any other. It
+  stays on that day, though: where a gap ends at midnight, it is as long before the gap as it would have been
+  after.
 * A day that the zone skips is not free.
 * Occurrences that meet at one instant are one.
-* COUNT, UNTIL and EXDATE apply before the calendars do: they count what the rules produce. An occurrence moved before
-  DTSTART still occurs.
-* An occurrence that would have moved to an instant that has passed is over: a search from now on does not find it.
+* COUNT, UNTIL and EXDATE apply before the calendars do: they count what the rules produce. An occurrence
+  moved before DTSTART still occurs.
+* An occurrence that would have moved to an instant that has passed is over: a search from now on does not
+  find it.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from cloudsched.features.calendars.rule import CalendarRule
 
 MAX_MOVE: Final = 366
-"""The most days that an occurrence may move. If none of them is free, it is left out."""
+"""The most days that an occurrence may move. If none of them is free, it is dropped."""
 
 _WEEK: Final = 7
 _MOST_KNOWN: Final = 2000
@@ -59,13 +62,14 @@ class DayCalendar:
 class FreeDays:
     """The days that are on none of several calendars. Days are counted from 1970-01-01.
 
-    The first calendar that has a day decides about an occurrence on it. With `business_day`, every occurrence moves to
-    that free day of its month instead: 3 is the third, -1 the last.
+    The first calendar that has a day decides about an occurrence on it. With `business_day`, every occurrence
+    moves to that free day of its month instead: 3 is the third, -1 the last.
     """
 
     calendars: Sequence[DayCalendar]
     business_day: int | None = None
-    _known: dict[range, int | None] = field(default_factory=dict, compare=False, repr=False)  # by days looked through
+    # By days looked through.
+    _known: dict[range, int | None] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def has_none(self) -> bool:
@@ -74,7 +78,7 @@ class FreeDays:
 
     @property
     def is_only_skipping(self) -> bool:
-        """Return whether no occurrence is moved: those on a calendar's days are left out."""
+        """Return whether no occurrence is moved: those on a calendar's days are dropped."""
         return self.business_day is None and all(each.on == "skip" for each in self.calendars)
 
     def find(self, day: int) -> Taken | None:
@@ -94,7 +98,7 @@ class FreeDays:
         return self._first_free(range(day + 1, day + MAX_MOVE + 1))
 
     def target_of(self, day: int) -> int | None:
-        """Return the day to which occurrences on a day move, itself if they stay, or None if they are left out."""
+        """Return the day to which a day's occurrences move: itself if they stay, None if they are dropped."""
         if self.business_day is not None:
             return self._nth_free_day(day)
         taken = self.find(day)
@@ -105,10 +109,16 @@ class FreeDays:
         return self.next_after(day) if taken.on == "after" else None
 
     def next_left_out(self, day: int) -> int | None:
-        """Return a day that is not before ``day``, with no occurrence left out in between. None if none ever is."""
+        """Return a day that is not before ``day``, with no occurrence dropped in between.
+
+        None if none ever is.
+        """
         if self.business_day is not None:
             return day
-        return min((found for each in self.calendars if (found := each.days.next_from(day)) is not None), default=None)
+        return min(
+            (found for each in self.calendars if (found := each.days.next_from(day)) is not None),
+            default=None,
+        )
 
     def group_of(self, day: int) -> tuple[int, int]:
         """Return the first and the last of the days around a day that move together."""
@@ -116,7 +126,8 @@ class FreeDays:
             return _month_of(day)
         if self.find(day) is None:
             return day, day
-        before, after = self.last_before(day), self.next_after(day)
+        before = self.last_before(day)
+        after = self.next_after(day)
         return (
             day - MAX_MOVE if before is None else before + 1,
             day + MAX_MOVE if after is None else after - 1,
@@ -137,10 +148,11 @@ class FreeDays:
                 yield target
 
     def sources_of(self, target: int) -> tuple[int, int]:
-        """Return the first and the last of the days of which some move to a free day."""
+        """Return the first and the last of the days that may move to a free day."""
         if self.business_day is not None:
             return _month_of(target)
-        before, after = self.last_before(target), self.next_after(target)
+        before = self.last_before(target)
+        after = self.next_after(target)
         return (
             target - MAX_MOVE if before is None else before + 1,
             target + MAX_MOVE if after is None else after - 1,
@@ -165,7 +177,10 @@ class FreeDays:
     def _nth_free_day(self, day: int) -> int | None:
         number = self.business_day or 1
         first, last = _month_of(day)
-        days = range(first, last + 1) if number > 0 else range(last, first - 1, -1)
+        if number > 0:
+            days = range(first, last + 1)
+        else:
+            days = range(last, first - 1, -1)
         if days in self._known:
             return self._known[days]
         spend_steps(len(days))
@@ -191,7 +206,7 @@ _MAX_STEPS = 200_000
 
 
 class Move(NamedTuple):
-    """The origin of an occurrence that a calendar moved: its day, and the calendar that took that day, if any."""
+    """The origin of an occurrence that a calendar moved: its day, and the calendar that took that day."""
 
     day: int
     taken: Taken | None
@@ -242,14 +257,16 @@ class CalendarRecurrence:
         for _ in range(MAX_SEARCHED_DAYS):
             spend_steps(4)
             if found is None or self.free_days.find(day := self._day_of(found)) is None:
-                return None if found is None or found > LAST_SECOND else found
+                if found is None or found > LAST_SECOND:
+                    return None
+                return found
             following = self.free_days.next_after(day)
             start = self._start_of_day(day + MAX_MOVE + 1 if following is None else following)
             found = self.base.first_from(max(found + 1, start))
         return None
 
     def first_skipped(self, start: int, end: int) -> int | None:
-        """Return the first instant from ``start`` on, and not after ``end``, that the calendars leave out."""
+        """Return the first instant from ``start`` to ``end`` that the calendars drop."""
         found = self.base.first_from(start)
         for _ in range(MAX_SEARCHED_DAYS):
             spend_steps()
@@ -259,7 +276,10 @@ class CalendarRecurrence:
             if self.free_days.target_of(day) is None:
                 return found
             following = self.free_days.next_left_out(day + 1)
-            found = None if following is None else self._first_on_or_after_day(following)
+            if following is None:
+                found = None
+            else:
+                found = self._first_on_or_after_day(following)
         return None
 
     def explain(self, instant: int) -> Move | None:
@@ -298,7 +318,7 @@ class CalendarRecurrence:
             day = max(day, self.free_days.group_of(source)[1] + 1)
 
     def _first_on(self, target: int, instant: int, budget: StepBudget) -> int | None:
-        """Return the first instant, not before ``instant``, of those that stay on a free day or move there."""
+        """Return the first instant, not before ``instant``, of those that stay on a free day or move to one."""
         best: int | None = None
         for source in self._iter_sources(target, budget):
             if source == target:
@@ -326,7 +346,9 @@ class CalendarRecurrence:
         found = self.base.first_from(max(instant, self._start_of_day(day)))
         while found is not None and self._day_of(found) < day:
             found = self.base.first_from(found + 1)
-        return found if found is not None and self._day_of(found) == day else None
+        if found is not None and self._day_of(found) == day:
+            return found
+        return None
 
     def _first_moved(self, source: int, target: int, instant: int, budget: StepBudget) -> int | None:
         """Return the first instant, not before ``instant``, to which an occurrence of another day moves."""
@@ -352,7 +374,8 @@ class CalendarRecurrence:
         found = self.base.first_from(start if self._change_around(source) else start + time)
         while found is not None:
             budget.consume()
-            spend_steps(2)  # beside those of the base: it takes twice as long as an occurrence that does not move
+            # Beside those of the base: it takes twice as long as an occurrence that does not move.
+            spend_steps(2)
             wall = found + self._offset_at(found)
             if wall // DAY > source:
                 break
@@ -377,13 +400,21 @@ class CalendarRecurrence:
     def _start_of_day(self, day: int) -> int:
         """Return an instant that is not after the day's first, and hardly before it."""
         guess = day * DAY - self.base.clock.zone.largest
-        return min(day * DAY - self._offset_at(guess), day * DAY - self._offset_at(day * DAY - self._offset_at(guess)))
+        return min(
+            day * DAY - self._offset_at(guess),
+            day * DAY - self._offset_at(day * DAY - self._offset_at(guess)),
+        )
 
     def _margin_at(self, day: int) -> int:
-        """Return the most days by which clock changes reorder instants near a day, or 0 if no clock changes there."""
+        """Return by how many days, at most, clock changes reorder instants near a day.
+
+        It is 0 if no clock changes there.
+        """
         table = self.base.clock.zone.table_for((day + 2 * _MARGIN) * DAY)
         begin = bisect_left(table.changes, (day - 2 * _MARGIN) * DAY)
-        return _MARGIN if bisect_left(table.changes, (day + 2 * _MARGIN) * DAY) > begin else 0
+        if bisect_left(table.changes, (day + 2 * _MARGIN) * DAY) > begin:
+            return _MARGIN
+        return 0
 
     def _change_around(self, day: int) -> int:
         """Return the difference of the clock's offsets near a day, in seconds."""
@@ -398,7 +429,11 @@ class CalendarRecurrence:
 
 
 @lru_cache(maxsize=256)
-def apply_calendars(base: Recurrence, rules: tuple[CalendarRule, ...], business_day: int | None) -> CalendarRecurrence:
+def apply_calendars(
+    base: Recurrence,
+    rules: tuple[CalendarRule, ...],
+    business_day: int | None,
+) -> CalendarRecurrence:
     """Return a recurrence with calendars applied, compiled once.
 
     Raises InvalidSchedule if their days are not known yet.
@@ -407,7 +442,11 @@ def apply_calendars(base: Recurrence, rules: tuple[CalendarRule, ...], business_
     for number, rule in enumerate(rules):
         if rule.content is None:
             problem = f"the days of calendar {rule.id!r} are not known here"
-            raise InvalidSchedule(f"calendars.{number}.id", problem, "create the task through the app or the API")
+            raise InvalidSchedule(
+                f"calendars.{number}.id",
+                problem,
+                "create the task through the app or the API",
+            )
         calendars.append(DayCalendar(rule.id, rule.on, parse_days(rule.content)))
     skipped = [Interval(first, last, "") for first, last in base.clock.zone.skipped_days]
     if skipped:
@@ -416,13 +455,21 @@ def apply_calendars(base: Recurrence, rules: tuple[CalendarRule, ...], business_
 
 
 def describe_effect(recurrence: CalendarRecurrence, instant: int) -> str | None:
-    """Return why an instant was left out, or from which day it was moved. None if its calendars did not change it."""
+    """Return why an instant was dropped, or from which day it was moved.
+
+    None if its calendars did not change it.
+    """
     move = recurrence.explain(instant)
     if move is not None:
-        because = "" if move.taken is None else f": {_describe_taken(move.taken)}"
+        if move.taken is None:
+            because = ""
+        else:
+            because = f": {_describe_taken(move.taken)}"
         return f"Moved from {to_date(move.day)}{because}."
     taken = recurrence.find_taken(instant)
-    return None if taken is None else f"Left out: {_describe_taken(taken)}."
+    if taken is None:
+        return None
+    return f"Left out: {_describe_taken(taken)}."
 
 
 def describe_ends(rules: Sequence[CalendarRule], until: date) -> list[str]:
@@ -431,7 +478,9 @@ def describe_ends(rules: Sequence[CalendarRule], until: date) -> list[str]:
     for rule in rules:
         days = parse_days(rule.content or "")
         if days.intervals and days.intervals[-1].last < to_day(until):
-            rest = "all later days but its days of the week" if days.weekdays else "all later days"
+            rest = "all later days"
+            if days.weekdays:
+                rest = "all later days but its days of the week"
             since = to_date(days.intervals[-1].last + 1)
             sentences.append(f'Calendar "{rule.id}" has no dates from {since} on: {rest} count as free.')
     return sentences
@@ -443,4 +492,6 @@ def describe_stale(calendar_id: str, problem: str) -> str:
 
 
 def _describe_taken(taken: Taken) -> str:
-    return f"{taken.name} ({taken.calendar_id})" if taken.name else taken.calendar_id
+    if taken.name:
+        return f"{taken.name} ({taken.calendar_id})"
+    return taken.calendar_id

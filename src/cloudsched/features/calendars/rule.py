@@ -32,10 +32,11 @@ class CalendarRule(BaseModel):
     id: CalendarId
     """The calendar's id. ``weekends`` is always there."""
     on: On = "skip"
-    """The policy for an occurrence on one of its days. It is left out, or moved to the last free day before or to the
-    next free day after. A free day is on none of the schedule's calendars."""
+    """The policy for an occurrence on one of its days. It is left out, or moved to the last free day before
+    or to the next free day after. A free day is on none of the schedule's calendars."""
     content: SkipJsonSchema[str | None] = None
-    """The calendar's days, as they were when the task was planned. Stored with it, and not shown to callers."""
+    """The calendar's days, as they were when the task was planned. Stored with it, and not shown to
+    callers."""
 
     @model_validator(mode="before")
     @classmethod
@@ -46,7 +47,11 @@ class CalendarRule(BaseModel):
         return {"id": data} if isinstance(data, str) else data
 
     @model_serializer(mode="wrap")
-    def _hide_content(self, handler: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+    def _hide_content(
+        self,
+        handler: SerializerFunctionWrapHandler,
+        info: SerializationInfo,
+    ) -> dict[str, Any]:
         fields: dict[str, Any] = handler(self)
         if not (info.context and info.context.get("stored")):
             fields.pop("content", None)

@@ -71,12 +71,18 @@ class ScheduleDays:
         """Return whether a schedule names a calendar."""
         return bool(schedule.calendars)
 
-    def resolve(self, records: RecordStore, draft: TaskDraft, clock: Clock, known: Schedule | None) -> TaskDraft:
+    def resolve(
+        self,
+        records: RecordStore,
+        draft: TaskDraft,
+        clock: Clock,
+        known: Schedule | None,
+    ) -> TaskDraft:
         """Return a draft with the days of its calendars, and an id.
 
-        A link from each calendar to the task is written first: whoever changes the calendar from then on finds the
-        task. Those of the schedule that the task has (`known`) keep their days if they were deleted. Raises
-        InvalidSchedule.
+        A link from each calendar to the task is written first: whoever changes the calendar from then on
+        finds the task. Those of the schedule that the task has (`known`) keep their days if they were
+        deleted. Raises InvalidSchedule.
         """
         schedule = draft.schedule
         assert schedule is not None  # noqa: S101 - it names a calendar
@@ -92,21 +98,31 @@ class ScheduleDays:
         return draft.model_copy(update={"id": task_id, "schedule": schedule.copy_rules(tuple(rules))})
 
     def resolve_alone(self, records: RecordStore, schedule: Schedule, owner: str) -> Schedule:
-        """Return a schedule of no task with the days of its calendars. Raises InvalidSchedule if there is none."""
+        """Return a schedule of no task with the days of its calendars.
+
+        Raises InvalidSchedule if there is none.
+        """
         rules = [
             _find_rule(records, rule, f"schedule.calendars.{number}.id", owner, None)[0]
             for number, rule in enumerate(schedule.calendars)
         ]
         return schedule.copy_rules(tuple(rules))
 
-    def plan_again(self, records: RecordStore, task: Task, clock: Clock) -> Callable[[Task, datetime], Commit]:
+    def plan_again(
+        self,
+        records: RecordStore,
+        task: Task,
+        clock: Clock,
+    ) -> Callable[[Task, datetime], Commit]:
         """Return a decision that plans a task with its calendars' present days, each linked to it again."""
         contents = read_contents(records, task, clock)
         return lambda stored, now: replan_calendars(stored, contents, now)
 
     def find_followed(self, records: RecordStore, change: ChangeToFollow) -> FollowedCalendar | None:
         """Return the calendar whose days have changed."""
-        return FollowedCalendar(records, change.key) if change.owner is None else None
+        if change.owner is not None:
+            return None
+        return FollowedCalendar(records, change.key)
 
 
 def replan_calendars(task: Task, contents: Mapping[str, str], now: datetime) -> Commit:
@@ -139,7 +155,10 @@ def _require_size(rules: Sequence[CalendarRule]) -> None:
 def _find_rule(
     records: RecordStore, rule: CalendarRule, field: str, owner: str, known: Schedule | None
 ) -> tuple[CalendarRule, bool]:
-    """Return a rule with its calendar's days, and whether the calendar is stored. If not, the days are the task's."""
+    """Return a rule with its calendar's days, and whether the calendar is stored.
+
+    If not, the days are the task's.
+    """
     if rule.id == WEEKENDS:
         return rule.with_content(WEEKENDS_CONTENT), False
     keys = tuple(dict.fromkeys((rule.id, calendar_key(owner, rule.id))))
@@ -157,4 +176,6 @@ def _link_rule(records: RecordStore, rule: CalendarRule, task_id: str, now: date
     """Return a found rule with its calendar's days as they are after the link to the task is written."""
     write_link(records, rule.id, task_id, now)
     current = records.load(Calendar, rule.id)
-    return rule if current is None else rule.with_content(current.record.content, rule.id)
+    if current is None:
+        return rule
+    return rule.with_content(current.record.content, rule.id)

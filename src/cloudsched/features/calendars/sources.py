@@ -34,7 +34,10 @@ class CalendarSources:
     def fetch(self, url: str, etag: str | None) -> tuple[str, str | None] | None:
         """Return the text at a URL and its ETag, None if it still has the ETag that is known."""
         if not self._free.acquire(blocking=False):
-            raise Unavailable("The calendar's server", f"{MAX_FETCHES} calendars are being fetched; try again")
+            raise Unavailable(
+                "The calendar's server",
+                f"{MAX_FETCHES} calendars are being fetched; try again",
+            )
         try:
             return self._fetch(url, etag)
         finally:
@@ -44,7 +47,11 @@ class CalendarSources:
         headers = {"Accept": "text/calendar", **({} if etag is None else {"If-None-Match": etag})}
         try:
             with (
-                self._make_session(max_seconds=FETCH_SECONDS, max_bytes=MAX_TEXT, for_one_call=True) as session,
+                self._make_session(
+                    max_seconds=FETCH_SECONDS,
+                    max_bytes=MAX_TEXT,
+                    for_one_call=True,
+                ) as session,
                 session.get(url, headers=headers, timeout=FETCH_SECONDS, stream=True) as response,
             ):
                 if response.status_code == requests.codes.not_modified and etag is not None:
@@ -59,15 +66,25 @@ class CalendarSources:
             raise Unavailable("The calendar's server", f"{type(error).__name__}") from error
 
     @staticmethod
-    def list_holidays(source: HolidaySource, now: datetime) -> tuple[list[tuple[date, date, str]], HolidaySource]:
+    def list_holidays(
+        source: HolidaySource,
+        now: datetime,
+    ) -> tuple[list[tuple[date, date, str]], HolidaySource]:
         """Return a country's holidays, and their source with the package's version."""
         try:
             import holidays  # noqa: PLC0415 - an extra, and slow to import
         except ImportError as error:
             raise MissingExtra("A calendar of a country's holidays", "holidays", "holidays") from error
-        first, last = source.first_year or now.year - 1, source.last_year or now.year + _YEARS_AHEAD
+
+        first = source.first_year or now.year - 1
+        last = source.last_year or now.year + _YEARS_AHEAD
         if not 0 <= last - first < _MAX_YEARS:
-            raise InvalidInput("holidays.lastYear", f"is {last}, and the first year {first}", f"At most {_MAX_YEARS}.")
+            raise InvalidInput(
+                "holidays.lastYear",
+                f"is {last}, and the first year {first}",
+                f"At most {_MAX_YEARS}.",
+            )
+
         try:
             years = range(first, last + 1)
             found = holidays.country_holidays(
@@ -76,5 +93,6 @@ class CalendarSources:
         except (NotImplementedError, ValueError) as error:
             problem = f"knows no {source.country} {source.subdivision or ''}".rstrip()
             raise InvalidInput("holidays", problem, "Give ISO 3166 codes, such as DE and BY.") from error
+
         named = [(day, day, name) for day, name in sorted(found.items())]
         return named, source.model_copy(update={"version": version("holidays")})

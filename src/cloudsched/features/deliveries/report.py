@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.delivery_channels import PING, Delivery, DeliveryStatus
 from cloudsched.domain.documents.document import complete_table
@@ -37,7 +37,8 @@ _ENDS: Final = complete_table(
 def report_deliveries(store: Store, task: Task, execution_id: str) -> list[DeliveryReport]:
     """Return the deliveries of an execution, by channel.
 
-    Their ids follow from the task, so that no list is read: the tasks in one round trip, then the record of each.
+    Their ids follow from the task, so that no list is read: the tasks in one round trip, then the record of
+    each.
     """
     made = _load_deliveries(store, task, execution_id)
     return [_report(each, delivery, _load_record(store, each)) for each, delivery in made]
@@ -46,24 +47,40 @@ def report_deliveries(store: Store, task: Task, execution_id: str) -> list[Deliv
 def list_deliveries(
     store: Store, owner: str | None, limit: int, page_token: str | None = None
 ) -> Page[tuple[Task, DeliveryReport]]:
-    """Return a page of an owner's deliveries, or all owners' failed ones. Two reads each. Raises InvalidInput."""
-    query = TaskQuery(owner, is_delivery=True) if owner is not None else TaskQuery(owner=None, trouble=Trouble.DELIVERY)
+    """Return a page of an owner's deliveries, or all owners' failed ones.
+
+    Two reads each. Raises InvalidInput.
+    """
+    query = TaskQuery(owner, is_delivery=True)
+    if owner is None:
+        query = TaskQuery(owner=None, trouble=Trouble.DELIVERY)
     page = store.list_tasks(query, limit=limit, page_token=page_token)
-    items = [(each, _report(each, each.delivery, _load_record(store, each))) for each in page.items if each.delivery]
+    messages = [(task, task.delivery) for task in page.items if task.delivery]
+    items = [(task, _report(task, delivery, _load_record(store, task))) for task, delivery in messages]
     return Page(items, page.next_page_token, page.unreadable, page.passed_over)
 
 
-def find_undelivered(store: Store, task: Task, executions: Sequence[Execution], now: datetime) -> list[Undelivered]:
-    """Return the deliveries of some executions that have not arrived, and of which more than a moment has passed.
+def find_undelivered(
+    store: Store,
+    task: Task,
+    executions: Sequence[Execution],
+    now: datetime,
+) -> list[Undelivered]:
+    """Return the overdue deliveries of some executions that have not arrived.
 
-    A ping tells a program, which looks after itself. Reads what `report_deliveries` does, for each execution.
+    A ping calls a program, which retries by itself. Reads what `report_deliveries` does, for each execution.
     """
     found = list[Undelivered]()
-    for execution in executions if task.has_deliveries else ():
+    if not task.has_deliveries:
+        return found
+
+    for execution in executions:
         for each, delivery in _load_deliveries(store, task, execution.id):
             status = _find_status(each)
-            is_new = status in {DeliveryStatus.PENDING, DeliveryStatus.SENDING} and now - delivery.created_at <= LATE
-            if status is DeliveryStatus.SENT or is_new or delivery.channel == PING:
+            is_new = status in {DeliveryStatus.PENDING, DeliveryStatus.SENDING}
+            if status is DeliveryStatus.SENT or delivery.channel == PING:
+                continue
+            if is_new and now - delivery.created_at <= LATE:
                 continue
             report = _report(each, delivery, _load_record(store, each))
             found.append(
@@ -88,21 +105,23 @@ def _load_deliveries(store: Store, task: Task, execution_id: str) -> list[tuple[
 
 def _load_record(store: Store, task: Task) -> Execution | None:
     execution_id = task.runs[0].execution_id if task.runs else task.last_execution_id
-    return None if execution_id is None else store.load_execution(task.id, execution_id)
+    if execution_id is None:
+        return None
+    return store.load_execution(task.id, execution_id)
 
 
 def _report(task: Task, delivery: Delivery, record: Execution | None) -> DeliveryReport:
-    is_sent, reason = task.status is TaskStatus.COMPLETED, None
-    if not is_sent and record is not None:
-        reason = record.error.message if record.message is None and record.error is not None else record.message
-    return DeliveryReport(
-        channel=delivery.channel,
-        status=_find_status(task),
-        attempts=0 if record is None else record.attempt_count,
-        sent_at=record.finished_at if is_sent and record is not None else None,
-        message_id=_read_message_id(record) if is_sent else None,
-        reason=reason,
-    )
+    report = DeliveryReport(channel=delivery.channel, status=_find_status(task), attempts=0)
+    if record is None:
+        return report
+
+    if task.status is TaskStatus.COMPLETED:
+        ending = {"sent_at": record.finished_at, "message_id": _read_message_id(record)}
+    elif record.message is None and record.error is not None:
+        ending = {"reason": record.error.message}
+    else:
+        ending = {"reason": record.message}
+    return report.model_copy(update={"attempts": record.attempt_count, **ending})
 
 
 def _find_status(task: Task) -> DeliveryStatus:
@@ -110,10 +129,11 @@ def _find_status(task: Task) -> DeliveryStatus:
         return end
     if not task.runs or task.runs[0].started_at is None:
         return DeliveryStatus.PENDING
-    return DeliveryStatus.RETRYING if task.runs[0].lease is None else DeliveryStatus.SENDING
+    if task.runs[0].lease is None:
+        return DeliveryStatus.RETRYING
+    return DeliveryStatus.SENDING
 
 
-def _read_message_id(record: Execution | None) -> str | None:
-    content: Any = None if record is None else record.content
-    found = content.get("messageId") if isinstance(content, dict) else None
+def _read_message_id(record: Execution) -> str | None:
+    found = record.content.get("messageId") if isinstance(record.content, dict) else None
     return found if isinstance(found, str) else None

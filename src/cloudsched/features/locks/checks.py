@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import Requesters
-from cloudsched.engine.code_check.compare import Cause, Difference
+from cloudsched.engine.code_check.compare import Difference, Mismatch
 from cloudsched.errors import InvalidInput
 from cloudsched.features.locks.fields import LockScope
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.task_draft import TaskDraft
-    from cloudsched.engine.code_check.compare import Place, Report
+    from cloudsched.engine.code_check.compare import CodeReport, DifferencePlace
     from cloudsched.engine.handlers.registry import Handler
 
 MAX_LOCKS: Final = 50_000
@@ -62,11 +62,11 @@ def explain_refusal(task: Task) -> str | None:
 class LimitCheck:
     """Compares the limits of tasks that name the same lock."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: CodeReport) -> None:
         self._report = report
         self._limits: dict[str, int] = {}
 
-    def compare(self, task: Task, handler: Handler, place: Place) -> Iterator[Difference]:
+    def compare(self, task: Task, handler: Handler, place: DifferencePlace) -> Iterator[Difference]:
         """Yield the difference between a task's limit and that of the first task with the same key."""
         lock = task.scoped_lock_key
         if lock is None:
@@ -78,4 +78,4 @@ class LimitCheck:
         limit = self._limits.setdefault(lock, task.lock_limit)
         if limit != task.lock_limit:
             problem = f"the lock {task.lock_key!r} admits {task.lock_limit} of them, and {limit} of others"
-            yield Difference(Cause.LOCK, handler.name, problem)
+            yield Difference(Mismatch.LOCK, handler.name, problem)

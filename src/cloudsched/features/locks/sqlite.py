@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
-    from cloudsched.adapters.sqlite.database import Database, Row
+    from cloudsched.adapters.sqlite.database import Row, SqliteDatabase
 
 TABLES = (
     "CREATE TABLE locks (key TEXT PRIMARY KEY, version INTEGER NOT NULL, body TEXT NOT NULL)",
@@ -39,7 +39,7 @@ _DELETE_WAITER = "DELETE FROM waiters WHERE lock_key = ? AND id = ?"
 class SqliteLocks:
     """A `LockStore` in the database of a `SqliteStore`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
     def load(self, key: str) -> VersionedLock:

@@ -1,0 +1,91 @@
+"""The lists and counts of a `SearchStore` that differ between databases only in how a listing is built and read."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from datetime import datetime
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from cloudsched.domain.documents.execution import Execution
+from cloudsched.domain.documents.task import Task
+from cloudsched.engine.ports.search import (
+    ExecutionQuery,
+    TaskQuery,
+    identify_finished_list,
+    identify_open_list,
+    refuse_count,
+)
+from cloudsched.engine.storage.pages import start_before
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.document import Document
+    from cloudsched.domain.documents.execution import ExecutionStatus
+    from cloudsched.engine.storage.pages import Page
+
+L = TypeVar("L")
+D = TypeVar("D", bound="Document")
+
+
+class ListingSearch(ABC, Generic[L]):
+    """Lists and counts executions by listings: descriptions of a list, which an adapter turns into queries."""
+
+    @abstractmethod
+    def _list_tasks(self, query: TaskQuery) -> L:
+        """Return the listing of matching tasks."""
+
+    @abstractmethod
+    def _list_finished(self, query: ExecutionQuery, *, is_failure: bool) -> L:
+        """Return the listing of matching final records."""
+
+    @abstractmethod
+    def _list_open(self, query: ExecutionQuery, status: ExecutionStatus) -> L:
+        """Return the listing of tasks whose most active open run has this status."""
+
+    @abstractmethod
+    def _fetch(self, kind: type[D], listing: L, query: object, limit: int, token: str | None) -> Page[D]:
+        """Return a page of a listing. Its page tokens belong to `query`."""
+
+    @abstractmethod
+    def _fetch_executions(self, task_id: str, query: object, limit: int, token: str | None) -> Page[Execution]:
+        """Return a page of the executions of one task."""
+
+    @abstractmethod
+    def _count(self, listing: L, up_to: int) -> int:
+        """Return the number of documents of a listing, at most `up_to`."""
+
+    def list_finished(
+        self, query: ExecutionQuery, *, is_failure: bool, limit: int, page_token: str | None = None
+    ) -> Page[Execution]:
+        """Return a page of the matching final records, without their results and steps."""
+        listing = self._list_finished(query, is_failure=is_failure)
+        key = identify_finished_list(query, is_failure=is_failure)
+        return self._fetch(Execution, listing, key, limit, page_token)
+
+    def list_open(
+        self, query: ExecutionQuery, status: ExecutionStatus, *, limit: int, page_token: str | None = None
+    ) -> Page[Task]:
+        """Return a page of the tasks whose most active open run has this status."""
+        listing = self._list_open(query, status)
+        return self._fetch(Task, listing, identify_open_list(query, status), limit, page_token)
+
+    def list_executions(
+        self, task_id: str, *, limit: int, page_token: str | None = None, before: datetime | None = None
+    ) -> Page[Execution]:
+        """Return a page of a task's executions, the latest first."""
+        query = ("executions", task_id)
+        return self._fetch_executions(task_id, query, limit, start_before(query, before, page_token))
+
+    def count_tasks(self, query: TaskQuery, up_to: int) -> int:
+        """Return how many tasks match, at most `up_to`."""
+        refuse_count(query.looked_for)
+        return self._count(self._list_tasks(query), up_to)
+
+    def count_finished(self, query: ExecutionQuery, *, is_failure: bool, up_to: int) -> int:
+        """Return how many final records match, at most `up_to`."""
+        refuse_count(query.find_looked_for(is_open=False))
+        return self._count(self._list_finished(query, is_failure=is_failure), up_to)
+
+    def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> int:
+        """Return how many tasks have an open run of this status, at most `up_to`."""
+        refuse_count(query.find_looked_for(is_open=True))
+        return self._count(self._list_open(query, status), up_to)

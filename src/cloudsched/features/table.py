@@ -98,6 +98,8 @@ class Feature:
     operations: tuple[str, ...] = ()
     """Modules with operations of the API."""
     commands: tuple[CommandRow, ...] = ()
+    pages: str = ""
+    """Views of the dashboard, by name. Their templates stand beside their module. See `dashboard.view`."""
 
 
 _LOCK_HINT: Final = 'Give a lockKey, which names what the runs share: "printer".'
@@ -135,6 +137,7 @@ FEATURES: Final = (
         },
         tables="cloudsched.features.locks.sqlite:TABLES",
         operations=("cloudsched.features.locks.operations",),
+        pages="cloudsched.features.locks.page:VIEWS",
     ),
     Feature(
         name="calendars",
@@ -207,6 +210,7 @@ FEATURES: Final = (
                 "people", "cloudsched.people.command:people", "Show people, and change how they are reached.", "Tasks"
             ),
         ),
+        pages="cloudsched.people.pages:VIEWS",
     ),
     Feature(
         name="agents",

@@ -5,6 +5,8 @@ To take a feature out is to delete its classes here, beside its row in `features
 
 from __future__ import annotations
 
+from cloudsched.domain.schedules.adjustments import Adjustable
+from cloudsched.features.calendars.fields import CalendarFields
 from cloudsched.features.locks.fields import (
     ChildLockFields,
     LockOptions,
@@ -14,7 +16,11 @@ from cloudsched.features.locks.fields import (
     TaskLockFields,
 )
 
-__all__ = ["CallOptions", "ChildFields", "LockScope", "RunFields", "SpecFields", "TaskFields"]
+__all__ = ["CallOptions", "ChildFields", "LockScope", "RunFields", "ScheduleFields", "SpecFields", "TaskFields"]
+
+
+class ScheduleFields(CalendarFields, Adjustable):
+    """What a schedule has (`Schedule`)."""
 
 
 class SpecFields(SpecLockFields):

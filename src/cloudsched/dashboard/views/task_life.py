@@ -79,7 +79,7 @@ def list_noted(history: Json | None, explanation: Json, task: Json, visit: Visit
 def _list_left_out(explanation: Json, task: Json) -> Iterator[Noted]:
     for finding in explanation["findings"]:
         at = finding.get("at")
-        if at and finding["reason"] == Reason.CALENDAR and at != task.get("nextExecutionTime"):
+        if at and finding["reason"] == Reason.ADJUSTED and at != task.get("nextExecutionTime"):
             yield Noted(parse_instant(at), _LEFT_OUT)
 
 

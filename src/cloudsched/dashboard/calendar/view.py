@@ -43,6 +43,7 @@ def build(answer: Json, visit: Visit) -> Json:
     facts = gather(answer, days, visit)
     chosen = choose_day(days, visit)
     totals = {day: each.totals for day, each in facts.items()}
+
     shown = {
         **_build_table(facts[chosen.day], visit),
         "sentence": write_sentence(days, [*totals.values()], visit),

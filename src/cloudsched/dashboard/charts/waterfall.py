@@ -67,6 +67,7 @@ def draw_row(row: WaterfallRow, scale: Scale, ground: tuple[Markup, Markup]) -> 
     below, above = ground
     start, end = scale.span
     marks = [below]
+
     for bar in row.bars:
         if bar.end < start or bar.start > end:
             continue

@@ -191,6 +191,7 @@ def _list_states(record: Json, ran: Iterable[Bar], end: datetime, now: datetime)
     locked = [
         (parse_instant(each["lockWaitedSince"]), begin) for begin, _, each in attempts if each.get("lockWaitedSince")
     ]
+
     return {
         "ran": merge(code),
         "calls": merge(_find_interval(step, now) for step in steps if step["kind"] == "CALL"),

@@ -115,6 +115,7 @@ def make_fields(slot: Slot, texts: Mapping[str, str], errors: Mapping[str, str])
         return (_make_json(slot.name, slot.label, slot.name, texts, errors, _write_hint(slot)),)
     text = texts.get(slot.name, "")
     error = errors.get(slot.name, "")
+
     field = Field(
         slot.name,
         field_id(slot.name),

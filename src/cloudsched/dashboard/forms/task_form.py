@@ -235,6 +235,7 @@ def build(answer: Json, visit: Visit) -> Json:
     suggested = tuple(dict.fromkeys(filter(None, zones)))
     names = tuple(name for name in NAMES if name not in MORE)
     more = tuple(name for name in MORE if name != "owner" or (is_new and visit.role == "admin"))
+
     return {
         **dict.fromkeys(("error", "key", "base", "words", "takenBack"), ""),
         **dict.fromkeys(("task", "conflicts", "isChecked")),

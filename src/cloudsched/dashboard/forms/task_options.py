@@ -239,6 +239,7 @@ def make_options(
 ) -> tuple[Field, ...]:
     """Return the fields of options."""
     fields = []
+
     for name in names:
         text = texts.get(name, "")
         fields.append(

@@ -62,6 +62,7 @@ def fetch_needs(api: Api, visit: Visit, counts: Json | None) -> Json:
     causes = [each["cause"] for each in (counts or {}).get("needs", ()) if each["count"]]
     tasks = {cause: _list_tasks(api, visit, cause) for cause in causes if cause != NeedCause.OVERDUE}
     failed = [group[0] for group in _group_failed(tasks.get(NeedCause.FAILED, []))[:_SHOWN]]
+
     return {
         "counts": counts,
         "tasks": tasks,
@@ -253,6 +254,7 @@ def _build_waits(waits: Iterable[Json], visit: Visit) -> Iterator[Need]:
         for step in record.get("steps", [])
         if step["kind"] == "EVENT" and step["status"] == "WAITING" and step.get("dueAt")
     ]
+
     for until, step, record in sorted(found, key=lambda each: each[0]):
         if until - visit.now >= GIVES_UP_SOON:
             return

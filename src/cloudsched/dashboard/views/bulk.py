@@ -121,6 +121,7 @@ def build(answer: Json, visit: Visit) -> Json:
     dropped = dict.fromkeys(("action", "ids", PICK, "page", "q", "all", "only"))
     kept = {name: text for name, text in chosen.items() if name not in dropped}
     button = f"{asked.action.verb} {asked.things}"
+
     shown = {
         "error": "",
         "first": (),

@@ -61,6 +61,7 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
     record = api.get(path)
     task, _ = api.task(task_id)
     tree = api.find(f"{task_path(task_id)}/tree", executionId=execution_id)
+
     answer = {
         "execution": _show_ends(record, tree),
         "task": task,
@@ -128,6 +129,7 @@ def build(answer: Json, visit: Visit) -> Json:
     verbs = record.get("allowedVerbs", ())
     path = f"tasks/{task['id']}/executions/{record['id']}"
     payload, payload_note = find_payload(record, task, answer["history"])
+
     shown = {
         **answer,
         **_build_steps(answer, visit),
@@ -159,6 +161,7 @@ def _build_steps(answer: Json, visit: Visit) -> Json:
     is_true = visit.query.get("scale") == "true"
     waterfall = make_waterfall(record, visit.now, true_scale=is_true, window=read_window(visit))
     offset = read_number(visit.query.get("row"))
+
     shown: Json = {
         "facts": [*_list_facts(record, waterfall)],
         "axis": draw_axis(waterfall, visit.zone),

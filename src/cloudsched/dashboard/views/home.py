@@ -57,6 +57,7 @@ def fetch(api: Api, visit: Visit) -> Json:
     following = []
     if not due["occurrences"]:
         following = api.get("/v1/tasks", dueFrom=visit.soonest, orderBy="nextExecutionTime", pageSize=1)["tasks"]
+
     return {
         "executions": api.get("/v1/executions", **{"from": since}, pageSize=_EXECUTIONS),
         "open": [

@@ -89,6 +89,7 @@ def build(answer: Json, visit: Visit) -> Json:
     filters = answer["filters"]
     failures = answer["failures"]
     window = _read_window(visit)
+
     return {
         "sentence": _write_sentence(answer, window, visit),
         "rows": [_build_run(each, visit) for each in answer["executions"]],

@@ -114,6 +114,7 @@ def build(answer: Json, visit: Visit) -> Json:
     own_zone = task.get("timezone", "UTC")
     executions = answer["executions"]["executions"]
     due = [parse_instant(each["utc"]) for each in answer["upcoming"]]
+
     return {
         **answer,
         **_build_retry(task, executions, may_start=answer["mayStart"]),

@@ -142,6 +142,7 @@ def _build_budget(budget: Json) -> Json:
     elif share >= WARNING:
         status = _NEARLY
         what = f"{most - used:,} are left; then the owner's tasks pause."
+
     return {
         **budget,
         "used": f"{used:,} of {most:,}{only_if(most, f' ({int(share * 100)} %)')}",

@@ -161,7 +161,7 @@ def test_every_place_of_the_table_is_there() -> None:
         places = [feature.wiring, feature.settings, *feature.optional_handlers, *feature.records, *feature.options]
         places += [place for row in feature.handlers for place in (row.run, row.check)]
         places += [row.place for row in feature.commands]
-        places.append(feature.pages)
+        places += [feature.pages, feature.doctor]
         assert all(find_place(place) for place in places if place), feature.name
         assert all(find_operations(import_module(module)) for module in feature.operations), feature.name
 

@@ -102,6 +102,8 @@ class Feature:
     commands: tuple[CommandRow, ...] = ()
     pages: str = ""
     """Views of the dashboard, by name. Their templates stand beside their module. See `dashboard.view`."""
+    doctor: str = ""
+    """The function of a deployment and its services that yields what `cloudsched doctor` finds."""
 
 
 _LOCK_HINT: Final = 'Give a lockKey, which names what the runs share: "printer".'
@@ -217,6 +219,7 @@ FEATURES: Final = (
             ),
         ),
         pages="cloudsched.people.pages:VIEWS",
+        doctor="cloudsched.people.doctor:check",
     ),
     Feature(
         name="agents",

@@ -9,13 +9,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import pytest
 from tests.architecture.picture import KERNEL, ROOT, SATELLITES, SOURCE, read_modules
 
-from cloudsched.features.table import FEATURES, Feature
+from cloudsched.dashboard.routes import VIEWS
+from cloudsched.features.table import FEATURES, Feature, find_place
 
 SATELLITE_ROWS: Final = [row for row in FEATURES if all(folder in SATELLITES for folder in row.folders)]
 SOME_TESTS: Final = ("tests/domain/transitions", "tests/engine/sweep")
@@ -74,6 +76,18 @@ def test_the_kernel_is_imported_without_it(row: Feature, tmp_path: Path) -> None
     code = f"import importlib; [importlib.import_module(name) for name in {names}]; import cloudsched; cloudsched.App()"
     done = run_without([row], tmp_path, ["-c", code])
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("row", [row for row in FEATURES if row.pages], ids=lambda row: row.name)
+def test_its_pages_go_with_its_row(row: Feature, tmp_path: Path) -> None:
+    """The dashboard has all of them with it, and without it none, neither their addresses nor their tabs."""
+    views = find_place(row.pages)
+    tabs = {view.tab for view in views.values()}
+    code = "import cloudsched.dashboard.application as page; print(*page.VIEWS, *page.TABS)"
+    done = run_without([replace(row, folders=())], tmp_path, ["-c", code])
+    assert done.returncode == 0, done.stderr
+    assert views.keys() <= VIEWS.keys()
+    assert not {*views, *tabs} & {*done.stdout.split()}
 
 
 def _check_tests(rows: Collection[Feature], folder: Path, tests: Collection[str]) -> None:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.dashboard.conftest import NOW, get, visit
 
-from cloudsched.dashboard.life_chart import Lived, Noted, draw_life
-from cloudsched.dashboard.task_view import list_noted
+from cloudsched.dashboard.charts.life import Lived, Noted, draw_life
+from cloudsched.dashboard.views.task_life import list_noted
 
 PARIS = ZoneInfo("Europe/Paris")
 VISIT = visit(zone=PARIS)

@@ -9,7 +9,7 @@ import pytest
 import requests
 from tests.dashboard.conftest import ATTACK, get, post, read_hidden, visit
 
-from cloudsched.dashboard import bulk_view
+from cloudsched.dashboard.views import bulk as bulk_view
 from cloudsched.local.stack import Stack
 
 

@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.dashboard.conftest import look
 
-from cloudsched.dashboard import calendar_view
-from cloudsched.dashboard.calendar_chart import TIERS, Mark, Placed, count_bins, measure, place_marks
+from cloudsched.dashboard.api import Json
+from cloudsched.dashboard.calendar import view as calendar_view
+from cloudsched.dashboard.calendar.day_chart import count_bins
+from cloudsched.dashboard.calendar.labels import TIERS, Mark, Placed, measure, place_marks
 from cloudsched.dashboard.times import DAY, find_start, make_day
-from cloudsched.dashboard.visit import Json
 
 ZONES = st.sampled_from(
     [

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from tests.dashboard.conftest import PARIS, look
 from tests.dashboard.test_calendar import answer, ended, occurrence
 
-from cloudsched.dashboard import calendar_view
-from cloudsched.dashboard.calendar_chart import Bin, make_span
-from cloudsched.dashboard.calendar_month import DayTotals, build_month, draw_density
+from cloudsched.dashboard.calendar import view as calendar_view
+from cloudsched.dashboard.calendar.entries import Bin, DayTotals
+from cloudsched.dashboard.calendar.month import build_month, draw_density
+from cloudsched.dashboard.calendar.span import make_span
 from cloudsched.dashboard.times import make_day
 from cloudsched.dashboard.visit import UTC_ZONE
 

@@ -10,15 +10,9 @@ from zoneinfo import ZoneInfo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudsched.dashboard.life_chart import (
-    Bar,
-    Lived,
-    count_due,
-    draw_life,
-    draw_runs,
-    draw_strip,
-    make_bars,
-)
+from cloudsched.dashboard.charts.life import Lived, draw_life
+from cloudsched.dashboard.charts.run_marks import draw_runs
+from cloudsched.dashboard.charts.strip import Bar, count_due, draw_strip, make_bars
 from cloudsched.dashboard.status import BAD
 
 NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)

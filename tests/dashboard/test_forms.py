@@ -16,7 +16,7 @@ from tests.dashboard.conftest import ATTACK, NOW, get, make_app, post, read_form
 from tests.harness import wait_until
 
 from cloudsched import App, Context
-from cloudsched.dashboard import task_options
+from cloudsched.dashboard.forms import task_options
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap, Priority

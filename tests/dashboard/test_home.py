@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tests.dashboard.conftest import NOW, visit
 
-from cloudsched.dashboard import home_view
-from cloudsched.dashboard.attention import MAX_QUEUES, Need, build_attention
-from cloudsched.dashboard.home_view import build_health
+from cloudsched.dashboard.views import home as home_view
+from cloudsched.dashboard.views.attention import MAX_QUEUES, Need, build_attention
+from cloudsched.dashboard.views.health import build_health
 from cloudsched.domain.documents.task import NeedCause
 from cloudsched.domain.transitions.needs import LATE
 

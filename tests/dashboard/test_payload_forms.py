@@ -12,8 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from cloudsched.dashboard.forms import list_names, make_fields, place_error
-from cloudsched.dashboard.payload_schema import ABSENT, read_schema, read_value, write_texts
+from cloudsched.dashboard.forms.fields import list_names, make_fields
+from cloudsched.dashboard.forms.payload_schema import read_schema
+from cloudsched.dashboard.forms.payload_texts import ABSENT, read_value, write_texts
+from cloudsched.dashboard.forms.problems import place_error
 
 
 class Level(StrEnum):

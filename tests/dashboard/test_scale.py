@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudsched.dashboard.waterfall import SHORTEST_GAP, make_scale, merge
+from cloudsched.dashboard.charts.waterfall_scale import SHORTEST_GAP, make_scale, merge
 
 START = datetime(2027, 2, 1, 8, tzinfo=UTC)
 SECONDS = st.integers(0, 10_000_000)

@@ -10,7 +10,7 @@ from tests.dashboard.conftest import NOW, visit
 from tests.dashboard.role_pages import Pages
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.dashboard import usage_view
+from cloudsched.dashboard.views import usage as usage_view
 from cloudsched.engine.authority import OWN_CODE
 
 AMOUNTS: dict[str, Any] = {

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.dashboard.conftest import NOW
 
-from cloudsched.dashboard.execution_view import FOLDED, find_payload, show_content
-from cloudsched.dashboard.waterfall import WAITS, draw_axis, draw_ground, draw_row, make_waterfall
+from cloudsched.dashboard.charts.waterfall import draw_axis, draw_ground, draw_row
+from cloudsched.dashboard.charts.waterfall_rows import WAITS, make_waterfall
+from cloudsched.dashboard.views.execution_content import FOLDED, find_payload, show_content
 
 START = datetime(2027, 3, 20, 8, tzinfo=UTC)
 SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
@@ -174,7 +175,10 @@ def test_what_a_run_got_is_known_or_said_not_to_be(
 
 def test_big_results_are_folded_and_can_be_fetched() -> None:
     """What is long is folded, what is very long is cut, and all of it is a download away."""
-    small, big = show_content({"a": 1}, "x.json"), show_content("x" * 100_000, "x.json")
+    small = show_content({"a": 1}, "x.json")
+    big = show_content("x" * 100_000, "x.json")
+    assert small is not None
+    assert big is not None
     assert (small.is_folded, small.download) == (False, "")
     assert (big.is_folded, big.download, big.size) == (True, "x.json", "100.0 kB")
     assert FOLDED < len(big.text) < 30_000

@@ -246,7 +246,8 @@ class AgentTools:
         ] = None,
     ) -> CreatedAnswer:
         """Create a scheduled task. Show the user preview_schedule's answer first. A time in the past is refused."""
-        zone, key = _find_zone(timezone), idempotency_key or str(uuid.uuid4())
+        zone = _find_zone(timezone)
+        key = idempotency_key or str(uuid.uuid4())
         client = self._client
         task = await client.create(
             idempotency_key=key,
@@ -266,7 +267,9 @@ class AgentTools:
         limit: Annotated[int, Field(ge=1, le=20)] = 10,
     ) -> TaskListAnswer:
         """List scheduled tasks, the newest first, each with its next runs."""
-        zone, client, found = _find_zone(timezone), self._client, list["TaskView"]()
+        zone = _find_zone(timezone)
+        client = self._client
+        found: list[TaskView] = []
         async for task in client.tasks(status=status):
             found.append(task)
             if len(found) > limit:
@@ -280,7 +283,9 @@ class AgentTools:
         self, task_id: Id, timezone: Zone, history: Annotated[int, Field(ge=0, le=20)] = 5
     ) -> TaskHistoryAnswer:
         """Show a task: when it runs next, and what came of its latest runs."""
-        zone, client, runs = _find_zone(timezone), self._client, list[Any]()
+        zone = _find_zone(timezone)
+        client = self._client
+        runs: list[Any] = []
         task = await client.get(task_id)
         if history:
             async for run in client.executions(task_id):
@@ -306,7 +311,8 @@ class AgentTools:
         The same call again within five minutes changes nothing, since it may be a repetition. `changed` is then false.
         If the user wants the same change once more ("an hour later" twice), give an `idempotency_key` that is new.
         """
-        zone, client = _find_zone(timezone), self._client
+        zone = _find_zone(timezone)
+        client = self._client
         before = await client.get(task_id)
         changes = {"title": title, "payload": payload, "schedule": schedule}
         given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
@@ -314,7 +320,8 @@ class AgentTools:
             raise ToolError("Nothing to change: give schedule, title or payload.")
         if schedule is not None:
             given["timezone"] = timezone
-        window, said = int(self._now() // SAME_CALL_SECONDS), _hash(given)
+        window = int(self._now() // SAME_CALL_SECONDS)
+        said = _hash(given)
         task = None if idempotency_key else await _find_updated(client, task_id, f"agent-{window - 1}-{said}", given)
         if task is None:
             key = idempotency_key or f"agent-{window}-{said}"
@@ -324,7 +331,8 @@ class AgentTools:
     @_explain
     async def cancel_task(self, task_id: Id, timezone: Zone) -> TaskAnswer:
         """Cancel a task for good: it never runs again, and its history stays. Ask the user first."""
-        zone, client = _find_zone(timezone), self._client
+        zone = _find_zone(timezone)
+        client = self._client
         return TaskAnswer(**await _describe(client, await client.cancel(task_id), zone))
 
     @_explain
@@ -335,7 +343,8 @@ class AgentTools:
         duration: Annotated[str, Field(description='How long: "10 minutes", "2 hours", "tomorrow at 9:00".')] = "PT10M",
     ) -> TaskAnswer:
         """Run the latest run of a task again later, such as a reminder. Its schedule stays as it is."""
-        zone, client = _find_zone(timezone), self._client
+        zone = _find_zone(timezone)
+        client = self._client
         return TaskAnswer(**await _describe(client, await client.snooze(task_id, duration), zone))
 
     @_explain
@@ -354,7 +363,8 @@ class AgentTools:
 
         list_questions has what other people's tasks ask the user by name.
         """
-        zone, client = _find_zone(timezone), self._client
+        zone = _find_zone(timezone)
+        client = self._client
         task = await client.send_event(
             task_id, event, payload, execution_id=execution_id, idempotency_key=idempotency_key
         )
@@ -365,7 +375,8 @@ class AgentTools:
         self, user: Annotated[str, Field(description="The user's id, whose inbox it is.")], timezone: Zone
     ) -> list[QuestionAnswer]:
         """List what tasks of others have asked the user by name, the newest first. Answer one with send_event."""
-        zone, found = _find_zone(timezone), []
+        zone = _find_zone(timezone)
+        found = []
         async for message in self._client.inbox(user):
             if message.event is not None:
                 until = None if message.until is None else to_when(message.until, zone)

@@ -191,7 +191,8 @@ def _import(  # noqa: PLR0913 - one for each option
         found = read(file.read())
     except Refusal as refusal:
         raise click.UsageError(to_printable(f"{file.name} cannot be imported: {refusal}.")) from None
-    refusals, notes = [*found.refusals], [*found.notes]
+    refusals = [*found.refusals]
+    notes = [*found.notes]
     choice = HandlerChoice(app.container.registry, [_split_map(each) for each in maps], handler, owner)
     try:
         declared = app.declared_tasks(f"import:{kind}:{name or ''}", "the file")

@@ -50,7 +50,8 @@ def exit_now(code: int, reason: str = "") -> None:
 
 def _list_left() -> list[str]:
     """Return the threads and processes that keep this process alive, or stay after it. End those of multiprocessing."""
-    executors, main = sys.modules.get("concurrent.futures.thread"), threading.main_thread()
+    executors = sys.modules.get("concurrent.futures.thread")
+    main = threading.main_thread()
     awaited = set() if executors is None else set(executors._threads_queues)  # noqa: SLF001 - Python waits for these
     awaited |= {each for each in threading.enumerate() if not each.daemon} - {main}
     left = [f"thread {each.name!r}" for each in sorted(awaited, key=lambda each: each.name) if each.is_alive()]

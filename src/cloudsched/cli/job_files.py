@@ -107,7 +107,8 @@ def read_crontab(content: bytes, *, timezone: str | None, has_user: bool, prefix
     except UnicodeDecodeError as error:
         raise Refusal(f"it is not UTF-8: {error.reason} at byte {error.start}") from None
     reader = _Reader(timezone or "", has_user, prefix, timezone or "")
-    jobs, refusals = list[Job](), list[str]()
+    jobs: list[Job] = []
+    refusals: list[str] = []
     for number, line in enumerate(map(str.strip, text.split("\n")), 1):
         if not line or line.startswith("#"):
             continue
@@ -186,7 +187,8 @@ def _read_cron(timing: str, zone: str) -> Schedule:
 
 def _split_input(text: str) -> tuple[str, str | None]:
     r"""Return the command and its standard input, which begins at the first ``%`` that is not written ``\%``."""
-    parts, last = [""], 0
+    parts = [""]
+    last = 0
     for found in _PERCENT.finditer(text):
         parts[-1] += text[last : found.start()]
         last = found.end()
@@ -288,7 +290,9 @@ def read_cloud_scheduler(content: bytes, *, prefix: str) -> ReadFile:
 
 
 def _read_job(printed: _SchedulerJob, place: str, prefix: str) -> Job:
-    name, schedule, zone = printed.name.rpartition("/")[2], printed.schedule, printed.time_zone
+    name = printed.name.rpartition("/")[2]
+    schedule = printed.schedule
+    zone = printed.time_zone
     targets = [each for each in (printed.http_target, printed.pubsub_target, printed.app_engine_http_target) if each]
     if len(targets) != 1:
         raise Refusal(f"it has {len(targets)} targets; one of HTTP, Pub/Sub and App Engine is expected")
@@ -421,8 +425,10 @@ class HandlerChoice:
 def require_only_time(app: App, job: Job) -> None:
     """Check that words say a time and nothing else: plain words may name a task, too, which here is a misreading."""
     if isinstance(job.schedule, str):
-        now, zone = app.container.clock.now(), job.timezone or "UTC"
-        at, calendar = app.container.settings.default_time, app.container.settings.default_calendar
+        now = app.container.clock.now()
+        zone = job.timezone or "UTC"
+        at = app.container.settings.default_time
+        calendar = app.container.settings.default_calendar
         read = read_schedule(job.schedule, now=now, timezone=zone, default_time=at, default_calendar=calendar)
         if read.title:
             raise Refusal(f"its schedule {job.schedule[:60]!r} has words that are no time: {read.title[:60]!r}")

@@ -60,7 +60,8 @@ def configure_line_logging(prefix: Callable[[], str], *more_filters: Callable[[l
     """
     from cloudsched.engine.tracing import AttemptFields  # noqa: PLC0415 - not needed for --help
 
-    root, own = logging.root, own_logger(_OWN_LOGGER)
+    root = logging.root
+    own = own_logger(_OWN_LOGGER)
     for old in list(root.handlers):
         if type(old) is logging.StreamHandler and old.stream in {sys.stderr, sys.stdout}:
             root.removeHandler(old)

@@ -92,7 +92,8 @@ class _Commands(click.Group):
 
     def __init__(self, *, sections: _Sections, path: tuple[str, ...] = (), **options: Any) -> None:
         super().__init__(**options)
-        self.sections, self._path = sections, path
+        self.sections = sections
+        self._path = path
         self._table = {name: entry for section in sections.values() for name, entry in section.items()}
 
     def list_commands(self, _ctx: click.Context) -> list[str]:

@@ -73,7 +73,8 @@ def _read_rule(option: str, now: datetime, stored: StoredCalendars) -> CalendarR
     """Return the calendar of an option: ``weekends``, a stored one or a file, with ``=before`` or the like."""
     place, _, on = option.rpartition("=")
     if on not in get_args(On) or not place:
-        place, on = option, "skip"
+        place = option
+        on = "skip"
     if place == WEEKENDS:
         return CalendarRule.model_validate({"id": WEEKENDS, "on": on}).with_content(WEEKENDS_CONTENT)
     if _ID.fullmatch(place):

@@ -191,7 +191,8 @@ _HEADER = ("OWNER", "HANDLER", "EXECUTIONS", "QUERIES", "TOKENS", "READS", "WRIT
 def usage(client: Client, *, month: str | None, owner: str | None, handler: str | None, as_json: bool) -> None:
     """Show what was used in a month, by owner and handler, and what it costs by the deployment's prices."""
     rows: list[UsageRow] = []
-    position, is_complete = "", True
+    position = ""
+    is_complete = True
     while True:
         page = client.usage(month, owner=owner, handler=handler, page_size=500, page_token=position or None)
         rows += page.usage

@@ -281,7 +281,8 @@ def parse_once(text: str, timezone: str | None, option: str) -> dict[str, str]:
 
     If a government changes the clocks, a local time keeps what the clock shows, and an instant stays the instant.
     """
-    instant, written = parse_instant(text, timezone, option), parse_time(text)
+    instant = parse_instant(text, timezone, option)
+    written = parse_time(text)
     once = {"at": instant.isoformat()} if written.tzinfo else {"local": written.isoformat(timespec="seconds")}
     return {**once, "timezone": timezone or "UTC"}
 

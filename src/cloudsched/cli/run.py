@@ -88,7 +88,8 @@ def _run_once(app: App, handler: str, payload: Any, owner: str) -> Execution | N
     from cloudsched.adapters.clocks import SystemClock  # noqa: PLC0415 - not needed for --help
     from cloudsched.adapters.sqlite.store import SqliteStore  # noqa: PLC0415 - likewise
 
-    queue, store = _KeptDispatches(), SqliteStore()
+    queue = _KeptDispatches()
+    store = SqliteStore()
     try:
         with app.override(_local_settings(), store=store, dispatcher=queue, clock=SystemClock()):
             task = _create(app, handler, payload, owner)

@@ -94,7 +94,8 @@ def _object(schema: Json, indent: str) -> str:
     more = schema.get("additionalProperties")
     if not properties:
         return f"Record<string, {write_type(more, indent) if isinstance(more, dict) else 'unknown'}>"
-    inner, required = f"{indent}  ", set(schema.get("required", ()))
+    inner = f"{indent}  "
+    required = set(schema.get("required", ()))
     lines = [
         f"{_comment(each.get('description', ''), inner)}{inner}{_key(name)}{'' if name in required else '?'}: "
         f"{write_type(each, inner)};"

@@ -186,7 +186,8 @@ def _add_verb(verb: Verb, about: Command) -> None:
     command = json_option(pass_client(run))
     params: list[click.Parameter] = [click.Argument(["task_id"], metavar="ID")]
     for each in about.arguments:
-        name, count = each.removesuffix("..."), -1 if each.endswith("...") else 1
+        name = each.removesuffix("...")
+        count = -1 if each.endswith("...") else 1
         params.append(click.Argument([name], nargs=count, required=fields[name].is_required()))
     for name, text in about.numbers.items():
         params.append(click.Option([f"--{name.replace('_', '-')}"], type=click.IntRange(1), help=text))

@@ -1,122 +1,50 @@
-"""The dashboard as a WSGI application. It checks a request, asks the API for the caller, and renders the view.
-
-A view may be a download, too: a list as the API's JSON or as CSV (RFC 4180), or the payload and the result of a run.
-"""
+"""The dashboard as a WSGI application. It checks a request, asks the API for the caller, and renders the view."""
 
 from __future__ import annotations
 
-import csv
-import hashlib
-import io
 import json
-import mimetypes
-import re
-import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
 from wsgiref.types import StartResponse, WSGIEnvironment
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
-from jinja2.ext import Extension
-from pydantic.alias_generators import to_camel
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.dashboard import home_view
-from cloudsched.dashboard.execution_view import find_payload
-from cloudsched.dashboard.forms import Done, describe_problem, read_json
+from cloudsched.dashboard.api import Api
+from cloudsched.dashboard.changes import find_cursor
+from cloudsched.dashboard.downloads import FILES, write_file
+from cloudsched.dashboard.forms.fields import Done
+from cloudsched.dashboard.forms.problems import Problem, describe_problem
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, protect
-from cloudsched.dashboard.routes import DONE, MAP, TABS, UNDONE_BY, VIEWS, View
-from cloudsched.dashboard.status import Status, show_status
-from cloudsched.dashboard.times import Moment, find_zone, parse_instant, write_took
-from cloudsched.dashboard.visit import UTC_ZONE, Api, Json, Visit, task_path, write_count
-from cloudsched.domain.documents.verbs import Verb
+from cloudsched.dashboard.local_clock import move_clock
+from cloudsched.dashboard.rendering import (
+    TEMPLATES,
+    find_address,
+    find_entrance,
+    find_root,
+    redirect,
+    send_page,
+    serve_file,
+)
+from cloudsched.dashboard.routes import DONE, MAP, TABS, UNDONE_BY, VIEWS
+from cloudsched.dashboard.task_verbs import act
+from cloudsched.dashboard.times import find_zone, parse_instant
+from cloudsched.dashboard.visit import UTC_ZONE, Visit
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.errors import CloudschedError, Forbidden, InvalidInput, NotFound
+from cloudsched.errors import CloudschedError, Forbidden
 
 if TYPE_CHECKING:
-    from jinja2.runtime import Context
-
     from cloudsched.client.flow import FlowRunner
-    from cloudsched.dashboard.home_view import LocalClock
-
-
-_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "tasks": (
-        *("id", "title", "owner", "handler", "status", "labels", "nextExecutionTime", "runCount"),
-        *("consecutiveFailures", "failingSince", "lastExecutionId"),
-    ),
-    "executions": (
-        *("taskId", "id", "title", "owner", "handler", "status", "scheduledFor", "startedAt", "finishedAt"),
-        *("trigger", "message", "covers.until", "covers.count", "error.type", "error.message", "calledBy.taskId"),
-    ),
-}
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet takes a text that begins like this for a formula (owasp.org/www-community/attacks/CSV_Injection)."""
-
-
-def write_file(answer: Json, name: str, kind: str) -> Response:
-    """Return the tasks or executions of an answer of the API as a file to download."""
-    items = "tasks" if "tasks" in answer else "executions"
-    if kind == "json":
-        text, mimetype = json.dumps({items: answer[items]}, ensure_ascii=False, indent=1), "application/json"
-    else:
-        text, mimetype = _write_table(answer[items], _COLUMNS[items]), "text/csv"
-    headers = {"Content-Disposition": f'attachment; filename="{name}.{kind}"', "Cache-Control": "no-store"}
-    return Response(text, mimetype=mimetype, headers=headers)
-
-
-def _write_table(rows: Iterable[Json], columns: tuple[str, ...]) -> str:
-    written = io.StringIO()
-    table = csv.writer(written)
-    table.writerow(columns)
-    table.writerows([_write_cell(row, column) for column in columns] for row in rows)
-    return written.getvalue()
-
-
-def _write_cell(row: Json, column: str) -> str:
-    found: object = row
-    for name in column.split("."):
-        found = found.get(name) if isinstance(found, dict) else None
-    text = "" if found is None else " ".join(map(str, found)) if isinstance(found, list) else str(found)
-    return f"'{text}" if text.startswith(_FORMULA) else text
-
-
-def send_result(api: Api, task_id: str, execution_id: str) -> Response:
-    """Return the complete result of an execution. Raises NotFound if there is none."""
-    record = api.get(f"{task_path(task_id)}/executions/{quote(execution_id, safe='')}")
-    return _send(record.get("content"), "result", execution_id)
-
-
-def send_payload(api: Api, task_id: str, execution_id: str) -> Response:
-    """Return the complete payload of an execution. Raises NotFound if it is not known."""
-    record = api.get(f"{task_path(task_id)}/executions/{quote(execution_id, safe='')}")
-    task, _ = api.task(task_id)
-    history = api.find(f"{task_path(task_id)}/history")
-    return _send(find_payload(record, task, history)[0], "payload", execution_id)
-
-
-FILES: Final[dict[str, Callable[..., Response]]] = {"result": send_result, "payload": send_payload}
-"""The files by the names of their addresses."""
-
-
-def _send(content: object, what: str, execution_id: str) -> Response:
-    if content is None:
-        raise NotFound(what, execution_id)
-    name = f"{what}-{''.join(letter if letter.isalnum() else '-' for letter in execution_id)}.json"
-    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    response = Response(text, content_type="application/json; charset=utf-8")
-    response.headers["Cache-Control"] = "no-store"
-    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
-    return response
-
+    from cloudsched.dashboard.api import Json
+    from cloudsched.dashboard.local_clock import LocalClock
+    from cloudsched.dashboard.view import View
 
 log = own_logger(__name__)
 
-LOCAL_INTERVAL, CLOUD_INTERVAL = 2, 10
+LOCAL_INTERVAL: Final = 2
+CLOUD_INTERVAL: Final = 10
 """The seconds between a page's requests for news."""
 _ZONE_COOKIE: Final = "cloudsched-zone"
 _SEVERAL: Final = frozenset({"ids", "pick"})
@@ -124,7 +52,7 @@ _SEVERAL: Final = frozenset({"ids", "pick"})
 _LOOK_ONLY: Final = Forbidden("Your key may not change tasks.")
 _FINAL: Final = frozenset({400, 403, 404, 409, 412})
 """The statuses after which it would not help to send the same form again."""
-_FOLDER: Final = Path(__file__).parent / "static"
+_TITLES: Final = {401: "Who are you?", 403: "Not allowed", 404: "Not found", 503: "No answer"}
 
 
 class Dashboard:
@@ -150,29 +78,35 @@ class Dashboard:
         request = Request(environ)
         return protect(self.respond(request))(environ, start_response)
 
-    def respond(self, request: Request) -> Response:  # noqa: PLR0911 - each refusal is one
+    def respond(self, request: Request) -> Response:
         """Return the response to a request."""
         refusal = find_refusal(request, self._hosts, has_sign_in=self._has_sign_in)
         if refusal is not None:
-            return Response(refusal, status=403, mimetype="text/plain")
-        entrance = find_entrance(request)
-        if entrance is not None:
-            return entrance
+            return Response(refusal, status=HTTPStatus.FORBIDDEN, mimetype="text/plain")
+        return find_entrance(request) or self._route(request)
+
+    def _route(self, request: Request) -> Response:
         try:
             endpoint, arguments = MAP.bind_to_environ(request.environ).match()
         except MethodNotAllowed:
-            return Response("Only forms may be sent here.", status=405, mimetype="text/plain")
+            text = "Only forms may be sent here."
+            return Response(text, status=HTTPStatus.METHOD_NOT_ALLOWED, mimetype="text/plain")
         except HTTPException:
-            return self._show_problem(request, 404, "There is no such page.", "The address may be mistyped.")
+            missing = Problem(HTTPStatus.NOT_FOUND, "There is no such page.", "The address may be mistyped.")
+            return self._show_problem(request, missing)
+
         try:
             return self._answer(request, endpoint, arguments)
         except CloudschedError as error:
-            return self._show_problem(request, *describe_problem(error), again=_read_texts(request))
+            problem = describe_problem(error)
+            if problem.status in _FINAL:
+                return self._show_problem(request, problem)
+            return self._show_problem(request, problem, again=_read_texts(request))
         except Exception:
             log.exception("a view failed", extra={"action": "view_failed"})
-            return self._show_problem(
-                request, 500, "This view has failed; the others work.", "Reload it. The log has the error."
-            )
+            what = "This view has failed; the others work."
+            then = "Reload it. The log has the error."
+            return self._show_problem(request, Problem(HTTPStatus.INTERNAL_SERVER_ERROR, what, then))
 
     def _answer(  # noqa: PLR0911 - one answer for each kind
         self, request: Request, endpoint: str, arguments: Mapping[str, Any]
@@ -186,42 +120,43 @@ class Dashboard:
                 return self._export(request, **arguments)
             case "verb":
                 return self._act(request, **arguments)
-            case "home" if request.method == "POST":
+            case "clock":
                 return self._move_clock(request)
-            case _ if endpoint in FILES:
+            case "result" | "payload":
                 return FILES[endpoint](self._api, **arguments)
         view = VIEWS[endpoint]
-        return (self._send if request.method == "POST" else self._show)(request, view, arguments)
+        if request.method == "POST":
+            return self._send(request, view, arguments)
+        return self._show(request, view, arguments)
 
     def _report_changes(self, request: Request) -> Response:
-        try:  # the script names the address below the page's root: behind a proxy, only browsers know its whole path
-            path = request.args.get("at", "").removeprefix(request.root_path).lstrip("/")
-            endpoint, arguments = MAP.bind("").match(f"/{path}", method="GET")
-        except HTTPException:
-            endpoint, arguments = "", {}
-        is_open = endpoint == "execution" and bool(request.args.get("open"))
-        cursor = find_cursor(self._api, **arguments) if is_open else find_cursor(self._api)
+        cursor = find_cursor(self._api, request)
         visit = self._look(request)
         now = visit.moment(visit.now)
-        mode = "" if self._clock is None else self._clock.mode
-        news = {"cursor": cursor, "iso": now.iso, "clock": now.text, "mode": mode}
+        news = {"cursor": cursor, "iso": now.iso, "clock": now.text, "mode": self._clock_mode or ""}
         return Response(json.dumps(news), mimetype="application/json", headers={"Cache-Control": "no-store"})
 
+    @property
+    def _clock_mode(self) -> str | None:
+        if self._clock is None:
+            return None
+        return self._clock.mode
+
     def _show(
-        self, request: Request, view: View, arguments: Mapping[str, Any], *, status: int = 200, refusal: str = ""
+        self, request: Request, view: View, arguments: Mapping[str, Any], refusal: Problem | None = None
     ) -> Response:
         visit = self._look(request)
         if view.is_form and not visit.may_change:
             raise _LOOK_ONLY
         answer = view.fetch(self._api, visit, **arguments)
         if "goTo" in answer:
-            return _redirect(f"{_root(request)}{answer['goTo']}")
-        return self._show_page(request, visit, view, answer, status=status, refusal=refusal)
+            return redirect(request, answer["goTo"])
+        return self._show_page(request, visit, view, answer, refusal=refusal)
 
     def _export(self, request: Request, name: str, kind: str) -> Response:
         answer = VIEWS[name].fetch(self._api, self._look(request))
         if "goTo" in answer:
-            return _redirect(f"{_root(request)}{answer['goTo']}")
+            return redirect(request, answer["goTo"])
         return write_file(answer, name, kind)
 
     def _send(self, request: Request, view: View, arguments: Mapping[str, Any]) -> Response:
@@ -232,71 +167,75 @@ class Dashboard:
             raise _LOOK_ONLY
         sent = view.send(self._api, visit, _read_texts(request), **arguments)
         if isinstance(sent, Done):
-            path, _, query = sent.path.partition("?")
-            return _redirect(f"{_root(request)}{path}?{query}{'&' if query else ''}done={sent.said}")
-        is_found = sent.status == 400 and request.form.get("verb") == "check"  # noqa: PLR2004 - what a check is for
-        return self._show_page(request, visit, view, sent.answer, status=200 if is_found else sent.status)
+            return redirect(request, sent.address)
+        status = sent.status
+        if status == HTTPStatus.BAD_REQUEST and request.form.get("verb") == "check":
+            status = HTTPStatus.OK  # a check is there to find that
+        return self._show_page(request, visit, view, sent.answer, status=status)
 
     def _show_page(
-        self, request: Request, visit: Visit, view: View, answer: Json, *, status: int, refusal: str = ""
+        self,
+        request: Request,
+        visit: Visit,
+        view: View,
+        answer: Json,
+        *,
+        status: int = HTTPStatus.OK,
+        refusal: Problem | None = None,
     ) -> Response:
         zones: list[str] = []
         if task := answer.get("task"):  # its own pages begin in its zone
-            visit, zones = visit.in_zone_of(task), [task.get("timezone", "UTC")]
+            visit = visit.in_zone_of(task)
+            zones.append(task.get("timezone", "UTC"))
         page = view.build(answer, visit)
-        done = "" if refusal else request.args.get("done", "")
-        verb = UNDONE_BY.get(done)
-        undo = verb if view is VIEWS["task"] and verb and verb in page["task"].get("allowedVerbs", ()) else None
-        return self._render(
-            request,
-            visit,
-            view.template,
-            status,
-            page=page,
-            title=page.get("title") or view.tab,
-            tab=view.tab,
-            is_live=view.is_live and not view.is_form,
-            said=refusal or DONE.get(done, ""),
-            tone="fail" if refusal else "",
-            undo=undo,
-            zones=visit.list_zones(*zones),
-        )
+        shown: dict[str, object] = {
+            "page": page,
+            "title": page.get("title") or view.tab,
+            "tab": view.tab,
+            "is_live": view.is_live and not view.is_form,
+            "zones": visit.list_zones(*zones),
+        }
+        if refusal is not None:
+            return self._render(request, visit, view.template, refusal.status, **shown, said=str(refusal), tone="fail")
+
+        done = request.args.get("done", "")
+        undo = UNDONE_BY.get(done)
+        if view is not VIEWS["task"] or undo not in page["task"].get("allowedVerbs", ()):
+            undo = None
+        return self._render(request, visit, view.template, status, **shown, said=DONE.get(done, ""), undo=undo)
 
     def _act(self, request: Request, task_id: str, verb: str) -> Response:
         try:
             act(self._api, task_id, verb, request.form)
         except CloudschedError as error:
-            status, what, then = describe_problem(error)
-            return self._show(
-                request, VIEWS["task"], {"task_id": task_id}, status=status, refusal=f"{what} {then}".strip()
-            )
+            return self._show(request, VIEWS["task"], {"task_id": task_id}, describe_problem(error))
         if verb == "delete":
-            return _redirect(f"{_root(request)}tasks?done=delete")
-        return _redirect(f"{_root(request)}tasks/{task_id}?done={verb}")
+            return redirect(request, "tasks?done=delete")
+        return redirect(request, f"tasks/{task_id}?done={verb}")
 
     def _move_clock(self, request: Request) -> Response:
         if self._clock is None:
-            return self._show_problem(request, 404, "Only a local stack has a clock that can be moved.")
+            missing = "Only a local stack has a clock that can be moved."
+            return self._show_problem(request, Problem(HTTPStatus.NOT_FOUND, missing, ""))
         try:
             if not self._look(request).may_move_clock:
                 raise Forbidden("Only an admin may move the clock: it is the same for everybody here.")
-            home_view.move_clock(self._clock, request.form)
+            move_clock(self._clock, request.form)
         except CloudschedError as error:
-            status, what, then = describe_problem(error)
-            return self._show(request, VIEWS["home"], {}, status=status, refusal=f"{what} {then}".strip())
-        return _redirect(f"{_root(request)}?done=clock")
+            return self._show(request, VIEWS["home"], {}, describe_problem(error))
+        return redirect(request, "?done=clock")
 
     def _look(self, request: Request) -> Visit:
         caller = self._api.get("/v1/caller")
         chosen = find_zone(request.args.get("tz"))
         own = find_zone(request.cookies.get(_ZONE_COOKIE))
+        query = {**request.args}
+        for name in _SEVERAL & query.keys():
+            query[name] = " ".join(request.args.getlist(name))
         return Visit(
             now=parse_instant(caller["now"]),
             zone=chosen or own or UTC_ZONE,
-            query={
-                name: " ".join(request.args.getlist(name)) if name in _SEVERAL else text
-                for name, text in request.args.items()
-            },
+            query=query,
             may_change=caller["mayChange"],
             role=caller["role"],
             owner=caller.get("owner"),
@@ -305,136 +244,31 @@ class Dashboard:
             own_zone="" if own is None else own.key,
         )
 
-    def _show_problem(
-        self, request: Request, status: int, what: str, then: str = "", again: Mapping[str, str] | None = None
-    ) -> Response:
+    def _show_problem(self, request: Request, problem: Problem, again: Mapping[str, str] | None = None) -> Response:
+        """Return the page of a problem. If it may pass, it offers to send the same form again."""
         zone = find_zone(request.args.get("tz")) or find_zone(request.cookies.get(_ZONE_COOKIE)) or UTC_ZONE
         now = datetime.now(UTC) if self._clock is None else self._clock.now()
         visit = Visit(now, zone, {}, may_change=False, role="", owner=None, is_local=self._clock is not None)
-        page = {"what": what, "then": then, "again": {} if status in _FINAL else again or {}}
-        titles = {401: "Who are you?", 403: "Not allowed", 404: "Not found", 503: "No answer"}
-        title = titles.get(status, "Not possible")
-        return self._render(request, visit, "problem.html", status, page=page, title=title)
+        page = {"what": problem.what, "then": problem.then, "again": again or {}}
+        title = _TITLES.get(problem.status, "Not possible")
+        return self._render(request, visit, "problem.html", problem.status, page=page, title=title)
 
     def _render(self, request: Request, visit: Visit, template: str, status: int, **shown: object) -> Response:
         frame = {"tab": "", "is_live": True, "said": "", "tone": "", "undo": None, "zones": visit.list_zones()}
         text = TEMPLATES.get_template(template).render(
             {**frame, **shown},
             visit=visit,
-            root=_root(request),
-            address=_address(request),
+            root=find_root(request),
+            address=find_address(request),
             tabs=TABS,
             interval=LOCAL_INTERVAL if visit.is_local else CLOUD_INTERVAL,
-            mode=None if self._clock is None else self._clock.mode,
+            mode=self._clock_mode,
             place=self._place,
             has_sign_in=self._has_sign_in,
         )
-        return Response(text, status=status, mimetype="text/html", headers={"Cache-Control": "no-store"})
-
-
-class _Unindent(Extension):
-    """Drops the indentation of a template's lines, and the line breaks after ``{% … %}``."""
-
-    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
-        del name, filename
-        return re.sub(r"\n[ \t]+", "\n", source)
-
-
-@pass_context
-def _show_moment(context: Context, at: Moment | str | datetime) -> Moment:
-    visit: Visit = context["visit"]
-    return at if isinstance(at, Moment) else visit.moment(at)
-
-
-TEMPLATES: Final = Environment(
-    loader=FileSystemLoader(Path(__file__).parent / "templates"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    extensions=[_Unindent],
-)
-"""Compiled once for all who are signed in. Each has a `Dashboard` of their own."""
-TEMPLATES.filters |= {
-    "moment": _show_moment,
-    "look": lambda status: status if isinstance(status, Status) else show_status(status),
-    "count": write_count,
-    "n": "{:,}".format,
-    "took": write_took,
-}
-
-
-def serve_file(name: str, request: Request) -> Response:
-    """Return a file, or 304 if the browser has it already. 404 for a path that is not directly in the folder."""
-    file = _FOLDER / name
-    if "/" in name or file.parent != _FOLDER or not file.is_file():
-        return Response("There is no such file.", status=404, mimetype="text/plain")
-    response = Response(file.read_bytes(), mimetype=mimetypes.guess_type(name)[0] or "application/octet-stream")
-    response.headers["Cache-Control"] = "no-cache"
-    response.add_etag()
-    return response.make_conditional(request)
-
-
-def find_entrance(request: Request) -> Response | None:
-    """Return a redirect from the mount's path to its root, ``/ops`` to ``/ops/``, to which addresses are relative."""
-    if request.path.strip("/") or request.environ.get("PATH_INFO"):
-        return None
-    return Response(status=308, headers={"Location": f"{request.root_path.rpartition('/')[2]}/"})
-
-
-def find_cursor(api: Api, task_id: str | None = None, execution_id: str | None = None) -> str:
-    """Return a text that changes once the page should be fetched again.
-
-    An open execution is read itself, since its progress does not change the task.
-    """
-    if task_id is None or execution_id is None:
-        return str(api.get("/v1/changes")["cursor"])
-    record = api.get(f"{task_path(task_id)}/executions/{quote(execution_id, safe='')}")
-    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _root(request: Request) -> str:
-    """Return the relative path from this address to the mount, so that the dashboard can be mounted anywhere."""
-    depth = request.path.strip("/").count("/")
-    return "../" * depth or "./"
+        return send_page(text, status)
 
 
 def _read_texts(request: Request) -> dict[str, str]:
     """Return the values of a form by field. Several values of one field become lines."""
     return {name: "\n".join(request.form.getlist(name)).replace("\r\n", "\n") for name in request.form}
-
-
-def _address(request: Request) -> str:
-    """Return the address of the page that is shown, not the one to which a refused form was sent."""
-    path = request.path.strip("/").partition("/verbs/")[0]
-    return "" if request.method == "GET" else f"{_root(request)}{path}"
-
-
-def _redirect(location: str) -> Response:
-    return Response(status=303, headers={"Location": location})
-
-
-def act(api: Api, task_id: str, word: str, form: Mapping[str, str]) -> None:
-    """Do a verb with one task. Raises NotFound if pages have no such verb."""
-    known = {each.word: each for each in Verb if each.traits.done and each is not Verb.EDIT}
-    if (verb := known.get(word)) is None:
-        raise NotFound("verb", word)
-    path, etag, traits = task_path(task_id), form.get("etag", ""), verb.traits
-    if verb is Verb.DELETE:
-        api.delete(path)
-        return
-    event = quote(form.get("event", ""), safe="")
-    body = {} if traits.button is None else traits.button.body
-    fields = {} if traits.body is None else traits.body.model_fields
-    typed = {name: _READERS.get(name, str)(form[name]) for name in map(to_camel, fields) if form.get(name)}
-    headers = {} if etag else {"Idempotency-Key": str(uuid.uuid4())}  # a state names the request, too
-    api.post(path + verb.path.format(event=event), body | typed if fields else None, etag=etag, headers=headers)
-
-
-def _read_step(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 6):  # noqa: PLR2004 - no number of a step is longer
-        raise InvalidInput("fromStep", "is not the number of a step", "Choose a step of the execution.")
-    return int(text)
-
-
-_READERS: Final[Mapping[str, Callable[[str], object]]] = {"fromStep": _read_step, "payload": read_json}
-"""How the fields of forms are read that are not texts."""

@@ -32,12 +32,13 @@ def find_refusal(request: Request, hosts: frozenset[str] | None, *, has_sign_in:
 
     With no `hosts`, a proxy checks them. If nobody signs in, a local server answers to its own machine only.
     """
+    refusal = None
     if hosts == LOCAL_HOSTS:
-        refusal = find_foreign_name(request.host) or (None if has_sign_in else _find_elsewhere(request))
+        refusal = find_foreign_name(request.host)
+        if not has_sign_in:
+            refusal = refusal or _find_elsewhere(request)
     elif hosts is not None and read_host_name(request.host) not in hosts:
         refusal = f"This server does not answer to the name {read_host_name(request.host)!r}."
-    else:
-        refusal = None
     return refusal or find_foreign_page(request.method, dict(request.headers), needs_origin=True)
 
 

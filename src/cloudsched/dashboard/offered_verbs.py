@@ -10,15 +10,19 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cloudsched.dashboard.status import BAD, OPEN, shorten, show_status
+from cloudsched.dashboard.status import BAD, OPEN, show_status
+from cloudsched.dashboard.words import only_if, shorten
+from cloudsched.domain.documents.batch_change import BatchAction
+from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.task import FINAL_STATUSES, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.transitions.retry_execution import RETRYABLE_STATUSES
 
 if TYPE_CHECKING:
-    from cloudsched.dashboard.visit import Api, Json, Visit
+    from cloudsched.dashboard.api import Api, Json
+    from cloudsched.dashboard.visit import Visit
 
 _SHOWN: Final = 2000
 """The number of a payload's characters that are shown."""
@@ -47,9 +51,13 @@ def make_question(task: Json, due: Sequence[datetime], visit: Visit) -> Question
         return None
     children = task.get("children", ())
     handler_gets, payload = _show_payload(task)
-    what = f"All {len(children)} of its tasks run" if children else "It runs"
-    then = f" The next one is still due {visit.moment(due[0]).text}." if due else ""
-    beside = " Another run of it is open, and goes on beside this one." if task.get("isRunning") else ""
+    what = "It runs"
+    if children:
+        what = f"All {len(children)} of its tasks run"
+    then = ""
+    if due:
+        then = f" The next one is still due {visit.moment(due[0]).text}."
+    beside = only_if(task.get("isRunning"), " Another run of it is open, and goes on beside this one.")
     return Question(
         sentence=f"{what} once, now, beside the schedule, which stays as it is.{then}{beside}{_write_offer(task)} "
         "A run that has started cannot be taken back.",
@@ -72,17 +80,22 @@ def make_retry_question(task: Json, record: Json) -> Question:
 
 def _write_offer(task: Json) -> str:
     where = (task.get("pull") or {}).get("queue")
-    return f" It is offered to the workers of the queue {where}, and starts when one takes it." if where else ""
+    return only_if(where, f" It is offered to the workers of the queue {where}, and starts when one takes it.")
 
 
 def _show_payload(task: Json, own: Json | None = None) -> tuple[str, str]:
     """Return a sentence on the handler's payload, and the payload as JSON. Empty for several handlers."""
     if task.get("children"):
         return "", ""
-    payload = task.get("payload", {}) if own is None else own
-    whose = "the task's own payload" if own is None else "the payload that this run has for itself"
-    said = f"The handler {task['handler']} gets {whose}{':' if payload else ', which is empty.'}"
-    return said, shorten(json.dumps(payload, indent=2, ensure_ascii=False), _SHOWN) if payload else ""
+    payload = own
+    whose = "the payload that this run has for itself"
+    if own is None:
+        payload = task.get("payload", {})
+        whose = "the task's own payload"
+    said = f"The handler {task['handler']} gets {whose}"
+    if not payload:
+        return f"{said}, which is empty.", ""
+    return f"{said}:", shorten(json.dumps(payload, indent=2, ensure_ascii=False), _SHOWN)
 
 
 _LABELS: Final = {Verb.RESUME: "Resume the task", Verb.TRIGGER: "Run now", Verb.PAUSE: "Pause the task"}
@@ -102,7 +115,7 @@ def fetch_startable(api: Api, visit: Visit, task: Json) -> bool:
     verbs = task.get("allowedVerbs", ())
     if not verbs or visit.role != "user" or any(each.traits.starts for each in Verb if each in verbs):
         return bool(verbs)
-    handlers = (api.find("/v1/handlers") or {}).get("handlers", ())
+    handlers = api.list_items("/v1/handlers", "handlers")
     return any(each["name"] == task["handler"] for each in handlers)
 
 
@@ -150,6 +163,35 @@ def explain_retry(task: Json, execution: Json, *, may_start: bool) -> str:
 def list_bulk_verbs(task: Json) -> tuple[str, ...]:
     """Return the changes of many tasks that concern this one, as its caller may make them."""
     verbs: Iterable[str] = task.get("allowedVerbs", ())
-    has_failed = bool(task.get("consecutiveFailures")) or task.get("outcome") in BAD
-    may_retry = bool(verbs) and has_failed and task["status"] in RETRYABLE_STATUSES
-    return (*verbs, "retryFailed") if may_retry else tuple(verbs)
+    has_failed = task.get("consecutiveFailures") or task.get("outcome") in BAD
+    if verbs and has_failed and task["status"] in RETRYABLE_STATUSES:
+        return (*verbs, BatchAction.RETRY_FAILED)
+    return tuple(verbs)
+
+
+class BulkAction(NamedTuple):
+    """A change of many tasks at once."""
+
+    label: str
+    """The button beside a list."""
+    verb: str
+    """The button below the question."""
+    means: str
+
+
+BULK_ACTIONS: Final = complete_table(
+    BatchAction,
+    {
+        BatchAction.PAUSE: BulkAction("Pause", "Pause", "Nothing of them starts until they are resumed."),
+        BatchAction.RESUME: BulkAction("Resume", "Resume", "They continue with their first occurrence from now."),
+        BatchAction.RETRY_FAILED: BulkAction(
+            "Retry failed", "Retry", "The last execution of each, which has failed, gets one more attempt."
+        ),
+        BatchAction.CANCEL: BulkAction(
+            "Cancel", "Cancel", "Nothing of them starts any more. Their records are kept. This cannot be undone."
+        ),
+        BatchAction.DELETE: BulkAction(
+            "Delete", "Delete", "They and their executions are gone. This cannot be undone."
+        ),
+    },
+)

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from werkzeug.routing import Map, Rule
 
-from cloudsched.dashboard import (
-    bulk_view,
-    calendar_view,
-    deliveries_view,
-    execution_view,
-    home_view,
-    lists_view,
-    task_form,
-    task_view,
-    usage_view,
-)
+from cloudsched.dashboard.calendar import view as calendar
+from cloudsched.dashboard.forms import run_form, task_form
+from cloudsched.dashboard.view import View
+from cloudsched.dashboard.views import bulk, execution, home, queues, runs, task, tasks, usage
 from cloudsched.domain.documents.verbs import Verb
-
-if TYPE_CHECKING:
-    from cloudsched.dashboard.forms import Again, Done
-    from cloudsched.dashboard.visit import Json, Visit
+from cloudsched.features.table import FEATURES, find_place
 
 DONE: Final = {
     **{verb.word: verb.traits.done for verb in Verb},
@@ -41,89 +29,43 @@ DONE: Final = {
 UNDONE_BY: Final[dict[str, str]] = {Verb.PAUSE: Verb.RESUME, Verb.RESUME: Verb.PAUSE}
 """The verb that takes back another one."""
 
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A view: its requests to the API, and what its template needs of the answers."""
-
-    path: str
-    fetch: Callable[..., Json]
-    build: Callable[[Json, Visit], Json]
-    """Returns what the template shows. A ``title`` in it is the page's, which otherwise is the tab's name."""
-    template: str
-    tab: str
-    """The name of the view in the top bar that it belongs to."""
-    send: Callable[..., Done | Again] | None = None
-    """Carries out the view's form. None if it has none."""
-    is_form: bool = False
-    """True if the view is a form. Only those who may change something see it, and it does not change by itself."""
-    is_live: bool = True
-    """True if it changes by itself. Usage does not, because each look sums up the changes, at a read for each task."""
-
-
-def _make_form(
-    path: str,
-    fetch: Callable[..., Json],
-    build: Callable[[Json, Visit], Json],
-    send: Callable[..., Done | Again],
-    template: str,
-    tab: str = "Tasks",
-) -> View:
-    return View(path, fetch, build, template, tab, send, is_form=True)
-
-
-_TASK, _EXECUTION = "/tasks/<task_id>", "/tasks/<task_id>/executions/<execution_id>"
-VIEWS: Final = {
-    "home": View("/", home_view.fetch, home_view.build, "home.html", "Home"),
-    "calendar": View("/calendar", calendar_view.fetch, calendar_view.build, "calendar.html", "Calendar"),
-    "queues": View(
-        "/queues", lists_view.fetch_queues, lists_view.build_queues, "queues.html", "Queues", lists_view.send_queues
+_TASK: Final = "/tasks/<task_id>"
+_EXECUTION: Final = f"{_TASK}/executions/<execution_id>"
+VIEWS: Final[dict[str, View]] = {
+    "home": View("/", home.fetch, home.build, "home.html", "Home", key="h"),
+    "tasks": View("/tasks", tasks.fetch, tasks.build, "tasks.html", "Tasks", key="t"),
+    "runs": View("/runs", runs.fetch, runs.build, "runs.html", "Runs", key="r"),
+    "calendar": View("/calendar", calendar.fetch, calendar.build, "calendar.html", "Calendar", key="c"),
+    "queues": View("/queues", queues.fetch, queues.build, "queues.html", "Queues", queues.send, key="q"),
+    **{name: view for row in FEATURES if row.pages for name, view in find_place(row.pages).items()},
+    "usage": View("/usage", usage.fetch, usage.build, "usage.html", "Usage", key="u", is_live=False),
+    "retry": View("/retry", bulk.fetch_retry, bulk.build, "bulk.html", "Runs", bulk.send_retry, is_form=True),
+    "bulk": View("/bulk", bulk.fetch, bulk.build, "bulk.html", "Tasks", bulk.send, is_form=True),
+    "new": View(
+        "/new", task_form.fetch_new, task_form.build, "task_form.html", "Tasks", task_form.send_new, is_form=True
     ),
-    "locks": View("/locks", lists_view.fetch_locks, lists_view.build_locks, "locks.html", "Locks"),
-    "deliveries": View(
-        "/deliveries",
-        deliveries_view.fetch,
-        deliveries_view.build,
-        "deliveries.html",
-        "Deliveries",
-        deliveries_view.send,
+    "edit": View(
+        f"{_TASK}/edit",
+        task_form.fetch_edit,
+        task_form.build,
+        "task_form.html",
+        "Tasks",
+        task_form.send_edit,
+        is_form=True,
     ),
-    "person": View(
-        "/people/<owner>", deliveries_view.fetch_person, deliveries_view.build_person, "person.html", "Deliveries"
+    "run": View(f"{_TASK}/run", run_form.fetch, run_form.build, "run.html", "Tasks", run_form.send, is_form=True),
+    "answer": View(
+        f"{_TASK}/events/<event>", run_form.fetch, run_form.build, "run.html", "Tasks", run_form.send, is_form=True
     ),
-    "usage": View("/usage", usage_view.fetch, usage_view.build, "usage.html", "Usage", is_live=False),
-    "tasks": View("/tasks", lists_view.fetch_tasks, lists_view.build_tasks, "tasks.html", "Tasks"),
-    "runs": View("/runs", lists_view.fetch_runs, lists_view.build_runs, "runs.html", "Runs"),
-    "retry": _make_form(
-        "/retry", bulk_view.fetch_retry, bulk_view.build, bulk_view.send_retry, "bulk.html", tab="Runs"
-    ),
-    "bulk": _make_form("/bulk", bulk_view.fetch, bulk_view.build, bulk_view.send, "bulk.html"),
-    "new": _make_form("/new", task_form.fetch_new, task_form.build, task_form.send_new, "task_form.html"),
-    "edit": _make_form(f"{_TASK}/edit", task_form.fetch_edit, task_form.build, task_form.send_edit, "task_form.html"),
-    "run": _make_form(f"{_TASK}/run", task_form.fetch_run, task_form.build_run, task_form.send_run, "run.html"),
-    "answer": _make_form(
-        f"{_TASK}/events/<event>", task_form.fetch_run, task_form.build_run, task_form.send_run, "run.html"
-    ),
-    "task": View(_TASK, task_view.fetch, task_view.build, "task.html", "Tasks"),
-    "execution": View(_EXECUTION, execution_view.fetch, execution_view.build, "execution.html", "Tasks"),
+    "task": View(_TASK, task.fetch, task.build, "task.html", "Tasks"),
+    "execution": View(_EXECUTION, execution.fetch, execution.build, "execution.html", "Tasks"),
 }
-TABS: Final = {
-    "Home": ("", "h"),
-    "Tasks": ("tasks", "t"),
-    "Runs": ("runs", "r"),
-    "Calendar": ("calendar", "c"),
-    "Queues": ("queues", "q"),
-    "Locks": ("locks", "l"),
-    "Deliveries": ("deliveries", "d"),
-    "Usage": ("usage", "u"),
-}
+TABS: Final = {view.tab: (view.path.lstrip("/"), view.key) for view in VIEWS.values() if view.key}
 """The views in the top bar: their paths, and the key after ``g`` that leads there."""
 MAP: Final = Map(
     [
-        *(
-            Rule(view.path, endpoint=name, methods=["GET", "POST"] if view.send or name == "home" else ["GET"])
-            for name, view in VIEWS.items()
-        ),
+        *(Rule(view.path, endpoint=name, methods=view.methods) for name, view in VIEWS.items()),
+        Rule("/", endpoint="clock", methods=["POST"]),
         Rule(f"{_EXECUTION}/result.json", endpoint="result", methods=["GET"]),
         Rule(f"{_EXECUTION}/payload.json", endpoint="payload", methods=["GET"]),
         Rule(f"{_TASK}/verbs/<verb>", endpoint="verb", methods=["POST"]),

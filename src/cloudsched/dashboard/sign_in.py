@@ -16,12 +16,14 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.dashboard.application import TEMPLATES, Dashboard, find_entrance, serve_file
 from cloudsched.dashboard.guard import find_refusal, protect
+from cloudsched.dashboard.rendering import TEMPLATES, find_entrance, find_root, send_page, serve_file
+from cloudsched.dashboard.words import only_if
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
-    from cloudsched.dashboard.visit import Api
+    from cloudsched.dashboard.api import Api
+    from cloudsched.dashboard.application import Dashboard
 
 T = TypeVar("T")
 
@@ -29,8 +31,10 @@ SESSIONS: Final = 100
 """The number of browsers that may be signed in. One more signs out the oldest session of the caller who has the
 most."""
 SESSION_SECONDS: Final = 12 * 3600
-SIGN_IN, SIGN_OUT = "/sign-in", "/sign-out"
-_LONGEST_KEY, _LONGEST_ADDRESS = 4096, 2000
+SIGN_IN: Final = "/sign-in"
+SIGN_OUT: Final = "/sign-out"
+_LONGEST_KEY: Final = 4096
+_LONGEST_ADDRESS: Final = 2000
 
 
 class Sessions(Protocol):
@@ -60,7 +64,8 @@ def list_superfluous(sessions: Iterable[tuple[Hashable, T]], room: int) -> list[
 
     They are the oldest of those who have the most: nobody signs others out by signing in again and again.
     """
-    left, ended = list(sessions), list[T]()
+    left = list(sessions)
+    ended: list[T] = []
     while len(left) > room:
         largest = Counter(caller for caller, _ in left).most_common(1)[0][0]
         oldest = next(each for each in left if each[0] == largest)
@@ -90,6 +95,7 @@ class SignIn:
             return entrance
         if request.path == SIGN_IN and request.method == "POST":
             return self._sign_in(request)
+
         token = request.cookies.get(_cookie_name(request), "")
         if request.path == SIGN_OUT and request.method == "POST":
             self._sessions.end(token)
@@ -127,18 +133,25 @@ class SignIn:
         return response
 
     def _ask(self, request: Request, what: str, status: HTTPStatus = HTTPStatus.UNAUTHORIZED) -> Response:
-        root = "../" * request.path.strip("/").count("/") or "./"
-        shown = request.path.lstrip("/") + (
-            f"?{request.query_string.decode('latin-1')}" if request.query_string else ""
-        )
-        then = request.form.get("then", "") if request.path == SIGN_IN else "" if request.path == SIGN_OUT else shown
-        text = TEMPLATES.get_template("sign_in.html").render(root=root, what=what, then=then[:_LONGEST_ADDRESS])
-        return Response(text, status=status, mimetype="text/html", headers={"Cache-Control": "no-store"})
+        then = _find_wish(request)[:_LONGEST_ADDRESS]
+        text = TEMPLATES.get_template("sign_in.html").render(root=find_root(request), what=what, then=then)
+        return send_page(text, status)
+
+
+def _find_wish(request: Request) -> str:
+    """Return the address that somebody wants to see, below the mount."""
+    if request.path == SIGN_IN:
+        return request.form.get("then", "")
+    if request.path == SIGN_OUT:
+        return ""
+    query = request.query_string.decode("latin-1")
+    return request.path.lstrip("/") + only_if(query, f"?{query}")
 
 
 def _cookie_name(request: Request) -> str:
     """Return the cookie's name. It has the port, since the pages of all ports of a host share their cookies."""
-    return f"cloudsched-session-{request.host.rpartition(':')[2] if ':' in request.host else 'page'}"
+    _, colon, port = request.host.rpartition(":")
+    return f"cloudsched-session-{port if colon else 'page'}"
 
 
 def _find_way_back(request: Request) -> str:

@@ -15,14 +15,10 @@ from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
-    from cloudsched.dashboard.visit import Json, Visit
+    from cloudsched.dashboard.api import Json
+    from cloudsched.dashboard.visit import Visit
 
 _WAKES_AT: Final = re.compile(r"(?<=^It sleeps until )\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?[+-]\d\d:\d\d")
-
-
-def shorten(text: str, limit: int = 160) -> str:
-    """Return the beginning of a text."""
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def write_message(record: Json, visit: Visit) -> str:

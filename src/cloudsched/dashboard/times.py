@@ -11,9 +11,14 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from typing import Any, Final
 
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_MINUTES_ALONE, _DAYS_ALONE = 10, 30
-_LONGEST_NAME = 64
+from cloudsched.dashboard.words import only_if
+
+_MINUTE: Final = 60
+_HOUR: Final = 3600
+_DAY: Final = 86400
+_MINUTES_ALONE: Final = 10
+_DAYS_ALONE: Final = 30
+_LONGEST_NAME: Final = 64
 BLANK: Final = "\N{NO-BREAK SPACE}"
 
 
@@ -35,6 +40,14 @@ class Moment:
 def parse_instant(text: str) -> datetime:
     """Return an instant of the API's, in UTC."""
     return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def find_instant(record: Mapping[str, Any], *names: str) -> datetime | None:
+    """Return the instant in the first of these fields that a record has. None if it has none of them."""
+    text = next((record[name] for name in names if record.get(name)), None)
+    if text is None:
+        return None
+    return parse_instant(text)
 
 
 def find_zone(name: str | None) -> zoneinfo.ZoneInfo | None:
@@ -62,9 +75,8 @@ def make_moment(at: datetime, now: datetime, zone: zoneinfo.ZoneInfo) -> Moment:
 
 def write_time(local: datetime, *, with_year: bool = True) -> str:
     """Return a wall-clock time with its day and offset."""
-    year = f"{BLANK}{local.year:04}" if with_year else ""
-    seconds = f":{local:%S}" if local.second else ""
-    return f"{local:%a}{BLANK}{local:%d}{BLANK}{local:%b}{year} {local:%H:%M}{seconds}{BLANK}{local:%z}"
+    year = only_if(with_year, f"{BLANK}{local.year:04}")
+    return f"{local:%a}{BLANK}{local:%d}{BLANK}{local:%b}{year} {_write_clock(local)}"
 
 
 def write_relative(distance: timedelta) -> str:
@@ -79,8 +91,9 @@ def write_duration(duration: timedelta) -> str:
     seconds = duration.total_seconds()
     whole = int(seconds)
     if whole < _MINUTE:
-        has_tenths = 0 < seconds < 10 and seconds != whole  # noqa: PLR2004 - ten seconds
-        return f"{int(seconds * 10) / 10:.1f}{BLANK}s" if has_tenths else f"{whole}{BLANK}s"
+        if 0 < seconds < 10 and seconds != whole:  # noqa: PLR2004 - ten seconds
+            return f"{int(seconds * 10) / 10:.1f}{BLANK}s"
+        return f"{whole}{BLANK}s"
     if whole < _HOUR:
         minutes, rest = divmod(whole, _MINUTE)
         return _two(minutes, "min", rest, "s", alone=minutes >= _MINUTES_ALONE)
@@ -97,8 +110,8 @@ def write_took(record: Mapping[str, Any]) -> str:
 
 
 def _two(large: int, large_unit: str, small: int, small_unit: str, *, alone: bool = False) -> str:
-    first = f"{large:,}{BLANK}{large_unit}"
-    return first if alone or not small else f"{first}{BLANK}{small}{BLANK}{small_unit}"
+    second = only_if(small and not alone, f"{BLANK}{small}{BLANK}{small_unit}")
+    return f"{large:,}{BLANK}{large_unit}{second}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +126,12 @@ class ClockChange:
     def describe(self, zone: zoneinfo.ZoneInfo) -> str:
         """Return it in words, such as ``clocks go forward on 28 Mar``."""
         local = self.at.astimezone(zone)
-        direction = "forward" if self.shift > timedelta(0) else "back"
-        return f"clocks go {direction} on {local.day} {local:%b}"
+        return f"clocks go {self.direction} on {local.day} {local:%b}"
+
+    @property
+    def direction(self) -> str:
+        """Return whether clocks go forward or back."""
+        return "forward" if self.shift > timedelta(0) else "back"
 
     def write_clocks(self, zone: zoneinfo.ZoneInfo) -> str:
         """Return the clock's time without the change and with it, such as ``02:00 +0100 becomes 03:00 +0200``."""
@@ -124,7 +141,7 @@ class ClockChange:
 
 
 def _write_clock(local: datetime) -> str:
-    seconds = f":{local:%S}" if local.second else ""
+    seconds = only_if(local.second, f":{local:%S}")
     return f"{local:%H:%M}{seconds}{BLANK}{local:%z}"
 
 
@@ -134,14 +151,23 @@ def find_clock_changes(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo) 
     earlier = start
     while earlier < end:
         later = min(earlier + timedelta(days=1), end)
-        if _offset(earlier, zone) != _offset(later, zone):
-            low, high = earlier, later
-            while high - low > timedelta(seconds=1):
-                middle = low + (high - low) / 2
-                low, high = (low, middle) if _offset(middle, zone) != _offset(earlier, zone) else (middle, high)
-            found.append(ClockChange(high.replace(microsecond=0), _offset(later, zone) - _offset(earlier, zone)))
+        shift = _offset(later, zone) - _offset(earlier, zone)
+        if shift:
+            found.append(ClockChange(_find_change(earlier, later, zone), shift))
         earlier = later
     return found
+
+
+def _find_change(low: datetime, high: datetime, zone: zoneinfo.ZoneInfo) -> datetime:
+    """Return the first second after `low` that has the offset of `high`."""
+    before = _offset(low, zone)
+    while high - low > timedelta(seconds=1):
+        middle = low + (high - low) / 2
+        if _offset(middle, zone) == before:
+            low = middle
+        else:
+            high = middle
+    return high.replace(microsecond=0)
 
 
 def _offset(at: datetime, zone: zoneinfo.ZoneInfo) -> timedelta:
@@ -159,6 +185,14 @@ class Span:
     end: timedelta
     is_skipped: bool
 
+    @property
+    def change(self) -> timedelta:
+        """Return by how much it makes the day longer. Negative if it makes it shorter."""
+        length = self.end - self.start
+        if self.is_skipped:
+            return -length
+        return length
+
 
 @dataclass(frozen=True, slots=True)
 class WallDay:
@@ -171,10 +205,7 @@ class WallDay:
     @property
     def length(self) -> timedelta:
         """Return the day's real length: 23 or 25 hours if clocks change."""
-        return DAY + sum(
-            ((span.start - span.end) if span.is_skipped else (span.end - span.start) for span in self.spans),
-            timedelta(0),
-        )
+        return DAY + sum((span.change for span in self.spans), timedelta(0))
 
     def place(self, at: datetime) -> float:
         """Return the place of an instant in this day, from 0 to 1. A later instant is never further left.
@@ -186,7 +217,7 @@ class WallDay:
         for span in self.spans:
             if not span.is_skipped and span.start <= wall < span.end:
                 half = (span.end - span.start) / 2
-                wall = span.start + (wall - span.start) / 2 + (half if local.fold else timedelta(0))
+                wall = span.start + (wall - span.start) / 2 + half * local.fold
                 break
         return min(1.0, max(0.0, wall / DAY))
 
@@ -199,7 +230,8 @@ def make_day(day: date, zone: zoneinfo.ZoneInfo) -> WallDay:
     for change in find_clock_changes(begin - DAY, begin + 2 * DAY, zone):
         after = change.at.astimezone(zone).replace(tzinfo=None, fold=0) - midnight
         before = after - change.shift
-        start, end = max(min(before, after), timedelta(0)), min(max(before, after), DAY)
+        start = max(min(before, after), timedelta(0))
+        end = min(max(before, after), DAY)
         if start < end:
             spans.append(Span(start, end, is_skipped=change.shift > timedelta(0)))
     return WallDay(day, zone, tuple(spans))

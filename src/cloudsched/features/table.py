@@ -108,6 +108,10 @@ class Feature:
     operations: tuple[str, ...] = ()
     """Modules with operations of the API."""
     commands: tuple[CommandRow, ...] = ()
+    pages: str = ""
+    """Views of the dashboard, by name. Their templates stand beside their module. See `dashboard.view`."""
+    doctor: str = ""
+    """The function of a deployment and its services that yields what `cloudsched doctor` finds."""
 
 
 _LOCK_HINT: Final = 'Give a lockKey, which names what the runs share: "printer".'
@@ -166,6 +170,7 @@ FEATURES: Final = (
         },
         tables="cloudsched.features.locks.sqlite:TABLES",
         operations=("cloudsched.features.locks.operations",),
+        pages="cloudsched.features.locks.page:VIEWS",
     ),
     Feature(
         name="pull",
@@ -264,6 +269,8 @@ FEATURES: Final = (
                 "people", "cloudsched.people.command:people", "Show people, and change how they are reached.", "Tasks"
             ),
         ),
+        pages="cloudsched.people.pages:VIEWS",
+        doctor="cloudsched.people.doctor:check",
     ),
     Feature(
         name="agents",

@@ -23,10 +23,10 @@ from wsgiref.types import WSGIEnvironment
 from werkzeug.wrappers import Request
 
 from cloudsched.client.flow import ApiRequest, ApiResponse, Flow, HttpResponse, parse_response
+from cloudsched.dashboard.api import Api
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.dashboard.guard import LOCAL_HOSTS
 from cloudsched.dashboard.sign_in import identify_caller
-from cloudsched.dashboard.visit import Api
 from cloudsched.domain.local_requests import find_forwarding_header
 from cloudsched.web.auth.authentication import KEY_PREFIX
 from cloudsched.web.auth.roles import Caller, Role
@@ -34,7 +34,7 @@ from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
     from cloudsched.app import App
-    from cloudsched.dashboard.home_view import LocalClock
+    from cloudsched.dashboard.local_clock import LocalClock
     from cloudsched.local.visitor import Visitor
 
 T = TypeVar("T")

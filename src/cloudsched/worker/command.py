@@ -155,15 +155,18 @@ def worker(  # noqa: PLR0913 - one argument for each option
                 if url and (hint := find_missing_stack(url)):
                     click.echo(f"worker: {hint}", err=True)
                 instance.run(once=once)
-            code, problem = ExitCode.DONE, ""
+            code = ExitCode.DONE
+            problem = ""
         except NotFound as error:
             where = f"{source.location} has no worker endpoints. Is that its address, without a path?"
-            code, problem = find_exit_code(error), f"{where} It answered: {error}"
+            code = find_exit_code(error)
+            problem = f"{where} It answered: {error}"
         except Unauthenticated as error:
             code = find_exit_code(error)
             problem = str(error) if any(credentials.values()) else NO_CREDENTIALS.format(place=source.location)
         except CloudschedError as error:
-            code, problem = find_exit_code(error), str(error)
+            code = find_exit_code(error)
+            problem = str(error)
     if problem:
         print_error(to_printable(str(problem)))
     elif once and not finished and not instance.was_stopped:
@@ -265,12 +268,11 @@ def _startup_text(source: WorkSource, loaded: LoadedApp, concurrency: int, poll:
     owner = f" of {worker_filter.owner}" if worker_filter.owner else ""
     handlers = ", ".join(sorted(handler.name for handler in loaded.app.container.registry))
     if poll is None:
-        how, end = "once", "It ends when the waiting work has run."
+        how = "once"
+        end = "It ends when the waiting work has run."
     else:
-        how, end = (
-            "listens for new work" if source.can_listen or source.wait else f"polls every {poll:g} s",
-            "Ctrl-C stops it.",
-        )
+        how = "listens for new work" if source.can_listen or source.wait else f"polls every {poll:g} s"
+        end = "Ctrl-C stops it."
     return (
         f"{worker_filter.worker}: queue {worker_filter.queue}{skills}{owner}, from {source.location}, {how}, "
         f"{concurrency} at a time; handlers {handlers} ({loaded.origin}). {end}"
@@ -278,7 +280,8 @@ def _startup_text(source: WorkSource, loaded: LoadedApp, concurrency: int, poll:
 
 
 def _print_attempt(summary: AttemptSummary) -> None:
-    task, run = summary.work.task, summary.work.run
+    task = summary.work.task
+    run = summary.work.run
     reason = f": {summary.reason}" if summary.reason else ""
     attempt = f"attempt {run.attempt}, " if run.attempt > 1 or summary.status in {"failed", "retrying"} else ""
     line = f"{summary.status:<9}  {task.id}  {task.title}  ({attempt}{summary.seconds:.1f} s){reason}"

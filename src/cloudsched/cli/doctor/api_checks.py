@@ -153,11 +153,14 @@ def _check_queues(api: Api) -> Iterator[Finding]:
 
 
 def _run_canary(api: Api, caller: CallerInfo, canary: Canary) -> Finding:
-    client, handler, payload = api.client, canary.handler, canary.payload
+    client = api.client
+    handler = canary.handler
+    payload = canary.payload
     if handler is None:
         if "remind" not in {each.name for each in client.handlers()}:
             return skipped("canary", "there is no handler `remind`; name one with --handler and --payload")
-        handler, payload = "remind", {"text": "cloudsched doctor"}
+        handler = "remind"
+        payload = {"text": "cloudsched doctor"}
     owner = OWNER if caller.sees_all or caller.owner is None else caller.owner
     task_id = f"doctor-{secrets.token_hex(8)}"
     started = datetime.now(UTC)

@@ -14,6 +14,7 @@ import click
 
 from cloudsched.cli.options import connection_options, is_this_machine, json_option
 from cloudsched.errors import CloudschedError
+from cloudsched.features.table import FEATURES, find_place
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
     canary = None if no_canary else Canary(handler, _parse_payload(payload), timedelta(seconds=timeout))
     findings: list[Finding] = []
     show = findings.append if as_json else _print_each(findings)
-    restart, log = "restart it: cloudsched dev", "gcloud run services logs read NAME-api --region=REGION"
+    restart = "restart it: cloudsched dev"
+    log = "gcloud run services logs read NAME-api --region=REGION"
     if project := facts.get("PROJECT", project):
         facts = {**DEFAULTS, **facts}
         deployment = Deployment(
@@ -135,10 +137,10 @@ def _parse_payload(text: str) -> dict[str, Any]:
 def _look_at_deployment(deployment: Deployment, show: Callable[[Finding], None]) -> dict[str, Any]:
     """Show the state of the project's resources. Return its Cloud Run services by function."""
     from cloudsched.cli.doctor import resource_checks  # noqa: PLC0415 - not for the local stack
-    from cloudsched.cli.doctor.deployment import FUNCTIONS, LINKS  # noqa: PLC0415 - the same
+    from cloudsched.cli.doctor.deployment import FUNCTIONS  # noqa: PLC0415 - the same
 
     services: dict[str, Any] = {}
-    for function in (*FUNCTIONS, LINKS):
+    for function in FUNCTIONS:
         try:
             services[function] = resource_checks.find_service(deployment, function)
         except CloudschedError as error:
@@ -155,6 +157,9 @@ def _look_at_deployment(deployment: Deployment, show: Callable[[Finding], None])
     _show_all(show, "secret", resource_checks.check_secret(deployment, services))
     _show_all(show, "iam", resource_checks.check_access(deployment, services))
     _show_all(show, "sweep", resource_checks.check_job(deployment, datetime.now(UTC)))
+    for row in FEATURES:
+        if row.doctor:
+            _show_all(show, row.name, find_place(row.doctor)(deployment, services))
     return services
 
 

@@ -12,7 +12,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from cloudsched.domain.documents.delivery_channels import SENT_CHANNELS
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.errors import Misconfigured, Unavailable
 
@@ -69,10 +68,8 @@ class Gcloud:
 
 
 PRIORITIES = tuple(each.lower() for each in Priority)
-QUEUES = (*PRIORITIES, *(each.lower() for each in SENT_CHANNELS), "hops")
+QUEUES = (*PRIORITIES, "hops")
 FUNCTIONS = ("execute", "sweep", "api")
-LINKS = "links"
-"""The public function beside a private API, which a deployment may have."""
 
 
 @dataclass(frozen=True, slots=True)

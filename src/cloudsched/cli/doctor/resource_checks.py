@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from cloudsched.cli.doctor.deployment import FUNCTIONS, LINKS, Deployment, Finding, ok, skipped, unknown, wrong
+from cloudsched.cli.doctor.deployment import FUNCTIONS, Deployment, Finding, ok, skipped, unknown, wrong
 from cloudsched.config.settings import MAX_QUEUES_PER_PRIORITY
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule, Unavailable
@@ -35,7 +35,9 @@ def check_database(deployment: Deployment, now: datetime) -> Iterator[Finding]:
     if deployment.configured_database not in {"", deployment.database}:
         what = f"the functions use {deployment.database}, and the configuration names {deployment.configured_database}"
         yield wrong("database", what, deployment.script("upgrade.sh"))
-    gcloud, database, mend = deployment.gcloud, f"--database={deployment.database}", deployment.deploy("database")
+    gcloud = deployment.gcloud
+    database = f"--database={deployment.database}"
+    mend = deployment.deploy("database")
     found = gcloud.resource("firestore", "databases", "describe", database)
     if found is None:
         yield wrong("database", f"there is no database {deployment.database}", mend)
@@ -70,42 +72,40 @@ def _find_prefix(deployment: Deployment) -> str:
 def check_queues(deployment: Deployment) -> Iterator[Finding]:
     """Return whether each queue is there and runs."""
     for kind in deployment.list_queues():
-        name = deployment.queue(kind)
-        found = deployment.gcloud.resource("tasks", "queues", "describe", name, f"--location={deployment.region}")
-        if found is None:
-            yield wrong("queues", f"{name} does not exist", deployment.deploy("queues"))
-            continue
-        limits = found.get("rateLimits", {})
-        if found.get("state", "RUNNING") != "RUNNING":
-            mend = f"gcloud tasks queues resume {name} {deployment.place('location')}"
-            yield wrong("queues", f"{name} is {found['state']}", mend)
-        else:
-            rate = float(limits.get("maxDispatchesPerSecond", 0))
-            yield ok("queues", f"{name} runs, {rate:g} a second, {limits.get('maxConcurrentDispatches')} at once")
+        yield check_queue(deployment, kind)
+
+
+def check_queue(deployment: Deployment, kind: str) -> Finding:
+    """Return whether a queue is there and runs."""
+    name = deployment.queue(kind)
+    found = deployment.gcloud.resource("tasks", "queues", "describe", name, f"--location={deployment.region}")
+    if found is None:
+        return wrong("queues", f"{name} does not exist", deployment.deploy("queues"))
+    if found.get("state", "RUNNING") != "RUNNING":
+        mend = f"gcloud tasks queues resume {name} {deployment.place('location')}"
+        return wrong("queues", f"{name} is {found['state']}", mend)
+    limits = found.get("rateLimits", {})
+    rate = float(limits.get("maxDispatchesPerSecond", 0))
+    return ok("queues", f"{name} runs, {rate:g} a second, {limits.get('maxConcurrentDispatches')} at once")
 
 
 def check_functions(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:
-    """Return whether each function is there, ready, and serves, and whether their secrets fit together."""
-    for function in (*FUNCTIONS, LINKS):
-        name, found = f"{deployment.name}-{function}", services[function]
-        if found is None and function == LINKS and not _leads_links_to(name, services["api"]):
-            continue
-        if found is None:
-            yield wrong("functions", f"{name} does not exist", deployment.deploy("functions"))
-            continue
-        status = found.get("status", {})
-        bad = [
-            each for each in status.get("conditions", ()) if each.get("type") == "Ready" and each["status"] != "True"
-        ]
-        if bad:
+    """Return whether each function is there, ready, and serves."""
+    for function in FUNCTIONS:
+        yield check_function(deployment, function, services[function])
+
+
+def check_function(deployment: Deployment, function: str, found: dict[str, Any] | None) -> Finding:
+    """Return whether a function is there, ready, and serves."""
+    name = f"{deployment.name}-{function}"
+    if found is None:
+        return wrong("functions", f"{name} does not exist", deployment.deploy("functions"))
+    status = found.get("status", {})
+    for each in status.get("conditions", ()):
+        if each.get("type") == "Ready" and each["status"] != "True":
             mend = f"gcloud run services logs read {name} {deployment.place()}, then {deployment.script('rollback.sh')}"
-            yield wrong("functions", f"{name} is not ready: {bad[0].get('message', '')}", mend)
-        else:
-            yield ok("functions", f"{name} serves {status.get('latestReadyRevisionName')}")
-
-
-def _leads_links_to(name: str, api: dict[str, Any] | None) -> bool:
-    return find_value(api, "CLOUDSCHED_PUBLIC_URL").startswith(f"https://{name}-")
+            return wrong("functions", f"{name} is not ready: {each.get('message', '')}", mend)
+    return ok("functions", f"{name} serves {status.get('latestReadyRevisionName')}")
 
 
 def check_secret(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:
@@ -118,7 +118,7 @@ def check_secret(deployment: Deployment, services: dict[str, Any]) -> Iterator[F
         yield wrong("secret", f"there is no secret {secret}", deployment.deploy("secret"))
         return
     enabled = {line.strip() for line in listed}
-    mounts = {name: _mounted(found) for name, found in services.items() if found is not None and name != LINKS}
+    mounts = {name: _mounted(found) for name, found in services.items() if found is not None}
     accepted = set(mounts.get("execute", {}).values())
     problems = []
     for function, versions in mounts.items():

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cloudsched.engine.code_check.compare import Mismatch, Difference
+from cloudsched.engine.code_check.compare import Difference, Mismatch
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.code_check.compare import DifferencePlace, CodeReport
+    from cloudsched.engine.code_check.compare import CodeReport, DifferencePlace
     from cloudsched.engine.handlers.registry import Handler
 
 

@@ -1,0 +1,109 @@
+"""The HTTP API as the views ask it: through the client, JSON in and out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote
+
+from cloudsched.client.flow import ApiRequest, ApiResponse, FlowRunner
+from cloudsched.errors import CloudschedError, NotFound
+
+Json = dict[str, Any]
+
+
+class Api:
+    """Sends requests to one API."""
+
+    def __init__(self, client: FlowRunner) -> None:
+        self._client = client
+        self._describe = lru_cache(maxsize=2000)(self._ask_for_words)
+
+    def get(self, path: str, **query: str | int | None) -> Json:
+        """Return the API's answer to a GET. Raises CloudschedError if it refuses."""
+        given = {name: value for name, value in query.items() if value not in {None, ""}}
+        return self._send(ApiRequest("GET", path, query=given)).content
+
+    def post(
+        self,
+        path: str,
+        content: Mapping[str, Any] | None = None,
+        *,
+        etag: str = "",
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Json:
+        """Send a POST, with `If-Match` if there is an ETag. Raises CloudschedError if the API refuses."""
+        given = {**(headers or {}), **_match(etag)}
+        is_safe = not given.keys().isdisjoint({"If-Match", "Idempotency-Key"})
+        request = ApiRequest("POST", path, dict(content or {}), dict(query or {}), given, is_idempotent=is_safe)
+        return self._send(request).content
+
+    def patch(
+        self, path: str, content: Mapping[str, Any], *, etag: str = "", query: Mapping[str, str] | None = None
+    ) -> Json:
+        """Send a JSON merge patch, with `If-Match` if there is an ETag. Raises CloudschedError if the API refuses."""
+        request = ApiRequest("PATCH", path, dict(content), dict(query or {}), _match(etag), is_idempotent=bool(etag))
+        return self._send(request).content
+
+    def delete(self, path: str) -> None:
+        """Delete something. Raises CloudschedError if the API refuses."""
+        self._send(ApiRequest("DELETE", path))
+
+    def find(self, path: str, **query: str | int | None) -> Json | None:
+        """Return the result of `get`. None where the API has nothing at this path, or refuses to say."""
+        try:
+            return self.get(path, **query)
+        except CloudschedError:
+            return None
+
+    def list_items(self, path: str, name: str, **query: str | int | None) -> list[Json]:
+        """Return a list in the result of `find`. Empty where there is none."""
+        found = self.find(path, **query) or {}
+        return list(found.get(name, ()))
+
+    def task(self, task_id: str) -> tuple[Json, str]:
+        """Return a task and its ETag. Raises NotFound if there is none that the caller may see."""
+        response = self._send(ApiRequest("GET", task_path(task_id)))
+        return response.content, response.etag
+
+    def find_handler(self, name: str) -> Json:
+        """Return what the API says of a handler. Empty if it does not know it."""
+        handlers: list[Json] = self.get("/v1/handlers")["handlers"]
+        return next((each for each in handlers if each["name"] == name), {})
+
+    def describe(self, schedule: Mapping[str, Any]) -> str:
+        """Return a schedule in the API's words. The answer is cached, because it depends on nothing else."""
+        return self._describe(json.dumps(schedule, sort_keys=True))
+
+    def _ask_for_words(self, schedule: str) -> str:
+        body = {"schedule": json.loads(schedule), "count": 1}
+        answer = self._send(ApiRequest("POST", "/v1/schedules/preview", body, is_idempotent=True)).content
+        return str(answer.get("description", ""))
+
+    def _send(self, request: ApiRequest) -> ApiResponse:
+        def flow() -> Generator[ApiRequest, ApiResponse, ApiResponse]:
+            return (yield request)
+
+        return self._client.run_flow(flow())
+
+
+def _match(etag: str) -> dict[str, str]:
+    """Return the header that lets a request change nothing but this version."""
+    if not etag:
+        return {}
+    return {"If-Match": etag}
+
+
+def execution_path(task_id: str, execution_id: str) -> str:
+    """Return an execution's path in the API. Raises NotFound for a text that cannot be a task's id."""
+    return f"{task_path(task_id)}/executions/{quote(execution_id, safe='')}"
+
+
+def task_path(task_id: str) -> str:
+    """Return a task's path in the API. Raises NotFound for a text that cannot be an id."""
+    if task_id in {"", ".", ".."}:
+        raise NotFound("task", task_id)
+    return f"/v1/tasks/{quote(task_id, safe='')}"

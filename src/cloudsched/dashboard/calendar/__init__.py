@@ -1,0 +1,1 @@
+"""The calendar: past and due runs by day, week and month."""

@@ -1,0 +1,137 @@
+"""Where the occurrences of a day have room for their labels: in lanes, on screens of several widths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+TIERS: Final = (440, 690, 820, 1080)
+"""The least widths of a row, in pixels, on screens from 641, 897, 1024 and 1281 on. Narrower ones have no labels.
+
+A label that has room in one of these has it in all wider ones, because labels keep their size.
+"""
+SHIFT: Final = 9
+"""In pixels: from the middle of a mark to its label."""
+_MARK: Final = 6
+"""In pixels: from the middle of a mark to its own edge."""
+_APART: Final = 6
+"""In pixels: the least space between two labels."""
+_WIDTHS: Final = {
+    **dict.fromkeys("iljtfrI.,:;'|!()[] -", 4.8),
+    **dict.fromkeys("mwMW@%&\N{HORIZONTAL ELLIPSIS}", 12.0),
+    **dict.fromkeys("ABCDEFGHJKLNOPQRSTUVXYZ", 8.8),
+}
+"""The largest widths of 12-pixel letters in the usual fonts, since text cannot be measured here."""
+_OTHER: Final = 7.8
+_WIDEST: Final = 13.0
+"""The same of letters beyond ASCII."""
+_LABEL_SIDE: Final = 0.75
+"""From this place on, a label stands rather before its mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An occurrence of a task that is not busy that day."""
+
+    at: float
+    """Its place in the day, from 0 to 1."""
+    label: str
+    """Its time and title."""
+    words: str
+    """The full text for those who do not see the chart."""
+    href: str
+    is_future: bool
+    """True if it has not run: it is due, late, or was passed over."""
+    is_bad: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A mark in its lane. It has no label if there is no room."""
+
+    mark: Mark
+    lane: int
+    has_label: bool
+    is_left: bool
+    """True if the label stands before the mark."""
+    tier: int = 0
+    """The first of `TIERS` in which it is shown."""
+
+
+class _Reach(NamedTuple):
+    """The place of a mark, and the pixels that it and its label take before and after it."""
+
+    at: float
+    before: float
+    after: float
+
+    @classmethod
+    def of(cls, mark: Mark, size: float, *, is_left: bool) -> _Reach:
+        if is_left:
+            return cls(mark.at, SHIFT + size, _MARK)
+        return cls(mark.at, _MARK, SHIFT + size)
+
+    def cover(self, width: float) -> tuple[float, float]:
+        """Return the first and the last pixel in a row of this width."""
+        return self.at * width - self.before, self.at * width + self.after
+
+
+def measure(label: str) -> float:
+    """Return the largest possible width of a label, in pixels."""
+    return sum(_WIDTHS.get(letter, _OTHER if letter.isascii() else _WIDEST) for letter in label)
+
+
+def place_marks(marks: Sequence[Mark], now: float | None, lanes: int) -> tuple[list[Placed], tuple[int, ...]]:
+    """Return marks in the first lanes with room, and the numbers of those without room in each of `TIERS`.
+
+    Failures come first and are always shown. If need be, they lose their labels, and get a lane of their own below the
+    others. A label never crosses the now line, but goes to the other side of its mark. A mark without room on a narrow
+    screen may have it on a wider one, and moves nothing there.
+    """
+    taken: list[list[_Reach]] = [[] for _ in range(lanes)]
+    placed: list[Placed] = []
+    waiting = sorted(marks, key=lambda mark: (not mark.is_bad, mark.at))
+    hidden = []
+    for tier, width in enumerate(TIERS):
+        rest = []
+        for mark in waiting:
+            found = _find_place(mark, taken, now, width)
+            if found is not None:
+                lane, is_left = found
+                taken[lane].append(_Reach.of(mark, measure(mark.label), is_left=is_left))
+                placed.append(Placed(mark, lane, has_label=True, is_left=is_left, tier=tier))
+            elif mark.is_bad:
+                placed.append(Placed(mark, lanes, has_label=False, is_left=False))
+            else:
+                rest.append(mark)
+        waiting = rest
+        hidden.append(len(rest))
+    return sorted(placed, key=lambda each: each.mark.at), tuple(hidden)
+
+
+def _find_place(
+    mark: Mark, taken: Sequence[Sequence[_Reach]], now: float | None, width: float
+) -> tuple[int, bool] | None:
+    """Return the first lane that has room for a mark, and the side of its label. None if there is none."""
+    is_late = mark.at >= _LABEL_SIDE
+    size = measure(mark.label)
+    reaches = [(is_left, _Reach.of(mark, size, is_left=is_left)) for is_left in (is_late, not is_late)]
+    for lane, others in enumerate(taken):
+        for is_left, reach in reaches:
+            if _fits(reach, others, now, width):
+                return lane, is_left
+    return None
+
+
+def _fits(reach: _Reach, others: Sequence[_Reach], now: float | None, width: float) -> bool:
+    start, end = reach.cover(width)
+    if start < -2 * _MARK or end > width + 2 * _MARK:
+        return False
+    if now is not None and start + _MARK < now * width < end - _MARK:  # it may go through a mark, but not its label
+        return False
+    for other in others:
+        first, last = other.cover(width)
+        if end + _APART > first and last + _APART > start:
+            return False
+    return True

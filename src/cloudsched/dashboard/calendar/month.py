@@ -1,0 +1,92 @@
+"""A month as a table of weeks: each day's numbers, failures below the line, and clock changes."""
+
+from __future__ import annotations
+
+import calendar
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.dashboard.charts.svg import draw_picture, element, percent
+from cloudsched.dashboard.times import DAY, WallDay, write_hours
+from cloudsched.dashboard.words import only_if
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from cloudsched.dashboard.api import Json
+    from cloudsched.dashboard.calendar.entries import DayTotals
+
+WEEKDAYS: Final = tuple((name[:2], name) for name in calendar.day_name)
+_WEEK: Final = 7
+_HEIGHT: Final = 12
+_BAR: Final = 6
+_LINE: Final = 7
+_LEAST: Final = 0.04
+"""The least width of a bar that is not empty."""
+
+
+def build_month(
+    days: Sequence[WallDay], totals: Mapping[date, DayTotals], today: date, addresses: Mapping[date, str]
+) -> list[list[Json | None]]:
+    """Return the weeks of a month. None stands for a day of another month."""
+    most = max((each.others + each.waiting for each in totals.values()), default=0)
+    cells: list[Json | None] = [None] * days[0].day.weekday()
+    cells += [_build_day(each, totals[each.day], most, today, addresses[each.day]) for each in days]
+    cells += [None] * (-len(cells) % _WEEK)
+    return [cells[index : index + _WEEK] for index in range(0, len(cells), _WEEK)]
+
+
+def draw_density(totals: DayTotals, most: int) -> Markup:
+    """Return a day's bar: past runs are filled, due ones outlined after them, and failures below the line.
+
+    A part that was neither listed nor counted is hatched. All days of the month have one scale, up to `most`.
+    """
+    others = _scale(totals.others, most)
+    due = _scale(totals.waiting, most)
+    failed = _scale(totals.failed, most)
+    parts = []
+    if others and totals.is_past_known:
+        parts.append(element("rect", cls="f-past", x="0", y=0, width=percent(others), height=_BAR))
+    elif others:
+        parts.append(element("rect", cls="full", fill="url(#full)", x="0", y=0, width=percent(others), height=_BAR))
+    if due:
+        left = min(others, 1 - _LEAST)
+        width = percent(min(due, 1 - left))
+        parts.append(element("rect", cls="o", x=percent(left), y=0.5, width=width, height=_BAR - 1))
+    if not totals.is_future_listed:
+        left = min(others + due, 1 - _LEAST)
+        parts.append(element("rect", fill="url(#full)", x=percent(left), y=0, width=percent(1 - left), height=_BAR))
+    if failed:
+        height = _HEIGHT - _LINE - 1
+        parts.append(element("rect", cls="f-fail", x="0", y=_LINE + 1, width=percent(failed), height=height))
+    return draw_picture(_HEIGHT, *parts)
+
+
+def _scale(count: int, most: int) -> float:
+    if not count:
+        return 0.0
+    if not most:
+        return _LEAST
+    return min(1.0, max(_LEAST, count / most))
+
+
+def _build_day(day: WallDay, totals: DayTotals, most: int, today: date, address: str) -> Json:
+    is_today = day.day == today
+    length = only_if(day.spans, f", {write_hours(day.length)}")
+    return {
+        "number": day.day.day,
+        "href": address,
+        "words": f"{day.day.day} {day.day:%B}, {totals.write()}{length}{only_if(is_today, ', today')}",
+        "chart": draw_density(totals, most),
+        "failed": totals.write_failed(),
+        "hours": only_if(day.spans, _write_change(day.length - DAY)),
+        "isToday": is_today,
+    }
+
+
+def _write_change(change: timedelta) -> str:
+    """Return the difference of a day's length from 24 hours, or "clock change" if there is none."""
+    if not change:
+        return "clock change"
+    return f"{change / timedelta(hours=1):+g} h".replace("-", "\N{MINUS SIGN}")

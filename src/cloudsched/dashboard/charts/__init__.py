@@ -1,0 +1,1 @@
+"""Charts as SVG: pure functions of times and numbers."""

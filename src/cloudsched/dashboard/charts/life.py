@@ -1,0 +1,160 @@
+"""A task's life: a lane for each of its latest executions, linear in time, with now in sight."""
+
+from __future__ import annotations
+
+import zoneinfo
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.dashboard.charts.svg import draw_beside, draw_picture, draw_vertical, element, group, percent
+from cloudsched.dashboard.charts.time_ticks import Row, draw_changes, draw_label, draw_ticks
+from cloudsched.dashboard.status import BAD, OPEN
+from cloudsched.dashboard.times import find_clock_changes
+from cloudsched.domain.documents.execution import ExecutionStatus
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+LANES: Final = 8
+"""The number of the latest executions that are shown."""
+DUE: Final = 3
+"""The number of due occurrences that are shown."""
+_TOP: Final = 20
+_LANE: Final = 22
+_BAR: Final = 10
+_TICK_TOP: Final = 14
+_ROW: Final = 14
+"""In pixels: the height of a row of labels."""
+_LONGEST_WITH_CHANGES: Final = timedelta(days=800)
+_CHARACTER: Final = 0.009
+"""The largest width of a letter, as a part of the chart. It keeps labels from crossing the now line."""
+_LABEL_SIDE: Final = 0.8
+"""From this place on, a label stands before its mark."""
+_LEAST_BEFORE: Final = 0.15
+"""Before this place, there is no room for a label before its mark."""
+_NEAR_NOW: Final = 0.2
+"""Bars that end in this part of the chart before now have their labels before them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A change of a task or an exception to its schedule: a pause, an edit, a skip."""
+
+    at: datetime
+    word: str
+    end: datetime | None = None
+    """The end of a pause. None for an instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lived:
+    """An execution in the chart."""
+
+    start: datetime
+    end: datetime | None
+    """Its end. None while it is open."""
+    status: str
+    word: str
+
+
+def draw_life(
+    lived: list[Lived],
+    due: list[datetime],
+    now: datetime,
+    zone: zoneinfo.ZoneInfo,
+    window: tuple[datetime, datetime] | None = None,
+    noted: Sequence[Noted] = (),
+) -> Markup:
+    """Return the chart of the latest executions, the earliest first, and of due ones, or of a part of that time.
+
+    Changes lie behind them: pauses with their lengths, edits and skips as lines, with their words below.
+    """
+    start, end = window or find_span(lived, due, now)
+
+    def place(at: datetime) -> float:
+        return (at - start) / (end - start)
+
+    lived = [each for each in lived[-LANES:] if each.start <= end and (each.end or max(now, each.start)) >= start]
+    due = [each for each in due[:DUE] if start <= each <= end]
+    seen = [each for each in noted if each.at <= end and (each.end or each.at) >= start]
+    changes = []
+    if end - start <= _LONGEST_WITH_CHANGES:
+        changes = find_clock_changes(start, end, zone)
+
+    # now may be near a change: their labels stand in a row each
+    bottom = _TOP + _LANE * (max(len(lived), 1) + bool(due)) + 10
+    top = bottom + _ROW * bool(changes)
+    height = top + _ROW * bool(seen)
+
+    marks = [
+        *_draw_noted(seen, start, end, height),
+        *draw_ticks(start, end, zone, height),
+        *draw_changes(changes, start, end, height, y=top - 2),
+    ]
+    for lane, each in enumerate(lived):
+        y = _TOP + 6 + lane * _LANE
+        marks.append(_draw_lane(each, y, place(each.start), place(each.end or now), place(now)))
+    marks += _draw_due([place(each) for each in due], _TOP + 6 + len(lived) * _LANE)
+    if start <= now <= end:
+        marks.append(draw_vertical("nowl", place(now), 14, height))
+        is_before = place(now) > _LABEL_SIDE
+        marks.append(draw_beside("now", place(now), 5, is_before=is_before, y=bottom - 2, css="nowt"))
+    return draw_picture(height, *marks)
+
+
+def find_span(lived: list[Lived], due: list[datetime], now: datetime) -> tuple[datetime, datetime]:
+    """Return the start and the end of the chart: all that it shows, and now, with a little room on both sides."""
+    instants = [now, *due[:DUE]]
+    for each in lived[-LANES:]:
+        instants += [each.start, each.end or each.start]
+    first = min(instants)
+    last = max(instants)
+    room = max((last - first) / 25, timedelta(seconds=1))
+    return first - room, last + room
+
+
+def _draw_noted(noted: Sequence[Noted], start: datetime, end: datetime, height: int) -> Iterator[Markup]:
+    """Yield the changes. A word that would touch the previous one on the narrowest screen is left out."""
+    row = Row()
+    for each in sorted(noted, key=lambda one: one.at):
+        left = _place_within(each.at, start, end)
+        if each.end is None:
+            yield draw_vertical("did", left, _TICK_TOP, height)
+        else:
+            width = percent(_place_within(each.end, start, end) - left)
+            yield element("rect", cls="paused", x=percent(left), y=_TICK_TOP, width=width, height=height - _TICK_TOP)
+        if row.take(each.word, left):
+            yield draw_label(each.word, left, "chgt", y=height - 2)
+
+
+def _place_within(at: datetime, start: datetime, end: datetime) -> float:
+    return (min(max(at, start), end) - start) / (end - start)
+
+
+def _draw_lane(each: Lived, y: int, left: float, right: float, now: float) -> Markup:
+    left = max(left, 0.0)
+    right = min(right, 1.0)
+    width = percent(max(right - left, 0.003))
+    if each.status == ExecutionStatus.SUSPENDED:
+        bar = element("rect", cls="hatched", fill="url(#hatch)", x=percent(left), y=y, width=width, height=_BAR)
+    elif each.status in OPEN:
+        bar = element("rect", cls="f-run", x=percent(left), y=y, width=width, height=_BAR)
+    elif each.status in BAD:
+        bar = element("rect", cls="f-fail", x=percent(left), y=y + 4, width=width, height=_BAR - 2)
+    else:
+        bar = element("rect", cls="f-past", x=percent(left), y=y, width=width, height=_BAR)
+
+    would_cross = right < now < right + len(each.word) * _CHARACTER
+    if (right > _LABEL_SIDE or would_cross or left < now - _NEAR_NOW < right) and left > _LEAST_BEFORE:
+        return group(bar, draw_beside(each.word, left, 6, is_before=True, y=y + 9))
+    return group(bar, draw_beside(each.word, right, 6, is_before=False, y=y + 9))
+
+
+def _draw_due(places: Sequence[float], y: int) -> Iterator[Markup]:
+    for each in places:
+        circle = element("circle", cls="o", r=5)
+        yield element("svg", circle, x=percent(each), y=y + 5, overflow="visible")
+    if places:
+        yield element("text", "due", x=percent(places[0]), dx=10, y=y + 9)

@@ -1,0 +1,136 @@
+"""The strip of all tasks' runs on Home, before and after now, and below it how late each occurrence began."""
+
+from __future__ import annotations
+
+import zoneinfo
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.dashboard.charts.svg import draw_beside, draw_picture, element, percent
+from cloudsched.dashboard.charts.time_ticks import draw_ticks
+from cloudsched.dashboard.times import write_duration
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+_TOP: Final = 18
+_ABOVE: Final = 56
+"""In pixels: the height of the longest bar above the line."""
+_BELOW: Final = 24
+"""In pixels: the same of failures, below it."""
+_LATE_TOP: Final = 14
+_LATE_HEIGHT: Final = 30
+_GAP: Final = 0.08
+"""The empty part of a bar's place, so that bars stand apart."""
+_LABEL_SIDE: Final = 0.23
+"""From this place on, a label stands before its mark. On a narrow chart it would cross the now line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """The past and due runs in one part of the time."""
+
+    start: datetime
+    end: datetime
+    good: int = 0
+    bad: int = 0
+    due: int = 0
+
+
+def make_bars(
+    good: Iterable[datetime], bad: Iterable[datetime], start: datetime, end: datetime, *, bins: int
+) -> list[Bar]:
+    """Return equal bars of a span, with the past runs in each."""
+    ran = sorted(good)
+    failed = sorted(bad)
+    edges = [start + (end - start) * index / bins for index in range(bins + 1)]
+    return [
+        Bar(first, last, _count_between(ran, first, last), _count_between(failed, first, last))
+        for first, last in pairwise(edges)
+    ]
+
+
+def count_due(bars: Iterable[Bar], due: Iterable[datetime]) -> list[Bar]:
+    """Return the bars with the due runs in each."""
+    ordered = sorted(due)
+    return [replace(each, due=_count_between(ordered, each.start, each.end)) for each in bars]
+
+
+def _count_between(ordered: Sequence[datetime], start: datetime, end: datetime) -> int:
+    return bisect_left(ordered, end) - bisect_left(ordered, start)
+
+
+def draw_strip(
+    bars: Sequence[Bar], now: datetime, reach: timedelta, zone: zoneinfo.ZoneInfo, known_until: datetime | None
+) -> Markup:
+    """Return the chart of as much time before now as after it. All bars have one scale.
+
+    A bar never crosses now: past runs end at the line, and due ones begin there. The time after `known_until`, for
+    which due runs are not known, is hatched. None if all are known.
+    """
+    start = now - reach
+    end = now + reach
+    most = max([1, *(max(each.good, each.bad, each.due) for each in bars)])
+    base = _TOP + _ABOVE
+    height = base + _BELOW
+
+    def draw_bar(css: str, left: datetime, right: datetime, *, y: float, height: float) -> Markup:
+        width = percent(max((right - left) / (end - start), 0.002))  # what began this second is seen, too
+        return element("rect", cls=css, x=percent((left - start) / (end - start)), width=width, y=y, height=height)
+
+    marks = list(draw_ticks(start, end, zone, height))
+    marks.append(element("line", cls="base", x1=0, x2="100%", y1=base, y2=base))
+    if known_until is not None and known_until < end:
+        place = (known_until - start) / (end - start)
+        width = (end - known_until) / (end - start)
+        ground = {"cls": "hatched", "fill": "url(#hatch)"}
+        marks.append(element("rect", **ground, x=percent(place), width=percent(width), y=_TOP, height=_ABOVE))
+
+    for each in bars:
+        gap = (each.end - each.start) * _GAP
+        left = max(each.start + gap, start)
+        right = min(each.end - gap, end)
+        if each.good:
+            tall = max(3.0, _ABOVE * each.good / most)
+            marks.append(draw_bar("f-past", left, min(right, now), y=base - tall, height=tall))
+        if each.due:
+            tall = max(3.0, _ABOVE * each.due / most)
+            marks.append(draw_bar("o", max(left, now), right, y=base - tall, height=tall))
+        if each.bad:
+            tall = max(4.0, _BELOW * each.bad / most)
+            marks.append(draw_bar("f-fail", left, min(right, now), y=base, height=tall))
+
+    marks.append(element("line", cls="nowl", x1="50%", x2="50%", y1=12, y2=height))
+    marks.append(element("text", f"most in a bar: {most:,}", x="100%", y=height - 2, text_anchor="end"))
+    return draw_picture(height, *marks)
+
+
+def draw_lateness(
+    starts: Sequence[tuple[datetime, timedelta]], now: datetime, reach: timedelta, zone: zoneinfo.ZoneInfo
+) -> Markup:
+    """Return the delay of each occurrence's start, on the same axis as the strip above it, with a stem for each."""
+    start = now - reach
+    shown = [(at, late) for at, late in starts if start <= at <= now]
+    most = max((late for _, late in shown), default=timedelta(0))
+    base = _LATE_TOP + _LATE_HEIGHT
+
+    marks = []
+    for at, late in shown:
+        tall = 2.0
+        if most:
+            tall += (_LATE_HEIGHT - 2) * (late / most)
+        marks.append(
+            element("rect", cls="f-past", x=percent((at - start) / (2 * reach)), width=2, y=base - tall, height=tall)
+        )
+    marks.append(element("line", cls="base", x1=0, x2="50%", y1=base, y2=base))
+    if most:
+        at = next(at for at, late in shown if late == most)
+        place = (at - start) / (2 * reach)
+        label = f"{write_duration(most)} at {at.astimezone(zone):%H:%M}"
+        marks.append(draw_beside(label, place, 5, is_before=place > _LABEL_SIDE, y=_LATE_TOP - 2))
+    marks.append(element("line", cls="nowl", x1="50%", x2="50%", y1=0, y2=base + 6))
+    return draw_picture(base + 8, *marks)

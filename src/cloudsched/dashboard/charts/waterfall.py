@@ -1,0 +1,148 @@
+"""Draws the rows of a waterfall, and the axis above them."""
+
+from __future__ import annotations
+
+import zoneinfo
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.dashboard.charts.svg import draw_beside, draw_picture, draw_vertical, element, group, percent
+from cloudsched.dashboard.charts.time_ticks import find_ticks
+from cloudsched.dashboard.times import write_duration
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from cloudsched.dashboard.charts.waterfall_rows import Waterfall, WaterfallRow
+    from cloudsched.dashboard.charts.waterfall_scale import Scale, Stretch
+
+_HEIGHT: Final = 32
+_AXIS: Final = 54
+_LEAST_LABELLED: Final = 0.05
+"""Narrower stretches have no times, as a part of the width."""
+_LAST_LABEL: Final = 0.9
+"""From this place on, there is no room for a label."""
+_LEAST_WIDTH: Final = 440
+"""In pixels: the least width of an axis with labels."""
+_DATE: Final = 48
+"""In pixels: the width of a date."""
+_LETTER: Final = 7.6
+"""In pixels: the width of a letter of a duration."""
+_SPACE: Final = 6
+"""In pixels: the least space between two durations."""
+_BEGINNING: Final = 110
+"""In pixels: the width of a stretch's first time."""
+_TICK_LABEL: Final = 62
+"""In pixels: the width of a tick's label."""
+_CSS: Final = {
+    "past": "f-past",
+    "fail": "f-fail",
+    "run": "f-run",
+    "wait": "hatched",
+    "calls": "hatched",
+    "retry": "again",
+    "lock": "locked",
+    "queue": "queued",
+    "due": "o w",
+}
+_FILLS: Final = {
+    kind: {"fill": pattern}
+    for kind, pattern in {"wait": "url(#hatch)", "calls": "url(#hatch)", "lock": "url(#gapped)"}.items()
+}
+
+
+def draw_ground(waterfall: Waterfall, zone: zoneinfo.ZoneInfo) -> tuple[Markup, Markup]:
+    """Return the common ground of all rows: the gaps below their bars, and now above them."""
+    ticks = [
+        draw_vertical("ax", stretch.place(at), 0, _HEIGHT)
+        for stretch in waterfall.scale.stretches
+        if not stretch.is_gap and stretch.width > _LEAST_LABELLED
+        for at, _ in find_ticks(stretch.start, stretch.end, zone)
+    ]
+    return group(*_draw_gaps(waterfall.scale, _HEIGHT), *ticks), group(*_draw_now(waterfall, _HEIGHT))
+
+
+def draw_row(row: WaterfallRow, scale: Scale, ground: tuple[Markup, Markup]) -> Markup:
+    """Return a row's bars on the ground of `draw_ground`. Failures are half as high, and lower."""
+    below, above = ground
+    start, end = scale.span
+    marks = [below]
+
+    for bar in row.bars:
+        if bar.end < start or bar.start > end:
+            continue
+        left = scale.place(bar.start)
+        width = scale.place(bar.end) - left
+        shape = {"y": 17, "height": 9} if bar.kind == "fail" else {"y": 10, "height": 12}
+        marks.append(
+            element(
+                "rect",
+                cls=_CSS[bar.kind],
+                x=percent(left),
+                y=shape["y"],
+                width=percent(width) if width > 0.003 else "3",  # noqa: PLR2004 - three pixels at least
+                height=shape["height"],
+                **_FILLS.get(bar.kind, {}),
+            )
+        )
+    return draw_picture(_HEIGHT, *marks, above)
+
+
+def draw_axis(waterfall: Waterfall, zone: zoneinfo.ZoneInfo) -> Markup:
+    """Return the axis: dates, times, and the gaps' durations, each where the narrowest screen has room for it."""
+    marks = [*_draw_gaps(waterfall.scale, _AXIS)]
+    free_date = 0.0
+    free_gap = 0.0
+    for stretch in waterfall.scale.stretches:
+        left = stretch.left * _LEAST_WIDTH
+        if stretch.is_gap:
+            half = len(write_duration(stretch.duration)) * _LETTER / 2
+            middle = left + stretch.width / 2 * _LEAST_WIDTH
+            if middle - half >= free_gap or middle - half < 0:
+                free_gap = middle + half + _SPACE
+                marks.append(_draw_duration(stretch, waterfall))
+            continue
+
+        local = stretch.start.astimezone(zone)
+        x = percent(stretch.left)
+        has_room = stretch.left < _LAST_LABEL
+        if has_room and left >= free_date:
+            free_date = left + _DATE
+            marks.append(element("text", f"{local.day} {local:%b}", cls="strong alt", x=x, dx=2, y=15))
+        if has_room and stretch.width > _LEAST_LABELLED:
+            marks.append(element("text", f"{local:%H:%M:%S %z}", cls="alt", x=x, dx=2, y=32))
+            marks += _draw_ticks(stretch, zone)
+    return draw_picture(_AXIS, *marks, *_draw_now(waterfall, _AXIS))
+
+
+def _draw_ticks(stretch: Stretch, zone: zoneinfo.ZoneInfo) -> Iterator[Markup]:
+    """Yield round times in a stretch: a line each, with its label where that has room on the narrowest screen."""
+    free = stretch.left * _LEAST_WIDTH + _BEGINNING
+    end = (stretch.left + stretch.width) * _LEAST_WIDTH
+    for at, label in find_ticks(stretch.start, stretch.end, zone):
+        place = stretch.place(at)
+        yield draw_vertical("ax", place, 36, _AXIS)
+        if free <= place * _LEAST_WIDTH <= end - _TICK_LABEL:
+            free = place * _LEAST_WIDTH + _TICK_LABEL
+            yield element("text", label, cls="alt", x=percent(place), dx=2, y=32)
+
+
+def _draw_duration(gap: Stretch, waterfall: Waterfall) -> Markup:
+    """Return a gap's duration, in its middle. Beside now, it is on its own side of the line."""
+    text = write_duration(gap.duration)
+    if waterfall.has_now and waterfall.now in {gap.start, gap.end}:
+        place = waterfall.scale.place(waterfall.now)
+        return draw_beside(text, place, 4, is_before=gap.end == waterfall.now, y=48, css="strong")
+    return element("text", text, cls="strong", x=percent(gap.left + gap.width / 2), y=48, text_anchor="middle")
+
+
+def _draw_now(waterfall: Waterfall, height: int) -> Iterator[Markup]:
+    if waterfall.has_now:
+        yield draw_vertical("nowl", waterfall.scale.place(waterfall.now), 0, height)
+
+
+def _draw_gaps(scale: Scale, height: int) -> Iterator[Markup]:
+    for gap in scale.gaps:
+        ground = element("rect", cls="f-sunk", x=percent(gap.left), y=0, width=percent(gap.width), height=height)
+        edges = (draw_vertical("torn", at, 0, height) for at in (gap.left, gap.left + gap.width))
+        yield group(ground, *edges)

@@ -1,0 +1,80 @@
+"""What the API refuses, in words for people, and the fields of a form that it concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from cloudsched.dashboard.forms.payload_schema import AS_JSON, OTHERS
+from cloudsched.errors import (
+    CloudschedError,
+    Forbidden,
+    InvalidInput,
+    NotAllowed,
+    NotFound,
+    PreconditionFailed,
+    QuotaExceeded,
+    Unauthenticated,
+    Unavailable,
+)
+
+
+class Problem(NamedTuple):
+    """A refusal, as a page tells it."""
+
+    status: int
+    """The status of the page."""
+    what: str
+    """The problem, in the API's words."""
+    then: str
+    """The consequence, or what to do."""
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.then}".strip()
+
+
+_THEN: Final[tuple[tuple[type[CloudschedError], int, str], ...]] = (
+    (Unauthenticated, 401, "The key is missing or no longer valid: start with --key, or CLOUDSCHED_KEY."),
+    (Forbidden, 403, "You may look, and not act."),
+    (NotFound, 404, "It may have been deleted meanwhile, or it is not yours."),
+    (NotAllowed, 409, "Nothing was changed; this is its present state."),
+    (PreconditionFailed, 412, "Somebody has changed this task since you opened it; this is its present state."),
+    (InvalidInput, 400, ""),
+    (QuotaExceeded, 429, "Too much at once: try again a little later."),
+    (Unavailable, 503, "Nothing is lost: dispatches wait. Reload the page, or leave it open: it asks again by itself."),
+)
+
+
+def describe_problem(error: CloudschedError) -> Problem:
+    """Return what a page tells of an error."""
+    if isinstance(error, QuotaExceeded) and error.retry_after:
+        return Problem(429, str(error), f"Try again in {error.retry_after} s.")
+    if isinstance(error, Unavailable) and ": 500: " in str(error):
+        then = "The other views work. If this names a damaged document, docs/guarantees.md says what to do."
+        return Problem(502, str(error), then)
+    for kind, status, then in _THEN:
+        if isinstance(error, kind):
+            return Problem(status, str(error), then)
+    return Problem(500, str(error), "")
+
+
+def place_error(field: str, names: Iterable[str]) -> str:
+    """Return the form's field of an error of the API: that with the longest common path. Empty if there is none."""
+    fitting = [name for name in names if f"{field}.".startswith(f"{_path(name)}.")]
+    return max(fitting, key=lambda name: len(_path(name)), default="")
+
+
+def _path(name: str) -> str:
+    return name.removesuffix(AS_JSON).removesuffix(OTHERS)
+
+
+def place_faults(error: InvalidInput, names: Sequence[str], known: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the problems by the form's fields, without the paths. Under "" are those that belong to none."""
+    told: dict[str, list[str]] = {}
+    for each in error.faults:
+        name = place_error((known or {}).get(each.field, each.field), names)
+        said = str(each.args[0])
+        if name:
+            said = said.removeprefix(f"{each.field}: ")
+        told.setdefault(name, []).append(said)
+    return {name: "; ".join(said) for name, said in told.items()}

@@ -1,0 +1,86 @@
+"""The form of a handler's input: the payload of one run by hand, or the answer to an event that a run waits for."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from cloudsched.dashboard.api import task_path
+from cloudsched.dashboard.forms.fields import Again, Done, make_fields, read_key
+from cloudsched.dashboard.forms.payload_schema import read_schema
+from cloudsched.dashboard.forms.payload_texts import ABSENT, read_value, write_texts
+from cloudsched.dashboard.forms.refusal import refuse
+from cloudsched.errors import CloudschedError, NotFound
+
+if TYPE_CHECKING:
+    from cloudsched.dashboard.api import Api, Json
+    from cloudsched.dashboard.visit import Visit
+
+
+def fetch(api: Api, visit: Visit, task_id: str, event: str = "") -> Json:
+    """Ask the API for the task and its payload, or for the payload's schema of an event of its handler."""
+    task, _ = api.task(task_id)
+    if task.get("children"):
+        raise NotFound("payload of the task", task_id)
+    handler = api.find_handler(task["handler"])
+    answer: Json = {
+        "task": task,
+        "event": event,
+        "schema": handler.get("payloadSchema"),
+        "key": uuid.uuid4().hex,
+        "execution": visit.query.get("executionId"),
+    }
+    payload = task.get("payload", {})
+    if event:
+        answer["schema"] = handler.get("eventSchemas", {}).get(event)
+        payload = {}
+        if answer["schema"] is None:
+            raise NotFound("form of the event", event)
+    return {**answer, "texts": write_texts(read_schema(answer["schema"]), payload)}
+
+
+def send(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, event: str = "") -> Done | Again:
+    """Check or start the run, or send the answer. The form's key makes a second request find the first one's."""
+    answer = fetch(api, visit, task_id, event)
+    answer |= {"texts": dict(texts), "key": read_key(texts) or answer["key"]}
+    errors: dict[str, str] = {}
+    slot = read_schema(answer["schema"])
+    payload = read_value(slot, texts, errors)
+    if errors:
+        return Again({**answer, "errors": errors}, 400)
+
+    content: Json = {"payload": payload}
+    if payload is ABSENT:
+        content["payload"] = {}
+    headers = {"Idempotency-Key": answer["key"]}
+    try:
+        if event:
+            if answer["execution"]:
+                content["executionId"] = answer["execution"]
+            api.post(f"{task_path(task_id)}/events/{quote(event, safe='')}", content, headers=headers)
+            return Done(f"tasks/{task_id}", "send")
+        path = f"{task_path(task_id)}/trigger"
+        if texts.get("verb") != "run":
+            api.post(path, content, query={"validateOnly": "true"})
+            return Again({**answer, "isChecked": True})
+        api.post(path, content, headers=headers)
+    except CloudschedError as error:
+        return refuse(answer, error, slot)
+    return Done(f"tasks/{task_id}", "trigger")
+
+
+def build(answer: Json, _visit: Visit) -> Json:
+    """Return what the form shows."""
+    task = answer["task"]
+    title = f"Run {task['title']} once"
+    if answer["event"]:
+        title = f"Answer {answer['event']} of {task['title']}"
+    return {
+        "error": "",
+        "isChecked": False,
+        **answer,
+        "title": title,
+        "payload": make_fields(read_schema(answer["schema"]), answer["texts"], answer.get("errors", {})),
+    }

@@ -1,0 +1,125 @@
+"""What a schedule means, shown before anything is stored: its words, its assumptions, and its next occurrences."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.dashboard.api import task_path
+from cloudsched.dashboard.forms.problems import place_faults
+from cloudsched.dashboard.forms.task_options import drop_defaults, write_schedule
+from cloudsched.dashboard.times import parse_instant
+from cloudsched.dashboard.upcoming import build_upcoming
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.errors import CloudschedError, InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from cloudsched.dashboard.api import Api, Json
+    from cloudsched.dashboard.visit import Visit
+
+_COUNT: Final = 10
+"""The number of occurrences that are shown."""
+_OF_PLACE: Final = frozenset({"dtstart", "startZone", "timezone", "followsOwner"})
+"""The parts that words for a schedule need not contain: its beginning, and its zone, which stands beside them."""
+
+
+def check_schedule(api: Api, content: Json, errors: dict[str, str]) -> Json | None:
+    """Ask the API for the meaning of a schedule. Problems go to `errors`."""
+    if "schedule" not in content:
+        return None
+    body: Json = {name: content[name] for name in ("schedule", "timezone", "owner") if name in content}
+    return _ask(lambda: api.post("/v1/schedules/preview", {**body, "count": _COUNT}), errors)
+
+
+def check_change(api: Api, task: Json, content: Json, errors: dict[str, str]) -> Json | None:
+    """Ask the API for a task's new schedule, if words may change the present one. See `check_schedule`."""
+    when: Json = {name: content[name] for name in ("schedule", "timezone") if name in content}
+    if not when:
+        return None
+
+    def ask() -> Json:
+        checked = api.patch(task_path(task["id"]), when, query={"validateOnly": "true"})
+        return preview_saved(api, checked, task)
+
+    return _ask(ask, errors)
+
+
+def _ask(ask: Callable[[], Json], errors: dict[str, str]) -> Json | None:
+    try:
+        return ask()
+    except NotFound:  # an owner whom the caller may not see: the task's own request refuses it
+        return None
+    except InvalidInput as error:
+        told = place_faults(error, ("schedule", "timezone"), {"schedule.timezone": "timezone"})
+        for name, said in told.items():
+            errors.setdefault(name or "schedule", said)
+        if not error.readings:
+            return None
+        return {"readings": list(error.readings)}
+
+
+def build_check(preview: Json | None, visit: Visit) -> Json | None:
+    """Return the reading of a schedule that is shown before anything is stored. None if there is none.
+
+    Words may have several meanings. Each has its schedule as JSON text, which the form takes.
+    """
+    if preview is None:
+        return None
+    zone = (preview.get("schedule") or {}).get("timezone", "UTC")
+    due = [parse_instant(each["utc"]) for each in preview.get("occurrences", [])]
+    shown = visit.in_zone_of({"timezone": zone})
+    return {
+        "description": preview.get("description", ""),
+        "assumptions": preview.get("assumptions") or (),
+        "rows": build_upcoming(due, shown, zone),
+        "visit": shown,
+        "readings": [
+            {**each, "text": json.dumps(each["schedule"], sort_keys=True)} for each in preview.get("readings", ())
+        ],
+    }
+
+
+def write_words(api: Api, task: Json, words: str) -> str:
+    """Return a text for the present schedule: its own words if they are read as the same, otherwise JSON."""
+    schedule = task["schedule"]
+    zone = task.get("timezone", "UTC")
+    said = words.removesuffix(f", {zone}")
+    if schedule.get("rrule") and not schedule.get("startZone"):
+        body = {"schedule": said, "timezone": zone, "owner": task["owner"], "count": 1}
+        try:
+            read = api.post("/v1/schedules/preview", body).get("schedule", {})
+        except CloudschedError:
+            read = {}
+        if read and _list_rules(read) == _list_rules(schedule):
+            return said
+    return write_schedule(schedule)
+
+
+def _list_rules(schedule: Json) -> Json:
+    return {name: value for name, value in drop_defaults(schedule).items() if name not in _OF_PLACE}
+
+
+def preview_saved(api: Api, checked: Json, task: Json | None = None) -> Json:
+    """Return the reading of the plan that the API would save, with its calendars, its end and its policies.
+
+    The checked one is the answer to a check, which is the task that would result.
+    """
+    notes = [str(each) for each in (checked.get("readBack") or {}).get("assumed", ())]
+    occurrences = checked.get("upcoming", [])
+    if checked["status"] == TaskStatus.PAUSED:
+        body = {"schedule": checked["schedule"], "owner": checked["owner"], "count": _COUNT}
+        occurrences = api.post("/v1/schedules/preview", body).get("occurrences", [])
+        notes.append("It is paused, and goes on so once it is resumed.")
+    if lost := sorted(_list_calendars(task or {}) - _list_calendars(checked)):
+        notes.append(f"It no longer respects the calendar {' and '.join(lost)}: the new schedule does not name it.")
+    return {
+        "description": api.describe(checked["schedule"]),
+        "schedule": {**checked["schedule"], "timezone": checked.get("timezone", "UTC")},
+        "occurrences": occurrences,
+        "assumptions": notes,
+    }
+
+
+def _list_calendars(task: Json) -> set[str]:
+    return {each["id"] for each in task.get("schedule", {}).get("calendars", ())}

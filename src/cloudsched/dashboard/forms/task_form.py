@@ -1,0 +1,249 @@
+"""The form of a new task, and of a change of one, made from its handler's schema.
+
+The API checks each before anything is stored. A schedule is read back: its meaning, its assumptions, and its next runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from cloudsched.dashboard.api import task_path
+from cloudsched.dashboard.forms.fields import Again, Done, make_fields, read_key
+from cloudsched.dashboard.forms.payload_schema import Slot, read_schema
+from cloudsched.dashboard.forms.payload_texts import ABSENT, read_value, write_texts
+from cloudsched.dashboard.forms.refusal import refuse
+from cloudsched.dashboard.forms.schedule_check import (
+    build_check,
+    check_change,
+    check_schedule,
+    preview_saved,
+    write_words,
+)
+from cloudsched.dashboard.forms.task_options import (
+    MORE,
+    NAMES,
+    make_options,
+    read_before,
+    read_changes,
+    read_new,
+    write_options,
+)
+from cloudsched.dashboard.words import only_if
+from cloudsched.domain.schedules.schedule import OWNER_ZONE
+from cloudsched.errors import CloudschedError, KeyReused, PreconditionFailed
+
+if TYPE_CHECKING:
+    from cloudsched.dashboard.api import Api, Json
+    from cloudsched.dashboard.visit import Visit
+
+_PAYLOAD: Final = "payload"
+_TRIES: Final = 3
+"""How often an edit begins again, because somebody has changed the task between two of its requests."""
+
+
+def fetch_new(api: Api, visit: Visit) -> Json:
+    """Ask the API for its handlers."""
+    return _describe_new(api, visit.query.get("handler", ""), {"timezone": visit.zone.key})
+
+
+def _describe_new(api: Api, handler: str, texts: Mapping[str, str]) -> Json:
+    handlers = api.get("/v1/handlers")["handlers"]
+    return {"handlers": handlers, "handler": handler, "texts": dict(texts), "key": uuid.uuid4().hex}
+
+
+def send_new(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done | Again:
+    """Check or create a task. The form's key makes a second request find the task of the first."""
+    handler = texts.get("handler", "")
+    answer = _describe_new(api, handler, _choose_reading(texts))
+    answer["key"] = read_key(texts) or answer["key"]
+    errors: dict[str, str] = {}
+    content = {"handler": handler, **read_new(answer["texts"], errors)}
+    slot = _find_slot(answer)
+    payload = read_value(slot, answer["texts"], errors)
+    if payload is not ABSENT:
+        content[_PAYLOAD] = payload
+    answer |= {"errors": errors, "preview": check_schedule(api, content, errors)}
+    if errors:
+        return Again(answer, 400)
+
+    try:
+        if texts.get("verb") != "create":
+            checked = api.post("/v1/tasks", content, query={"validateOnly": "true"})
+            return Again({**answer, "isChecked": True, "preview": preview_saved(api, checked)})
+        task = api.post("/v1/tasks", content, headers={"Idempotency-Key": answer["key"]})
+    except KeyReused:
+        problem = "This form has made a task already, with other content. Send it again to make another one."
+        return Again({**answer, "key": uuid.uuid4().hex, "error": problem}, 422)
+    except CloudschedError as error:
+        return refuse(answer, error, slot, NAMES)
+    return Done(f"tasks/{task['id']}", "create")
+
+
+def fetch_edit(api: Api, visit: Visit, task_id: str) -> Json:
+    """Ask the API for a task, its handler's schema, and the previous values of an edit that is to be taken back."""
+    task, etag = api.task(task_id)
+    answer = _describe_task(api, task, etag)
+    answer["texts"] = answer["now"]
+    if back := visit.query.get("back"):
+        for entry in api.list_items(f"{task_path(task_id)}/history", "entries"):
+            if str(entry["number"]) == back:
+                return {**answer, **_take_back(entry, answer, visit)}
+    return answer
+
+
+def _take_back(entry: Json, answer: Json, visit: Visit) -> Json:
+    """Return the form's texts as they were before an edit, and what to say of that."""
+    before, left = read_before(entry["fields"])
+    when = visit.in_zone_of(answer["task"]).moment(entry["at"]).text
+    said = f"This is what was before the edit of {when}. Nothing is saved yet."
+    said += only_if(left, f" Not known here, so left as it is: {', '.join(left)}.")
+    return {"texts": {**answer["now"], **before}, "takenBack": said}
+
+
+def _describe_task(api: Api, task: Json, etag: str) -> Json:
+    words = api.describe(task["schedule"])
+    answer = {
+        "task": task,
+        "etag": etag,
+        "handlers": api.get("/v1/handlers")["handlers"],
+        "handler": task["handler"],
+        "words": words,
+    }
+    now = {
+        **write_options(task),
+        "schedule": write_words(api, task, words),
+        **write_texts(_find_slot(answer), task.get("payload", {})),
+    }
+    base = json.dumps({name: _digest(text) for name, text in sorted(now.items())})
+    return {**answer, "now": now, "base": base}
+
+
+def send_edit(  # noqa: PLR0911 - one end for each of what may be wrong
+    api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, tries: int = _TRIES
+) -> Done | Again:
+    """Check or edit a task. If somebody has changed it meanwhile, nothing is stored, and both versions are shown.
+
+    Fields that were not touched in this form then show the other person's values.
+    """
+    task, etag = api.task(task_id)
+    answer = _describe_task(api, task, etag)
+    answer["texts"] = _choose_reading(texts)
+    if conflicts := _find_conflicts(answer["texts"], answer["now"], texts.get("base", "")):
+        untouched = {name: theirs for name, mine, theirs in conflicts if mine is None}
+        return Again({**answer, "conflicts": conflicts, "texts": {**answer["texts"], **untouched}}, 412)
+
+    errors: dict[str, str] = {}
+    slot = _find_slot(answer)
+    content = {
+        **read_changes(answer["texts"], task, errors, answer["now"]["schedule"]),
+        **_read_payload_change(slot, answer, errors),
+    }
+    try:
+        answer |= {"errors": errors, "preview": check_change(api, task, content, errors)}
+        if errors:
+            return Again(answer, 400)
+        if texts.get("verb") != "save":
+            checked = api.patch(task_path(task_id), content, query={"validateOnly": "true"})
+            return Again({**answer, "isChecked": True, "preview": preview_saved(api, checked, task)})
+        if content:
+            api.patch(task_path(task_id), content, etag=etag)
+    except PreconditionFailed as error:  # changed between these two requests: as if it had been changed before
+        if not tries:
+            return refuse(answer, error, slot, NAMES)
+        return send_edit(api, visit, texts, task_id, tries - 1)
+    except CloudschedError as error:
+        return refuse(answer, error, slot, NAMES)
+    return Done(f"tasks/{task_id}", "edit" if content else "same")
+
+
+def _read_payload_change(slot: Slot, answer: Json, errors: dict[str, str]) -> Json:
+    """Return the payload of the form with null for what it has emptied. Empty if the form has not changed it."""
+    if _payload_of(answer["texts"]) == _payload_of(answer["now"]):
+        return {}
+    payload = read_value(slot, answer["texts"], errors)
+    if payload is ABSENT:
+        payload = {}
+    return {_PAYLOAD: _name_emptied(answer["task"].get(_PAYLOAD, {}), payload)}
+
+
+def _name_emptied(before: Any, after: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Return a form's payload with null for the fields that were emptied in it."""
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return after
+    return {**dict.fromkeys(before), **{name: _name_emptied(before.get(name), value) for name, value in after.items()}}
+
+
+def _payload_of(texts: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: text.replace("\r\n", "\n")
+        for name, text in texts.items()
+        if text and (name == _PAYLOAD or name.startswith((f"{_PAYLOAD}.", f"{_PAYLOAD}:")))
+    }
+
+
+def _find_conflicts(texts: Mapping[str, str], now: Mapping[str, str], base: str) -> list[tuple[str, str | None, str]]:
+    """Return the fields that have changed since the form was opened: name, mine, theirs.
+
+    Mine is None if the field was not touched in the form.
+    """
+    try:
+        opened = json.loads(base)
+    except ValueError:
+        opened = None
+    if not isinstance(opened, dict):
+        return []
+    found = []
+    for name in dict.fromkeys([*now, *opened]):
+        theirs = now.get(name, "")
+        before = opened.get(name, _digest(""))
+        mine = texts.get(name)
+        if mine is not None and _digest(mine) == before:
+            mine = None
+        if _digest(theirs) != before:
+            found.append((name, mine, theirs))
+    return found
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _find_slot(answer: Json) -> Slot:
+    """Return the slots of the payload of the chosen handler."""
+    schemas = {each["name"]: each.get("payloadSchema") for each in answer["handlers"]}
+    return read_schema(schemas.get(answer["handler"]))
+
+
+def _choose_reading(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts with the chosen one of several meanings of the schedule's words."""
+    if not texts.get("choose"):
+        return dict(texts)
+    return {**texts, "schedule": texts["choose"]}
+
+
+def build(answer: Json, visit: Visit) -> Json:
+    """Return what the form of a task shows."""
+    texts = answer["texts"]
+    errors = answer.get("errors", {})
+    task: Json | None = answer.get("task")
+    is_new = task is None
+    zones = [texts.get("timezone"), visit.own_zone, visit.zone.key, "UTC", OWNER_ZONE]
+    suggested = tuple(dict.fromkeys(filter(None, zones)))
+    names = tuple(name for name in NAMES if name not in MORE)
+    more = tuple(name for name in MORE if name != "owner" or (is_new and visit.role == "admin"))
+
+    return {
+        **dict.fromkeys(("error", "key", "base", "words", "takenBack"), ""),
+        **dict.fromkeys(("task", "conflicts", "isChecked")),
+        **answer,
+        "title": "New task" if task is None else f"Edit {task['title']}",
+        "payload": make_fields(_find_slot(answer), texts, errors),
+        "options": make_options(names, texts, errors, suggested, is_new=is_new),
+        "more": make_options(more, texts, errors, suggested, is_new=is_new),
+        "isMoreOpen": any(name in errors or (is_new and texts.get(name)) for name in more),
+        "check": build_check(answer.get("preview"), visit),
+    }

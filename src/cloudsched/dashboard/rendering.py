@@ -1,0 +1,116 @@
+"""What pages are made of: templates, files of the browser's, and addresses relative to the mount."""
+
+from __future__ import annotations
+
+import mimetypes
+import re
+from datetime import datetime
+from http import HTTPStatus
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2.ext import Extension
+from werkzeug.wrappers import Request, Response
+
+from cloudsched.dashboard.status import Status, show_status
+from cloudsched.dashboard.times import Moment, write_took
+from cloudsched.dashboard.words import write_count
+from cloudsched.features.table import FEATURES
+
+if TYPE_CHECKING:
+    from jinja2.runtime import Context
+
+    from cloudsched.dashboard.visit import Visit
+
+_FOLDER: Final = Path(__file__).parent
+_STATIC: Final = _FOLDER / "static"
+
+
+class _Unindent(Extension):
+    """Drops the indentation of a template's lines, and the line breaks after ``{% … %}``."""
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        del name, filename
+        return re.sub(r"\n[ \t]+", "\n", source)
+
+
+@pass_context
+def _show_moment(context: Context, at: Moment | str | datetime) -> Moment:
+    if isinstance(at, Moment):
+        return at
+    visit: Visit = context["visit"]
+    return visit.moment(at)
+
+
+def _show_look(status: Status | str) -> Status:
+    if isinstance(status, Status):
+        return status
+    return show_status(status)
+
+
+def _list_folders() -> list[Path]:
+    """Return the folders with templates: of the dashboard, and of the features that have pages."""
+    packages = {row.pages.partition(":")[0].rpartition(".")[0] for row in FEATURES if row.pages}
+    return [_FOLDER / "templates", *(Path(str(import_module(name).__file__)).parent for name in sorted(packages))]
+
+
+TEMPLATES: Final = Environment(
+    loader=FileSystemLoader(_list_folders()),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    extensions=[_Unindent],
+)
+"""Compiled once for all who are signed in. Each has a `Dashboard` of their own."""
+TEMPLATES.filters |= {
+    "moment": _show_moment,
+    "look": _show_look,
+    "count": write_count,
+    "n": "{:,}".format,
+    "took": write_took,
+}
+
+
+def send_page(text: str, status: int = HTTPStatus.OK) -> Response:
+    """Return a page, which no browser keeps."""
+    return Response(text, status=status, mimetype="text/html", headers={"Cache-Control": "no-store"})
+
+
+def serve_file(name: str, request: Request) -> Response:
+    """Return a file, or 304 if the browser has it already. 404 for a path that is not directly in the folder."""
+    file = _STATIC / name
+    if "/" in name or file.parent != _STATIC or not file.is_file():
+        return Response("There is no such file.", status=HTTPStatus.NOT_FOUND, mimetype="text/plain")
+    response = Response(file.read_bytes(), mimetype=mimetypes.guess_type(name)[0] or "application/octet-stream")
+    response.headers["Cache-Control"] = "no-cache"
+    response.add_etag()
+    return response.make_conditional(request)
+
+
+def find_entrance(request: Request) -> Response | None:
+    """Return a redirect from the mount's path to its root, ``/ops`` to ``/ops/``, to which addresses are relative."""
+    if request.path.strip("/") or request.environ.get("PATH_INFO"):
+        return None
+    location = f"{request.root_path.rpartition('/')[2]}/"
+    return Response(status=HTTPStatus.PERMANENT_REDIRECT, headers={"Location": location})
+
+
+def find_root(request: Request) -> str:
+    """Return the relative path from this address to the mount, so that the dashboard can be mounted anywhere."""
+    depth = request.path.strip("/").count("/")
+    return "../" * depth or "./"
+
+
+def find_address(request: Request) -> str:
+    """Return the address of the page that is shown, not the one to which a refused form was sent. Empty for its own."""
+    if request.method == "GET":
+        return ""
+    path = request.path.strip("/").partition("/verbs/")[0]
+    return f"{find_root(request)}{path}"
+
+
+def redirect(request: Request, path: str) -> Response:
+    """Return a redirect to a path below the mount, after a form was carried out."""
+    return Response(status=HTTPStatus.SEE_OTHER, headers={"Location": f"{find_root(request)}{path}"})

@@ -1,0 +1,1 @@
+"""The views: each asks the API, and adds what its template shows beside the answers."""

@@ -1,0 +1,316 @@
+"""The problems that need somebody: each cause with its count and its oldest task, and the latest tasks of each.
+
+The counts are the store's own (``/v1/overview``), of all tasks. The page reports that there are none only if every
+cause was counted to its end, and shows the age of the counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+from cloudsched.dashboard.api import execution_path, task_path
+from cloudsched.dashboard.offered_verbs import RESUME_QUESTION, Question, fetch_startable, make_retry_question
+from cloudsched.dashboard.status import BAD, Status, show_status
+from cloudsched.dashboard.times import parse_instant, write_duration
+from cloudsched.dashboard.views.causes import CAUSES, filter_by_cause, list_path
+from cloudsched.dashboard.views.execution_row import build_execution
+from cloudsched.dashboard.words import only_if, write_count
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.task import NeedCause
+from cloudsched.domain.transitions.needs import GIVES_UP_SOON
+from cloudsched.domain.transitions.retry_execution import RETRYABLE_STATUSES
+
+if TYPE_CHECKING:
+    from cloudsched.dashboard.api import Api, Json
+    from cloudsched.dashboard.visit import Visit
+
+_SHOWN: Final = 5
+_LISTED: Final = {NeedCause.FAILED.value: 100, NeedCause.WAITING.value: 100}
+"""The number of tasks that are requested for a cause, if it is not as many as are shown."""
+MAX_QUEUES: Final = 200
+"""The number of queues that the API lists. If there are more, some were not checked."""
+FRESH: Final = timedelta(seconds=30)
+"""Counts that are older are no longer current."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """A problem that needs somebody."""
+
+    key: str
+    status: Status
+    title: str
+    href: str
+    what: str
+    """The text after the title."""
+    at: str | None
+    detail: str
+    task_id: str = ""
+    execution_id: str = ""
+    retry_question: Question | None = None
+    """The question before the execution is retried, if that resolves the problem."""
+    resume_question: str = ""
+    """The question before the task is resumed, if that resolves the problem."""
+
+
+def fetch_needs(api: Api, visit: Visit, counts: Json | None) -> Json:
+    """Ask the API for the latest tasks of each cause for which the overview has counted any."""
+    causes = [each["cause"] for each in (counts or {}).get("needs", ()) if each["count"]]
+    tasks = {cause: _list_tasks(api, visit, cause) for cause in causes if cause != NeedCause.OVERDUE}
+    failed = [group[0] for group in _group_failed(tasks.get(NeedCause.FAILED, []))[:_SHOWN]]
+
+    return {
+        "counts": counts,
+        "tasks": tasks,
+        "records": {
+            each["id"]: api.find(execution_path(each["id"], each["lastExecutionId"]))
+            for each in failed
+            if each.get("lastExecutionId")
+        },
+        "startable": [each["id"] for each in failed if fetch_startable(api, visit, each)],
+        "waits": [record for each in tasks.get(NeedCause.WAITING, ()) for record in _list_waiting(api, each["id"])],
+        "lastFailures": [
+            each
+            for status in sorted(BAD)
+            for each in api.list_items("/v1/executions", "executions", status=status, pageSize=1)
+        ],
+    }
+
+
+def _group_failed(tasks: Sequence[Json]) -> list[list[Json]]:
+    """Return tasks whose last run failed by their handlers, so that many of one do not hide the only one of another."""
+    groups: dict[str, list[Json]] = {}
+    for task in tasks:
+        groups.setdefault(task["handler"], []).append(task)
+    return [*groups.values()]
+
+
+def _list_tasks(api: Api, visit: Visit, cause: str) -> list[Json]:
+    """Return the latest tasks of a cause. Of those that wait, return those that give up first."""
+    size = _LISTED.get(cause, _SHOWN)
+    found: list[Json] = api.get("/v1/tasks", **filter_by_cause(cause, visit), pageSize=size)["tasks"]
+    if cause == NeedCause.WAITING:
+        return found[::-1][:_SHOWN]
+    return found
+
+
+def _list_waiting(api: Api, task_id: str) -> Iterator[Json]:
+    """Yield the latest suspended executions of a task, with their steps."""
+    for each in api.list_items(f"{task_path(task_id)}/executions", "executions", pageSize=_SHOWN):
+        if each["status"] == ExecutionStatus.SUSPENDED and (record := api.find(execution_path(task_id, each["id"]))):
+            yield record
+
+
+def build_attention(answer: Json, queues: Sequence[Json], visit: Visit) -> Json:
+    """Return the problems, the most urgent cause first, and what to say if there are none.
+
+    ``isAtLeast`` means that there may be more, because something was not counted, or not to its end. The status is a
+    tick only if every question was asked and answered.
+    """
+    counts = answer["counts"]
+    counted = {each["cause"]: each for each in (counts or {}).get("needs", ())}
+    unheard = [each for each in queues if each["waiting"] and not each["workers"]]
+    age = FRESH
+    if counts:
+        age = visit.now - parse_instant(counts["countedAt"])
+    is_cut = any(each.get("isAtLeast") for each in counted.values())
+    is_whole = counted.keys() >= set(NeedCause) and not is_cut and len(queues) < MAX_QUEUES and age < FRESH
+
+    status = show_status("SUCCEEDED")
+    if is_whole:
+        asked = "just now" if age < timedelta(seconds=1) else f"{write_duration(age)} ago"
+        calm = f"Nothing needs you: all tasks were asked {asked}."
+    else:
+        status = Status("late", "Not known", "retry")
+        calm = "Nothing was found that needs you, but not everything was looked at."
+        if not counts:
+            calm = "It is not known whether anything needs you: the counts did not come."
+    return {
+        "needs": [*_build_needs(answer, counted, unheard, visit)],
+        "count": sum(each["count"] for each in counted.values()) + len(unheard),
+        "isAtLeast": not is_whole,
+        "calm": calm + _write_last_failure(answer["lastFailures"], visit),
+        "status": status,
+    }
+
+
+def _write_last_failure(failures: Sequence[Json], visit: Visit) -> str:
+    if not failures:
+        return ""
+    last = max((str(each["scheduledFor"]) for each in failures), key=parse_instant)
+    return f" The last failure was {visit.moment(last).relative}."
+
+
+def _build_needs(answer: Json, counted: dict[str, Json], unheard: Sequence[Json], visit: Visit) -> Iterator[Need]:
+    tasks = answer["tasks"]
+    rows = {
+        NeedCause.FAILED: _build_failed(answer, visit),
+        NeedCause.WAITING: [*_build_waits(answer["waits"], visit)][:_SHOWN],
+        NeedCause.OVERDUE: (),
+        NeedCause.PAUSED: map(_build_paused, tasks.get(NeedCause.PAUSED, ())),
+        NeedCause.BUDGET: (_build_plain(each, NeedCause.BUDGET) for each in tasks.get(NeedCause.BUDGET, ())),
+        NeedCause.DELIVERY: (_build_plain(each, NeedCause.DELIVERY) for each in tasks.get(NeedCause.DELIVERY, ())),
+    }
+    for cause in map(NeedCause, CAUSES):
+        if found := counted.get(cause):
+            yield from _build_cause(cause, found, [*rows[cause]], visit)
+        if cause is NeedCause.WAITING:
+            yield from map(_build_unheard, unheard)
+
+
+def _build_cause(cause: NeedCause, found: Json, rows: Sequence[Need], visit: Visit) -> Iterator[Need]:
+    """Yield the line of a cause, and some of its tasks. If there is only one task, yield only the task."""
+    count = found["count"]
+    is_at_least = bool(found.get("isAtLeast"))
+    if not count:
+        return
+    if count == 1 and rows and not is_at_least:
+        yield rows[0]
+        return
+
+    said = CAUSES[cause]
+    things = write_count(count, "task", "tasks")
+    if cause is NeedCause.DELIVERY:
+        things = write_count(count, "result", "results")
+    yield Need(
+        key=f"cause {cause}",
+        status=said.status,
+        title=only_if(is_at_least, "At least ") + things,
+        href=list_path(cause, visit),
+        what=said.one if count == 1 else said.many,
+        at=found.get("oldest"),
+        detail=only_if(found.get("isOldestAtLeast"), "Only the latest hundred were dated: some may be older."),
+    )
+    for row in rows:
+        yield replace(row, key=f"{cause} {row.key}")
+
+
+def _build_failed(answer: Json, visit: Visit) -> Iterator[Need]:
+    """Yield a row for each handler whose tasks failed last: the task, or their number and the latest."""
+    for group in _group_failed(answer["tasks"].get(NeedCause.FAILED, ()))[:_SHOWN]:
+        latest = group[0]
+        if len(group) == 1:
+            yield _build_failed_task(latest, answer, visit)
+            continue
+
+        handler = latest["handler"]
+        detail = latest["title"]
+        if record := answer["records"].get(latest["id"]):
+            detail += f": {build_execution(record, visit)['outcome']}"
+        yield Need(
+            key=f"handler {handler}",
+            status=show_status("FAILED"),
+            title=f"{len(group):,} tasks of {handler}",
+            href=f"runs?{urlencode({'handler': handler, 'status': 'FAILED', 'within': 'any'})}",
+            what="failed last, the latest to begin",
+            at=latest.get("failingSince"),
+            detail=detail,
+        )
+
+
+def _build_failed_task(task: Json, answer: Json, visit: Visit) -> Need:
+    count = task.get("consecutiveFailures", 0)
+    in_a_row = only_if(count > 1, f", {count:,} in a row,")
+    need = Need(
+        key=task["id"],
+        status=show_status("FAILED"),
+        title=task["title"],
+        href=f"tasks/{task['id']}",
+        what=f"failed{in_a_row}",
+        at=task.get("failingSince"),
+        detail=task.get("message") or "The record of that run is gone.",
+        task_id=task["id"],
+    )
+    record = answer["records"].get(task["id"])
+    if record is None:
+        return need
+
+    status = show_status(record["status"])
+    question = None
+    if task["status"] in RETRYABLE_STATUSES and task["id"] in answer["startable"] and status.css != "ended":
+        question = make_retry_question(task, record)
+    return replace(
+        need,
+        key=f"{task['id']} {record['id']}",
+        status=status,
+        href=f"{need.href}/executions/{record['id']}",
+        what=f"{status.word.lower()}{in_a_row}",
+        at=record["scheduledFor"],
+        detail=build_execution(record, visit)["outcome"],
+        execution_id=record["id"],
+        retry_question=question,
+    )
+
+
+def _build_waits(waits: Iterable[Json], visit: Visit) -> Iterator[Need]:
+    """Yield a row for each wait for an event that gives up soon, the first to do so first."""
+    found = [
+        (parse_instant(step["dueAt"]), step, record)
+        for record in waits
+        for step in record.get("steps", [])
+        if step["kind"] == "EVENT" and step["status"] == "WAITING" and step.get("dueAt")
+    ]
+
+    for until, step, record in sorted(found, key=lambda each: each[0]):
+        if until - visit.now >= GIVES_UP_SOON:
+            return
+        took = write_duration(max(timedelta(0), visit.now - parse_instant(step["startedAt"])))
+        yield Need(
+            key=f"{record['taskId']} {record['id']}",
+            status=show_status("SUSPENDED"),
+            title=record.get("title") or record["taskId"],
+            href=f"tasks/{record['taskId']}/executions/{record['id']}",
+            what=f"waits for the event {step['name']}, and gives up",
+            at=until.isoformat(),
+            detail=f"it has waited for {took}.",
+        )
+
+
+def _build_unheard(queue: Json) -> Need:
+    """Return the row of a queue in which something waits, and at which no worker listens."""
+    waiting = write_count(queue["waiting"], "run waits", "runs wait")
+    skill = only_if(queue.get("skill"), f" with the skill {queue.get('skill')}")
+    return Need(
+        key=f"queue {queue['queue']} {queue.get('skill')}",
+        status=Status("offer", "Offered", "retry"),
+        title=queue["queue"],
+        href=f"queues?{urlencode({'queue': queue['queue']})}",
+        what="has nobody who listens, since",
+        at=queue.get("firstSince"),
+        detail=f"{waiting} for a worker{skill}.",
+    )
+
+
+def _build_paused(task: Json) -> Need:
+    failures = task.get("consecutiveFailures", 0)
+    what = "is paused after a failure,"
+    if failures != 1:
+        what = f"is paused after {failures:,} failures in a row,"
+    return Need(
+        key=f"paused {task['id']}",
+        status=show_status("PAUSED"),
+        title=task["title"],
+        href=f"tasks/{task['id']}",
+        what=what,
+        at=task.get("statusChangedAt"),
+        detail=task.get("message") or "Nothing of it starts until somebody resumes it.",
+        task_id=task["id"],
+        resume_question=only_if("resume" in task.get("allowedVerbs", ()), RESUME_QUESTION),
+    )
+
+
+def _build_plain(task: Json, cause: NeedCause) -> Need:
+    return Need(
+        key=f"{cause} {task['id']}",
+        status=CAUSES[cause].status,
+        title=task["title"],
+        href=f"tasks/{task['id']}",
+        what=CAUSES[cause].one.removesuffix(","),
+        at=None,
+        detail=f"Of {task['owner']}. {task.get('message') or ''}".strip(),
+        task_id=task["id"],
+    )

@@ -1,0 +1,201 @@
+"""The page that changes many tasks, or retries many failed executions, at once.
+
+It shows the count, then asks the question, then starts a task that does it and shows its progress.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.dashboard.forms.fields import Again, Done, read_key
+from cloudsched.dashboard.forms.problems import describe_problem
+from cloudsched.dashboard.offered_verbs import BULK_ACTIONS, BulkAction
+from cloudsched.dashboard.views.runs import RETRY_FILTERS
+from cloudsched.dashboard.views.task_filters import TASK_FILTERS, read_task_filters
+from cloudsched.dashboard.words import only_if
+from cloudsched.domain.documents.batch_change import BatchAction
+from cloudsched.errors import CloudschedError, InvalidInput
+
+if TYPE_CHECKING:
+    from cloudsched.dashboard.api import Api, Json
+    from cloudsched.dashboard.visit import Visit
+
+_RETRY: Final = BulkAction(
+    "Retry",
+    "Retry",
+    "What their steps have recorded is kept; what failed is done again, and so is what a handler does outside of "
+    "steps. An attempt that has started cannot be taken back.",
+)
+PICK: Final = "pick"
+"""The field that names executions one by one, each as ``task/execution``."""
+
+
+def fetch(api: Api, visit: Visit) -> Json:
+    """Ask the API how many tasks would be changed."""
+    action = _find_action(visit.query.get("action", ""))
+    ids = visit.query.get("ids", "")
+    if ids:
+        return _count(api, {"ids": ids}, action)
+    filters, words = read_task_filters(visit)
+    if words:
+        problem = "needs tasks: a search by words is no filter of the API"
+        raise InvalidInput("selection", problem, "Tick the tasks, or filter by status, handler, owner or label.")
+    return _count(api, filters, action)
+
+
+def fetch_retry(api: Api, visit: Visit) -> Json:
+    """Ask the API for the number of executions that would be retried, and the first of them."""
+    return _count(api, _read_failures(visit.query))
+
+
+def send(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done | Again:
+    """Start the change, if the number of tasks is still the one that was shown."""
+    action = _find_action(texts.get("action", ""))
+    answer = _count(api, {name: texts[name] for name in (*TASK_FILTERS, "ids") if texts.get(name)}, action)
+    return _start(api, answer, texts, said="bulk")
+
+
+def send_retry(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done | Again:
+    """Start the retry, if the number of executions is still the one that was shown."""
+    return _start(api, _count(api, _read_failures(texts)), texts, said="retries")
+
+
+def _count(api: Api, chosen: Mapping[str, str], action: str = "") -> Json:
+    """Ask how many tasks an action would change or, without one, how many failed executions would be retried."""
+    if not chosen and action:
+        problem = "is empty: it would mean every task there is"
+        raise InvalidInput("selection", problem, "Tick tasks, or filter the list first.")
+    if not chosen:
+        problem = "is empty: it would mean every failure there is"
+        raise InvalidInput("selection", problem, "Tick executions, or filter the list first.")
+    path, content = _make_request(action, chosen)
+    return {
+        **api.post(path, {**content, "dryRun": True}),
+        "action": action,
+        "chosen": dict(chosen),
+        "key": uuid.uuid4().hex,
+    }
+
+
+def _make_request(action: str, chosen: Mapping[str, str]) -> tuple[str, Json]:
+    wanted: Json = dict(chosen)
+    if not action:
+        pairs = [each.partition("/") for each in wanted.pop(PICK, "").split()]
+        if pairs:
+            wanted = {"ids": [{"taskId": task, "executionId": execution} for task, _, execution in pairs]}
+        return "/v1/executions/batchRetry", {"filter": wanted}
+    if "status" in wanted:
+        wanted["status"] = wanted["status"].upper()
+    if "ids" in wanted:
+        wanted["ids"] = wanted["ids"].split()
+    return "/v1/tasks/batchChange", {"action": action, "filter": wanted}
+
+
+def _start(api: Api, answer: Json, texts: Mapping[str, str], said: str) -> Done | Again:
+    """Start the task that does it, unless the present number differs from the form's."""
+    answer["key"] = read_key(texts) or answer["key"]
+    count = str(answer["count"])
+    if texts.get("count") != count:
+        error = f"Since you looked, the number has changed: it is {answer['count']:,} now. Nothing has been done."
+        return Again({**answer, "error": error}, 412)
+    typed = texts.get("typed", "").strip().replace(",", "")
+    if answer["action"] == BatchAction.DELETE and typed != count:
+        return Again({**answer, "error": "Type the number of tasks to delete them. Nothing has been done."}, 400)
+
+    path, content = _make_request(answer["action"], answer["chosen"])
+    try:
+        task = api.post(path, content, headers={"Idempotency-Key": answer["key"]})
+    except CloudschedError as error:
+        problem = describe_problem(error)
+        return Again({**answer, "error": str(problem)}, problem.status)
+    return Done(f"tasks/{task['id']}", said)
+
+
+def build(answer: Json, visit: Visit) -> Json:
+    """Return what the question shows."""
+    chosen: dict[str, str] = answer["chosen"]
+    asked = _Question.of_tasks(answer) if answer["action"] else _Question.of_executions(answer)
+    dropped = dict.fromkeys(("action", "ids", PICK, "page", "q", "all", "only"))
+    kept = {name: text for name, text in chosen.items() if name not in dropped}
+    button = f"{asked.action.verb} {asked.things}"
+
+    shown = {
+        "error": "",
+        "first": (),
+        **answer,
+        "title": asked.nothing,
+        "sentence": asked.why_nothing,
+        "means": asked.action.means,
+        "button": button,
+        "list": asked.list,
+        "which": [*_list_chosen(chosen)],
+        "mayConcern": bool(answer["count"] or answer.get("isAtLeast")),  # counting stops at a bound
+        "back": visit.with_query(**{**dropped, **kept}),
+    }
+    if shown["mayConcern"]:
+        shown["title"] = f"{button}?"
+        shown["sentence"] = f"{asked.things} {asked.would}."
+    return shown
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """The words of the question."""
+
+    action: BulkAction
+    things: str
+    would: str
+    """The text after them."""
+    nothing: str
+    why_nothing: str
+    list: str
+    """The list that leads here."""
+
+    @classmethod
+    def of_tasks(cls, answer: Json) -> _Question:
+        action = BULK_ACTIONS[answer["action"]]
+        why_nothing = f"No task can be changed so: {action.verb.lower()} concerns none."
+        things = _write_things(answer, "task", "tasks")
+        return cls(action, things, "would be changed", "Nothing to change", why_nothing, "tasks")
+
+    @classmethod
+    def of_executions(cls, answer: Json) -> _Question:
+        would = "that failed would get one more attempt each"
+        things = _write_things(answer, "execution", "executions")
+        return cls(_RETRY, things, would, "Nothing to retry", "No failed execution matches.", "runs")
+
+
+def _write_things(answer: Json, one: str, many: str) -> str:
+    count = answer["count"]
+    return f"{count:,}{only_if(answer.get('isAtLeast'), ' or more')} {one if count == 1 else many}"
+
+
+def _list_chosen(chosen: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield what is chosen as names and values. Tasks are named one by one, and executions only counted."""
+    for name, text in chosen.items():
+        each = text.split()
+        if name == "ids":
+            yield f"{len(each):,} chosen", ", ".join(each)
+        elif name == PICK:
+            yield f"{len(each):,} chosen", ""
+        else:
+            yield name, text
+
+
+def _read_failures(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the choice: the ticked executions, unless the button was that for all."""
+    picked = " ".join(texts.get(PICK, "").split())
+    if picked and not texts.get("all"):
+        return {PICK: picked}
+    if texts.get("only"):
+        return {}
+    return {name: texts[name] for name in RETRY_FILTERS if texts.get(name)}
+
+
+def _find_action(name: str) -> str:
+    if name not in BULK_ACTIONS:
+        raise InvalidInput("action", f"is none of {', '.join(BULK_ACTIONS)}")
+    return name

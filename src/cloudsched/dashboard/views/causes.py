@@ -1,0 +1,90 @@
+"""The causes for which tasks need somebody: their words, and the lists of their tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+from cloudsched.dashboard.status import Status, show_status
+from cloudsched.dashboard.words import only_if
+from cloudsched.domain.documents.document import complete_table
+from cloudsched.domain.documents.task import NeedCause
+from cloudsched.domain.transitions.needs import GIVES_UP_SOON, LATE
+
+if TYPE_CHECKING:
+    from cloudsched.dashboard.api import Json
+    from cloudsched.dashboard.visit import Visit
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """The words for a cause."""
+
+    status: Status
+    chip: str
+    """A word or two, before a number."""
+    one: str
+    """The text after a single task's title."""
+    many: str
+    """The text after a number of tasks."""
+
+
+CAUSES: Final = complete_table(
+    NeedCause,
+    {
+        NeedCause.FAILED: Cause(show_status("FAILED"), "Failed last", "failed last,", "failed last, the first of them"),
+        NeedCause.WAITING: Cause(
+            show_status("SUSPENDED"),
+            "Give up soon",
+            "waits for an event, and gives up",
+            "wait for events and give up soon, the first",
+        ),
+        NeedCause.OVERDUE: Cause(
+            Status("late", "Late", "timeout"),
+            "Late",
+            "is late and has not started: it was due",
+            "are late and have not started: the first was due",
+        ),
+        NeedCause.PAUSED: Cause(
+            show_status("PAUSED"),
+            "Paused after failures",
+            "is paused after a failure,",
+            "are paused after failures, the first",
+        ),
+        NeedCause.BUDGET: Cause(
+            show_status("PAUSED"),
+            "Without budget",
+            "is paused: its owner's budget is used up,",
+            "are paused: their owners' budgets are used up, the first",
+        ),
+        NeedCause.DELIVERY: Cause(
+            Status("fail", "Not delivered", "fail"),
+            "Not delivered",
+            "has not been delivered,",
+            "have not been delivered, the first",
+        ),
+    },
+)
+"""The causes, the most urgent first."""
+
+
+def write_chip(found: Json) -> str:
+    """Return a cause with the number of its tasks, as the API has counted them."""
+    return f"{CAUSES[found['cause']].chip} {found['count']:,}{only_if(found.get('isAtLeast'), '+')}"
+
+
+def filter_by_cause(cause: str, visit: Visit) -> dict[str, str]:
+    """Return the API's filters for the tasks of a cause. Of those that wait, only some give up soon enough to count."""
+    filters = {"trouble": str(cause)}
+    if cause == NeedCause.WAITING:
+        filters["troubleUntil"] = (visit.now + GIVES_UP_SOON).isoformat()
+    return filters
+
+
+def list_path(cause: str, visit: Visit) -> str:
+    """Return the path of the list of a cause's tasks. Its pages keep the instant that it was asked for at."""
+    filters = filter_by_cause(cause, visit)
+    if cause == NeedCause.OVERDUE:
+        filters = {"dueUntil": (visit.now - LATE).isoformat()}
+    return f"tasks?{urlencode(filters)}"

@@ -1,0 +1,229 @@
+"""An execution: its state, its steps, the chosen step, progress, calls and result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.dashboard.api import execution_path, task_path
+from cloudsched.dashboard.charts.axis import read_window
+from cloudsched.dashboard.charts.waterfall import draw_axis
+from cloudsched.dashboard.charts.waterfall_rows import Waterfall, make_waterfall
+from cloudsched.dashboard.offered_verbs import explain_retry, fetch_startable, make_retry_question
+from cloudsched.dashboard.status import OPEN, show_status, write_message
+from cloudsched.dashboard.times import find_instant, parse_instant, write_duration
+from cloudsched.dashboard.views.execution_content import find_payload, may_have_changed, show_content
+from cloudsched.dashboard.views.execution_steps import build_lines, list_step, make_step_moves, read_number, write_shown
+from cloudsched.dashboard.views.task import fetch_event_schemas
+from cloudsched.dashboard.words import join_phrases, shorten
+from cloudsched.domain.documents.document import complete_table
+from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
+from cloudsched.domain.documents.journal import StepStatus
+from cloudsched.domain.documents.task import FINAL_STATUSES
+
+if TYPE_CHECKING:
+    from cloudsched.dashboard.api import Api, Json
+    from cloudsched.dashboard.visit import Visit
+
+ROWS: Final = 180
+"""The number of a waterfall's rows that are shown at once."""
+_TREE: Final = 100
+_TONES: Final = complete_table(
+    ExecutionStatus,
+    {
+        ExecutionStatus.RUNNING: "run",
+        ExecutionStatus.RETRYING: "retry",
+        ExecutionStatus.SUSPENDED: "wait",
+        ExecutionStatus.SUCCEEDED: "",
+        ExecutionStatus.FAILED: "fail",
+        ExecutionStatus.TIMED_OUT: "fail",
+        ExecutionStatus.CANCELLED: "",
+        ExecutionStatus.EXPIRED: "",
+        ExecutionStatus.SKIPPED: "",
+    },
+)
+"""The colour of the sentence's box for each status."""
+_SUMS: Final = {
+    "ran": "A function ran for",
+    "calls": "Its calls ran for",
+    "lock": "Waited for its lock",
+    "retry": "Waited to try again",
+    "wait": "Suspended for",
+    "queue": "Queued for",
+}
+"""The names of the parts into which all of its time is divided."""
+
+
+def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
+    """Ask the API for an execution, its task and the calls below it."""
+    path = execution_path(task_id, execution_id)
+    record = api.get(path)
+    task, _ = api.task(task_id)
+    tree = api.find(f"{task_path(task_id)}/tree", executionId=execution_id)
+
+    answer = {
+        "execution": _show_ends(record, tree),
+        "task": task,
+        "mayStart": fetch_startable(api, visit, task),
+        "tree": tree,
+        "logs": api.find(f"{path}/logs"),
+        "child": _fetch_child(api, visit, record),
+        "history": None,
+        "eventSchemas": {},
+        "deliveries": [],
+    }
+    if may_have_changed(record, task):
+        answer["history"] = api.find(f"{task_path(task_id)}/history")
+    if _find_awaited(record):
+        answer["eventSchemas"] = fetch_event_schemas(api, task)
+    if task.get("deliveryChannels") or record.get("isDelivered"):  # it costs as much as the execution
+        answer["deliveries"] = api.list_items(f"{path}/deliveries", "deliveries")
+    return answer
+
+
+def _show_ends(record: Json, tree: Json | None) -> Json:
+    """Return an open execution whose finished calls are shown as such, before its handler notices them."""
+    if record["status"] not in OPEN:
+        return record  # what it did not wait for is left as it was then
+    calls = [child["task"] for child in (tree or {}).get("children", ())]
+    ended = {call["id"]: call for call in calls if call["status"] in FINAL_STATUSES and not call.get("isRunning")}
+    return {**record, "steps": [_show_end(step, ended.get(step.get("child"))) for step in record.get("steps", ())]}
+
+
+def _show_end(step: Json, call: Json | None) -> Json:
+    if call is None or step["status"] != StepStatus.WAITING:
+        return step
+    status = StepStatus.FAILED
+    if call.get("outcome") == ExecutionStatus.SUCCEEDED:
+        status = StepStatus.SUCCEEDED
+    return {**step, "status": status, "finishedAt": call["statusChangedAt"], "isUnnoticed": True}
+
+
+def _find_step(record: Json, visit: Visit) -> Json | None:
+    """Return the chosen step."""
+    chosen = read_number(visit.query.get("step"))
+    return next((each for each in record.get("steps", []) if each["number"] == chosen), None)
+
+
+def _fetch_child(api: Api, visit: Visit, record: Json) -> Json | None:
+    """Ask for the task of the chosen call, which has the call's payload."""
+    step = _find_step(record, visit)
+    if step is None or not step.get("child"):
+        return None
+    return api.find(task_path(step["child"]))
+
+
+def _find_awaited(record: Json) -> str | None:
+    """Return the event that a suspended execution waits for."""
+    if record["status"] != ExecutionStatus.SUSPENDED:
+        return None
+    steps = reversed(record.get("steps", []))
+    return next((each["name"] for each in steps if (each["kind"], each["status"]) == ("EVENT", "WAITING")), None)
+
+
+def build(answer: Json, visit: Visit) -> Json:
+    """Return what the page of an execution shows."""
+    record = answer["execution"]
+    task = answer["task"]
+    verbs = record.get("allowedVerbs", ())
+    path = f"tasks/{task['id']}/executions/{record['id']}"
+    payload, payload_note = find_payload(record, task, answer["history"])
+
+    shown = {
+        **answer,
+        **_build_steps(answer, visit),
+        "title": f"{task['title']}, {visit.moment(record['scheduledFor']).text}",
+        "sentence": _write_sentence(record, visit),
+        "tone": _TONES.get(record["status"], ""),
+        "isOpen": record["status"] in OPEN,
+        "branches": [*_walk(answer["tree"])][1 : _TREE + 1],
+        "payload": show_content(payload, f"{path}/payload.json"),
+        "payloadNote": payload_note,
+        "result": None,
+        "delivered": _describe_deliveries(record, task, are_known=bool(answer["deliveries"])),
+        "awaited": None,
+        "retryQuestion": None,
+        "whyNoRetry": explain_retry(task, record, may_start=answer["mayStart"]),
+    }
+    if not shown["isOpen"]:
+        shown["result"] = show_content(record.get("content"), f"{path}/result.json")
+    if "sendEvent" in verbs:
+        shown["awaited"] = _find_awaited(record)
+    if "retry" in verbs:
+        shown["retryQuestion"] = make_retry_question(task, record)
+    return shown
+
+
+def _build_steps(answer: Json, visit: Visit) -> Json:
+    """Return what the waterfall shows, and the chosen step."""
+    record = answer["execution"]
+    is_true = visit.query.get("scale") == "true"
+    waterfall = make_waterfall(record, visit.now, true_scale=is_true, window=read_window(visit))
+    offset = read_number(visit.query.get("row"))
+
+    shown: Json = {
+        "facts": [*_list_facts(record, waterfall)],
+        "axis": draw_axis(waterfall, visit.zone),
+        "lines": build_lines(waterfall.rows[offset : offset + ROWS], waterfall, visit),
+        "about": join_phrases(write_shown(waterfall, visit), waterfall.gaps_text, separator="; "),
+        "moves": make_step_moves(waterfall, visit),
+        "isTrueScale": is_true,
+        "moreRows": None,
+        "chosen": read_number(visit.query.get("step")),
+        "step": _find_step(record, visit),
+        "stepFacts": [],
+        "retryFrom": None,
+    }
+    if len(waterfall.rows) > offset + ROWS:
+        shown["moreRows"] = str(offset + ROWS)
+    if step := shown["step"]:
+        shown["stepFacts"] = [*list_step(step, visit, answer["child"])]
+        if "retry" in record.get("allowedVerbs", ()):
+            shown["retryFrom"] = step["number"]
+    return shown
+
+
+def _write_sentence(record: Json, visit: Visit) -> str:
+    status = show_status(record["status"])
+    if message := write_message(record, visit):
+        return f"{status.word}. {message}"
+    if record["status"] == ExecutionStatus.RETRYING and record.get("nextAttemptAt"):
+        moment = visit.moment(record["nextAttemptAt"])
+        return f"Its last attempt failed. The next one starts {moment.text}, {moment.relative}."
+    if record.get("error"):
+        return f"{status.word} with {record['error']['type']}: {shorten(record['error']['message'])}"
+    return f"{status.word}."
+
+
+def _list_facts(record: Json, waterfall: Waterfall) -> Iterator[tuple[str, str]]:
+    started = find_instant(record, "startedAt")
+    if started is not None:
+        yield "Late by", write_duration(max(started - parse_instant(record["scheduledFor"]), timedelta(0)))
+        yield "In all", write_duration(sum(waterfall.sums.values(), timedelta(0)))
+        for name, length in waterfall.sums.items():
+            if length or name == "ran":
+                yield _SUMS[name], write_duration(length)
+    yield "Attempts that ended", str(len(record["attempts"]) + record.get("omittedAttempts", 0))
+    asked_by = "its schedule" if record.get("trigger") == Trigger.SCHEDULE else "hand"
+    yield "Asked for by", asked_by
+    yield "Cost", f"{record.get('queries', 0):,} queries, {record.get('tokens', 0):,} tokens"
+
+
+def _walk(tree: Json | None, depth: int = 0) -> Iterator[tuple[int, Json]]:
+    if tree is None:
+        return
+    yield depth, tree["task"]
+    for child in tree.get("children", []):
+        yield from _walk(child, depth + 1)
+
+
+def _describe_deliveries(record: Json, task: Json, *, are_known: bool) -> str:
+    channels = ", ".join(str(channel).lower() for channel in task.get("deliveryChannels", []))
+    if not channels:
+        return "Its result is delivered to nobody: the task names no channels."
+    if record.get("isDelivered"):
+        return f"Delivered to {channels}."
+    if not are_known:
+        return f"Nothing of it was to be delivered to {channels}, or how far that came is not kept."
+    return f"Not delivered to all of {channels} yet."

@@ -1,0 +1,75 @@
+"""An execution as a row of a list: how late it was, how long it took, and what came of it."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.dashboard.status import write_message
+from cloudsched.dashboard.times import find_instant, write_duration
+from cloudsched.dashboard.words import shorten
+from cloudsched.domain.documents.document import complete_table
+from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
+
+if TYPE_CHECKING:
+    from cloudsched.dashboard.api import Json
+    from cloudsched.dashboard.visit import Visit
+
+NONE: Final = "\N{EN DASH}"
+_TRIGGERS: Final = complete_table(
+    Trigger,
+    {
+        Trigger.SCHEDULE: "",
+        Trigger.MANUAL: "by hand",
+        Trigger.BACKFILL: "backfilled",
+        Trigger.SNOOZE: "snoozed",
+    },
+)
+
+
+def build_execution(record: Json, visit: Visit) -> Json:
+    """Return an execution as a row."""
+    due = find_instant(record, "scheduledFor")
+    started = find_instant(record, "startedAt")
+    took = None
+    late = None
+    if started is not None:
+        took = (find_instant(record, "finishedAt") or visit.now) - started
+        late = started - (due or started)
+
+    return {
+        **record,
+        "title": record.get("title") or record["taskId"],
+        "outcome": shorten(_write_outcome(record, visit)),
+        "took": _write_length(took),
+        "late": _write_length(late),
+        "trigger": _TRIGGERS[record.get("trigger", Trigger.SCHEDULE)],
+        "until": record.get("nextAttemptAt") or record.get("leaseUntil"),
+        "untilWord": _name_until(record),
+    }
+
+
+def _write_outcome(record: Json, visit: Visit) -> str:
+    error = record.get("error")
+    if error and record["status"] != ExecutionStatus.SUSPENDED:  # what a pause holds says so, not why it failed before
+        return f"{error['type']}: {error['message']}"
+    if record["status"] == ExecutionStatus.SUCCEEDED and record.get("content") is not None:
+        return json.dumps(record["content"], ensure_ascii=False)
+    if not record.get("finishedAt") and record.get("progress"):
+        return str(record["progress"][-1]["text"])
+    return write_message(record, visit)
+
+
+def _write_length(length: timedelta | None) -> str:
+    if length is None:
+        return NONE
+    return write_duration(max(length, timedelta(0)))
+
+
+def _name_until(record: Json) -> str:
+    if not record.get("nextAttemptAt"):
+        return "lease ends"
+    if record["status"] == ExecutionStatus.RETRYING:
+        return "next attempt"
+    return "next attempt was due"

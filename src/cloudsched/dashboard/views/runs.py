@@ -1,0 +1,170 @@
+"""The list of runs, which are the executions of all tasks, with their failures by error.
+
+Calls are left out unless they are requested, because the record of the execution that made a call has the call's end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.dashboard.status import BAD, OPEN, show_status
+from cloudsched.dashboard.views.execution_row import build_execution
+from cloudsched.dashboard.views.task_filters import CATEGORIES
+from cloudsched.dashboard.views.tasks import PAGE_SIZE
+from cloudsched.dashboard.words import only_if
+from cloudsched.domain.documents.execution import ExecutionStatus
+
+if TYPE_CHECKING:
+    from cloudsched.dashboard.api import Api, Json
+    from cloudsched.dashboard.visit import Visit
+
+FILTERS: Final = (
+    "status",
+    "handler",
+    "owner",
+    "label",
+    "category",
+    "error",
+    "errorType",
+    "minDuration",
+    "minLateness",
+)
+"""The filters that the API has under these names, beside the window and the calls."""
+RETRY_FILTERS: Final = (*FILTERS, "from", "until")
+"""The filters that choose the executions to retry."""
+_ENUMS: Final = ("status", "category")
+"""The filters whose values the API writes in capitals."""
+WINDOWS: Final[dict[str, tuple[str, timedelta | None]]] = {
+    "PT15M": ("15 minutes", timedelta(minutes=15)),
+    "PT1H": ("hour", timedelta(hours=1)),
+    "PT12H": ("12 hours", timedelta(hours=12)),
+    "P1D": ("day", timedelta(days=1)),
+    "P7D": ("7 days", timedelta(days=7)),
+    "any": ("Any time", None),
+}
+WINDOW: Final = "PT1H"
+"""The default window. Somebody who is called at night asks about the last hour."""
+_LONG: Final = {"PT10S": "10 s", "PT1M": "1 min", "PT10M": "10 min", "PT1H": "1 h"}
+
+
+def read_run_filters(visit: Visit) -> dict[str, str]:
+    """Return the filters of the address as the API takes them, with the window as instants."""
+    found = {name: visit.query[name].strip() for name in FILTERS if visit.query.get(name, "").strip()}
+    for name in _ENUMS:
+        if name in found:
+            found[name] = found[name].upper()
+    bounds = _read_bounds(visit)
+    _, length = WINDOWS.get(_read_window(visit), ("", None))
+    if length is not None:
+        bounds = {"from": (visit.now - length).isoformat()}
+    return {**found, **bounds}
+
+
+def _read_bounds(visit: Visit) -> dict[str, str]:
+    return {name: visit.query[name] for name in ("from", "until") if visit.query.get(name)}
+
+
+def _read_window(visit: Visit) -> str:
+    """Return the name of the window. Empty if the address has its bounds."""
+    if _read_bounds(visit):
+        return ""
+    return visit.query.get("within") or WINDOW
+
+
+def fetch(api: Api, visit: Visit) -> Json:
+    """Ask the API for a page of executions, and for the failures among them."""
+    filters = read_run_filters(visit)
+    calls = only_if(not visit.query.get("calls"), "false")
+    page = api.get("/v1/executions", **filters, calls=calls, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
+    failures = None
+    if filters.get("status") in {None, *BAD}:
+        failures = api.get("/v1/executions/failures", **filters, calls=calls)
+    return {**page, "failures": failures, "filters": filters}
+
+
+def build(answer: Json, visit: Visit) -> Json:
+    """Return what the list of runs shows."""
+    filters = answer["filters"]
+    failures = answer["failures"]
+    window = _read_window(visit)
+
+    return {
+        "sentence": _write_sentence(answer, window, visit),
+        "rows": [_build_run(each, visit) for each in answer["executions"]],
+        "groups": [_build_group(each, filters, visit) for each in (failures or {}).get("groups", ())],
+        "failed": _write_failed(failures),
+        "window": window if window in WINDOWS else WINDOW,
+        "windows": {name: words for name, (words, _) in WINDOWS.items()},
+        "statuses": {each: show_status(each).word for each in ExecutionStatus},
+        "categories": CATEGORIES,
+        "lengths": _LONG,
+        "retryQuery": _keep(filters, RETRY_FILTERS),
+        "tokens": [
+            (f"{name}: {text}", visit.with_query(**{name: None, "page": None}))
+            for name, text in _keep(filters, FILTERS).items()
+        ],
+        "next": answer.get("nextPageToken"),
+    }
+
+
+def _keep(filters: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
+    return {name: filters[name] for name in names if name in filters}
+
+
+def _build_run(record: Json, visit: Visit) -> Json:
+    caller = record.get("calledBy")
+    may_pick = record["status"] in BAD and caller is None and visit.may_change
+    return {
+        **build_execution(record, visit),
+        "pick": only_if(may_pick, f"{record['taskId']}/{record['id']}"),
+        "caller": caller,
+    }
+
+
+def _build_group(group: Json, filters: Mapping[str, str], visit: Visit) -> Json:
+    """Return a group of failures, with the address and the filters of the failures of its type alone."""
+    name = "status" if group["type"] in set(ExecutionStatus) else "errorType"
+    of_type = {name: group["type"]}
+    return {
+        **group,
+        "message": group["sample"]["error"].removeprefix(f"{group['type']}: "),
+        "href": visit.with_query(**of_type, page=None),
+        "retry": {name: text for name, text in {**filters, **of_type}.items() if name in RETRY_FILTERS},
+    }
+
+
+def _write_failed(failures: Json | None) -> str:
+    if failures is None or not failures["count"]:
+        return ""
+    return f"{only_if(failures.get('isAtLeast'), 'at least ')}{failures['count']:,}"
+
+
+def _write_sentence(answer: Json, window: str, visit: Visit) -> str:
+    """Return the number of runs and of failures, and the other runs on this page, in words."""
+    failures = answer["failures"]
+    listed = answer["executions"]
+    when = _write_window(window, visit)
+    if failures is not None:
+        said = f"{_write_failed(failures).capitalize() or 'Nothing'} failed {when}".strip() + _write_others(listed)
+    elif listed:
+        said = f"{len(listed):,} on this page, {when}".strip(", ")
+    else:
+        said = f"Nothing matches {when}".strip()
+    if not listed and answer.get("nextPageToken"):
+        return f"{said}. Not all was looked through: the next page goes on."
+    return f"{said}."
+
+
+def _write_others(listed: list[Json]) -> str:
+    others = sum(each["status"] not in BAD for each in listed)
+    still = sum(each["status"] in OPEN for each in listed)
+    return only_if(others, f"; {others:,} more on this page") + only_if(still, f", {still:,} of them open")
+
+
+def _write_window(window: str, visit: Visit) -> str:
+    words, length = WINDOWS.get(window, ("", None))
+    if length is not None:
+        return f"in the last {words}"
+    return " ".join(f"{name} {visit.moment(text).text}" for name, text in _read_bounds(visit).items())

@@ -1,0 +1,196 @@
+"""A task: the reason for its state, its life, its executions, its next occurrences, and its fields."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time, tzinfo
+from typing import TYPE_CHECKING, Any, Final
+
+from cloudsched.dashboard.api import task_path
+from cloudsched.dashboard.offered_verbs import (
+    explain_retry,
+    fetch_startable,
+    list_impossible,
+    make_question,
+    make_retry_question,
+)
+from cloudsched.dashboard.status import BAD
+from cloudsched.dashboard.times import find_zone, parse_instant
+from cloudsched.dashboard.upcoming import build_upcoming
+from cloudsched.dashboard.views.execution_row import build_execution
+from cloudsched.dashboard.views.task_history import build_history, describe_schedules
+from cloudsched.dashboard.views.task_life import build_life, list_noted
+from cloudsched.dashboard.visit import UTC_ZONE
+from cloudsched.dashboard.words import shorten
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.verbs import Verb
+from cloudsched.domain.explanation.findings import Reason
+
+if TYPE_CHECKING:
+    from cloudsched.dashboard.api import Api, Json
+    from cloudsched.dashboard.visit import Visit
+
+PAGE_SIZE: Final = 20
+_UPCOMING: Final = 10
+_QUIET: Final = frozenset({Reason.SCHEDULED, Reason.RUNNING})
+"""Reasons that are no problem: their evidence is folded."""
+
+
+def fetch(api: Api, visit: Visit, task_id: str) -> Json:
+    """Ask the API for all data on a task."""
+    task, etag = api.task(task_id)
+    path = task_path(task_id)
+    records = api.get(f"{path}/executions", pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
+    history = api.find(f"{path}/history")
+    explanation = api.get(f"{path}/explain")
+    asked = None
+    if at := read_asked(visit, find_zone(task.get("timezone")) or UTC_ZONE):
+        asked = api.find(f"{path}/explain", at=at.isoformat())
+    schemas = {}
+    if _list_awaited(explanation):
+        schemas = fetch_event_schemas(api, task)
+
+    return {
+        "task": task,
+        "etag": etag,
+        "explanation": explanation,
+        "asked": asked,
+        "executions": records,
+        "upcoming": api.get(f"{path}/upcoming", count=_UPCOMING)["occurrences"],
+        "words": api.describe(task["schedule"]),
+        "history": history,
+        "scheduleWords": describe_schedules(api, history),
+        "mayStart": fetch_startable(api, visit, task),
+        "eventSchemas": schemas,
+    }
+
+
+def _list_awaited(explanation: Json) -> list[tuple[str, str]]:
+    """Return the events that runs wait for, each with its execution. A finding has the event's name in quotes."""
+    found = []
+    for finding in explanation["findings"]:
+        _, *quoted = finding["sentence"].split("'")
+        if finding["reason"] == Reason.WAITING_FOR_EVENT and len(quoted) > 1:
+            found.append((quoted[0], finding.get("executionId", "")))
+    return found
+
+
+def fetch_event_schemas(api: Api, task: Json) -> Json:
+    """Ask the API for the schemas of the events that a task's handler has declared."""
+    schemas: Json = api.find_handler(task["handler"]).get("eventSchemas", {})
+    return schemas
+
+
+def read_asked(visit: Visit, zone: tzinfo) -> datetime | None:
+    """Return the instant in the address's question, in a zone. Without a time, it is the beginning of the day."""
+    day = visit.query.get("on", "")
+    clock = visit.query.get("clock", "") or "00:00"
+    try:
+        return datetime.combine(date.fromisoformat(day), time.fromisoformat(clock), zone).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def build_asked(answer: Json, visit: Visit, zone: str) -> Json:
+    """Return the question about a day, and the API's answer. Its findings are empty if nothing was asked."""
+    day = visit.query.get("on", "")
+    clock = visit.query.get("clock", "")
+    findings = (answer.get("asked") or {}).get("findings", ())
+    problem = ""
+    if day and not findings:
+        asked = f"{shorten(day, 40)} {shorten(clock, 40)}".strip()
+        problem = f"{asked} is no day, or none of which something is known."
+    return {"day": day, "clock": clock, "zone": zone, "findings": findings, "problem": problem}
+
+
+def build(answer: Json, visit: Visit) -> Json:
+    """Return what the page of a task shows."""
+    task = answer["task"]
+    verbs = task.get("allowedVerbs", ())
+    explanation = answer["explanation"]
+    history = answer.get("history") or {}
+    own_zone = task.get("timezone", "UTC")
+    executions = answer["executions"]["executions"]
+    due = [parse_instant(each["utc"]) for each in answer["upcoming"]]
+
+    return {
+        **answer,
+        **_build_retry(task, executions, may_start=answer["mayStart"]),
+        "title": task["title"],
+        "verbs": verbs,
+        "tone": _find_tone(task, executions),
+        "isEvidenceOpen": _has_problem(explanation) and task["status"] != TaskStatus.COMPLETED,
+        "asked": build_asked(answer, visit, own_zone),
+        "awaited": _list_awaited(explanation),
+        "life": build_life(executions, due, visit, list_noted(history, explanation, task, visit)),
+        "executions": [build_execution(each, visit) for each in executions],
+        "older": answer["executions"].get("nextPageToken"),
+        "upcoming": build_upcoming(due, visit, own_zone),
+        "facts": [*_list_facts(task, answer["words"])],
+        "history": build_history(history, answer.get("scheduleWords", {})),
+        "omittedEntries": history.get("omittedEntries", 0),
+        "json": json.dumps(task, indent=2, ensure_ascii=False),
+        "impossible": list_impossible(task, may_start=answer["mayStart"]),
+        "question": make_question(task, due, visit),
+        "buttons": [each for each in Verb if each in verbs and each.traits.button],
+    }
+
+
+def _has_problem(explanation: Json) -> bool:
+    """Return whether the first finding is about something that is not as it should be."""
+    return any(each["reason"] not in _QUIET for each in explanation["findings"][:1])
+
+
+def _build_retry(task: Json, executions: list[Json], *, may_start: bool) -> Json:
+    """Return the latest execution that can be retried, with the question before that, or why none can be."""
+    bad = [each for each in executions if each["status"] in BAD]
+    retryable = next((each for each in bad if "retry" in each.get("allowedVerbs", ())), None)
+    found: Json = {"retryable": retryable, "retryQuestion": None, "whyNoRetry": ""}
+    if retryable:
+        found["retryQuestion"] = make_retry_question(task, retryable)
+    if bad:
+        found["whyNoRetry"] = explain_retry(task, bad[0], may_start=may_start)
+    return found
+
+
+def _find_tone(task: Json, executions: list[Json]) -> str:
+    statuses = {each["status"] for each in executions}
+    if task["status"] == TaskStatus.FAILED or task.get("consecutiveFailures"):
+        return "fail"
+    if task["status"] == TaskStatus.PAUSED or ExecutionStatus.RETRYING in statuses:
+        return "retry"
+    if ExecutionStatus.SUSPENDED in statuses:
+        return "wait"
+    if task.get("isRunning"):
+        return "run"
+    return ""
+
+
+def _list_facts(task: Json, words: str) -> Iterator[tuple[str, str, bool]]:
+    """Yield the facts about a task: name, value, and whether a machine reads it."""
+    schedule = task["schedule"]
+    if task.get("description"):
+        yield "Description", task["description"], False
+    yield "Owner", task["owner"], False
+    yield "Handler", task["handler"], True
+    yield "Payload", json.dumps(task.get("payload", {}), ensure_ascii=False), True
+    yield "Schedule", words, False
+    yield "Rule", str(schedule.get("rrule") or schedule.get("at") or json.dumps(schedule)), True
+    if schedule.get("followsOwner"):
+        yield "Time zone", f"follows {task['owner']} ({task['timezone']})", False
+    yield "Labels", ", ".join(task.get("labels", ())) or "none", False
+    yield "Retries", str(_find_part(task, "retry", "maxRetries", 0)), False
+    yield "Overlap", str(task.get("overlap", "skip")), False
+    yield "Catch-up", str(_find_part(task, "catchUp", "mode", "latest")), False
+    yield "Tells failures", str(task.get("tellFailures", "first")), False
+    yield "Lock", task.get("lockKey") or "none", bool(task.get("lockKey"))
+    yield "Queue of workers", _find_part(task, "pull", "queue", "") or "none: the executor runs it", False
+    yield "Revision", str(task.get("revision", 1)), False
+    yield "Scheduled runs so far", f"{task.get('runCount', 0):,}", False
+
+
+def _find_part(task: Json, name: str, part: str, default: object) -> Any:  # noqa: ANN401 - any JSON
+    """Return a part of a field of a task, which may have neither."""
+    return (task.get(name) or {}).get(part, default)

@@ -1,0 +1,210 @@
+"""The usage of a month, by owner and handler, its cost, and the rest of each budget."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.dashboard.charts.svg import draw_picture, element, percent
+from cloudsched.dashboard.status import Status
+from cloudsched.dashboard.words import only_if, write_count
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from cloudsched.dashboard.api import Api, Json
+    from cloudsched.dashboard.visit import Visit
+
+WARNING: Final = 0.8
+"""The part of a budget at which the API begins to warn."""
+OWNERS: Final = 50
+"""The number of owners with usage, and of budgets, on one page."""
+FILTERS: Final = ("owner", "handler")
+_MONTH: Final = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
+_FIRST: Final = "1971-01"
+_LAST: Final = "9990-12"
+_COUNTS: Final = ("executions", "queries", "tokens", "reads", "writes", "deletes", "queueOperations")
+_USED_UP: Final = Status("pause", "Used up", "retry")
+_NEARLY: Final = Status("late", "Nearly used", "retry")
+_ENOUGH: Final = Status("ok", "Enough", "ok")
+_HEIGHT: Final = 16
+_BAR: Final = 10
+_LEAST: Final = 0.01
+"""The least width of a bar that is not empty."""
+_WHOLE: Final = 0.99
+"""The width of a full bar."""
+
+
+def fetch(api: Api, visit: Visit) -> Json:
+    """Ask the API for the usage of a month, and for the budgets, if the month is the present one."""
+    wanted = {name: visit.query.get(name, "") for name in FILTERS}
+    month = _read_month(visit)
+    usage = api.get("/v1/usage", **wanted, month=month, pageSize=OWNERS, pageToken=visit.query.get("page"))
+    found = None
+    if month == _now(visit):
+        found = api.find("/v1/budgets", owner=wanted["owner"], pageSize=OWNERS)
+    budgets = found or {}
+    return {**usage, "budgets": budgets.get("budgets", []), "moreBudgets": budgets.get("nextPageToken")}
+
+
+def build(answer: Json, visit: Visit) -> Json:
+    """Return what the page of a month shows."""
+    is_partial = bool(answer.get("nextPageToken") or visit.query.get("page"))
+    return {
+        **answer,
+        "sentence": _write_sentence(answer, is_partial=is_partial),
+        "notes": [*_write_notes(answer, visit)],
+        "months": _find_months(answer["month"], visit),
+        "rows": [{**each, **_write_amounts(each)} for each in _sort_rows(answer["usage"])],
+        "total": _write_amounts(answer["total"]),
+        "isPartial": is_partial,
+        "budgets": [_build_budget(each) for each in sorted(answer["budgets"], key=_find_share, reverse=True)],
+        "prices": ", ".join(f"{price:g} for {name}" for name, price in answer["prices"].items() if price),
+    }
+
+
+def _sort_rows(rows: Sequence[Json]) -> list[Json]:
+    """Return the rows, the owner with the highest cost first, and of each owner the highest cost first."""
+    sums: defaultdict[str, float] = defaultdict(float)
+    for each in rows:
+        sums[each["owner"]] += each["dollars"]
+    return sorted(rows, key=lambda each: (-sums[each["owner"]], each["owner"], -each["dollars"], each["handler"]))
+
+
+def _write_amounts(counts: Json) -> Json:
+    return {
+        **{name: f"{counts[name]:,}" for name in _COUNTS},
+        "queriesNote": _write_estimate(counts["queries"], counts["estimatedQueries"]),
+        "tokensNote": _write_estimate(counts["tokens"], counts["estimatedTokens"]),
+        "dollars": _write_dollars(counts["dollars"]),
+    }
+
+
+def _write_estimate(used: int, estimated: float) -> str:
+    count = round(estimated)
+    return only_if(count not in {0, used}, f"{count:,} estimated")
+
+
+def _write_dollars(dollars: float) -> str:
+    """Return an amount in cents, or with as many digits as show that it is not zero."""
+    if 0 < dollars < 0.0001:  # noqa: PLR2004 - four places
+        return "< 0.0001"
+    if 0 < dollars < 0.01:  # noqa: PLR2004 - a cent
+        return f"{dollars:.4f}"
+    return f"{dollars:,.2f}"
+
+
+def draw_budget(used: int, most: int) -> Markup:
+    """Return the bar. The words beside it say the same. A budget of 0 is always used up."""
+    part = _divide(used, most)
+    css = "f-past"
+    if part >= 1:
+        css = "f-fail"
+    elif part >= WARNING:
+        css = "f-retry"
+
+    top = (_HEIGHT - _BAR) / 2
+    parts = [element("rect", cls="o", x="0.5", y=top, width="99%", height=_BAR)]
+    if used or not most:
+        width = percent(min(1.0, max(part, _LEAST)) * _WHOLE)
+        parts.append(element("rect", cls=css, x="0", y=top, width=width, height=_BAR))
+    mark = percent(WARNING * _WHOLE)
+    parts.append(element("line", cls="base", x1=mark, x2=mark, y1=0, y2=_HEIGHT))
+    return draw_picture(_HEIGHT, *parts)
+
+
+def _divide(used: int, most: int) -> float:
+    """Return the used part of a budget. Of one of 0, all is used."""
+    if not most:
+        return 1.0
+    return used / most
+
+
+def _find_share(budget: Json) -> float:
+    return _divide(budget["queries"], budget["maxQueriesPerMonth"])
+
+
+def _build_budget(budget: Json) -> Json:
+    used = budget["queries"]
+    most = budget["maxQueriesPerMonth"]
+    share = _find_share(budget)
+    status = _ENOUGH
+    what = f"{most - used:,} are left."
+    if budget["isUsedUp"]:
+        status = _USED_UP
+        what = "The owner's tasks are paused until the next month begins, or an admin raises the budget."
+    elif share >= 1:
+        status = _USED_UP
+        what = "The next look, five minutes apart, pauses the owner's tasks."
+    elif share >= WARNING:
+        status = _NEARLY
+        what = f"{most - used:,} are left; then the owner's tasks pause."
+
+    return {
+        **budget,
+        "used": f"{used:,} of {most:,}{only_if(most, f' ({int(share * 100)} %)')}",
+        "chart": draw_budget(used, most),
+        "status": status,
+        "what": what,
+    }
+
+
+def _write_sentence(answer: Json, *, is_partial: bool) -> str:
+    name = f"{_first_of(answer['month']):%B %Y}"
+    if not answer["usage"]:
+        return f"{name}: nothing was used."
+    total = answer["total"]
+    owners = write_count(len({each["owner"] for each in answer["usage"]}), "owner", "owners")
+    where = only_if(is_partial, " on this page")
+    said = f"{total['executions']:,} executions and {total['queries']:,} queries of {owners}{where}"
+    sentence = f"{name}: {said}, {_write_dollars(total['dollars'])} US dollars."
+
+    over = sum(each["isUsedUp"] for each in answer["budgets"])
+    near = sum(not each["isUsedUp"] and _find_share(each) >= WARNING for each in answer["budgets"])
+    for count, word in ((over, "used up"), (near, "nearly used")):
+        sentence += only_if(count, f" {write_count(count, 'budget is', 'budgets are')} {word}.")
+    return sentence
+
+
+def _write_notes(answer: Json, visit: Visit) -> Iterator[str]:
+    if not answer["isComplete"]:
+        yield "More has changed than one look reads: reload the page to sum up the rest."
+    if visit.owner is not None:
+        yield f"You see what was used for {visit.owner}."
+
+
+def _find_months(month: str, visit: Visit) -> list[tuple[str, str]]:
+    """Return the months that lead on from one, with their addresses."""
+    first = _first_of(month)
+    present = _now(visit)
+    before = f"{first - timedelta(days=1):%Y-%m}"
+    found = [("← Before", _address(before, visit)), ("This month", _address(present, visit))]
+    if month < present:
+        found.append(("After →", _address(f"{first + timedelta(days=31):%Y-%m}", visit)))
+    return found
+
+
+def _address(month: str, visit: Visit) -> str:
+    """Return the address of a month. The present one needs no name."""
+    if month == _now(visit):
+        return visit.with_query(month=None, page=None)
+    return visit.with_query(month=month, page=None)
+
+
+def _first_of(month: str) -> date:
+    return date.fromisoformat(f"{month}-01")
+
+
+def _now(visit: Visit) -> str:
+    return f"{visit.now:%Y-%m}"
+
+
+def _read_month(visit: Visit) -> str:
+    """Return the month of the address, or the present one."""
+    month = visit.query.get("month", "")
+    if not _MONTH.fullmatch(month):
+        return _now(visit)
+    return min(max(month, _FIRST), _LAST)

@@ -1,0 +1,191 @@
+"""The pages of people: an owner's deliveries, all failed ones, an inbox, and the page of one person.
+
+A person's page has their open problems, their tasks, their contacts, and their budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urlencode
+
+from cloudsched.dashboard.api import task_path
+from cloudsched.dashboard.forms.fields import Done, read_json
+from cloudsched.dashboard.status import Status, show_status
+from cloudsched.dashboard.view import View
+from cloudsched.dashboard.views.causes import write_chip
+from cloudsched.dashboard.words import join_phrases, only_if, write_count
+from cloudsched.domain.documents.delivery_channels import DeliveryStatus
+from cloudsched.domain.documents.document import complete_table
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.errors import NotFound
+
+if TYPE_CHECKING:
+    from cloudsched.dashboard.api import Api, Json
+    from cloudsched.dashboard.visit import Visit
+
+_LOOKS: Final = complete_table(
+    DeliveryStatus,
+    {
+        DeliveryStatus.PENDING: Status("due", "Waits", "due"),
+        DeliveryStatus.SENDING: Status("run", "Sending", "run"),
+        DeliveryStatus.RETRYING: Status("retry", "Retrying", "retry"),
+        DeliveryStatus.SENT: Status("ok", "Sent", "ok"),
+        DeliveryStatus.FAILED: Status("fail", "Failed", "fail"),
+        DeliveryStatus.EXPIRED: Status("expire", "Expired", "ended"),
+        DeliveryStatus.SUPPRESSED: Status("skip", "Not wanted", "ended"),
+    },
+)
+_LISTED: Final = 50
+_LISTED_OF_PERSON: Final = 10
+
+
+def fetch_deliveries(api: Api, visit: Visit) -> Json:
+    """Ask the API for the messages of the owner that the address names, or of the caller."""
+    owner = visit.query.get("owner") or visit.owner or ""
+    sent = api.get("/v1/deliveries", owner=owner, pageSize=_LISTED, pageToken=visit.query.get("sent"))
+    answer = {"owner": owner, "deliveries": sent["deliveries"], "older": sent.get("nextPageToken"), "messages": []}
+    if owner:
+        path = f"{_inbox_path(owner)}/messages"
+        answer |= api.get(path, pageSize=_LISTED, pageToken=visit.query.get("page"))
+    return answer
+
+
+def send_answer(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done:
+    """Mark a message as read, and answer it if it is a question."""
+    owner = texts.get("owner", "")
+    message = texts.get("message", "")
+    if not owner or message in {"", ".", ".."}:
+        raise NotFound("message", message)
+    event = texts.get("event", "")
+    if event:
+        answer = {"payload": read_json(texts.get("payload", "")), "executionId": texts.get("execution")}
+        api.post(f"{task_path(texts.get('task', ''))}/events/{quote(event, safe='')}", answer)
+    api.post(f"{_inbox_path(owner)}/messages/{quote(message, safe='')}/read")
+    return Done(f"deliveries?{urlencode({'owner': owner})}", "send" if event else "read")
+
+
+def _inbox_path(owner: str) -> str:
+    if owner in {".", ".."}:
+        raise NotFound("inbox", owner)
+    return f"/v1/inboxes/{quote(owner, safe='')}"
+
+
+def build_deliveries(answer: Json, _visit: Visit) -> Json:
+    """Return what the lists of deliveries and of messages show."""
+    deliveries = [build_delivery(each) for each in answer["deliveries"]]
+    return {**answer, "sentence": _write_sentence(answer), "deliveries": deliveries}
+
+
+def _write_sentence(answer: Json) -> str:
+    owner = answer["owner"]
+    count = len(answer["deliveries"])
+    if not owner and not count:
+        return "No delivery has failed. Choose whose to see."
+    noun = "delivery" if count == 1 and not answer["older"] else "deliveries"
+    shown = f"{count:,}{only_if(answer['older'], ' or more')} {noun}"
+    if not owner:
+        return f"{shown} of all people have failed. Choose whose to see."
+    messages = answer["messages"]
+    unread = sum(not each.get("isRead") for each in messages)
+    inbox = write_count(len(messages), "message", "messages")
+    return f"{shown} to {owner}; {inbox} in the inbox, {unread:,} unread."
+
+
+def build_delivery(found: Json) -> Json:
+    """Return a delivery as a row."""
+    attempts = found.get("attempts", 0)
+    event, at = _find_event(found)
+    return {
+        **found,
+        "status": _LOOKS.get(found["status"]) or show_status(found["status"]),
+        "note": join_phrases(found.get("reason", ""), only_if(attempts > 1, f"{attempts:,} attempts"), separator=". "),
+        "at": at,
+        "event": event,
+    }
+
+
+def _find_event(found: Json) -> tuple[str, str]:
+    """Return what happened to a delivery last, or happens next, and when."""
+    if found.get("sentAt"):
+        return "sent", found["sentAt"]
+    if found.get("nextAttemptAt"):
+        return "next attempt", found["nextAttemptAt"]
+    return "asked for", found["createdAt"]
+
+
+def fetch_person(api: Api, _visit: Visit, owner: str) -> Json:
+    """Ask the API for its data of a person. Raises NotFound if it has none."""
+    if owner in {".", ".."}:
+        raise NotFound("person", owner)
+    path = f"/v1/people/{quote(owner, safe='')}"
+    tasks = api.get("/v1/tasks", owner=owner, calls="false", pageSize=_LISTED_OF_PERSON)["tasks"]
+    person = api.find(path)
+    if not tasks and person is None:
+        raise NotFound("person", owner)
+    return {
+        "owner": owner,
+        "tasks": tasks,
+        "person": person,
+        "budget": api.find(f"{path}/budget"),
+        "counts": api.find("/v1/overview", owner=owner) or {},
+        "deliveries": api.list_items("/v1/deliveries", "deliveries", owner=owner, pageSize=_LISTED_OF_PERSON),
+        "unread": (api.find(f"{_inbox_path(owner)}/unread") or {}).get("unread"),
+    }
+
+
+def build_person(answer: Json, _visit: Visit) -> Json:
+    """Return what the page of one person shows."""
+    counts = answer["counts"].get("tasks", {})
+    person = answer["person"] or {}
+    return {
+        **answer,
+        "title": person.get("name") or answer["owner"],
+        "sentence": _write_person(answer),
+        "counts": [(status, counts[status]) for status in TaskStatus if counts.get(status)],
+        "facts": [*_list_facts(person)],
+        "budget": _write_budget(answer["budget"]),
+        "deliveries": [build_delivery(each) for each in answer["deliveries"]],
+        "query": urlencode({"owner": answer["owner"]}),
+    }
+
+
+def _write_person(answer: Json) -> str:
+    """Return the number of a person's tasks, and what of them needs somebody."""
+    counts = answer["counts"]
+    unknown = only_if(not answer["person"], " They have set no way to be reached.")
+    needs = ", ".join(write_chip(each) for each in counts.get("needs", ()) if each["count"]).lower()
+    if not counts:
+        return f"The counts did not come.{unknown}"
+    total = write_count(sum(counts.get("tasks", {}).values()), "task", "tasks")
+    return f"{total}, calls included; {needs or 'nothing needs anybody'}.{unknown}"
+
+
+def _list_facts(person: Json) -> Iterator[tuple[str, str]]:
+    """Yield the contacts of a person. Addresses have a note on whether they are verified."""
+    for name, key, shown in (("Mail", "email", "address"), ("Webhook", "webhook", "url")):
+        if contact := person.get(key):
+            proven = "verified" if contact.get("verified") else "not verified: nothing is sent there"
+            yield name, f"{contact.get(shown, '')} ({proven})"
+    if devices := person.get("devices"):
+        yield "Devices", f"{len(devices):,}"
+    if person:
+        yield "Zone", str(person.get("timezone", "UTC"))
+    for category, channels in sorted(person.get("channels", {}).items()):
+        said = ", ".join(str(each).lower() for each in channels) or "none but the inbox"
+        yield f"Agreed to, {str(category).lower()}", said
+
+
+def _write_budget(budget: Json | None) -> str:
+    if budget is None:
+        return "No budget limits them."
+    used = f"{budget['queries']:,} of {budget['maxQueriesPerMonth']:,} queries in {budget['month']}"
+    return f"{used}{only_if(budget['isUsedUp'], ': used up, their tasks are paused')}."
+
+
+VIEWS: Final = {
+    "deliveries": View(
+        "/deliveries", fetch_deliveries, build_deliveries, "deliveries.html", "Deliveries", send_answer, key="d"
+    ),
+    "person": View("/people/<owner>", fetch_person, build_person, "person.html", "Deliveries"),
+}

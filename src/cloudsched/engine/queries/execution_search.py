@@ -164,13 +164,14 @@ def find_executions_with_tasks(
     of_any_handler = replace(query, handler=None)
     number, token = _read_token(page_token, len(parts))
     items: list[FoundExecution] = []
-    unreadable, budget = 0, MAX_READ
-    while number < len(parts) and len(items) < limit and budget > 0:
+    unreadable = 0
+    left = MAX_READ
+    while number < len(parts) and len(items) < limit and left > 0:
         part, missing = parts[number], limit - len(items)
         if isinstance(part, ExecutionStatus):
-            at_once = missing if query.handler is None and only == EVERY_EXECUTION else max(missing, min(_PAGE, budget))
+            at_once = missing if query.handler is None and only == EVERY_EXECUTION else max(missing, min(_PAGE, left))
             tasks = search.list_open(of_any_handler, part, limit=at_once, page_token=token)
-            budget -= tasks.read
+            left -= tasks.read
             unreadable += tasks.unreadable
             for task in tasks.items:
                 found = [
@@ -185,9 +186,9 @@ def find_executions_with_tasks(
             token = tasks.next_page_token
         else:
             is_failure = part is _Finished.FAILURES
-            at_once = missing if only == EVERY_EXECUTION else max(missing, min(_PAGE, budget))
+            at_once = missing if only == EVERY_EXECUTION else max(missing, min(_PAGE, left))
             page = search.list_finished(query, is_failure=is_failure, limit=at_once, page_token=token)
-            budget -= page.read
+            left -= page.read
             matching = [each for each in page.items if only.matches(each)]
             items += [FoundExecution(each, None) for each in matching[:missing]]
             unreadable += page.unreadable

@@ -71,13 +71,18 @@ def search_tasks(
     if not only.words and only.has_calls:
         return store.list_tasks(query, limit=limit, page_token=page_token)
     found: list[Task] = []
-    token, unreadable, passed_over, budget, left = page_token, 0, 0, MAX_LOOKED_THROUGH, MAX_PAGE_BYTES
+    token = page_token
+    unreadable = 0
+    passed_over = 0
+    tasks_left = MAX_LOOKED_THROUGH
+    bytes_left = MAX_PAGE_BYTES
+
     while True:
-        size = min(budget, max(_PAGE, limit) if only.words else limit + _PAGE)
-        page = store.list_tasks(query, limit=size, page_token=token, max_bytes=left)
-        left -= page.size
+        size = min(tasks_left, max(_PAGE, limit) if only.words else limit + _PAGE)
+        page = store.list_tasks(query, limit=size, page_token=token, max_bytes=bytes_left)
+        bytes_left -= page.size
         unreadable += page.unreadable
-        budget -= max(1, page.read)
+        tasks_left -= max(1, page.read)
         passed_over += page.passed_over
         for number, task in enumerate(page.items):
             if not only.matches(task):
@@ -88,7 +93,7 @@ def search_tasks(
             if len(found) == limit and not (is_last and page.next_page_token is None):
                 return Page(found, _make_token(query, task), unreadable, passed_over)
         token = page.next_page_token
-        if token is None or budget <= 0 or left <= 0:
+        if token is None or tasks_left <= 0 or bytes_left <= 0:
             return Page(found, token, unreadable, passed_over)
 
 

@@ -16,7 +16,6 @@ from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.sqlite.database import Database
 from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.calendar import CalendarLink
-from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.person import EmailContact, PersonSpec, WebhookContact
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.engine.authority import OWN_CODE
@@ -24,6 +23,7 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.sweep.shard_sweeps import SweepNote
 from cloudsched.engine.sweep.zone_watch import ZoneRelease
 from cloudsched.errors import InvalidInput
+from cloudsched.features.budgets.budget import Budget
 from cloudsched.people import person_data
 from cloudsched.people.documents import ExportPart, LinkKey, PersonJob
 from cloudsched.people.person_data import list_exported_records, list_owned_records

@@ -13,7 +13,6 @@ from tests.simulation.invariants_runs import fail
 
 from cloudsched import Execution, Task, TaskQuery
 from cloudsched.domain.documents.journal import JournalEntry
-from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.record import Record
@@ -28,6 +27,7 @@ from cloudsched.engine.ports.search import SearchStore
 from cloudsched.engine.ports.sweep import SweepStore
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page
 from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
+from cloudsched.features.budgets.budget import Budget
 from cloudsched.features.locks.lock import Lock, VersionedLock, Waiter
 from cloudsched.features.locks.lock_store import LockStore
 

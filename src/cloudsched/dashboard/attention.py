@@ -111,7 +111,7 @@ def build_attention(answer: Json, queues: Sequence[Json], visit: Visit) -> Json:
         NeedCause.WAITING: [*_build_waits(answer["waits"], visit)][:_SHOWN],
         NeedCause.OVERDUE: [],
         NeedCause.PAUSED: [*_build_paused(tasks.get("PAUSED", ()))],
-        NeedCause.BUDGET: [*_build_plain(tasks.get("BUDGET", ()), NeedCause.BUDGET)],
+        NeedCause.HELD: [*_build_plain(tasks.get("BUDGET", ()), NeedCause.HELD)],
         NeedCause.DELIVERY: [*_build_plain(tasks.get("DELIVERY", ()), NeedCause.DELIVERY)],
     }
     needs: list[Need] = []
@@ -319,7 +319,7 @@ CAUSES: Final = complete_table(
             "is paused after a failure,",
             "are paused after failures, the first",
         ),
-        NeedCause.BUDGET: Cause(
+        NeedCause.HELD: Cause(
             show_status("PAUSED"),
             "Without budget",
             "is paused: its owner's budget is used up,",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
-from cloudsched.dashboard.attention import build_attention, fetch_needs
+from cloudsched.dashboard.attention import CAUSES, build_attention, fetch_needs
 from cloudsched.dashboard.life_chart import Bar, count_due, draw_lateness, draw_strip, make_bars
 from cloudsched.dashboard.status import BAD, OPEN, Status
 from cloudsched.dashboard.task_view import build_execution
@@ -64,8 +64,8 @@ def _build_queue(health: Json, counts: Json, visit: Visit) -> HealthRow:
         return HealthRow("Queue", _bad("has failed"), None, f"Calls to {', '.join(broken)} are held back for a while.")
     since = counts.get("overdueSince")
     if since is None:
-        held = sum(each["count"] for each in counts.get("needs", ()) if each["cause"] == NeedCause.BUDGET)
-        besides = f"; used-up budgets hold {write_count(held, 'task', 'tasks')}" if held else ""
+        held = sum(each["count"] for each in counts.get("needs", ()) if each["cause"] == NeedCause.HELD)
+        besides = f"; {CAUSES[NeedCause.HELD].chip.lower()}: {held:,}" if held else ""
         return HealthRow("Queue", _well("on time"), None, f"nothing is overdue{besides}")
     if visit.now - parse_instant(since) > LATE:
         return HealthRow("Queue", _bad("late"), since, "the first that has not started was due")

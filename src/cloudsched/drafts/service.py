@@ -168,8 +168,8 @@ class Drafts:
             calendar,
             max(self._options.default_lead, self._options.limits.least_lead),
             tools,
-            find_refusal=lambda: self._engine.budgets().find_refusal(owner),
-            count_use=lambda queries, tokens: self._engine.usage().add(  # a draft is a part of the owner's budget
+            find_refusal=lambda: self._engine.usage_limit().find_refusal(owner),
+            count_use=lambda queries, tokens: self._engine.usage().add(  # a draft is a part of what its owner uses
                 owner, DRAFTS, UsageCounts(queries=queries, tokens=tokens)
             ),
         )

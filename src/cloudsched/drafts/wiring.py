@@ -124,10 +124,7 @@ def with_assistant(container: Container, registry: Registry) -> Registry:
         stored = container.store.records.load(Person, owner)
         return "" if stored is None else stored.record.name
 
-    def find_refusal(owner: str, running: int) -> str | None:
-        return container.many_tasks.budgets.find_refusal(owner, running)
-
     language_models = DraftsWiring.of(container).language_models
     models = assistant.AssistantModels(language_models.names, language_models.find)
     limits = assistant.AssistantLimits(settings.turns, settings.tokens)
-    return assistant.with_assistant(registry, models, find_name, limits, find_refusal)
+    return assistant.with_assistant(registry, models, find_name, limits, lambda: container.usage_limit)

@@ -5,6 +5,7 @@ To take a feature out is to delete its classes here, beside its row in `features
 
 from __future__ import annotations
 
+from cloudsched.features.budgets.fields import TaskBudgetFields
 from cloudsched.features.locks.fields import (
     ChildLockFields,
     LockOptions,
@@ -29,7 +30,7 @@ class RunFields(RunLockFields):
     """What an open run has (`Run`)."""
 
 
-class TaskFields(TaskLockFields):
+class TaskFields(TaskBudgetFields, TaskLockFields):
     """What a stored task has (`Task`)."""
 
 

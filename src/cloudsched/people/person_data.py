@@ -18,7 +18,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.calendar import CalendarLink, zone_key
-from cloudsched.domain.documents.owner_usage import Budget, UsageFront, UsageSheet
+from cloudsched.domain.documents.owner_usage import UsageFront, UsageSheet
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.policy import RetryPolicy, TellFailures
 from cloudsched.domain.documents.recent_count import RecentCount
@@ -134,13 +134,17 @@ _KERNEL_RECORDS: Final[tuple[type[Record], ...]] = (RecentCount, UsageSheet, Usa
 @cache
 def list_owned_records() -> tuple[type[Record], ...]:
     """Return every kind of record that belongs to a person, except the jobs themselves. The person goes last."""
-    of_features: list[type[Record]] = [find_place(place) for feature in FEATURES for place in feature.records]
-    return (*of_features, *_KERNEL_RECORDS, Person)
+    return (*_list_of_features(is_kept=False), *_KERNEL_RECORDS, Person)
+
+
+def _list_of_features(*, is_kept: bool) -> list[type[Record]]:
+    kinds: list[type[Record]] = [find_place(place) for feature in FEATURES for place in feature.records]
+    return [kind for kind in kinds if kind.is_kept == is_kept]
 
 
 def list_exported_records() -> tuple[type[Record], ...]:
     """Return those that are the person's own data. The others are hashes, keys, and copies of what the inbox has."""
-    kinds: list[type[Record]] = [*reversed(list_owned_records()), Budget]
+    kinds = [*reversed(list_owned_records()), *_list_of_features(is_kept=True)]
     return tuple(kind for kind in kinds if kind.is_exported)
 
 

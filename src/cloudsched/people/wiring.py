@@ -100,7 +100,7 @@ class PeopleWiring(Wiring):
         """Deletes and exports all that is stored of a person."""
         from cloudsched.people.person_data import PersonData  # noqa: PLC0415 - imported only when used
 
-        note_use = self.container.many_tasks.budgets.note_use
+        note_use = self.container.usage_limit.note_use
         return PersonData(self.container.store, self.container.clock, lambda: self.container.scheduler, note_use)
 
     @lazy_property

@@ -187,12 +187,7 @@ def _list_columns(task: Task, changes: Collection[str], stored: Task | None = No
         each
         for each in (task, stored)
         if each is not None
-        and (
-            each.consecutive_failures
-            or each.budget_pause
-            or each.delivery
-            or [run for run in each.runs if run.suspension]
-        )
+        and (each.consecutive_failures or each.hold or each.delivery or [run for run in each.runs if run.suspension])
     ]  # most writes concern no task that needs somebody, and ask no more
     if stored is None or is_ill:
         trouble = find_trouble(task) if is_ill else None

@@ -26,7 +26,7 @@ from cloudsched.domain.transitions.lifecycle import (
     with_changes,
 )
 from cloudsched.domain.transitions.overlap_and_catch_up import resume_plan
-from cloudsched.domain.transitions.planning import find_budget_pause, requested_id
+from cloudsched.domain.transitions.planning import find_sole_hold, requested_id
 from cloudsched.domain.transitions.retry_execution import RETRYABLE_STATUSES, require_retryable
 from cloudsched.domain.transitions.run_records import require_payload_room
 from cloudsched.domain.transitions.suspend import find_addressee, list_awaited
@@ -77,16 +77,15 @@ def find_execution_verbs(
 
 
 def _can_take_over_pause(task: Task) -> bool:
-    """Return whether a pause by the declaration's absence, or by the owner's budget, could become the caller's."""
-    held = find_budget_pause(task)
-    return task.status is TaskStatus.PAUSED and (task.is_paused_as_gone or (held is not None and held.is_alone))
+    """Return whether a pause by the declaration's absence, or a hold, could become the caller's."""
+    return task.status is TaskStatus.PAUSED and (task.is_paused_as_gone or find_sole_hold(task) is not None)
 
 
 def _can_resume(task: Task, now: Callable[[], datetime]) -> bool:
     if not task.is_one_time or task.planned_to is not None or task.runs:
         return True
-    held = find_budget_pause(task)
-    since = held.at if held is not None and held.is_alone else now()
+    hold = find_sole_hold(task)
+    since = now() if hold is None else hold.at
     return _passes(require_future, task, resume_plan(task, since).next_execution_time)
 
 

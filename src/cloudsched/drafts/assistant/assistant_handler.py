@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.usage.usage_limit import UsageLimit
 
 _BYTES_A_TOKEN: Final = 4
 """Four characters of English are a token, as providers say."""
@@ -158,7 +159,7 @@ _WHAT: Final = "the assistant"
 _ASK: Final = "ask the model"
 _BEGIN: Final = "who asks, and how much it may use"
 _AGAIN: Final = timedelta(seconds=1)
-"""The delay until an attempt goes on that its owner's budget ends. Its start asks again, and waits for some budget."""
+"""The delay until an attempt goes on that has ended because its owner may use no more. Its start asks again."""
 _MAX_FAILURE: Final = 1_000
 """The number of characters of a tool's failure that the model is told."""
 
@@ -181,7 +182,7 @@ class _Turn:
 
 
 class AssistantRun:
-    """Runs the assistant. `find_model` takes None for the usual one, `find_refusal` the queries not counted yet."""
+    """Runs the assistant. `find_model` takes None for the usual one."""
 
     def __init__(
         self,
@@ -189,19 +190,19 @@ class AssistantRun:
         find_model: Callable[[str | None], Model],
         find_name: Callable[[str], str],
         limits: AssistantLimits,
-        find_refusal: Callable[[str, int], str | None],
+        usage_limit: Callable[[], UsageLimit],
     ) -> None:
         self._registry = registry
         self._find_model = find_model
         self._find_name = find_name
         self._limits = limits
-        self._find_refusal = find_refusal
+        self._usage_limit = usage_limit
 
     def run(self, context: Context, payload: AssistantPayload) -> str | Fail | Snooze | None:
         """Return the model's result, None if it has nothing to say, or why there is no result.
 
-        It goes on later if the owner's budget is used up. The budget is checked at each start of an attempt, and at
-        each turn of the model within one.
+        It goes on later if the owner may use no more. That is checked at each start of an attempt, and at each turn of
+        the model within one.
         """
         task = context.task
         begun = context.durable_run.perform(_WHAT, pin_value, _BEGIN, lambda: self._begin(task))
@@ -212,8 +213,8 @@ class AssistantRun:
         for turn in range(1, turns + 1):
             if used >= most_tokens:
                 return Fail(f"The assistant has used {used} tokens, of at most {most_tokens}, without a result.")
-            if task.has_budget and not context.durable_run.is_replaying:
-                refusal = self._find_refusal(task.owner, _count_running(context))
+            if not context.durable_run.is_replaying:
+                refusal = self._usage_limit().find_refusal_of(task, _count_running(context))
                 if refusal is not None:
                     return Snooze(_AGAIN, refusal)
             context.progress(f"Asks the model, {turn} of at most {turns} times")
@@ -316,14 +317,14 @@ def with_assistant(
     models: AssistantModels,
     find_name: Callable[[str], str],
     limits: AssistantLimits,
-    find_refusal: Callable[[str, int], str | None],
+    usage_limit: Callable[[], UsageLimit],
 ) -> Registry:
     """Return a registry whose tasks may be done by a language model. See `AssistantRun` for the other arguments."""
     if ASSISTANT_HANDLER in registry:
         raise Misconfigured(
             f"The app has a handler {ASSISTANT_HANDLER!r} of its own: rename it, or set CLOUDSCHED_ASSISTANT=off."
         )
-    run = AssistantRun(registry, models.find, find_name, limits, find_refusal)
+    run = AssistantRun(registry, models.find, find_name, limits, usage_limit)
     handler = Handler(
         name=ASSISTANT_HANDLER,
         function=run.run,

@@ -1,4 +1,4 @@
-"""The operations on queues, workers, locks, counts, handlers, usage and budgets."""
+"""The operations on queues, workers, locks, counts, handlers and usage."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, PydanticInvalidForJsonSchema, PydanticUserError, TypeAdapter
-from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.document import WireModel
-from cloudsched.domain.documents.owner_usage import MAX_QUERIES, Budget
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.pull import OfferEntry, Pull
 from cloudsched.domain.documents.task import Task  # noqa: TC001 - pydantic reads them
@@ -21,14 +19,15 @@ from cloudsched.domain.responses import overview_responses as responses
 from cloudsched.engine.pull import presence
 from cloudsched.engine.queries import queues as queues_and_locks
 from cloudsched.engine.storage.pages import bad_token
-from cloudsched.errors import Forbidden, NotFound
+from cloudsched.errors import NotFound
 from cloudsched.web.api import request_bodies as bodies
-from cloudsched.web.api.operation import ApiCall, operation, read_owner
+from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.parse import validate_model
-from cloudsched.web.api.responses import json_response, page_response
-from cloudsched.web.auth.roles import Role
+from cloudsched.web.api.responses import json_response
 
 if TYPE_CHECKING:
+    from werkzeug.wrappers import Response
+
     from cloudsched.adapters.google.queue_admin import QueueAdmin
     from cloudsched.config.settings import Prices
     from cloudsched.engine.handlers.registry import Handler
@@ -96,7 +95,7 @@ def purge_dispatch_queue(call: ApiCall) -> Response:
 
 def _open_queue_admin(call: ApiCall) -> QueueAdmin:
     """Return what administers queues. Raises Forbidden for all but admins, or if it is off, and NotFound."""
-    _require_admin(call, "administer queues")
+    call.require_admin("administer queues")
     admin = call.app.container.queue_admin
     if admin is None:
         raise NotFound("queue", call.path["queue"])
@@ -239,13 +238,6 @@ class UsageQuery(bodies.OwnerPageQuery):
     """The month in UTC, such as ``2026-11``. The current one if omitted."""
 
 
-class PutBudget(WireModel):
-    """The limit of an owner's usage."""
-
-    max_queries_per_month: Annotated[int, Field(strict=True, ge=0, le=MAX_QUERIES)]
-    """The largest number of queries in a calendar month, in UTC."""
-
-
 @operation("GET", "/v1/usage", "Usage", query=UsageQuery, response_schema="UsagePage")
 def get_usage(call: ApiCall, query: UsageQuery) -> Response:
     """Show the usage of a month, by owner and handler.
@@ -277,84 +269,6 @@ def get_usage(call: ApiCall, query: UsageQuery) -> Response:
         next_page_token=found.next_page_token,
     )
     return json_response(page.to_wire())
-
-
-@operation("GET", "/v1/budgets", "Usage", query=bodies.OwnerPageQuery, response_schema="BudgetPage")
-def list_budgets(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
-    """List all budgets, and how much of each is used, by owner.
-
-    Users see their own. As long as the response has a `nextPageToken`, repeat the request with it.
-    """
-    budgets = call.app.container.many_tasks.budgets
-    owner = call.caller.resolve_listed_owner(query.owner)
-    found = budgets.list(owner, **query.to_arguments())
-    shown = (_make_details(each, budgets.current_month).to_wire() for each in found.items)
-    return page_response(responses.BudgetPage, found, shown)
-
-
-@operation("GET", "/v1/people/{owner}/budget", "Usage", response_schema="BudgetDetails")
-def get_budget(call: ApiCall) -> Response:
-    """Get an owner's budget, and how much of it is used.
-
-    The usage is summed up when the budget is set, and every five minutes by the sweep. Users see their own.
-    """
-    return _show_budget(call, call.app.container.many_tasks.budgets.get(read_owner(call)))
-
-
-@operation(
-    "PUT",
-    "/v1/people/{owner}/budget",
-    "Usage",
-    body=PutBudget,
-    success_statuses=(200, 201),
-    response_schema="BudgetDetails",
-    error_statuses=(404, 409),
-)
-def put_budget(call: ApiCall, body: PutBudget) -> Response:
-    """Set how many queries an owner's tasks may use in a month. For admins.
-
-    A warning is logged at 80 %. At 100 % the owner's tasks are paused, with the reason, until the next month begins or
-    an admin raises the budget. Then the tasks' catch-up policies decide about the occurrences that came due meanwhile.
-    The sweep looks every five minutes, so more may be used, by tasks that start until then or are running.
-    """
-    owner = read_owner(call)
-    _require_admin(call)
-    budget, is_new = call.app.container.many_tasks.budgets.put(owner, body.max_queries_per_month, by=call.authority)
-    return _show_budget(call, budget, 201 if is_new else 200)
-
-
-@operation("DELETE", "/v1/people/{owner}/budget", "Usage", success_statuses=(204,), error_statuses=(409,))
-def delete_budget(call: ApiCall) -> Response:
-    """Delete an owner's budget, and resume the tasks that it has paused.
-
-    For admins. Occurrences that came due meanwhile run late or are only recorded, as the tasks' `catchUp` says.
-    """
-    owner = read_owner(call)
-    _require_admin(call)
-    call.app.container.many_tasks.budgets.delete(owner, by=call.authority)
-    return Response(status=204)
-
-
-def _require_admin(call: ApiCall, what: str = "change a budget") -> None:
-    if call.caller.role is not Role.ADMIN:
-        raise Forbidden(f"Only an admin may {what}.")
-
-
-def _show_budget(call: ApiCall, budget: Budget, status: int = 200) -> Response:
-    month = call.app.container.many_tasks.budgets.current_month
-    return json_response(_make_details(budget, month).to_wire(), status)
-
-
-def _make_details(budget: Budget, month: str) -> responses.BudgetDetails:
-    is_current = budget.month == month
-    return responses.BudgetDetails(
-        owner=budget.owner,
-        max_queries_per_month=budget.max_queries_per_month,
-        month=month,
-        queries=budget.queries if is_current else 0,
-        is_used_up=budget.is_used_up,
-        summed_until=budget.summed_until if is_current else None,
-    )
 
 
 def _to_fields(counts: UsageCounts, prices: Prices) -> dict[str, Any]:

@@ -142,7 +142,7 @@ _TRIGGERS: Final = complete_table(
         Trigger.SCHEDULE: "",
         Trigger.MANUAL: "by hand",
         Trigger.BACKFILL: "backfilled",
-        Trigger.SNOOZE: "snoozed",
+        Trigger.SNOOZE: "repeated",
     },
 )
 

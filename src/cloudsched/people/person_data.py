@@ -26,7 +26,7 @@ from cloudsched.domain.documents.system_tasks import ERASE_HANDLER, EXPORT_HANDL
 from cloudsched.domain.documents.task import PublicTask, Task
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.idempotency import RequestMark
-from cloudsched.domain.transitions.outcome import Done, Outcome, Snooze
+from cloudsched.domain.transitions.outcome import Done, Outcome, go_on
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.search import TaskQuery
@@ -151,7 +151,6 @@ def list_exported_records() -> tuple[type[Record], ...]:
 _PAGE: Final = 50
 _RECORDS_PAGE: Final = 100
 _MIN_TIME_LEFT: Final = timedelta(seconds=60)
-_AGAIN: Final = timedelta(seconds=1)
 
 
 class PersonData:
@@ -176,7 +175,7 @@ class PersonData:
             while count := remove(owner, ctx.task.id):
                 ctx.progress(f"{count} {name} deleted")
                 if _is_time_up(ctx):
-                    return Snooze(_AGAIN, "It goes on with what is left.")
+                    return go_on("It goes on with what is left.")
         self._note_use(owner)
         followers: tuple[tuple[type[Record], str], ...] = ((CalendarLink, zone_key(owner)),)
         for kind, key in (*followers, *((each, owner) for each in list_owned_records())):
@@ -185,7 +184,7 @@ class PersonData:
                     delete_record(self._store.records, kind, each.id)
                 ctx.progress(f"{len(found)} of {kind.collection} deleted")
                 if _is_time_up(ctx):
-                    return Snooze(_AGAIN, "It goes on with what is left.")
+                    return go_on("It goes on with what is left.")
         self._note_use(owner)
         delete_record(self._store.records, PersonJob, job_id("export", owner))
         delete_record(self._store.records, PersonJob, job_id("erase", owner))
@@ -233,7 +232,7 @@ class PersonData:
             change_record(self._store.records, PersonJob, key, save)
             ctx.progress(f"{section}: {cursor.parts} parts")
             if not is_over and _is_time_up(ctx):
-                return Snooze(_AGAIN, "It goes on where it was.")
+                return go_on("It goes on where it was.")
 
     def _write_section(  # noqa: C901 - one case for each section
         self, owner: str, cursor: ExportCursor, parts: _Parts

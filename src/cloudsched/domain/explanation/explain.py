@@ -93,7 +93,7 @@ def _name(task: Task, run: Run) -> str:
         case Trigger.BACKFILL:
             return "The occurrence of a backfill"
         case Trigger.SNOOZE:
-            return "The snoozed run"
+            return "The repetition of the last run"
         case Trigger.SCHEDULE:
             return f"The occurrence of {say_instant(task, run.scheduled_for).removeprefix('on ')}"
         case unknown:

@@ -165,7 +165,7 @@ def snooze(task: Task, now: datetime, until: datetime) -> Commit:
     if not now < until <= now + MAX_SNOOZE:
         problem = "is not later than now" if until <= now else f"is longer than {MAX_SNOOZE.days} days"
         raise InvalidInput("duration", problem, "Give up to 30 days, such as PT10M or 10 minutes.")
-    waiting = next((run for run in task.runs if run.is_waiting_snooze), None)
+    waiting = next((run for run in task.runs if run.is_waiting_repeat), None)
     if waiting is not None and abs(waiting.due_at - until) < SAME_SNOOZE:
         return Commit(task)
     begun = [run for run in task.runs if run.started_at is not None]
@@ -211,7 +211,7 @@ def require_snoozable(task: Task) -> None:
     require_status(task, "snooze", *RETRYABLE_STATUSES)
     if task.last_execution_id is None and not any(run.started_at for run in task.runs):
         raise NotAllowed("snooze", "yet to run", "There is nothing to snooze; give it a later schedule.")
-    if not any(run.is_waiting_snooze for run in task.runs):
+    if not any(run.is_waiting_repeat for run in task.runs):
         require_free_run(task, "snooze")
 
 

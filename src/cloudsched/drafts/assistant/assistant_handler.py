@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -24,7 +23,7 @@ from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.documents.task import MAX_NAME, Source, Task, TaskSpec
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
-from cloudsched.domain.transitions.outcome import Fail, Snooze
+from cloudsched.domain.transitions.outcome import Fail, Outcome, go_on
 from cloudsched.drafts.assistant.brief import (
     INSTRUCTIONS,
     REPAIR,
@@ -158,8 +157,6 @@ log = own_logger(__name__)
 _WHAT: Final = "the assistant"
 _ASK: Final = "ask the model"
 _BEGIN: Final = "who asks, and how much it may use"
-_AGAIN: Final = timedelta(seconds=1)
-"""The delay until an attempt goes on that has ended because its owner may use no more. Its start asks again."""
 _MAX_FAILURE: Final = 1_000
 """The number of characters of a tool's failure that the model is told."""
 
@@ -198,7 +195,7 @@ class AssistantRun:
         self._limits = limits
         self._usage_limit = usage_limit
 
-    def run(self, context: Context, payload: AssistantPayload) -> str | Fail | Snooze | None:
+    def run(self, context: Context, payload: AssistantPayload) -> str | Outcome | None:
         """Return the model's result, None if it has nothing to say, or why there is no result.
 
         It goes on later if the owner may use no more. That is checked at each start of an attempt, and at each turn of
@@ -216,7 +213,7 @@ class AssistantRun:
             if not context.durable_run.is_replaying:
                 refusal = self._usage_limit().find_refusal_of(task, _count_running(context))
                 if refusal is not None:
-                    return Snooze(_AGAIN, refusal)
+                    return go_on(refusal)  # its start asks again
             context.progress(f"Asks the model, {turn} of at most {turns} times")
             asked = _Turn(brief, payload, done, turns - turn, problem)
             reply = context.step(_ASK, self._ask, context, begun["model"], asked)

@@ -90,20 +90,24 @@ class Budgets(UsageLimit):
 
     def get(self, owner: str) -> Budget:
         """Return an owner's budget. Raises NotFound."""
-        stored = self._store.records.load(Budget, owner)
-        if stored is None or stored.record.is_ending:
+        found = self._find(owner)
+        if found is None:
             raise NotFound("budget", owner)
-        return stored.record
+        return found
+
+    def _find(self, owner: str) -> Budget | None:
+        stored = self._store.records.load(Budget, owner)
+        return None if stored is None or stored.record.is_ending else stored.record
 
     def list(self, owner: str | None, *, limit: int, page_token: str | None = None) -> Page[Budget]:
         """Return a page of the budgets of all owners, or of one, by owner. A read each. Raises InvalidInput."""
         if owner is not None:
-            stored = self._store.records.load(Budget, owner)
-            return Page([] if stored is None or stored.record.is_ending else [stored.record])
+            found = self._find(owner)
+            return Page([] if found is None else [found])
         after = read_token(_LIST, page_token)[1] if page_token else ""
-        found = self._store.records.list_all(Budget, limit=limit, after=after)
-        more = make_token(_LIST, found[-1].created_at, found[-1].id) if len(found) == limit else None
-        return Page([each for each in found if not each.is_ending], more)
+        page = self._store.records.list_all(Budget, limit=limit, after=after)
+        more = make_token(_LIST, page[-1].created_at, page[-1].id) if len(page) == limit else None
+        return Page([each for each in page if not each.is_ending], more)
 
     def put(self, owner: str, max_queries_per_month: int, *, by: Authority) -> tuple[Budget, bool]:
         """Set an owner's budget, and enforce it at once. Return it, and whether it is new. Users may not: Forbidden."""
@@ -203,8 +207,7 @@ class Budgets(UsageLimit):
 
     def has_budget(self, owner: str) -> bool:
         """Return whether an owner has a budget. Costs a read."""
-        stored = self._store.records.load(Budget, owner)
-        return stored is not None and not stored.record.is_ending
+        return self._find(owner) is not None
 
     @override
     def prepare(self, task: Task, now: datetime, after: Task | None = None) -> Task:
@@ -247,18 +250,18 @@ class Budgets(UsageLimit):
 
         Costs a read if there is no budget. Else four, and one for each task that has changed since it was summed up.
         """
-        stored = self._store.records.load(Budget, owner)
-        if stored is None or stored.record.is_ending:
+        known = self._find(owner)
+        if known is None:
             return None
         month = self.current_month
         limit = MAX_UNSUMMED
         while (changed := self._summation.list_unsummed(owner, limit)) is None:
             self._summation.sum_up(owner, on_changed=self._mark)
             limit *= 4  # it ends, however fast they change
-        budget = stored.record.with_use(month, self._ledger.count_queries(owner, month, changed) + running)
+        budget = known.with_use(month, self._ledger.count_queries(owner, month, changed) + running)
         if not budget.has_none_left:
             return None
-        if not stored.record.is_used_up:  # so that the next look resumes what is paused now
+        if not known.is_used_up:  # so that the next look resumes what is paused now
             self._write(owner, lambda _: {"is_used_up": True})
         return budget.reason
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.system_tasks import ChangeToFollow, Reached
-from cloudsched.domain.transitions.outcome import Snooze
+from cloudsched.domain.transitions.outcome import Outcome, go_on
 from cloudsched.errors import InvalidPayload
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def check_refresh(_container: Container, draft: TaskDraft, _requesters: object) 
         raise _refuse(draft)
 
 
-def follow(container: Container, ctx: Context, payload: dict[str, Any]) -> Snooze | None:
+def follow(container: Container, ctx: Context, payload: dict[str, Any]) -> Outcome | None:
     """Plan again the tasks that depend on a calendar or a zone, as far as there is time."""
     notes = ctx.progress_notes
     known = Reached.from_text(notes[-1].text) if notes else Reached()
@@ -38,7 +38,7 @@ def follow(container: Container, ctx: Context, payload: dict[str, Any]) -> Snooz
         return None
 
     ctx.replace_progress([ProgressNote(at=ctx.now(), text=reached.to_text())])
-    return Snooze(_AGAIN_AFTER, "There are more tasks to plan again, or some that are just being stored.")
+    return go_on("There are more tasks to plan again, or some that are just being stored.", _AGAIN_AFTER)
 
 
 def check_follow(_container: Container, draft: TaskDraft, _requesters: object) -> None:

@@ -19,8 +19,8 @@ from typing import Any
 import recurring_ical_events  # type: ignore[import-untyped]  # it has no stubs
 from icalendar import Calendar
 
-from cloudsched.domain.schedules.ics_days import decode_ics, read_ics_days
 from cloudsched.errors import InvalidInput
+from cloudsched.features.calendars.ics_days import decode_ics, read_ics_days
 
 YEARS = 3
 

@@ -20,7 +20,7 @@ from urllib.parse import quote
 from werkzeug.test import TestResponse
 
 from cloudsched.domain.documents.batch_change import MAX_IDS
-from cloudsched.domain.schedules.ics_days import MAX_EVENTS
+from cloudsched.features.calendars.ics_days import MAX_EVENTS
 from cloudsched.testing import Simulation
 from cloudsched.web.api.openapi import build_document
 from cloudsched.web.api.parse import MAX_BODY

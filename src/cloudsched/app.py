@@ -997,6 +997,6 @@ def _answer(change: Callable[[], Task], content: dict[str, Any]) -> Task:
 
 
 def _is_of(task: Task, draft: TaskDraft) -> bool:
-    """Return whether a task's schedule is the reading of a draft's words. Its calendars' days may differ."""
+    """Return whether a task's schedule is the reading of a draft's words. What records supply may differ."""
     read = draft.schedule
-    return read is None or read.copy_unchecked(calendars=()) == task.schedule.copy_unchecked(calendars=())
+    return read is None or read.equals_unresolved(task.schedule)

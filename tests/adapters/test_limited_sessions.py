@@ -17,11 +17,11 @@ from requests.exceptions import ContentDecodingError
 from tests.cases import try_each
 from tests.harness import WAIT_SECONDS
 
-from cloudsched.adapters import calendar_sources
-from cloudsched.adapters.calendar_sources import CalendarSources
 from cloudsched.adapters.safe_http import limit_session, make_session
 from cloudsched.drafts.language_models import JsonTransport
 from cloudsched.errors import InvalidInput, ModelUnavailable, Unavailable
+from cloudsched.features.calendars import sources as calendar_sources
+from cloudsched.features.calendars.sources import CalendarSources
 
 LOCAL = ["127.0.0.0/8"]
 SHORT = 0.3

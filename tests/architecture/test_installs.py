@@ -27,7 +27,7 @@ FOR_WORKERS = re.compile(
 )
 FOR_AGENTS = re.compile(r"agents/(command|tools)$")
 FOR_DEVELOPMENT = re.compile(r"cli/demo_report$|local/stack$|emulator/(?!__init__$|model/|runtime/(__init__|clock)$)")
-FOR_SERVERS = re.compile(r"cli/|dashboard/|local/|\w+/command$")
+FOR_SERVERS = re.compile(r"cli/|dashboard/|local/|(features/)?\w+/command$")
 FOR_GOOGLE = re.compile(
     r"adapters/(firestore/(?!__init__$|emulator$)|google/(?!__init__$|backoff$)|blobs$)|people/senders/fcm$|features/locks/firestore$|drafts/language_models$"
 )
@@ -36,14 +36,14 @@ INCLUDED = {"dev": ("asgi", "calendars", "gcp", "server", "worker"), "mcp": ("wo
 """The extras that others include."""
 EXTRA_ADAPTERS = {
     "scripts/quickjs/child": "sandbox",
-    "domain/schedules/ics_events": "calendars",
-    "domain/schedules/ics_files": "calendars",
+    "features/calendars/ics_events": "calendars",
+    "features/calendars/ics_files": "calendars",
     "adapters/opentelemetry": "telemetry",
     "outbox/sqlalchemy": "sqlalchemy",
 }
 GUARDED = {
     ("people/senders/apprise", "apprise"),
-    ("adapters/calendar_sources", "holidays"),
+    ("features/calendars/sources", "holidays"),
     ("cli/log_output", "rich"),
     ("domain/recurrence/vtimezone", "icalendar"),
     ("local/embedded_app", "a2wsgi"),

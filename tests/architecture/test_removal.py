@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.architecture.picture import KERNEL, ROOT, SATELLITES, SOURCE, read_modules
+from tests.architecture.picture import KERNEL, ROOT, SATELLITES, SOURCE, find_imports, read_modules
 from tests.architecture.test_imports import EXCEPTIONS
 
 from cloudsched.features.table import FEATURES, Feature
@@ -34,6 +34,16 @@ WITHOUT_A_QUEUE: Final = ("tests/domain/transitions", "tests/domain/recurrence",
 """The simulation, by which the engine is tested, has the emulator's model of a queue."""
 LEAST_SHARE: Final = 0.6
 """The share of them that a run has to pass, so that it does not leave out what it is about."""
+
+
+def find_dependents(row: Feature) -> list[Feature]:
+    """Return a row, and those of the features and satellites that import what it names."""
+
+    def has(each: Feature, module: str) -> bool:
+        return module.startswith(tuple(f"{folder}/" for folder in each.folders))
+
+    importing = [module for module in read_modules() if any(has(row, target) for target in find_imports(module))]
+    return [each for each in FEATURES if each is row or any(has(each, module) for module in importing)]
 
 
 def remove(folder: Path, rows: Collection[Feature]) -> Path:
@@ -89,7 +99,7 @@ def test_the_kernel_is_imported_without_it(row: Feature, tmp_path: Path) -> None
     modules = [each for each in read_modules() if each.split("/")[0] in KERNEL and not each.endswith("__init__")]
     names = ["cloudsched." + each.replace("/", ".") for each in modules]
     code = f"import importlib; [importlib.import_module(name) for name in {names}]; import cloudsched; cloudsched.App()"
-    done = run_without([row], tmp_path, ["-c", code])
+    done = run_without(find_dependents(row), tmp_path, ["-c", code])
     assert done.returncode == 0, done.stderr
 
 
@@ -113,5 +123,5 @@ def test_the_kernel_is_whole_without_any_of_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_the_kernel_is_whole_without_it(row: Feature, tmp_path: Path) -> None:
-    """Each alone is taken out of the whole."""
-    _check_tests([row], tmp_path, WITHOUT_A_QUEUE if row.name == "emulator" else KERNEL_TESTS)
+    """Each is taken out of the whole, with those that import it."""
+    _check_tests(find_dependents(row), tmp_path, WITHOUT_A_QUEUE if row.name == "emulator" else KERNEL_TESTS)

@@ -16,7 +16,7 @@ from tests.domain.schedules.test_icalendar_output import ZONES, one_database
 from cloudsched import Schedule
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.recurrence.allowance import limit_search
-from cloudsched.domain.schedules.calendar_days import CalendarRule
+from cloudsched.features.calendars.rule import CalendarRule
 from cloudsched.people.feed_text import AFTER, MAX_SHOWN, build_task_calendar, is_portable
 
 __all__ = ["one_database"]  # the other program's zones are ours

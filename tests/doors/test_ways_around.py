@@ -10,10 +10,11 @@ from typing import Any, NoReturn
 import pytest
 from tests.doors.world import SECOND, WORLDS, World, headers_of
 
-from cloudsched.domain.documents.calendar import CalendarLink, calendar_key, zone_key
-from cloudsched.engine.owners.follow_changes import MAX_REPLANS
+from cloudsched.domain.documents.task_link import TaskLink, zone_key
 from cloudsched.engine.ports.sender import Message, Recipient
+from cloudsched.engine.tasks.follow_changes import MAX_REPLANS
 from cloudsched.errors import DeliveryRefused
+from cloudsched.features.calendars.documents import calendar_key
 from cloudsched.people.webhook_verification import WebhookVerification
 from cloudsched.people.wiring import PeopleWiring
 
@@ -158,7 +159,7 @@ def test_a_creation_that_is_refused_leaves_no_link(why: str, own_id: dict[str, s
             found = {status} if path == "/v1/tasks" else {each["status"] for each in answer["results"]}
             assert found == {429 if is_full else 400}
         keys = (zone_key("ada"), calendar_key("ada", "mine"))
-        assert [world.app.container.store.records.list(CalendarLink, key, limit=9) for key in keys] == [[], []]
+        assert [world.app.container.store.records.list(TaskLink, key, limit=9) for key in keys] == [[], []]
 
 
 @pytest.mark.parametrize("steps", [3, 50_000])

@@ -37,6 +37,7 @@ from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.interpreter import Interpreter, RunningScript, ScriptInput
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.features.budgets.budgets import Budgets
+from cloudsched.features.calendars.wiring import CalendarsWiring
 from cloudsched.people.documents import ContactSecrets
 from cloudsched.people.person_data import list_exported_records
 from cloudsched.people.wiring import PeopleWiring
@@ -244,7 +245,9 @@ class World:
 
     def _prepare_records(self, target: Target, author: Author) -> Target:
         owner, parts, self.has_records = target.owner, self.app.container, True
-        parts.calendars.put("cal", owner, title=f"title of {target.origin}", weekdays=["MO"], by=OWN_CODE)
+        CalendarsWiring.of(parts).calendars.put(
+            "cal", owner, title=f"title of {target.origin}", weekdays=["MO"], by=OWN_CODE
+        )
         Scripts(parts.engine).put("scr", owner, source="return 1", by=with_authority(author))
         feed = target.feed_id
         if owner != "system":

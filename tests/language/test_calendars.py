@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from tests.cases import try_each
 
-from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT, format_days
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.features.calendars.days import WEEKENDS, WEEKENDS_CONTENT, format_days
 from cloudsched.language import read
 
 NOW = datetime(2026, 12, 20, 9, 17, tzinfo=UTC)

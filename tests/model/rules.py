@@ -15,13 +15,13 @@ from tests.model.values import Values, Writes, to_instant
 from tests.simulation.schedules import covers
 from tests.simulation.task_rules import find_broken_change, find_broken_future
 
-from cloudsched.domain.documents.calendar import Calendar
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger, lease_fingerprint
 from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.commit import TaskWrite
 from cloudsched.domain.transitions.planning import holds_back_schedule, jittered_start, occurrence_after, occurrence_id
+from cloudsched.features.calendars.documents import Calendar
 
 HORIZON = timedelta(days=30)
 LATE = timedelta(minutes=3)

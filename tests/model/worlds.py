@@ -18,6 +18,7 @@ from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter, WorkQueue
 from cloudsched.errors import EventTimedOut, VersionConflict
+from cloudsched.features.calendars.wiring import CalendarsWiring
 from cloudsched.people.wiring import PeopleWiring
 
 Work = "Callable[[App], object]"
@@ -163,7 +164,7 @@ DAILY = {
 
 def put_days(app: App, day: int) -> None:
     days = [(date(2027, 3, day), date(2027, 3, day), "Feast")]
-    app.container.calendars.put("closed", "system", days=days, by=OWN_CODE)
+    CalendarsWiring.of(app.container).calendars.put("closed", "system", days=days, by=OWN_CODE)
 
 
 def at(number: float) -> datetime:

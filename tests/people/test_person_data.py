@@ -15,9 +15,9 @@ from tests.record_kinds import list_record_kinds
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.sqlite.database import Database
 from cloudsched.domain.control_flow import ControlFlow
-from cloudsched.domain.documents.calendar import CalendarLink
 from cloudsched.domain.documents.person import EmailContact, PersonSpec, WebhookContact
 from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.documents.task_link import TaskLink
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.sweep.shard_sweeps import SweepNote
@@ -104,7 +104,7 @@ def test_every_kind_of_record_is_deleted() -> None:
         *list_owned_records(),
         PersonJob,
         LinkKey,
-        CalendarLink,
+        TaskLink,
         SweepNote,
         ZoneRelease,
         Budget,

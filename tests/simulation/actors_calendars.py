@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from cloudsched import App, Schedule
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.domain.documents.calendar import Calendar
 from cloudsched.engine.authority import OWN_CODE
+from cloudsched.features.calendars.documents import Calendar
+from cloudsched.features.calendars.wiring import CalendarsWiring
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -30,7 +31,7 @@ def put_days(world: World, app: App, name: str | None = None) -> None:
     """Give a calendar random days of the weeks around now."""
     today = world.now.date()
     chosen = [today + timedelta(days) for days in range(-2, 12) if world.random.random() < 0.3]
-    app.container.calendars.put(
+    CalendarsWiring.of(app.container).calendars.put(
         name or world.random.choice(CALENDARS), SYSTEM_OWNER, days=[(day, day, "Feast") for day in chosen], by=OWN_CODE
     )
 

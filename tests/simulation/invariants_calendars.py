@@ -16,11 +16,11 @@ from tests.simulation.invariants_runs import fail
 from tests.simulation.schedules import covers, without_calendars
 
 from cloudsched import Execution, Schedule, Task
-from cloudsched.domain.documents.calendar import Calendar
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.planning import occurrence_id
+from cloudsched.features.calendars.documents import Calendar
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

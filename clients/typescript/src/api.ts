@@ -1905,6 +1905,10 @@ export interface SavedPerson {
 
 /** One instant, a delay, or a recurrence set. It is immutable, and camelCase in JSON and Firestore. */
 export interface Schedule {
+  /** The calendars that the schedule respects, each with the policy for occurrences on its days. */
+  calendars: Array<CalendarRule>;
+  /** Moves every occurrence to that free day of its month: 3 is the third, -1 the last. */
+  businessDay?: number;
   at?: string;
   /** In seconds. */
   delay?: number;
@@ -1917,14 +1921,16 @@ export interface Schedule {
   fold: "first" | "last" | "both";
   subDaily: "elapsed" | "wall";
   local?: string;
-  calendars: Array<CalendarRule>;
-  businessDay?: number;
   followsOwner: boolean;
   startZone?: string;
 }
 
 /** One instant, a delay, or a recurrence set. It is immutable, and camelCase in JSON and Firestore. */
 export interface ScheduleInput {
+  /** The calendars that the schedule respects, each with the policy for occurrences on its days. */
+  calendars?: Array<CalendarRuleInput>;
+  /** Moves every occurrence to that free day of its month: 3 is the third, -1 the last. */
+  businessDay?: number | null;
   at?: string | null;
   delay?: number | null;
   rrule?: string | Array<string> | null;
@@ -1940,8 +1946,6 @@ export interface ScheduleInput {
   /** Default: `"elapsed"`. */
   subDaily?: "elapsed" | "wall";
   local?: string | null;
-  calendars?: Array<CalendarRuleInput>;
-  businessDay?: number | null;
   /** Default: `false`. */
   followsOwner?: boolean;
   startZone?: string | null;

@@ -135,7 +135,7 @@ def describe_task(task: TaskView, upcoming: Iterable[datetime], zone: ZoneInfo) 
     """Return the fields of a task's answer."""
     upcoming = list(upcoming)
     schedule = task.schedule
-    is_known = not schedule.calendars  # the days of which are not
+    is_known = not schedule.is_adjusted  # the days of which are not
     told = schedule.describe_next(next(iter(upcoming), None)).text if is_known else schedule.describe()
     return {
         "timezone": zone.key,

@@ -67,15 +67,15 @@ _ADMIN: Final[_Sections] = {
         "keys": ("cloudsched.cli.operators:keys", "Make an API key for a server."),
         "usage": ("cloudsched.cli.operators:usage", "Show what was used in a month, and what it cost."),
         "queues": ("cloudsched.cli.operators:queues", "Show, pause, resume and purge a deployment's queues."),
-        "calendars": ("cloudsched.cli.calendars:calendars", "Show and change holidays and other days without runs."),
         "shards": ("cloudsched.cli.operators:shards", "Spread tasks over more ranges of Firestore's indexes."),
         "backup": ("cloudsched.cli.backup:backup", "Copy a data folder while a process is using it."),
         "restore": ("cloudsched.cli.backup:restore", "Put a backup in the place of a data folder."),
     }
 }
-_ROWS: Final = [row for feature in FEATURES for row in feature.commands if row.section in _COMMANDS]
+_ROWS: Final = [row for feature in FEATURES for row in feature.commands if row.section in {*_COMMANDS, "admin"}]
 for _row in _ROWS:
-    _COMMANDS[_row.section][_row.name] = _row.place, _row.summary
+    _section = _ADMIN["Commands"] if _row.section == "admin" else _COMMANDS[_row.section]
+    _section[_row.name] = _row.place, _row.summary
 _EXTRAS: Final = {
     "demo": "dev",
     "dev": "dev",

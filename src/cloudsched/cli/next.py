@@ -16,13 +16,14 @@ from cloudsched.adapters.clocks import SystemClock
 from cloudsched.cli.options import connection_options, explain_errors, json_option, parse_instant
 from cloudsched.config.settings import Settings
 from cloudsched.domain.recurrence import time_zones
-from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT, CalendarRule, On, format_days
-from cloudsched.domain.schedules.calendar_recurrence import describe_ends, describe_stale
-from cloudsched.domain.schedules.ics_days import decode_ics, read_ics_days
 from cloudsched.domain.schedules.preview import ClockChange, Preview, preview
 from cloudsched.domain.schedules.rare_days import tell_missing
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput, InvalidSchedule
+from cloudsched.features.calendars.days import WEEKENDS, WEEKENDS_CONTENT, format_days
+from cloudsched.features.calendars.ics_days import decode_ics, read_ics_days
+from cloudsched.features.calendars.recurrence import describe_ends, describe_stale
+from cloudsched.features.calendars.rule import CalendarRule, On
 from cloudsched.language.schedule_text import ScheduleText, read_schedule
 from cloudsched.local.untrusted_text import to_printable
 

@@ -83,7 +83,7 @@ def list_noted(history: Json | None, explanation: Json, task: Json, visit: Visit
             noted.append(Noted(at, word))
     if task["status"] == TaskStatus.PAUSED:
         noted.append(Noted(paused or parse_instant(task["statusChangedAt"]), "paused", visit.now))
-    skipped = (each for each in explanation["findings"] if each["reason"] == Reason.CALENDAR and each.get("at"))
+    skipped = (each for each in explanation["findings"] if each["reason"] == Reason.ADJUSTED and each.get("at"))
     next_at = task.get("nextExecutionTime")
     noted += [Noted(parse_instant(each["at"]), "left out") for each in skipped if each["at"] != next_at]
     return noted

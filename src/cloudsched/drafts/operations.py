@@ -13,20 +13,17 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, Allowance, spend_from, take_part
 from cloudsched.domain.recurrence.time_zones import explain_fixed
 from cloudsched.domain.responses import api_responses as responses
-from cloudsched.domain.schedules.calendar_recurrence import describe_ends, describe_stale
 from cloudsched.domain.schedules.rare_days import tell_missing
 from cloudsched.domain.transitions.edits import anchor_schedule
 from cloudsched.domain.transitions.task_draft import has_schedule_text
 from cloudsched.drafts.draft_tokens import Requester
 from cloudsched.drafts.request import DraftRequest
 from cloudsched.drafts.wiring import DraftsWiring
-from cloudsched.engine.tasks.owner_schedules import (
-    find_calendar,
-    find_owner_locale,
-    find_owner_zone,
-    resolve_for_owner,
-)
+from cloudsched.engine.tasks.owner_zone import find_owner_locale, find_owner_zone
+from cloudsched.engine.tasks.schedule_parts import resolve_schedule
 from cloudsched.errors import CloudschedError
+from cloudsched.features.calendars.recurrence import describe_ends, describe_stale
+from cloudsched.features.calendars.schedule_days import find_calendar
 from cloudsched.language.task_fields import read_schedule_field
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import EVENT_STREAM, ApiCall, operation, read_person
@@ -123,9 +120,9 @@ def preview_schedule(call: ApiCall) -> Response:
     if schedule.follows_owner:
         notes.append(_say_whose(owner, find_zone()))
     if schedule.follows_owner and find_zone() is None:
-        schedule = resolve_for_owner(records, schedule.as_fixed(), owner).follow_owner()
+        schedule = resolve_schedule(records, schedule.as_fixed(), owner).follow_owner()
     else:
-        schedule = resolve_for_owner(records, schedule, owner)
+        schedule = resolve_schedule(records, schedule, owner)
     times = [start] if body.schedule.is_now else schedule.upcoming(start, body.count)
     occurrences = tuple(make_occurrence(at, schedule.timezone) for at in times)
     ends = describe_ends(schedule.calendars, occurrences[-1].local.date()) if occurrences else []

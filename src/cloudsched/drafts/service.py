@@ -22,8 +22,8 @@ from cloudsched.drafts.assistant.brief import list_open_tools
 from cloudsched.drafts.grammar_reader import read_text
 from cloudsched.drafts.phrases import to_missing
 from cloudsched.drafts.situation import Situation, load_past_tasks, open_handlers
-from cloudsched.engine.tasks.owner_schedules import resolve_for_owner
 from cloudsched.engine.tasks.read_back import WouldCommit, make_dry_scheduler, read_back_schedule
+from cloudsched.engine.tasks.schedule_parts import resolve_schedule
 from cloudsched.engine.tasks.scheduler import with_preferred_channels
 from cloudsched.errors import Forbidden, InvalidInput, InvalidSchedule, NotAllowed, NotFound, QuotaExceeded
 from cloudsched.language.task_fields import require_locale
@@ -202,7 +202,7 @@ class Drafts:
         return replace(proposal, decision=Decision.REFUSAL, missing=(refused, *proposal.missing))
 
     def _show_schedule(self, schedule: Schedule, now: datetime, owner: str) -> Schedule:
-        return resolve_for_owner(self._engine.store.records, anchor_schedule(schedule, now), owner)
+        return resolve_schedule(self._engine.store.records, anchor_schedule(schedule, now), owner)
 
     def _finish(self, proposal: Proposal, request: DraftRequest, access: Access) -> DraftResult:
         content = _to_task(proposal, request) if proposal.task is None else {**proposal.changes}

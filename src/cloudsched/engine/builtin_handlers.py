@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import Requesters
-from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
+from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER, FOLLOW_HANDLER
 from cloudsched.engine.handlers.registry import builtin_handler
 from cloudsched.errors import InvalidInput
 from cloudsched.features.table import FEATURES, HandlerRow, find_place
@@ -27,6 +27,12 @@ KERNEL_ROWS: Final = (
         BATCH_CHANGE_HANDLER,
         "cloudsched.engine.tasks.batch_changes:run_batch_change",
         instead="Use POST /v1/tasks/batchChange.",
+    ),
+    HandlerRow(
+        FOLLOW_HANDLER,
+        "cloudsched.engine.tasks.follow_changes:run_follow",
+        "cloudsched.engine.tasks.follow_changes:check_follow",
+        instead="Use PUT of a calendar or a person; the system then makes its tasks itself.",
     ),
 )
 """Those of the kernel itself."""

@@ -5,7 +5,9 @@ To take a feature out is to delete its classes here, beside its row in `features
 
 from __future__ import annotations
 
+from cloudsched.domain.schedules.adjustments import Adjustable
 from cloudsched.features.budgets.fields import TaskBudgetFields
+from cloudsched.features.calendars.fields import CalendarFields
 from cloudsched.features.locks.fields import (
     ChildLockFields,
     LockOptions,
@@ -15,7 +17,11 @@ from cloudsched.features.locks.fields import (
     TaskLockFields,
 )
 
-__all__ = ["CallOptions", "ChildFields", "LockScope", "RunFields", "SpecFields", "TaskFields"]
+__all__ = ["CallOptions", "ChildFields", "LockScope", "RunFields", "ScheduleFields", "SpecFields", "TaskFields"]
+
+
+class ScheduleFields(CalendarFields, Adjustable):
+    """What a schedule has (`Schedule`)."""
 
 
 class SpecFields(SpecLockFields):

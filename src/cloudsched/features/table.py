@@ -79,6 +79,8 @@ class Feature:
     """Functions of the container and the registry that return a registry with a handler which settings turn on."""
     options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Options of tasks, in their order. See `engine.state.options`."""
+    schedule_part: str = ""
+    """The class of what records add to a schedule. See `engine.tasks.schedule_parts.SchedulePart`."""
     details: tuple[DetailRow, ...] = ()
     draft_checks: tuple[DraftCheckRow, ...] = ()
     edit_checks: tuple[str, ...] = ()
@@ -154,6 +156,8 @@ FEATURES: Final = (
         name="calendars",
         about="days without runs, from files, holidays and lists",
         folders=("features/calendars",),
+        wiring="cloudsched.features.calendars.wiring:CalendarsWiring",
+        schedule_part="cloudsched.features.calendars.schedule_days:ScheduleDays",
         handlers=(
             HandlerRow(
                 "cloudsched.calendar.refresh",
@@ -162,15 +166,17 @@ FEATURES: Final = (
                 instead="Use PUT /v1/calendars/{calendarId}; the system then makes its tasks itself.",
                 takes_context=False,
             ),
-            HandlerRow(
-                "cloudsched.follow",
-                "cloudsched.features.calendars.handlers:follow",
-                "cloudsched.features.calendars.handlers:check_follow",
-                instead="Use PUT of a calendar or a person; the system then makes its tasks itself.",
+        ),
+        records=("cloudsched.features.calendars.documents:Calendar",),
+        operations=("cloudsched.features.calendars.operations",),
+        commands=(
+            CommandRow(
+                "calendars",
+                "cloudsched.features.calendars.command:calendars",
+                "Show and change holidays and other days without runs.",
+                "admin",
             ),
         ),
-        records=("cloudsched.domain.documents.calendar:Calendar",),
-        operations=("cloudsched.web.api.calendar_operations",),
     ),
     Feature(
         name="words",

@@ -290,6 +290,6 @@ def _complete(draft: TaskDraft, checked: TaskDraft, now: datetime, lead: timedel
     if schedule is not None and not (schedule.is_now or schedule.follows_owner):
         anchored = anchor_schedule(schedule, now, lead)
     complete = draft.model_copy(update=update if anchored is None else {**update, "schedule": anchored})
-    if anchored is None or not (anchored.calendars or anchored.follows_owner):
+    if anchored is None or not anchored.depends_on_records:
         new_task(checked.model_copy(update={"schedule": anchored}), now, lead)
     return complete

@@ -268,7 +268,7 @@ def _ended_event(task: Task) -> CalendarEvent:
 
 def _follows_schedule(task: Task, now: datetime, upcoming: list[datetime]) -> bool:
     schedule = task.schedule
-    if schedule.at is not None or len(schedule.rules) != 1 or schedule.policies or schedule.calendars:
+    if schedule.at is not None or len(schedule.rules) != 1 or schedule.policies or schedule.is_adjusted:
         return False
     if task.max_runs is not None or task.until is not None or task.backlog or task.plan_from is not None:
         return False

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
-from cloudsched.domain.documents.calendar import CalendarLink, zone_key
 from cloudsched.domain.documents.person import (
     EmailContact,
     Person,
@@ -22,10 +21,11 @@ from cloudsched.domain.documents.person import (
     WebhookContact,
     list_removed,
 )
+from cloudsched.domain.documents.task_link import TaskLink, zone_key
 from cloudsched.domain.transitions.task_draft import to_wire_fields
 from cloudsched.domain.transitions.validation_errors import WIRE, join_faults, say_in_python, to_invalid_input
-from cloudsched.engine.owners.follow_changes import count_replan
 from cloudsched.engine.state.record_changes import change_person, change_record, delete_record
+from cloudsched.engine.tasks.follow_changes import count_replan
 from cloudsched.errors import Forbidden, InvalidInput, NotFound, PreconditionFailed
 from cloudsched.people.documents import ContactSecrets, WebhookSecret
 from cloudsched.people.reach import with_verified_webhook
@@ -252,7 +252,7 @@ class People:
         """
         if current is None:
             revision = 0
-            is_followed = bool(self._records.list(CalendarLink, zone_key(person.id), limit=1))
+            is_followed = bool(self._records.list(TaskLink, zone_key(person.id), limit=1))
         else:
             is_followed = current.timezone != person.timezone
             revision = current.zone_revision + is_followed

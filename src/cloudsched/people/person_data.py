@@ -17,13 +17,13 @@ from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.calendar import CalendarLink, zone_key
 from cloudsched.domain.documents.owner_usage import UsageFront, UsageSheet
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.policy import RetryPolicy, TellFailures
 from cloudsched.domain.documents.recent_count import RecentCount
 from cloudsched.domain.documents.system_tasks import ERASE_HANDLER, EXPORT_HANDLER
 from cloudsched.domain.documents.task import PublicTask, Task
+from cloudsched.domain.documents.task_link import TaskLink, zone_key
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.outcome import Done, Outcome, go_on
@@ -177,7 +177,7 @@ class PersonData:
                 if _is_time_up(ctx):
                     return go_on("It goes on with what is left.")
         self._note_use(owner)
-        followers: tuple[tuple[type[Record], str], ...] = ((CalendarLink, zone_key(owner)),)
+        followers: tuple[tuple[type[Record], str], ...] = ((TaskLink, zone_key(owner)),)
         for kind, key in (*followers, *((each, owner) for each in list_owned_records())):
             while found := self._store.records.list(kind, key, limit=_RECORDS_PAGE):
                 for each in found:

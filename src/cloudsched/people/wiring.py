@@ -28,11 +28,11 @@ class PeopleWiring(Wiring):
     @lazy_property
     def people(self) -> People:
         """The contacts and preferences of owners."""
-        from cloudsched.domain.documents.calendar import zone_key  # noqa: PLC0415 - imported only when used
+        from cloudsched.domain.documents.task_link import zone_key  # noqa: PLC0415 - imported only when used
         from cloudsched.people.people import People  # noqa: PLC0415 - the same
 
         def follow(owner: str, revision: int) -> None:
-            self.container.followers.begin(zone_key(owner), revision, owner)
+            self.container.followers.begin(zone_key(owner), revision, f"follow {owner}", owner)
 
         return People(self.container.store, self.container.clock, self._require_webhook_url, follow)
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.durable.archive import JournalArchive
     from cloudsched.engine.handlers.registry import Registry
-    from cloudsched.engine.owners.calendars import Calendars
-    from cloudsched.engine.owners.follow_changes import Followers
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.listener import Listener
@@ -54,6 +52,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.state.quotas import Quotas
     from cloudsched.engine.sweep.shard_sweeps import ShardSweeps
     from cloudsched.engine.sweep.sweeper import Sweeper
+    from cloudsched.engine.tasks.follow_changes import Followers
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.engine.tracing import Tracer
     from cloudsched.engine.usage.usage_limit import UsageLimit
@@ -275,20 +274,10 @@ class Container:
 
     @lazy_property
     def followers(self) -> Followers:
-        """Plans again what depends on a changed calendar or zone."""
-        from cloudsched.engine.owners.follow_changes import Followers  # noqa: PLC0415 - imported only when used
+        """Plans again what depends on a changed record."""
+        from cloudsched.engine.tasks.follow_changes import Followers  # noqa: PLC0415 - imported only when used
 
         return Followers(self.store, self.clock, lambda: self.scheduler, self.chance)
-
-    @lazy_property
-    def calendars(self) -> Calendars:
-        """Keeps the calendars that schedules respect."""
-        from cloudsched.adapters.calendar_sources import CalendarSources  # noqa: PLC0415 - imported only when used
-        from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - the same
-        from cloudsched.engine.owners.calendars import Calendars  # noqa: PLC0415 - the same
-
-        sources = CalendarSources(partial(make_session, self.settings.access.reachable))
-        return Calendars(self.store, self.clock, lambda: self.scheduler, sources, self.followers)
 
     @lazy_property
     def many_tasks(self) -> ManyTasks:

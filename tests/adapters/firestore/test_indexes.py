@@ -32,7 +32,6 @@ from cloudsched.adapters.firestore.queries import Listing
 from cloudsched.adapters.firestore.shards import Placement, Shards
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google import backoff
-from cloudsched.domain.documents.calendar import Calendar, CalendarLink
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.owner_usage import UsageFront, UsageSheet
@@ -40,6 +39,7 @@ from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.pull import MAX_SKILLS, queue_keys
 from cloudsched.domain.documents.recent_count import RecentCount
 from cloudsched.domain.documents.task import TaskStatus, Trouble
+from cloudsched.domain.documents.task_link import TaskLink
 from cloudsched.domain.transitions.commit import Commit, Version, VersionedTask
 from cloudsched.engine.ports.inbox import InboxStore
 from cloudsched.engine.ports.listener import Listener
@@ -52,6 +52,7 @@ from cloudsched.engine.sweep.shard_sweeps import SweepNote
 from cloudsched.engine.sweep.zone_watch import ZoneRelease
 from cloudsched.errors import InvalidInput
 from cloudsched.features.budgets.budget import Budget
+from cloudsched.features.calendars.documents import Calendar
 from cloudsched.features.locks.lock import Lock, VersionedLock
 from cloudsched.features.locks.lock_store import LockStore
 from cloudsched.people.documents import ContactSecrets, ExportPart, Feed, LinkKey, PersonJob
@@ -66,7 +67,7 @@ RECORDS = (
     PersonJob,
     ExportPart,
     Calendar,
-    CalendarLink,
+    TaskLink,
     WorkerPresence,
     StoredScript,
     ScriptTree,

@@ -19,6 +19,7 @@ from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.engine.queries.explanations import explain_task
+from cloudsched.features.calendars.wiring import CalendarsWiring
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import START, Simulation
 
@@ -188,7 +189,9 @@ def retry_step(scene: Scene) -> None:
 
 def have_holiday(scene: Scene) -> None:
     first = START.date()
-    scene.app.container.calendars.put("fr", SYSTEM_OWNER, days=[(first, first + 2 * DAY, "Bastille Day")], by=OWN_CODE)
+    CalendarsWiring.of(scene.app.container).calendars.put(
+        "fr", SYSTEM_OWNER, days=[(first, first + 2 * DAY, "Bastille Day")], by=OWN_CODE
+    )
     daily = {"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": [{"id": "fr"}]}
     scene.create(schedule=Schedule.model_validate(daily))
 
@@ -273,7 +276,7 @@ SCENARIOS: dict[Reason, Callable[[Scene], object]] = {
     Reason.NO_WORKER_LISTENS: offer,
     Reason.SLEEPING: sleep,
     Reason.SUSPENDED: retry_step,
-    Reason.CALENDAR: have_holiday,
+    Reason.ADJUSTED: have_holiday,
     Reason.FOLLOWS_OWNER: travel,
     Reason.UNKNOWN_ZONE: forget_zone,
     Reason.TOO_MANY_RUNS: open_many_runs,
@@ -307,7 +310,7 @@ WORDS = {
     Reason.EVENT_ARRIVED: "'other' from the app's own code came",
     Reason.WAITING_FOR_QUOTA: "may have 3 tasks",
     Reason.SUSPENDED: "try step 'order' again",
-    Reason.CALENDAR: "Bastille Day (fr)",
+    Reason.ADJUSTED: "Bastille Day (fr)",
     Reason.FOLLOWS_OWNER: "is in Asia/Tokyo",
     Reason.UNKNOWN_ZONE: "have no zone 'Europe/Atlantis'",
     Reason.TOO_MANY_RUNS: "20 of its runs",

@@ -11,6 +11,7 @@ from cloudsched import Schedule
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.explanation.findings import Explanation, Reason
 from cloudsched.engine.authority import OWN_CODE
+from cloudsched.features.calendars.wiring import CalendarsWiring
 from cloudsched.testing import START
 
 DAILY = Schedule(rrule="FREQ=DAILY;BYHOUR=9", timezone="Europe/Paris")
@@ -34,13 +35,15 @@ def test_a_holiday_is_named_before_and_after_it(scene: Scene) -> None:
     """Before it by the schedule, after it by the record, which says the same; each said once."""
     first = (START + DAY).date()
     with scene.sim:
-        scene.app.container.calendars.put("de", SYSTEM_OWNER, days=[(first, first + DAY, "Good Friday")], by=OWN_CODE)
+        CalendarsWiring.of(scene.app.container).calendars.put(
+            "de", SYSTEM_OWNER, days=[(first, first + DAY, "Good Friday")], by=OWN_CODE
+        )
         daily = {"rrule": "FREQ=DAILY;BYHOUR=9", "timezone": "Europe/Paris", "calendars": [{"id": "de"}]}
         scene.create(schedule=Schedule.model_validate(daily))
         friday = datetime(first.year, first.month, first.day, 12, tzinfo=UTC)
         for _ in range(2):
             found = ask(scene, friday)
-            assert reasons(found).count(Reason.CALENDAR) == 1
+            assert reasons(found).count(Reason.ADJUSTED) == 1
             assert "Good Friday" in found.summary
             assert found.at == friday
             scene.sim.advance(5 * DAY)

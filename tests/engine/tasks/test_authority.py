@@ -15,6 +15,7 @@ from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.errors import Forbidden, Unauthenticated
 from cloudsched.features.budgets.budgets import Budgets
+from cloudsched.features.calendars.wiring import CalendarsWiring
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.scripts.wiring import ScriptsWiring
 from cloudsched.testing import Simulation
@@ -28,8 +29,8 @@ def _create(app: App, by: Authority) -> Any:  # noqa: ANN401 - whatever it is
 
 WRITES: dict[str, Act] = {
     "create a task": _create,
-    "a calendar": lambda app, by: app.container.calendars.put("c", "ada", weekdays=["MO"], by=by),
-    "delete a calendar": lambda app, by: app.container.calendars.delete("kept", "ada", by=by),
+    "a calendar": lambda app, by: CalendarsWiring.of(app.container).calendars.put("c", "ada", weekdays=["MO"], by=by),
+    "delete a calendar": lambda app, by: CalendarsWiring.of(app.container).calendars.delete("kept", "ada", by=by),
     "a script": lambda app, by: ScriptsWiring.of(app.container).scripts.put("s", "ada", source="return 1", by=by),
     "delete a script": lambda app, by: ScriptsWiring.of(app.container).scripts.delete("kept", "ada", by=by),
     "a feed": lambda app, by: PeopleWiring.of(app.container).feeds.create("ada", by=by),
@@ -57,7 +58,7 @@ def app() -> Iterator[App]:
     made.handler("open", access="users")(lambda: None)
     with Simulation(made):
         made.create(id="kept", title="T", handler="open", owner="ada", schedule="every day at 9")
-        made.container.calendars.put("kept", "ada", weekdays=["MO"], by=A_USER)
+        CalendarsWiring.of(made.container).calendars.put("kept", "ada", weekdays=["MO"], by=A_USER)
         ScriptsWiring.of(made.container).scripts.put("kept", "ada", source="return 1", by=A_USER)
         PeopleWiring.of(made.container).people.put("ada", PersonSpec(name="Ada"), by=OWN_CODE)
         yield made

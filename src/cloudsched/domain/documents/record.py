@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from pydantic import StringConstraints
 
 from cloudsched.domain.documents.document import Document, Instant
 from cloudsched.domain.documents.task import Owner
+
+CountryCode = Annotated[str, StringConstraints(pattern=r"^[A-Z]{2,3}$")]
 
 
 class Record(Document):

@@ -15,28 +15,26 @@ BATCH_CHANGE_HANDLER: Final = "cloudsched.change-tasks"
 ERASE_HANDLER: Final = "cloudsched.erase-person"
 EXPORT_HANDLER: Final = "cloudsched.export-person"
 FOLLOW_HANDLER: Final = "cloudsched.follow"
-"""The name of the handler of the tasks that plan again what depends on a changed calendar, or on a person's zone."""
-REFRESH_HANDLER: Final = "cloudsched.calendar.refresh"
-"""The name of the handler of the tasks that fetch calendars from their URLs."""
+"""The name of the handler of the tasks that plan again what depends on a changed record."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeToFollow:
-    """A change of a calendar or of a person's zone, as the task that follows it knows it."""
+    """A change of a record on which schedules depend, as the task that follows it knows it."""
 
-    calendar: str
-    """The calendar's id, or the key of the person's zone."""
+    key: str
+    """The id of the record, or the key of the person's zone."""
     revision: int
-    """The revision of the calendar or the zone once the change is written."""
+    """The revision of the record or the zone once the change is written."""
     since: datetime
     """The time at which the writer began."""
     owner: str | None = None
-    """The person, None for a calendar."""
+    """The person whose zone changes, None for another record."""
 
     @property
     def payload(self) -> dict[str, Any]:
         """The payload of the task."""
-        content = {"calendar": self.calendar, "revision": self.revision, "since": self.since.isoformat()}
+        content = {"calendar": self.key, "revision": self.revision, "since": self.since.isoformat()}
         return content if self.owner is None else {**content, "owner": self.owner}
 
     @classmethod

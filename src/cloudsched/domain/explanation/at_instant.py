@@ -25,7 +25,7 @@ from cloudsched.errors import InvalidSchedule
 MAX_RECORDS: Final = 50
 """The most records of a day that are read, the latest first."""
 TOLD: Final = 3
-"""The number of a day's records, of occurrences that its calendars leave out, and of its edits that are told singly."""
+"""The number of a day's records, of occurrences that were left out, and of its edits that are told singly."""
 _TICK: Final = timedelta(microseconds=1)
 _LATE: Final = timedelta(minutes=1)
 
@@ -167,7 +167,7 @@ def _explain_record(question: _Question, record: Execution) -> Finding:
             sentence += f" It waited for its lock since {question.say(first.lock_waited_since)}."
         elif first is not None and first.worker is not None:
             sentence += f" It waited for a worker, until {first.worker!r} took it."
-    reason = Reason.CALENDAR if record.is_left_out else Reason.OUTCOME
+    reason = Reason.ADJUSTED if record.is_left_out else Reason.OUTCOME
     return Finding(reason=reason, sentence=sentence, at=record.scheduled_for, execution_id=record.id)
 
 
@@ -250,21 +250,11 @@ def _find_schedule(question: _Question) -> tuple[Schedule | None, HistoryEntry |
 
 
 def _read_schedule(task: Task, text: str) -> Schedule | None:
-    """Return an earlier schedule with the calendar days of the present one, or None if they are unknown."""
-    known = {rule.id: rule for rule in task.schedule.calendars}
+    """Return an earlier schedule with what the present one has read from records, or None if that is unknown."""
     try:
-        schedule = Schedule.model_validate(json.loads(text))
+        return Schedule.model_validate(json.loads(text)).resolved_like(task.schedule)
     except (ValueError, InvalidSchedule):
         return None
-    calendars = [known.get(rule.id) for rule in schedule.calendars]
-    if None in calendars:
-        return None
-    rules = [
-        rule.model_copy(update={"content": found.content})
-        for rule, found in zip(schedule.calendars, calendars, strict=True)
-        if found is not None
-    ]
-    return schedule.copy_unchecked(calendars=tuple(rules))
 
 
 def _explain_schedule(question: _Question) -> Iterator[Finding]:
@@ -277,7 +267,7 @@ def _explain_schedule(question: _Question) -> Iterator[Finding]:
         return
     begins = max(question.day.start, question.task.created_at)
     try:
-        yield from _explain_calendars(question, schedule)
+        yield from _explain_adjustments(question, schedule)
         first = _next_from(schedule, begins)
         if first is None or first >= question.day.end:
             if not question.told:
@@ -296,7 +286,7 @@ def _next_from(schedule: Schedule, at: datetime) -> datetime | None:
     return schedule.next_after(at - _TICK)
 
 
-def _explain_calendars(question: _Question, schedule: Schedule) -> Iterator[Finding]:
+def _explain_adjustments(question: _Question, schedule: Schedule) -> Iterator[Finding]:
     after, day = question.day.start - _TICK, question.day
     for _ in range(TOLD):
         skipped = schedule.find_skipped(after, day.end - _TICK)
@@ -306,11 +296,11 @@ def _explain_calendars(question: _Question, schedule: Schedule) -> Iterator[Find
         if not question.has_told(skipped):
             question.told.add(skipped)
             sentence = f"What would be due {say_instant(question.task, skipped)} does not run. "
-            sentence += schedule.calendar_note(skipped) or "A calendar leaves it out."
-            yield Finding(reason=Reason.CALENDAR, sentence=sentence, at=skipped)
+            sentence += schedule.adjustment_note(skipped) or "It is left out."
+            yield Finding(reason=Reason.ADJUSTED, sentence=sentence, at=skipped)
     occurrence = _next_from(schedule, day.start)
-    if occurrence is not None and day.has(occurrence) and (note := schedule.calendar_note(occurrence)):
-        yield Finding(reason=Reason.CALENDAR, sentence=note, at=occurrence)
+    if occurrence is not None and day.has(occurrence) and (note := schedule.adjustment_note(occurrence)):
+        yield Finding(reason=Reason.ADJUSTED, sentence=note, at=occurrence)
 
 
 def _explain_nothing_due(question: _Question, following: datetime | None) -> Finding:

@@ -308,7 +308,7 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
             yield Finding(reason=Reason.WAITING_FOR_LOCK, sentence=evidence.turns.sentence, at=start)
         else:
             yield Finding(reason=Reason.DUE, sentence=say_due(evidence, start), at=start)
-        yield from _explain_calendars(evidence, occurrence)
+        yield from _explain_adjustments(evidence, occurrence)
         yield from _explain_zone_change(task, occurrence)
     elif not task.runs:
         yield Finding(reason=Reason.ENDED, sentence="Its schedule has no further occurrence.")
@@ -331,16 +331,16 @@ def _explain_zone_change(task: Task, occurrence: datetime) -> Iterator[Finding]:
     yield Finding(reason=Reason.FOLLOWS_OWNER, sentence=sentence, at=occurrence)
 
 
-def _explain_calendars(evidence: Evidence, occurrence: datetime) -> Iterator[Finding]:
+def _explain_adjustments(evidence: Evidence, occurrence: datetime) -> Iterator[Finding]:
     schedule, task = evidence.task.schedule, evidence.task
-    if (note := schedule.calendar_note(occurrence)) is not None:
-        sentence = f"A calendar decides on the day of the next occurrence. {note}"
-        yield Finding(reason=Reason.CALENDAR, sentence=sentence, at=occurrence)
+    if (note := schedule.adjustment_note(occurrence)) is not None:
+        sentence = f"The next occurrence is adjusted. {note}"
+        yield Finding(reason=Reason.ADJUSTED, sentence=sentence, at=occurrence)
     if (skipped := schedule.find_skipped(evidence.now, occurrence)) is not None:
         sentence = (
-            f"What would be due {say_instant(task, skipped)} does not run. {schedule.calendar_note(skipped) or ''}"
+            f"What would be due {say_instant(task, skipped)} does not run. {schedule.adjustment_note(skipped) or ''}"
         )
-        yield Finding(reason=Reason.CALENDAR, sentence=sentence.rstrip(), at=skipped)
+        yield Finding(reason=Reason.ADJUSTED, sentence=sentence.rstrip(), at=skipped)
 
 
 def _explain_repairs(evidence: Evidence) -> Iterator[Finding]:

@@ -1,1 +1,1 @@
-"""The schedule that a task carries: recurrences with calendars applied, in words, as iCalendar and as a preview."""
+"""The schedule that a task carries: recurrences, what adjusts them, in words, as iCalendar and as a preview."""

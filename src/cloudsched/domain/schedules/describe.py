@@ -31,7 +31,6 @@ from cloudsched.domain.schedules.words import WEEKEND, WORKING_DAYS, English, fi
 if TYPE_CHECKING:
     from cloudsched.domain.recurrence.recurrence_set import SubDaily
     from cloudsched.domain.recurrence.wall_clock import Fold, Gap
-    from cloudsched.domain.schedules.calendar_days import CalendarRule
 
 _MAX_TIMES = 12
 _MAX_DATES = 10
@@ -115,8 +114,7 @@ class _Teller:
             parts.append(words.added.format(words.join(self._describe_dates(schedule.rdates, timed=True))))
         if schedule.exdates and schedule.rules:
             parts.append(words.excepted.format(words.join(self._describe_dates(schedule.exdates, timed=False))))
-        if schedule.calendars:
-            parts += words.calendars(schedule.calendars, schedule.business_day)
+        parts += [words.adjusted(kind, names) for kind, names in schedule.effects]
         return parts
 
     def describe_briefly(self) -> list[str]:
@@ -204,7 +202,7 @@ class _Teller:
         time = first.hour * _HOUR + first.minute * _MINUTE + first.second
         is_later = any(times.has(time) for times in named) and time != min(times.at(0) for times in named)
         said = _format_time(time) if is_fine or is_later else ""
-        is_first = not (schedule.calendars or self._has_begun)
+        is_first = not (schedule.is_adjusted or self._has_begun)
         if is_first and (schedule.exdates or schedule.rdates):
             dates = (schedule.rdates, schedule.exdates)
             is_first = (
@@ -625,12 +623,12 @@ class ScheduleFields(Protocol):
         """The way in which rules finer than a day step."""
 
     @property
-    def calendars(self) -> tuple[CalendarRule, ...]:
-        """The calendars that the schedule respects."""
+    def is_adjusted(self) -> bool:
+        """Return whether some of its occurrences may be moved or left out."""
 
     @property
-    def business_day(self) -> int | None:
-        """The free day of the month to which occurrences move."""
+    def effects(self) -> Sequence[tuple[str, Sequence[str | int]]]:
+        """What moves its occurrences or leaves them out."""
 
     @property
     def follows_owner(self) -> bool:

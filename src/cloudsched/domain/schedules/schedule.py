@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from itertools import islice, pairwise, takewhile
 from operator import attrgetter
@@ -35,10 +35,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
-    FailFast,
     Field,
     ModelWrapValidatorHandler,
     ValidationError,
@@ -64,11 +62,10 @@ from cloudsched.domain.recurrence.recurrence_set import Recurrence, SubDaily, co
 from cloudsched.domain.recurrence.rrule import MAX_LENGTH, Frequency, normalize_rule, parse_rule
 from cloudsched.domain.recurrence.time_zones import find_zone, is_fixed, load_tzinfo, require_zone
 from cloudsched.domain.recurrence.wall_clock import Fold, Gap, clock_of, wall_clock
-from cloudsched.domain.schedules.calendar_days import CALENDAR_ID, MAX_CALENDARS, CalendarRule, to_date
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
+from cloudsched.features.fields import ScheduleFields
 
 if TYPE_CHECKING:
-    from cloudsched.domain.schedules.calendar_recurrence import CalendarRecurrence
     from cloudsched.domain.schedules.describe import Description
 
 _SECOND: Final = timedelta(seconds=1)
@@ -84,7 +81,6 @@ _DATE_STEPS: Final = 3
 _get_parts: Final = attrgetter(
     *("rrule", "dtstart", "timezone", "rdates", "exdates", "gap", "fold", "sub_daily", "start_zone")
 )
-_PATTERNS: Final = {CALENDAR_ID: "must be 1 to 100 letters, digits, hyphens and underscores"}
 _TIMES: Final = frozenset({"at", "delay", "local", "dtstart", "rdates"})
 """The fields that say when it happens. An empty rule without any of these is once, now."""
 
@@ -168,7 +164,7 @@ def _read_delay(value: object) -> object:
     return value
 
 
-class Schedule(BaseModel):
+class Schedule(ScheduleFields):
     """One instant, a delay, or a recurrence set. It is immutable, and camelCase in JSON and Firestore.
 
     Attributes:
@@ -186,10 +182,6 @@ class Schedule(BaseModel):
         gap: The policy for local times that a clock change skips.
         fold: The instants that a local time means if a clock change repeats it: the first, the last or both.
         sub_daily: The clock by which rules finer than a day step: elapsed time, or the wall clock.
-        calendars: The calendars that the schedule respects, each with the policy for occurrences on its days. See
-            `calendar_recurrence`.
-        business_day: Moves every occurrence to that free day of its month: 3 is the third, -1 the last. A free day is
-            on none of the calendars.
         follows_owner: True if `timezone` is the zone of the task's owner, and changes with it. ``timezone="owner"``
             says so, too: until the schedule is given to a task, it is read in UTC then.
         start_zone: The zone of ``dtstart``, if `timezone` has changed since: rules of elapsed time still count from
@@ -214,8 +206,6 @@ class Schedule(BaseModel):
     fold: Fold = "first"
     sub_daily: SubDaily = Field(default="elapsed")
     local: Annotated[str | None, BeforeValidator(_read_dtstart)] = None
-    calendars: Annotated[tuple[CalendarRule, ...], FailFast(), Field(max_length=MAX_CALENDARS)] = ()
-    business_day: Annotated[int, Field(strict=True, ge=-23, le=23)] | None = None
     follows_owner: Annotated[bool, Field(strict=True)] = False
     start_zone: str | None = None
 
@@ -318,9 +308,7 @@ class Schedule(BaseModel):
             self._check_following()
         if self.local is not None:
             self._place()
-        if self.business_day is not None and (self.business_day == 0 or not self.calendars):
-            problem = "is 0" if self.business_day == 0 else "needs a calendar to count with"
-            raise InvalidSchedule("businessDay", problem, "give 3 for the third, -1 for the last; beside calendars")
+        self.check_adjustments()
         if self.at is not None or self.delay is not None:
             self._check_once()
         elif self.dtstart is None:
@@ -330,13 +318,13 @@ class Schedule(BaseModel):
                 hint = f"give `at` for one instant, or `rrule` for several{''.join(beside)}"
                 raise InvalidSchedule("rrule", "is missing", hint)
             [parse_rule(rule) for rule in self.rules]
-        elif self._base.first is None:
+        elif self.recurrence.first is None:
             raise InvalidSchedule("rrule", "can never fire", "check its days, its UNTIL and the EXDATEs")
         return self
 
     def _check_once(self) -> None:
         single = "at" if self.at is not None else "delay"
-        for field in ("delay", "rrule", "dtstart", "rdates", "exdates", "calendars"):
+        for field in ("delay", "rrule", "dtstart", "rdates", "exdates", *self.no_adjustments):
             if field != single and getattr(self, field) not in (None, ()):
                 hint = f"give one {'instant' if single == 'at' else 'delay'}, or a recurrence"
                 raise InvalidSchedule(field, f"cannot stand beside `{single}`", hint)
@@ -402,7 +390,7 @@ class Schedule(BaseModel):
         parts = [str(part) for part in error["loc"] if not str(part).startswith("function-")]
         field = ".".join(parts[:1] if "rrule" in parts else parts) or "(schedule)"  # without which of its types it is
         if error["type"] != "extra_forbidden" or "." in field:
-            return InvalidSchedule(field, *describe_error(error, _PATTERNS))
+            return InvalidSchedule(field, *describe_error(error, cls.patterns))
         names = [(each.alias or name) if is_wire else name for name, each in cls.model_fields.items()]
         near = get_close_matches(field, names, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names)}"
@@ -444,7 +432,7 @@ class Schedule(BaseModel):
         """Return whether it is nothing but one instant, known yet or not, or one local time."""
         if self.at is not None or self.delay is not None:
             return True
-        is_plain = not (self.rrule or self.rdates or self.exdates or self.calendars)
+        is_plain = not (self.rrule or self.rdates or self.exdates or self.is_adjusted)
         return is_plain and self.dtstart is not None and self.fold != "both"
 
     @property
@@ -481,7 +469,7 @@ class Schedule(BaseModel):
         if self.exdates and self.dtstart is not None:
             there = based.copy_unchecked(timezone=zone, exdates=())
             start = parse_moment(based.dtstart or "", "dtstart").wall
-            values["exdates"] = exdates.change_zone(based.exdates, based._base, there._base, start)  # noqa: SLF001 - its own class
+            values["exdates"] = exdates.change_zone(based.exdates, based.recurrence, there.recurrence, start)
         if self.is_single_time and self.dtstart is not None:
             values.update(local=self.dtstart, dtstart=None)
         if values["local"] is not None:
@@ -516,7 +504,7 @@ class Schedule(BaseModel):
         """Return the schedule with its start as the clock of its zone shows it."""
         if self.start_zone is None:
             return self
-        first = self.copy_unchecked(exdates=(), calendars=(), business_day=None).first()  # COUNT counts from there
+        first = self.copy_unchecked(exdates=(), **self.no_adjustments).first()  # COUNT counts from there
         if first is None:
             return self
         local = first.astimezone(load_tzinfo(self.timezone)).replace(tzinfo=None)
@@ -540,7 +528,7 @@ class Schedule(BaseModel):
         if not self.has_elapsed_rules:
             return self.copy_unchecked(timezone=zone, start_zone=None)
         begun = self.start_zone or self.timezone
-        kept = exdates.keep_instants(self.exdates, self._base.clock)
+        kept = exdates.keep_instants(self.exdates, self.recurrence.clock)
         return self.copy_unchecked(timezone=zone, start_zone=None if begun == zone else begun, exdates=kept)
 
     @property
@@ -597,14 +585,13 @@ class Schedule(BaseModel):
             raise ValueError("the instant has no time zone; give an aware datetime")
         if self.at is not None:
             return self.at if self.at > instant else None
-        recurrence = self._on_calendars(self._base) if self.calendars else self._base
-        seconds = recurrence.first_from((instant - UTC_EPOCH) // _SECOND + 1)
+        seconds = self.adjust(self.recurrence).first_from((instant - UTC_EPOCH) // _SECOND + 1)
         return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
 
     @property
     def interval(self) -> timedelta | None:
         """The time between any two occurrences that follow each other, or None if it is not always the same."""
-        seconds = None if self.at is not None or self.calendars else self._base.interval
+        seconds = None if self.at is not None or self.is_adjusted else self.recurrence.interval
         return None if seconds is None else timedelta(seconds=seconds)
 
     def occurs(self, instant: datetime) -> bool:
@@ -615,7 +602,7 @@ class Schedule(BaseModel):
         """Return the first occurrence, in UTC, or None if there is none."""
         if self.at is not None:
             return self.at
-        seconds = (self._on_calendars(self._base) if self.calendars else self._base).first
+        seconds = self.adjust(self.recurrence).first
         return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
 
     def upcoming(self, start: datetime, count: int) -> list[datetime]:
@@ -631,7 +618,7 @@ class Schedule(BaseModel):
         Raises:
             SearchLimitReached: The request has searched too much.
         """
-        looks, alone = [(self, after)], {"rdates": (), "exdates": (), "calendars": ()}
+        looks, alone = [(self, after)], {"rdates": (), "exdates": (), **self.no_adjustments}
         if self.rdates:
             looks.append((self.model_copy(update={**alone, "rrule": None, "rdates": self.rdates}), after))
         for rule in self.rules if len(self.rules) > 1 else ():
@@ -711,18 +698,19 @@ class Schedule(BaseModel):
 
         return to_ical(self, self.model_dump_json(by_alias=True, exclude_defaults=True))
 
-    def _on_calendars(self, base: Recurrence) -> CalendarRecurrence:
-        from cloudsched.domain.schedules.calendar_recurrence import apply_calendars  # noqa: PLC0415 -- few have any
-
-        return apply_calendars(base, self.calendars, self.business_day)
-
     @property
-    def _base(self) -> Recurrence:
+    def recurrence(self) -> Recurrence:
+        """The occurrences that its rules produce. Raises InvalidSchedule if it is not anchored."""
         if self.delay is not None:
             raise InvalidSchedule("delay", "counts from a time that is not known yet", "anchor it")
         if self.dtstart is None:
             raise InvalidSchedule("dtstart", "is missing, so the rule has no start", "give dtstart, or anchor it")
         return compile_recurrence(time_zones.in_use, *_get_parts(self))
+
+    @property
+    def depends_on_records(self) -> bool:
+        """Return whether records supply a part of it: its owner's zone, or what adjusts it."""
+        return self.is_adjusted or self.follows_owner
 
     @property
     def follows_zone(self) -> bool:
@@ -750,12 +738,12 @@ class Schedule(BaseModel):
         The time is in seconds since 1970 as a clock shows them. None if the occurrence is known by its instant.
         """
         if self.at is None:
-            return self._base.read(utc_seconds(occurrence))
+            return self.recurrence.read(utc_seconds(occurrence))
         return None if self.local is None else (parse_moment(self.local, "local").wall, False)
 
     def name_occurrence(self, occurrence: datetime) -> str:
         """Return the EXDATE of one occurrence: its local time, or its instant where that means another one, too."""
-        return exdates.name_occurrence(self._base, utc_seconds(occurrence))
+        return exdates.name_occurrence(self.recurrence, utc_seconds(occurrence))
 
     def find_clock(self, wall: int, offset: int, near: datetime) -> datetime:
         """Return the instant of a wall-clock time in the data in use, also where a gap leaves it out.
@@ -768,42 +756,21 @@ class Schedule(BaseModel):
     @property
     def has_clock(self) -> bool:
         """Return whether some of its occurrences are named by the clock's time."""
-        return self.local is not None or (self.at is None and self._base.has_local)
+        return self.local is not None or (self.at is None and self.recurrence.has_local)
 
     @property
     def is_mixed(self) -> bool:
         """Return whether some of its occurrences are named by the clock's time, and others by their instant."""
         if self.at is not None or (not self.rdates and isinstance(self.rrule, str)):
             return False
-        base = self._base
+        base = self.recurrence
         return base.has_local and not base.is_local
 
     def find_next_of_kind(self, instant: datetime, *, is_local: bool) -> datetime | None:
         """Return the first occurrence later than an instant, of those that the clock names or of the others."""
-        base = self._base.parts[0 if is_local else 1]
-        recurrence = self._on_calendars(base) if self.calendars else base
-        seconds = recurrence.first_from(utc_seconds(instant) + 1)
+        base = self.recurrence.parts[0 if is_local else 1]
+        seconds = self.adjust(base).first_from(utc_seconds(instant) + 1)
         return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
-
-    def find_skipped(self, instant: datetime, until: datetime) -> datetime | None:
-        """Return the first occurrence later than ``instant``, up to ``until``, that a calendar leaves out, in UTC."""
-        if not self.calendars:
-            return None
-        seconds = self._on_calendars(self._base).first_skipped(utc_seconds(instant) + 1, utc_seconds(until))
-        return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
-
-    def calendar_note(self, occurrence: datetime) -> str | None:
-        """Return why a calendar left an occurrence out, or from where it moved it, or None if it did neither."""
-        if not self.calendars:
-            return None
-        from cloudsched.domain.schedules.calendar_recurrence import describe_effect  # noqa: PLC0415 -- few have any
-
-        return describe_effect(self._on_calendars(self._base), utc_seconds(occurrence))
-
-    def find_moved_day(self, occurrence: datetime) -> date | None:
-        """Return the day from which a calendar moved an occurrence, or None if it did not."""
-        move = self._on_calendars(self._base).explain(utc_seconds(occurrence)) if self.calendars else None
-        return None if move is None else to_date(move.day)
 
     def _iter_after(self, instant: datetime) -> Iterator[datetime]:
         occurrence = self.next_after(instant)

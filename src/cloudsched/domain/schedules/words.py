@@ -14,7 +14,6 @@ from typing_extensions import override
 
 if TYPE_CHECKING:
     from cloudsched.domain.recurrence.rrule import Frequency, NthDay, Skip
-    from cloudsched.domain.schedules.calendar_days import CalendarRule
 
 WORKING_DAYS: Final = (0, 1, 2, 3, 4)
 WEEKEND: Final = (5, 6)
@@ -72,8 +71,8 @@ class English:
         "skip": 'except on days of "{}"',
         "before": 'moved before days of "{}"',
         "after": 'moved after days of "{}"',
+        "business day": "moved to the {} day of the month that is not on {}",
     }
-    _to_business_day = "moved to the {} day of the month that is not on {}"
 
     def join(self, items: Iterable[str]) -> str:
         """Return a list: ``a, b and c``."""
@@ -175,12 +174,13 @@ class English:
         """Return ``2028-01-01 at 09:00``. ``time`` may be empty."""
         return f"{day:%Y-%m-%d}{self._name_time(time)}"
 
-    def calendars(self, rules: Sequence[CalendarRule], business_day: int | None) -> list[str]:
-        """Return the effects of a schedule's calendars."""
-        if business_day is not None:
-            names = self.join(f'"{rule.id}"' for rule in rules)
-            return [self._to_business_day.format(self.ordinal(business_day), names)]
-        return [self._effects[rule.on].format(rule.id) for rule in rules]
+    def adjusted(self, kind: str, named: Sequence[str | int]) -> str:
+        """Return an effect on the occurrences, by its kind and what it names: a number of days comes first."""
+        numbers = [self.ordinal(each) for each in named if isinstance(each, int)]
+        names = [each for each in named if isinstance(each, str)]
+        if not numbers:
+            return self._effects[kind].format(*names)
+        return self._effects[kind].format(*numbers, self.join(f'"{each}"' for each in names))
 
     def union(self, rules: Iterable[str]) -> str:
         """Return several rules, which apply together."""
@@ -278,8 +278,8 @@ class German(English):
         "skip": 'außer an Tagen von "{}"',
         "before": 'verschoben vor Tagen von "{}"',
         "after": 'verschoben nach Tagen von "{}"',
+        "business day": "verschoben auf den {} Tag des Monats, der nicht frei ist in {}",
     }
-    _to_business_day = "verschoben auf den {} Tag des Monats, der nicht frei ist in {}"
 
     @override
     def every(self, unit: Frequency, interval: int) -> str:

@@ -262,7 +262,7 @@ def _claim_occurrence(task: Task, name: str, start: datetime, now: datetime, lea
         chosen = decision.kept[0].next_at if decision.kept else None
         last = decision.decided[-1].until if chosen is None else chosen
         following, lost = _find_following(noted, last)
-    noted, left_out = note_left_out(noted, last, now) if task.schedule.calendars else (noted, ())
+    noted, left_out = note_left_out(noted, last, now) if task.schedule.is_adjusted else (noted, ())
     records, run_count = (*left_out, *missed), task.run_count + (chosen is not None)
     is_last = task.max_runs is not None and run_count >= task.max_runs
     changes: dict[str, Any] = {
@@ -288,7 +288,7 @@ def _claim_occurrence(task: Task, name: str, start: datetime, now: datetime, lea
         is_counted=True,
         lease=(_after_turn(lease, start) if had_turn else lease) if is_claimed else None,
         started_at=now if is_claimed else None,
-        note=task.schedule.calendar_note(chosen) if task.schedule.calendars else None,
+        note=task.schedule.adjustment_note(chosen) if task.schedule.is_adjusted else None,
     )
     claimed = with_changes(noted, now, runs=(*task.runs, run), **changes)
     if task.pull is not None:

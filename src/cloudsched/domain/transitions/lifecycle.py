@@ -296,7 +296,7 @@ def start_next_backfill(task: Task, now: datetime) -> Task:
         scheduled_for=current.next_at,
         trigger=Trigger.BACKFILL,
         due_at=now,
-        note=task.schedule.calendar_note(current.next_at) if task.schedule.occurs(current.next_at) else None,
+        note=task.schedule.adjustment_note(current.next_at) if task.schedule.occurs(current.next_at) else None,
     )
     following = planned_schedule(task).next_after(current.next_at)
     rest = current.model_copy(update={"next_at": following}) if following and following <= current.until else None

@@ -114,7 +114,9 @@ class Suspend:
     """True if it has not come as far as before. Then it still waits for the same calls or events."""
 
 
-Returned = Done | Retry | Snooze | Fail | Cancel
+WithoutResult = Retry | Snooze | Fail | Cancel
+"""The outcomes of an attempt that has no result."""
+Returned = Done | WithoutResult
 """The outcomes that a handler returns."""
 Outcome = Returned | Suspend
 _SOON: Final = timedelta(seconds=1)

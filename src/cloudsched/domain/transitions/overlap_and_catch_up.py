@@ -8,7 +8,7 @@ by exactly one record:
 * Those that the policies would run wait for the end of a pause (`Task.backlog`), as do those whose jitter is not over,
   which no policy has judged yet. The policies judge them again in their turn. A cancel records them as CANCELLED.
 * A new plan that has them as well runs them (`end_plan`). One without them records them as SKIPPED.
-* Those that a calendar has left out up to then are SKIPPED, too, with the holiday's name. Those before the
+* Those that were left out up to then are SKIPPED, too, with the reason, such as a holiday. Those before the
   latest occurrence that was processed have a record, and those before `plan_from` have one or were not of the plan.
 
 Any number of occurrences may have come due, so those in a row that end for one reason have one record, with their
@@ -172,7 +172,7 @@ alone decides about those that came due while a run was open."""
 
 
 def pass_over(task: Task, decided: Iterable[Missed], now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task past the decided occurrences, and their records, with those of what calendars left out before."""
+    """Return the task past the decided occurrences, and their records, with those of what was left out before."""
     decided = tuple(decided)
     if not decided:
         return task, ()
@@ -368,13 +368,13 @@ def forget_backlog(task: Task) -> dict[str, Any]:
 
 
 def note_left_out(task: Task, until: datetime, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task and the record of the occurrences up to an instant that calendars left out, if there are any.
+    """Return the task and the record of the occurrences up to an instant that were left out, if there are any.
 
     So a task's history shows these occurrences, with the holidays' names. They are recorded once they have passed, in
     the commit that claims the next occurrence, pauses the task, ends it or gives it another plan. Nothing comes due of
     a task that is paused or has ended, so nothing of that time is left out either.
     """
-    if not task.schedule.calendars or task.status is not TaskStatus.ACTIVE:
+    if not task.schedule.is_adjusted or task.status is not TaskStatus.ACTIVE:
         return task, ()
     search = partial(task.schedule.find_skipped, until=until)
     first = search(_left_out_from(task) - _TICK)
@@ -390,19 +390,19 @@ def note_left_out(task: Task, until: datetime, now: datetime) -> tuple[Task, tup
 
 
 def _left_out_from(task: Task) -> datetime:
-    """Return the time from which occurrences that calendars left out have no record yet."""
+    """Return the time from which occurrences that were left out have no record yet."""
     processed = task.created_at if task.planned_to is None else task.planned_to + _TICK
     return processed if task.plan_from is None else max(processed, task.plan_from)
 
 
 def _bounds_left_out(task: Task) -> bool:
-    """Return whether what its calendars left out has no record from the plan's beginning on."""
-    return bool(task.schedule.calendars) and _left_out_from(task) == task.plan_from
+    """Return whether what was left out has no record from the plan's beginning on."""
+    return task.schedule.is_adjusted and _left_out_from(task) == task.plan_from
 
 
 def _name_reasons(task: Task, left_out: Sequence[datetime]) -> str:
-    """Return why calendars have left occurrences out, such as ``Left out: Christmas Day (holidays), weekends.``."""
-    notes = dict.fromkeys(task.schedule.calendar_note(each) or "" for each in left_out[:_MAX_LOOKED_AT])
+    """Return why occurrences were left out, such as ``Left out: Christmas Day (holidays), weekends.``."""
+    notes = dict.fromkeys(task.schedule.adjustment_note(each) or "" for each in left_out[:_MAX_LOOKED_AT])
     reasons = [each.removeprefix("Left out: ").removesuffix(".") for each in notes]
     more = " and more" if len(reasons) > _MAX_NAMED or len(left_out) > _MAX_LOOKED_AT else ""
     return f"Left out: {', '.join(reasons[:_MAX_NAMED])}{more}."

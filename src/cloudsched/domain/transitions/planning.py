@@ -84,9 +84,9 @@ def occurrence_after(task: Task, instant: datetime) -> datetime | None:
 def begin_plan(task: Task, since: datetime, first: datetime | None = None) -> dict[str, Any]:
     """Return the changes with which a plan begins at an instant, or with its first occurrence if that came before.
 
-    Only calendars need them: what they left out before was not of the plan, and gets no record.
+    Only adjusted schedules need them: what was left out before was not of the plan, and gets no record.
     """
-    if not task.schedule.calendars:
+    if not task.schedule.is_adjusted:
         return {}
     at = since if first is None else min(since, first)
     return {"plan_from": at if task.plan_from is None else max(at, task.plan_from)}

@@ -1,4 +1,4 @@
-"""Plan a task again, with newer time zone data, other days of its calendars, or another zone of its owner.
+"""Plan a task again, with newer time zone data, another schedule, or another zone of its owner.
 
 With newer time zone data (`replan_zone`), each instant of the plan is read on the clock that the task was planned with,
 and found again on the clock of the data in use. So an occurrence that ran at 09:00 still has run at 09:00, whatever
@@ -14,20 +14,20 @@ instant that is now, and the next ones are at 09:00:
 
 The revision stays: nobody has changed the task. Its dispatches are sent again, since they are named for their instant.
 
-When calendars' days have changed (`replan_calendars`), the runs that have started, and those that wait for another
-attempt or for a worker, stay. So do due occurrences, if the new days have them as well. Otherwise they are recorded as
-SKIPPED. A run is not undone: an occurrence that ran on Friday because Monday was a holiday runs on Monday too, if
-Monday no longer is one.
+When what the schedule reads from records has changed (`replan`), the runs that have started, and those that wait for
+another attempt or for a worker, stay. So do due occurrences, if the changed schedule has them as well. Otherwise they
+are recorded as SKIPPED. A run is not undone: an occurrence that ran on Friday because Monday was a holiday runs on
+Monday too, if Monday no longer is one.
 
 When the owner's time zone has changed (`follow_owner`), an occurrence is named by its local time, and keeps that name:
 a local time that has run is not run again, and one that has not is due when it comes in the new zone. If the clock has
 passed it, it is due at once. So the marks of the plan move with their local times. Rules of elapsed time have no local
-times to move: their plan is made anew, as after a change of a calendar. Open runs stay.
+times to move: their plan is made anew, as after a change of the schedule. Open runs stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -189,23 +189,6 @@ def _explain(task: Task, plan: ZonePlan, planned: datetime, following: datetime 
     if read[0] != utc_seconds(planned) + offset:
         return f"planned again with {release}: {shown:%Y-%m-%d %H:%M} comes first, at {following:%H:%M} UTC"
     return f"moved by {release}: {shown:%H:%M} is {following:%H:%M} UTC, not {planned:%H:%M} UTC, from {shown:%Y-%m-%d}"
-
-
-_DAYS_CHANGED = "The days of its calendar changed before it started."
-
-
-def with_days(schedule: Schedule, contents: Mapping[str, str]) -> Schedule:
-    """Return a schedule with the days of its calendars, by their ids. A calendar that is not given keeps its days."""
-    rules = tuple(rule.with_content(contents[rule.id]) if rule.id in contents else rule for rule in schedule.calendars)
-    return schedule if rules == schedule.calendars else schedule.copy_unchecked(calendars=rules)
-
-
-def replan_calendars(task: Task, contents: Mapping[str, str], now: datetime) -> Commit:
-    """Return the task planned with the calendars' present days, or as it is if it has them."""
-    schedule = with_days(task.schedule, contents)
-    if schedule is task.schedule or task.deleted_at is not None:
-        return Commit(task)
-    return replan(task, schedule, now, _DAYS_CHANGED)
 
 
 def replan(task: Task, schedule: Schedule, now: datetime, why: str) -> Commit:

@@ -75,7 +75,7 @@ _OTHER_NAMES: Mapping[str, str] = {
         'schedule="every day at 9".',
     ),
     **dict.fromkeys(
-        ("dtstart", "exdates", "rdates", "gap", "fold", "calendars", "businessday"),
+        ("dtstart", "exdates", "rdates", "gap", "fold", *[name.replace("_", "") for name in Schedule.no_adjustments]),
         'Put it into the schedule: {"rrule": "FREQ=DAILY", "exdates": ["2027-01-01"]}.',
     ),
 }

@@ -190,7 +190,7 @@ def say_in_python(error: InvalidInput, given: Iterable[str], model: type[BaseMod
 @cache
 def _describe_patterns() -> Mapping[str, str]:
     """Return the patterns of names in words."""
-    from cloudsched.domain.documents.calendar import CountryCode  # noqa: PLC0415 - only for errors
+    from cloudsched.domain.documents.record import CountryCode  # noqa: PLC0415 - only for errors
 
     return {
         next(str(each.pattern) for each in get_args(kind) if isinstance(each, StringConstraints)): f"must be {words}"

@@ -18,7 +18,7 @@ from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.documents.json_limits import exception_text, require_content, to_json_value, truncate
 from cloudsched.domain.documents.script import SCRIPT_HANDLER as SCRIPTS
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Returned, Suspend
+from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Returned, Suspend, WithoutResult
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.durable_run import CallHandle, Misuse
@@ -161,29 +161,34 @@ def _call_function(handler: Handler, context: Context, payload: object, values: 
 
 def to_outcome(result: object, now: Callable[[], datetime]) -> Outcome:
     """Return the outcome for what a handler returned, or a Done with it, ready to be stored. Raises InvalidInput."""
-    if not isinstance(result, Returned):
-        return _succeed(result)
+    content = result
+    then: object = ()
+    silent = False
+    if isinstance(result, Done):
+        content = result.content
+        then = result.then
+        silent = result.silent
+    elif isinstance(result, WithoutResult):
+        return _bind(result, now)
 
-    match result:
-        case Done(content, then, silent):
-            return _succeed(content, then, silent=silent)
+    is_short = content is None or (type(content) is str and len(content) <= _SHORT and content.isascii())
+    stored = content if is_short else to_json_value("content", content, for_readers=True)
+    if not is_short:
+        require_content("content", stored)
+    return Done(stored, () if then == () else _parse_follow_ups(then), silent)
+
+
+def _bind(outcome: WithoutResult, now: Callable[[], datetime]) -> Outcome:
+    """Return an outcome with a text and times that can be stored. Raises InvalidInput."""
+    match outcome:
         case Fail() | Cancel() | Retry(after=None):
-            return type(result)(truncate_text(result.reason))
+            return type(outcome)(truncate_text(outcome.reason))
         case Retry(reason, after):
             since = now()
             return Retry(truncate_text(reason), deadline(parse_wait("after", after), since) - since)
         case put_off:
             until = deadline(parse_wait("until", put_off.until), now())
             return type(put_off)(until, truncate_text(put_off.reason))
-
-
-def _succeed(content: object, then: object = (), *, silent: bool = False) -> Done:
-    """Return a success, ready to be stored. Raises InvalidInput."""
-    is_short = content is None or (type(content) is str and len(content) <= _SHORT and content.isascii())
-    stored = content if is_short else to_json_value("content", content, for_readers=True)
-    if not is_short:
-        require_content("content", stored)
-    return Done(stored, () if then == () else _parse_follow_ups(then), silent)
 
 
 def _parse_follow_ups(then: object) -> tuple[TaskDraft, ...]:

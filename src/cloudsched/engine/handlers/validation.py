@@ -110,7 +110,7 @@ SHORT_FIELDS: Final = frozenset(
 def _is_surely_small(draft: TaskDraft) -> bool:
     """Return whether a draft is within the limit by its fields, or by a bound that is a tenth of counting exactly."""
     when = draft.schedule
-    has_lists = when is not None and (when.rdates or when.exdates or when.calendars or isinstance(when.rrule, tuple))
+    has_lists = when is not None and (when.rdates or when.exdates or when.is_adjusted or isinstance(when.rrule, tuple))
     if not has_lists and draft.model_fields_set <= SHORT_FIELDS:
         return True
     try:

@@ -86,7 +86,7 @@ class JoinedScheduler(Scheduler):
         self._later(partial(log_changes, *about))
 
     def _follow_changes(self, task: Task, since: datetime) -> Task:
-        if task.schedule.calendars or task.schedule.follows_owner:
+        if task.schedule.depends_on_records:
             self._later(partial(self._alone._follow_changes, task, since))  # noqa: SLF001 - of its own kind
         return task
 

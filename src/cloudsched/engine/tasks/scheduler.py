@@ -30,7 +30,6 @@ from cloudsched.domain.transitions.edits import anchor_schedule, edit_or_restart
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.idempotency import RequestMark, key_reused, once
 from cloudsched.domain.transitions.planning import can_replan
-from cloudsched.domain.transitions.replan import replan_calendars
 from cloudsched.domain.transitions.suspend import is_asked, on_event, parse_event_name
 from cloudsched.domain.transitions.task_draft import TaskDraft, edit_draft, require_editable_fields
 from cloudsched.domain.transitions.wakeups import executor_wakeups
@@ -41,14 +40,7 @@ from cloudsched.engine.ports.procedure import Procedure, run_procedure
 from cloudsched.engine.state.commits import repeat_on_conflict
 from cloudsched.engine.state.quotas import QuotaCheck, is_revival
 from cloudsched.engine.tasks.manual_runs import ManualRuns, make_mark
-from cloudsched.engine.tasks.owner_schedules import (
-    OPEN_FOR,
-    plan_at_owner,
-    read_contents,
-    resolve_draft,
-    resolve_for_owner,
-    with_owner_zone,
-)
+from cloudsched.engine.tasks.schedule_parts import OPEN_FOR, list_parts, resolve_schedule
 from cloudsched.errors import (
     Forbidden,
     InvalidInput,
@@ -97,7 +89,7 @@ class Scheduler:
         by.require_owner(draft.owner)
         draft = self._validate(draft, by)
         require_recipient(draft, self._engine)
-        depends = draft.schedule is not None and (draft.schedule.calendars or draft.schedule.follows_owner)
+        depends = draft.schedule is not None and draft.schedule.depends_on_records
         started = self._engine.clock.now() if depends else None
         least = self._engine.settings.minimum_lead if lead is None else lead
         draft = self._resolve_new(draft, refusal, by, least) if depends else draft
@@ -158,7 +150,7 @@ class Scheduler:
             if full := refusal if quota is None else quota.refusal:
                 raise full
             if by.has_quotas and draft.schedule is not None:
-                schedule = resolve_for_owner(self._engine.store.records, draft.schedule, draft.owner)
+                schedule = resolve_schedule(self._engine.store.records, draft.schedule, draft.owner)
                 new_task(draft.model_copy(update={"schedule": schedule}), self._engine.clock.now(), lead)
         except (InvalidInput, QuotaExceeded):
             if draft.id is None or self._engine.store.load(draft.id) is None:
@@ -296,16 +288,13 @@ class Scheduler:
     def _follow_changes(self, task: Task, since: datetime) -> Task:
         """Return the task, planned again if it was stored so late that what it depends on may have changed."""
         schedule = task.schedule
-        if not (schedule.calendars or schedule.follows_owner) or self._engine.clock.now() - since < OPEN_FOR / 2:
+        if not schedule.depends_on_records or self._engine.clock.now() - since < OPEN_FOR / 2:
             return task
-        if schedule.calendars:
-            contents = read_contents(self._engine.store.records, task, self._engine.clock)
-            with suppress(NotFound):
-                task = self.change(task.id, lambda stored, now: replan_calendars(stored, contents, now), OWN_CODE)
-        if schedule.follows_owner:
-            replan = plan_at_owner(self._engine.store.records, task, self._engine.clock)
-            with suppress(NotFound):
-                task = self.change(task.id, replan, OWN_CODE)
+        for part in list_parts():
+            if part.concerns(schedule):
+                replan = part.plan_again(self._engine.store.records, task, self._engine.clock)
+                with suppress(NotFound):
+                    task = self.change(task.id, replan, OWN_CODE)
         return task
 
     def _cancel_descendants(self, task: Task) -> Task:
@@ -460,12 +449,13 @@ class Scheduler:
         )
 
     def _resolve(self, draft: TaskDraft, known: Schedule | None) -> TaskDraft:
-        """Return a draft whose schedule has its calendars' days, and its owner's zone. Raises InvalidSchedule."""
-        records, clock = self._engine.store.records, self._engine.clock
-        draft = resolve_draft(records, draft, clock, known)
-        if draft.schedule is None or not draft.schedule.follows_owner:
+        """Return a draft whose schedule has what records say, such as its owner's zone. Raises InvalidSchedule."""
+        if draft.schedule is None or not draft.schedule.depends_on_records:
             return draft
-        return with_owner_zone(records, draft, draft.schedule, clock, known)
+        for part in list_parts():
+            if part.concerns(draft.schedule):
+                draft = part.resolve(self._engine.store.records, draft, self._engine.clock, known)
+        return draft
 
 
 def identify_sender(task: Task, by: Authority) -> EventSender:

@@ -5,24 +5,20 @@ They validate requests, and ``/openapi.json`` is generated from them.
 
 from __future__ import annotations
 
-import datetime as dt
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
 from cloudsched.domain.documents.batch_change import BatchAction, RetryFilter, TaskFilter
-from cloudsched.domain.documents.calendar import HolidaySource
 from cloudsched.domain.documents.category import Category, Label, Labels
 from cloudsched.domain.documents.document import Duration, InputInstant, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.log_lines import MAX_LINES
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.pull import MAX_SKILLS, Skill
-from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Owner, TaskStatus, Text, Trouble
+from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Owner, TaskStatus, Trouble
 from cloudsched.domain.responses.api_responses import MAX_DRAFT_TOKEN
-from cloudsched.domain.schedules.calendar_days import MAX_DAY_NAME, MAX_INTERVALS
-from cloudsched.domain.schedules.ics_days import MAX_TEXT
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.handlers.context import MAX_NOTICES
@@ -353,52 +349,6 @@ class BatchRetryRequest(WireModel):
     filter: ExecutionRetryFilter
     dry_run: Annotated[bool, Field(strict=True)] = False
     """Only count them, and name the first ten."""
-
-
-def _parse_day(value: object) -> object:
-    """Read a day as RFC 3339 writes it. Pydantic alone would take a number for seconds since 1970."""
-    try:
-        if not isinstance(value, str) or len(value) != len("2027-01-01"):
-            raise ValueError  # noqa: TRY301 - the same message as for what is no date
-        return dt.date.fromisoformat(value)
-    except ValueError:
-        raise ValueError("is not a day such as 2027-01-01") from None
-
-
-Day = Annotated[dt.date, BeforeValidator(_parse_day)]
-DayName = Annotated[str, StringConstraints(max_length=MAX_DAY_NAME)]
-
-
-class CalendarDay(WireModel):
-    """A day of a calendar, or several in a row."""
-
-    date: Day
-    """The day, or the first one."""
-    until: Day | None = None
-    """The last day, if there are several."""
-    name: DayName = ""
-    """The day's name, such as a holiday's. The records of occurrences that it has moved show this name."""
-
-
-Weekday = Literal["MO", "TU", "WE", "TH", "FR", "SA", "SU"]
-
-
-class PutCalendar(WireModel):
-    """A calendar to create or replace. At most one of ``days``, ``ics``, ``url`` and ``holidays`` is given."""
-
-    owner: Owner | None = None
-    """The calendar's owner. Without one, an admin's calendar is for everybody, and a user's belongs to the user."""
-    title: Text = ""
-    weekdays: Annotated[tuple[Weekday, ...], Field(max_length=7)] | None = None
-    """Days of the week that are always on it."""
-    days: Annotated[tuple[CalendarDay, ...], Field(max_length=MAX_INTERVALS)] | None = None
-    """Its days, listed one by one."""
-    ics: Annotated[str, StringConstraints(max_length=MAX_TEXT)] | None = None
-    """An iCalendar file, whose events are its days."""
-    url: Annotated[str, StringConstraints(max_length=2000)] | None = None
-    """The address of an iCalendar file. It is fetched now, and again every day."""
-    holidays: HolidaySource | None = None
-    """A country whose holidays it has, as the installed version of the package ``holidays`` knows them."""
 
 
 Amount = Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)]

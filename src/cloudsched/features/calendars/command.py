@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cloudsched.cli.options import ApiGroup, api_options, confirm, json_option, parse_date, pass_client, yes_option
-from cloudsched.domain.schedules.ics_days import decode_ics
+from cloudsched.features.calendars.ics_days import decode_ics
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from cloudsched import Done, Schedule, Task, TaskDraft
-from cloudsched.domain.documents.calendar import CalendarLink, zone_key
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.policy import CatchUp, CatchUpMode
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task_link import TaskLink, zone_key
 from cloudsched.engine.authority import OWN_CODE
-from cloudsched.engine.owners import follow_changes
+from cloudsched.engine.tasks import follow_changes
 from cloudsched.errors import InvalidSchedule
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
@@ -218,10 +218,10 @@ def test_all_that_is_stored_of_a_person_has_its_links_too(at_home: Simulation) -
     """Erasing leaves no link to the tasks that followed."""
     follow(at_home)
     records = at_home.app.container.store.records
-    assert records.list(CalendarLink, zone_key("ada"), limit=5)
+    assert records.list(TaskLink, zone_key("ada"), limit=5)
     PeopleWiring.of(at_home.app.container).person_jobs.erase("ada", by=OWN_CODE)
     at_home.advance(HOUR)
-    assert not records.list(CalendarLink, zone_key("ada"), limit=5)
+    assert not records.list(TaskLink, zone_key("ada"), limit=5)
     assert PeopleWiring.of(at_home.app.container).people.find("ada") is None
 
 

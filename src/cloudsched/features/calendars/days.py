@@ -1,4 +1,4 @@
-"""The calendars that a schedule names, their days, and the policies for occurrences on them.
+"""The days of a calendar.
 
 A calendar is stored as text, a line for each day or interval, so that a schedule can carry it. Planning with it then
 depends on the task's document alone, and the calendar need not be read again. For example::
@@ -15,62 +15,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
-from typing import Annotated, Any, Final, Literal, NamedTuple
-
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    SerializationInfo,
-    SerializerFunctionWrapHandler,
-    StringConstraints,
-    ValidationInfo,
-    model_serializer,
-    model_validator,
-)
-from pydantic.json_schema import SkipJsonSchema
+from typing import Final, NamedTuple
 
 from cloudsched.errors import InvalidInput
-
-On = Literal["skip", "before", "after"]
-CALENDAR_ID: Final = r"^[A-Za-z0-9_-]{1,100}$"
-CalendarId = Annotated[str, StringConstraints(pattern=CALENDAR_ID)]
-"""Letters, digits, hyphens and underscores."""
-MAX_CALENDARS: Final = 5
-"""The most calendars that a schedule may name."""
-
-
-class CalendarRule(BaseModel):
-    """One calendar that a schedule respects."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-    id: CalendarId
-    """The calendar's id. ``weekends`` is always there."""
-    on: On = "skip"
-    """The policy for an occurrence on one of its days. It is left out, or moved to the last free day before or to the
-    next free day after. A free day is on none of the schedule's calendars."""
-    content: SkipJsonSchema[str | None] = None
-    """The calendar's days, as they were when the task was planned. Stored with it, and not shown to callers."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_content(cls, data: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - anything
-        is_stored = info.context and info.context.get("stored")
-        if isinstance(data, dict) and "content" in data and not is_stored:
-            raise ValueError("content is no field that can be set")
-        return {"id": data} if isinstance(data, str) else data
-
-    @model_serializer(mode="wrap")
-    def _hide_content(self, handler: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
-        fields: dict[str, Any] = handler(self)
-        if not (info.context and info.context.get("stored")):
-            fields.pop("content", None)
-        return fields
-
-    def with_content(self, content: str, calendar_id: str | None = None) -> CalendarRule:
-        """Return the rule with the calendar's days, and its full id."""
-        return self.model_copy(update={"content": content, "id": calendar_id or self.id})
-
 
 MAX_INTERVALS: Final = 1000
 """The most days and intervals of one calendar."""

@@ -9,9 +9,9 @@ from tests.call_counts import count_calls
 from tests.cases import try_each
 
 from cloudsched.domain.recurrence.allowance import limit_search
-from cloudsched.domain.schedules import ics_days
-from cloudsched.domain.schedules.ics_days import MAX_EVENTS, read_ics_days
 from cloudsched.errors import InvalidInput
+from cloudsched.features.calendars import ics_days
+from cloudsched.features.calendars.ics_days import MAX_EVENTS, read_ics_days
 
 NEW_YEAR = date(2027, 1, 1)
 

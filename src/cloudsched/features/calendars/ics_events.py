@@ -28,8 +28,8 @@ from cloudsched.domain.recurrence.recurrence_set import RuleStream
 from cloudsched.domain.recurrence.rrule import Until, parse_rule
 from cloudsched.domain.recurrence.vtimezone import Observance, build_zone, find_windows_zone, find_zone
 from cloudsched.domain.recurrence.wall_clock import WallClock, wall_clock
-from cloudsched.domain.schedules.ics_files import Component, Length
 from cloudsched.errors import InvalidInput, InvalidSchedule
+from cloudsched.features.calendars.ics_files import Component, Length
 
 if TYPE_CHECKING:
     from cloudsched.domain.recurrence.time_zones import Zone

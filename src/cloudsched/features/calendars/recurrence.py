@@ -24,11 +24,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND, StepLimit
-from cloudsched.domain.schedules.calendar_days import CalendarDays, CalendarRule, Interval, parse_days, to_date, to_day
 from cloudsched.errors import InvalidSchedule
+from cloudsched.features.calendars.days import CalendarDays, Interval, parse_days, to_date, to_day
 
 if TYPE_CHECKING:
     from cloudsched.domain.recurrence.recurrence_set import Recurrence
+    from cloudsched.features.calendars.rule import CalendarRule
 
 MAX_MOVE: Final = 366
 """The most days that an occurrence may move. If none of them is free, it is left out."""

@@ -13,11 +13,11 @@ from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
-from cloudsched.domain.schedules.calendar_days import MAX_INTERVALS, to_date, to_day
 from cloudsched.errors import InvalidInput, SearchLimitReached
+from cloudsched.features.calendars.days import MAX_INTERVALS, to_date, to_day
 
 if TYPE_CHECKING:
-    from cloudsched.domain.schedules.ics_events import Days
+    from cloudsched.features.calendars.ics_events import Days
 
 MAX_TEXT: Final = 2_000_000
 """The most characters of iCalendar that are read."""
@@ -57,8 +57,8 @@ def read_ics_days(text: str, today: date) -> list[tuple[date, date, str]]:
     text = text.removeprefix(_BYTE_ORDER_MARK)
     if "BEGIN:VCALENDAR" not in text[:2000].upper():
         raise InvalidInput("ics", "is no iCalendar text", "It begins with BEGIN:VCALENDAR.")
-    from cloudsched.domain.schedules.ics_events import list_series  # noqa: PLC0415 - as above
-    from cloudsched.domain.schedules.ics_files import read_calendars  # noqa: PLC0415
+    from cloudsched.features.calendars.ics_events import list_series  # noqa: PLC0415 - as above
+    from cloudsched.features.calendars.ics_files import read_calendars  # noqa: PLC0415
 
     first, last = to_day(date(today.year - 1, 1, 1)), to_day(date(today.year + YEARS_AHEAD, 12, 31))
     found: set[Days] = set()

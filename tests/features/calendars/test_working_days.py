@@ -9,8 +9,9 @@ import holidays
 from tests.cases import try_each
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
-from cloudsched.domain.schedules.calendar_days import CalendarRule, format_days
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.features.calendars.days import format_days
+from cloudsched.features.calendars.rule import CalendarRule
 
 YEARS = range(2026, 2031)
 DAY = timedelta(days=1)

@@ -14,17 +14,19 @@ from cloudsched import Task
 from cloudsched.adapters.sqlite.records import SqliteRecords
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.domain.documents.calendar import Calendar, CalendarLink
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER, ChangeToFollow, Reached
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task_link import TaskLink
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.engine.authority import OWN_CODE
-from cloudsched.engine.owners.follow_changes import FollowedCalendar
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.tasks.owner_schedules import OPEN_FOR
+from cloudsched.engine.tasks.schedule_parts import OPEN_FOR
 from cloudsched.errors import StoreUnavailable, VersionConflict
+from cloudsched.features.calendars.documents import Calendar
+from cloudsched.features.calendars.schedule_days import FollowedCalendar
+from cloudsched.features.calendars.wiring import CalendarsWiring
 from cloudsched.testing import Simulation
 
 DAILY = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
@@ -42,7 +44,9 @@ def make_task(sim: Simulation, schedule: Schedule = DAILY, **more: Any) -> None:
 
 
 def put(sim: Simulation, *days: date) -> Calendar:
-    return sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[(day, day, "Feast") for day in days], by=OWN_CODE)
+    return CalendarsWiring.of(sim.app.container).calendars.put(
+        "fr", SYSTEM_OWNER, days=[(day, day, "Feast") for day in days], by=OWN_CODE
+    )
 
 
 def upcoming_days(sim: Simulation) -> set[date]:
@@ -140,7 +144,7 @@ def test_no_change_is_left_behind_wherever_its_writer_dies(
     assert commits[0] >= last
     sim.advance(3 * OPEN_FOR)
     assert not open_changes(sim)
-    is_holiday = bool(sim.app.container.calendars.get("fr", SYSTEM_OWNER).content)
+    is_holiday = bool(CalendarsWiring.of(sim.app.container).calendars.get("fr", SYSTEM_OWNER).content)
     assert is_holiday == (holiday not in upcoming_days(sim))
 
 
@@ -158,7 +162,7 @@ def test_a_late_task_is_found_although_its_writer_dies(sim: Simulation, monkeypa
         return commit(self, change)
 
     def delete_late(self: Any, kind: Any, *arguments: Any) -> Any:  # noqa: ANN401 - as the port
-        if kind is CalendarLink and len(held) == 1:
+        if kind is TaskLink and len(held) == 1:
             held.append(commit(*held[0]))
         return delete(self, kind, *arguments)
 
@@ -266,7 +270,7 @@ def test_a_change_is_followed_after_many_failures(sim: Simulation, monkeypatch: 
         failures[0] += 1
         raise RuntimeError("the process is out of memory")
 
-    monkeypatch.setattr("cloudsched.engine.owners.follow_changes.Followers.follow", fail)
+    monkeypatch.setattr("cloudsched.engine.tasks.follow_changes.Followers.follow", fail)
     put(sim, holiday)
     sim.advance(timedelta(hours=1))
     assert failures[0] > 5

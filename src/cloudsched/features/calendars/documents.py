@@ -1,11 +1,8 @@
-"""Named calendars, which have the days that schedules respect, and feeds, which show an owner's tasks as a calendar.
+"""Named calendars, which have the days that schedules respect.
 
 A calendar for everybody (``calendars/{calendarId}``) belongs to ``system`` and has its plain id. A user's own has an id
 that begins with a hash of the owner, so nobody can take or read another's, nor stand in the way of one that is for
 everybody.
-
-Whoever knows a feed's secret may read it, as calendar programs cannot log in. Its id (``feeds/{feedId}``) is the
-secret's hash, so that one read finds the feed, and nobody who can read the document learns the secret.
 """
 
 from __future__ import annotations
@@ -17,13 +14,11 @@ from pydantic import Field, StringConstraints
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
 from cloudsched.domain.documents.document import Instant, WireModel
-from cloudsched.domain.documents.record import Record
+from cloudsched.domain.documents.record import CountryCode, Record
 from cloudsched.domain.documents.task import Text, owner_id_prefix
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _OWNED: Final = re.compile(r"^u[0-9a-f]{16}-")
-
-CountryCode = Annotated[str, StringConstraints(pattern=r"^[A-Z]{2,3}$")]
 
 
 class HolidaySource(WireModel):
@@ -66,17 +61,6 @@ class Calendar(Record):
     holidays: HolidaySource | None = None
 
 
-class CalendarLink(Record):
-    """A task that may name a calendar, or follow its owner.
-
-    It is written before the task, so that none is missed when the days or the owner's zone change.
-    """
-
-    collection: ClassVar[str] = "calendarLinks"
-
-    task_id: str
-
-
 def calendar_key(owner: str, name: str) -> str:
     """Return the id under which an owner's calendar is stored."""
     if owner == SYSTEM_OWNER:
@@ -93,13 +77,3 @@ def is_calendar_name(name: str) -> bool:
 def is_owned_key(name: str) -> bool:
     """Return whether a name looks like the id of somebody's own calendar."""
     return _OWNED.match(name) is not None
-
-
-def zone_key(owner: str) -> str:
-    """Return the owner of the links from a person to the tasks that follow them. No calendar has such an id."""
-    return f"zone:{owner_id_prefix(owner).rstrip('-')}"
-
-
-def link_id(key: str, task_id: str) -> str:
-    """Return the id of the link from a calendar to a task."""
-    return f"{key}.{task_id}"

@@ -2,19 +2,71 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import datetime as dt
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from pydantic import BeforeValidator, Field, StringConstraints
 from werkzeug.wrappers import Response
 
-from cloudsched.domain.schedules.calendar_days import WEEKDAYS, parse_days, to_date
+from cloudsched.domain.documents.document import WireModel
+from cloudsched.domain.documents.task import Owner, Text
 from cloudsched.errors import NotFound
+from cloudsched.features.calendars.days import MAX_DAY_NAME, MAX_INTERVALS, WEEKDAYS, parse_days, to_date
+from cloudsched.features.calendars.documents import HolidaySource
+from cloudsched.features.calendars.ics_days import MAX_TEXT
+from cloudsched.features.calendars.wiring import CalendarsWiring
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation
-from cloudsched.web.api.request_bodies import PutCalendar
 from cloudsched.web.api.responses import json_response
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.calendar import Calendar
+    from cloudsched.features.calendars.documents import Calendar
+
+
+def _parse_day(value: object) -> object:
+    """Read a day as RFC 3339 writes it. Pydantic alone would take a number for seconds since 1970."""
+    try:
+        if not isinstance(value, str) or len(value) != len("2027-01-01"):
+            raise ValueError  # noqa: TRY301 - the same message as for what is no date
+        return dt.date.fromisoformat(value)
+    except ValueError:
+        raise ValueError("is not a day such as 2027-01-01") from None
+
+
+Day = Annotated[dt.date, BeforeValidator(_parse_day)]
+DayName = Annotated[str, StringConstraints(max_length=MAX_DAY_NAME)]
+
+
+class CalendarDay(WireModel):
+    """A day of a calendar, or several in a row."""
+
+    date: Day
+    """The day, or the first one."""
+    until: Day | None = None
+    """The last day, if there are several."""
+    name: DayName = ""
+    """The day's name, such as a holiday's. The records of occurrences that it has moved show this name."""
+
+
+Weekday = Literal["MO", "TU", "WE", "TH", "FR", "SA", "SU"]
+
+
+class PutCalendar(WireModel):
+    """A calendar to create or replace. At most one of ``days``, ``ics``, ``url`` and ``holidays`` is given."""
+
+    owner: Owner | None = None
+    """The calendar's owner. Without one, an admin's calendar is for everybody, and a user's belongs to the user."""
+    title: Text = ""
+    weekdays: Annotated[tuple[Weekday, ...], Field(max_length=7)] | None = None
+    """Days of the week that are always on it."""
+    days: Annotated[tuple[CalendarDay, ...], Field(max_length=MAX_INTERVALS)] | None = None
+    """Its days, listed one by one."""
+    ics: Annotated[str, StringConstraints(max_length=MAX_TEXT)] | None = None
+    """An iCalendar file, whose events are its days."""
+    url: Annotated[str, StringConstraints(max_length=2000)] | None = None
+    """The address of an iCalendar file. It is fetched now, and again every day."""
+    holidays: HolidaySource | None = None
+    """A country whose holidays it has, as the installed version of the package ``holidays`` knows them."""
 
 
 @operation(
@@ -32,7 +84,7 @@ def put_calendar(call: ApiCall, body: PutCalendar) -> Response:
     two. A calendar is replaced as a whole: give its days again, or `days: []` to remove them. The response has the
     calendar's full id.
     """
-    calendar = call.app.container.calendars.put(
+    calendar = CalendarsWiring.of(call.app.container).calendars.put(
         call.path["calendarId"],
         call.caller.resolve_record_owner(body.owner),
         by=call.authority,
@@ -53,7 +105,9 @@ def get_calendar(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     A name means the calendar for everybody, or else the owner's own.
     """
     owner = call.caller.resolve_record_owner(query.owner)
-    return json_response(_to_json(call, call.app.container.calendars.get(call.path["calendarId"], owner)))
+    return json_response(
+        _to_json(call, CalendarsWiring.of(call.app.container).calendars.get(call.path["calendarId"], owner))
+    )
 
 
 @operation("GET", "/v1/calendars", "Calendars", query=bodies.OwnerQuery, response_schema="CalendarList")
@@ -62,7 +116,7 @@ def list_calendars(call: ApiCall, query: bodies.OwnerQuery) -> Response:
 
     The answer does not have their days.
     """
-    found = call.app.container.calendars.list(call.caller.resolve_record_owner(query.owner))
+    found = CalendarsWiring.of(call.app.container).calendars.list(call.caller.resolve_record_owner(query.owner))
     shown = [{name: value for name, value in _to_json(call, each).items() if name != "days"} for each in found]
     return json_response({"calendars": shown})
 
@@ -82,7 +136,7 @@ def delete_calendar(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     """
     owner = call.caller.resolve_record_owner(query.owner)
     try:
-        call.app.container.calendars.delete(call.path["calendarId"], owner, by=call.authority)
+        CalendarsWiring.of(call.app.container).calendars.delete(call.path["calendarId"], owner, by=call.authority)
     except NotFound:
         raise NotFound("calendar", call.path["calendarId"]) from None
     return Response(status=204)

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from icalendar.parser import Contentline
 from tests.cases import try_each
-from tests.domain.schedules.ics_files import FileWriter
+from tests.features.calendars.ics_files import FileWriter
 
-from cloudsched.domain.schedules.ics_days import decode_ics, read_ics_days
-from cloudsched.domain.schedules.ics_files import split_usual
 from cloudsched.errors import InvalidInput
+from cloudsched.features.calendars.ics_days import decode_ics, read_ics_days
+from cloudsched.features.calendars.ics_files import split_usual
 
 NEW_YEAR = date(2027, 1, 1)
 EVENT = """BEGIN:VEVENT

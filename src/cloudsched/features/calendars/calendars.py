@@ -12,19 +12,24 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
 from urllib.parse import urlsplit
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.domain.documents.calendar import Calendar, HolidaySource, calendar_key, is_calendar_name, is_owned_key
 from cloudsched.domain.documents.record import secret_hash
-from cloudsched.domain.documents.system_tasks import REFRESH_HANDLER
 from cloudsched.domain.documents.task import owner_id_prefix
-from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT, format_days
-from cloudsched.domain.schedules.ics_days import read_ics_days
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.authority import OWN_CODE, Authority
-from cloudsched.engine.owners.follow_changes import Followers, count_replan
 from cloudsched.engine.state.record_changes import change_record, count_recent
-from cloudsched.engine.tasks.owner_schedules import find_calendar
+from cloudsched.engine.tasks.follow_changes import Followers, count_replan
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound, Unavailable
+from cloudsched.features.calendars.days import WEEKENDS, WEEKENDS_CONTENT, format_days
+from cloudsched.features.calendars.documents import (
+    Calendar,
+    HolidaySource,
+    calendar_key,
+    is_calendar_name,
+    is_owned_key,
+)
+from cloudsched.features.calendars.ics_days import read_ics_days
+from cloudsched.features.calendars.schedule_days import find_calendar
 
 if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
@@ -76,6 +81,8 @@ def count_fetch(records: RecordStore, clock: Clock, owner: str, host: str) -> No
     count_recent(records, clock, key, limit=MAX_FROM_HOST, span=timedelta(minutes=1), quota=quota, hint=hint)
 
 
+REFRESH_HANDLER: Final = "cloudsched.calendar.refresh"
+"""The name of the handler of the tasks that fetch calendars from their URLs."""
 _REFRESH_EVERY: Final = timedelta(days=1)
 _REFRESH_JITTER: Final = timedelta(hours=1)
 _MAX_URL: Final = 2000
@@ -249,7 +256,8 @@ class Calendars:
             if before is not None and before.content != calendar.content:
                 calendar = calendar.model_copy(update={"revision": before.revision + 1})
             if before is not None:
-                self._followers.begin(calendar.id, calendar.revision, None)  # guard: calendar follower
+                what = f"name the calendar {calendar.id}"
+                self._followers.begin(calendar.id, calendar.revision, what, None)  # guard: calendar follower
             return calendar
 
         return change_record(self._store.records, Calendar, key, decide)

@@ -9,10 +9,11 @@ import pytest
 from tests import greeting_app
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.domain.documents.calendar import Calendar
 from cloudsched.engine.authority import OWN_CODE
-from cloudsched.engine.owners.calendars import MAX_FOR_OWNER, MAX_FROM_HOST, Calendars
 from cloudsched.errors import InvalidInput, QuotaExceeded
+from cloudsched.features.calendars.calendars import MAX_FOR_OWNER, MAX_FROM_HOST, Calendars
+from cloudsched.features.calendars.documents import Calendar
+from cloudsched.features.calendars.wiring import CalendarsWiring
 from cloudsched.testing import Simulation
 
 ICS = "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nDTSTART;VALUE=DATE:20270714\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
@@ -37,7 +38,7 @@ def fetched(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def calendars(sim: Simulation) -> Calendars:
-    return sim.app.container.calendars
+    return CalendarsWiring.of(sim.app.container).calendars
 
 
 def test_a_user_has_so_many_calendars_fetched_a_day(sim: Simulation, fetched: list[str]) -> None:

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cloudsched.domain.schedules.calendar_days import WEEKDAYS, CalendarRule, format_days, parse_days, to_day
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput, InvalidSchedule
+from cloudsched.features.calendars.days import WEEKDAYS, format_days, parse_days, to_day
+from cloudsched.features.calendars.rule import CalendarRule
 
 CalendarParts = tuple[str, set[str], list[tuple[date, date, str]]]
 START, END = datetime(2027, 3, 1, tzinfo=UTC), datetime(2027, 5, 1, tzinfo=UTC)
@@ -76,7 +77,7 @@ def test_a_schedule_with_calendars_is_what_a_plain_walk_over_days_finds(
     for each in found[:10]:
         assert schedule.occurs(each)
         is_plain = plain.occurs(each) and walk_day(each, some, business_day, ZoneInfo(zone)) == local_date(each, zone)
-        assert (schedule.calendar_note(each) is None) == is_plain
+        assert (schedule.adjustment_note(each) is None) == is_plain
 
 
 def local_date(instant: datetime, zone: str) -> date:

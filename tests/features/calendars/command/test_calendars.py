@@ -13,6 +13,7 @@ from tests.cli.conftest import CommandResult
 from cloudsched.cli.main import ExitCode
 from cloudsched.client import Client
 from cloudsched.errors import InvalidInput
+from cloudsched.features.calendars.wiring import CalendarsWiring
 from cloudsched.testing import Simulation
 
 Calendars = Callable[..., CommandResult]
@@ -148,12 +149,12 @@ def test_a_calendar_that_was_not_refreshed_says_so_wherever_it_is_shown(
 ) -> None:
     """Its last good days go on, and one bad event of the new file is named with its line."""
     answer = ICS
-    source = sim.app.container.calendars._source  # noqa: SLF001 - the network
+    source = CalendarsWiring.of(sim.app.container).calendars._source  # noqa: SLF001 - the network
     monkeypatch.setattr(source, "fetch", lambda *_: (answer, None))
     assert calendars("set", "fr", "--from-url", "https://example.org/fr.ics").code == 0
     answer = ICS.replace("20270714", "20270230")
     with pytest.raises(InvalidInput):
-        sim.app.container.calendars.refresh("fr")
+        CalendarsWiring.of(sim.app.container).calendars.refresh("fr")
     problem = "line 3: 'Bastille Day' has the date '20270230'"
     assert problem in json.loads(calendars("show", "fr", "--json").out)["problem"]
     assert problem in json.loads(calendars("list", "--json").out)["problem"]

@@ -1,4 +1,4 @@
-"""Plan the tasks again that depend on a record which has changed: a calendar's days, or a person's time zone.
+"""Plan the tasks again that depend on a record which has changed, such as a person whose time zone they follow.
 
 A task of the system does it, a batch of tasks in each run, so any number of tasks may follow. If its process dies, the
 sweep runs it again. It is created before the record is written, and ends only when one of two things is certain: every
@@ -15,26 +15,28 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.calendar import Calendar, CalendarLink, zone_key
-from cloudsched.domain.documents.person import Person
+from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.policy import RetryPolicy
-from cloudsched.domain.documents.record import secret_hash
+from cloudsched.domain.documents.record import Record, secret_hash
 from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER, ChangeToFollow, Reached
+from cloudsched.domain.documents.task_link import TaskLink
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.edits import NO_LEAD
-from cloudsched.domain.transitions.replan import follow_owner, replan_calendars
+from cloudsched.domain.transitions.outcome import Outcome, go_on
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.state.record_changes import count_recent
-from cloudsched.engine.tasks.owner_schedules import OPEN_FOR
-from cloudsched.errors import CloudschedError, NotFound, StoreUnavailable, VersionConflict
+from cloudsched.engine.tasks.schedule_parts import OPEN_FOR, list_parts
+from cloudsched.errors import CloudschedError, InvalidPayload, NotFound, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore, VersionedRecord
     from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.tasks.schedule_parts import FollowedRecord
     from cloudsched.engine.tasks.scheduler import Scheduler
 
 log = own_logger(__name__)
@@ -43,11 +45,11 @@ PAGE_SIZE: Final = 100
 MAX_PAGES: Final = 10
 """The number of pages of a record's tasks that one run plans again. The next one continues."""
 MAX_REPLANS: Final = 60
-"""The most changes of their zone or calendars, in all, that a user may make in an hour: each replans their tasks."""
+"""The most changes of such records, in all, that a user may make in an hour: each replans their tasks."""
 
 
 def count_replan(records: RecordStore, clock: Clock, owner: str) -> None:
-    """Count a user's change of zone or calendars, which replans all that depends on it. Raises QuotaExceeded."""
+    """Count a user's change of a record, which replans all that depends on it. Raises QuotaExceeded."""
     count_recent(
         records,
         clock,
@@ -59,73 +61,14 @@ def count_replan(records: RecordStore, clock: Clock, owner: str) -> None:
     )
 
 
-class FollowedCalendar:
-    """A calendar that tasks name. Each of these is linked to it by a `CalendarLink` under its key."""
-
-    def __init__(self, records: RecordStore, key: str) -> None:
-        self._records = records
-        self.key = key
-
-    def load(self) -> VersionedRecord[Calendar] | None:
-        """Return the calendar, None if it was deleted."""
-        return self._records.load(Calendar, self.key)
-
-    def revision_of(self, record: Calendar) -> int:
-        """Return the number of changes of its days."""
-        return record.revision
-
-    def depends(self, task: Task) -> bool:
-        """Return whether the task names the calendar."""
-        return any(rule.id == self.key for rule in task.schedule.calendars)
-
-    def replan(self, task: Task, record: Calendar, now: datetime) -> Commit:
-        """Return the task planned with the days as they are now, unchanged if it already is."""
-        return replan_calendars(task, {self.key: record.content}, now)
-
-    def is_missing_over(self, since: timedelta) -> bool:  # noqa: ARG002 - as for a person
-        """Return True: only existing calendars get a follower, so a missing one was deleted."""
-        return True
-
-
-class FollowedPerson:
-    """A person whose time zone tasks follow. Each of these is linked to them, too."""
-
-    def __init__(self, records: RecordStore, owner: str) -> None:
-        self._records = records
-        self._owner = owner
-        self.key = zone_key(owner)
-
-    def load(self) -> VersionedRecord[Person] | None:
-        """Return the person, None if they were deleted, or are not written yet."""
-        return self._records.load(Person, self._owner)
-
-    def revision_of(self, record: Person) -> int:
-        """Return the number of changes of their zone."""
-        return record.zone_revision
-
-    def depends(self, task: Task) -> bool:
-        """Return whether the task follows its owner."""
-        return task.schedule.follows_owner
-
-    def replan(self, task: Task, record: Person, now: datetime) -> Commit:
-        """Return the task planned in the person's zone."""
-        return follow_owner(task, record.timezone, now)
-
-    def is_missing_over(self, since: timedelta) -> bool:
-        """Return whether nobody is about to write the person any more, so long after a writer began."""
-        return since >= OPEN_FOR
-
-
 class FollowChange:
     """Plans the tasks that depend on a changed record again."""
 
-    def __init__(
-        self, store: Store, scheduler: Scheduler, clock: Clock, followed: FollowedCalendar | FollowedPerson
-    ) -> None:
+    def __init__(self, store: Store, scheduler: Scheduler, clock: Clock, followed: FollowedRecord) -> None:
         self._store = store
         self._scheduler = scheduler
         self._clock = clock
-        self._followed: Any = followed
+        self._followed = followed
 
     def run(self, change: ChangeToFollow, reached: Reached) -> Reached | None:
         """Continue with a change. Return how far that came, None if nothing is left to do."""
@@ -150,13 +93,13 @@ class FollowChange:
         """
         self._store.records.write(stored.record, stored.version)
 
-    def _follow_all(self, record: Calendar | Person, reached: Reached) -> Reached | None:
+    def _follow_all(self, record: Record, reached: Reached) -> Reached | None:
         """Plan the next tasks again. Return how far that came, None if all are planned by the record as it is now."""
         records, revision = self._store.records, self._followed.revision_of(record)
         is_same = reached.revision == revision
         after, is_open = (reached.after, reached.has_open_links) if is_same else ("", False)
         for _ in range(MAX_PAGES):
-            links = records.list(CalendarLink, self._followed.key, limit=PAGE_SIZE, after=after)
+            links = records.list(TaskLink, self._followed.key, limit=PAGE_SIZE, after=after)
             for link in links:
                 is_open = self._try_to_follow(link) or is_open
                 after = link.id
@@ -175,7 +118,7 @@ class FollowChange:
         stored = self._followed.load()
         return stored is None or self._followed.revision_of(stored.record) == revision
 
-    def _try_to_follow(self, link: CalendarLink) -> bool:
+    def _try_to_follow(self, link: TaskLink) -> bool:
         """Plan one task again, and return whether it has to be looked at once more."""
         try:
             return self._follow(link)
@@ -195,7 +138,7 @@ class FollowChange:
         stored = self._followed.load()
         return Commit(task) if stored is None else self._followed.replan(task, stored.record, self._clock.now())
 
-    def _follow(self, link: CalendarLink) -> bool:
+    def _follow(self, link: TaskLink) -> bool:
         try:
             task = self._scheduler.change(link.task_id, self._replan, OWN_CODE)
         except NotFound:
@@ -205,14 +148,14 @@ class FollowChange:
         now = self._clock.now()
         if now - link.updated_at < OPEN_FOR:
             return True
-        stored = self._store.records.load(CalendarLink, link.id)
+        stored = self._store.records.load(TaskLink, link.id)
         if stored is not None and stored.record.updated_at == link.updated_at:
             with suppress(VersionConflict):
-                self._store.records.delete(CalendarLink, link.id, stored.version)
+                self._store.records.delete(TaskLink, link.id, stored.version)
                 return self._restore(link)  # a late task may have been stored meanwhile
         return False
 
-    def _restore(self, link: CalendarLink) -> bool:
+    def _restore(self, link: TaskLink) -> bool:
         """Write a deleted link again if its task depends on the record after all. Return whether it does."""
         found = self._store.load(link.task_id)
         if found is None or not self._followed.depends(found.task):
@@ -231,10 +174,12 @@ class Followers:
         self._scheduler = scheduler
         self._chance = chance
 
-    def begin(self, key: str, revision: int, owner: str | None) -> None:
-        """Create the task that follows a calendar, or a person to another zone, before this revision is written."""
+    def begin(self, key: str, revision: int, what: str, owner: str | None) -> None:
+        """Create the task that follows a record, before this revision of it is written.
+
+        `what` completes a sentence about the tasks that are planned again. `owner` is the person whose zone changes.
+        """
         change = ChangeToFollow(key, revision, self._clock.now(), owner)
-        what = f"follow {owner}" if owner is not None else f"name the calendar {key}"
         draft = TaskDraft(
             id=f"follow-{key.replace(':', '-')}-{self._chance.getrandbits(64):016x}",
             title=f"Plan the tasks that {what} again"[:200],
@@ -248,6 +193,34 @@ class Followers:
 
     def follow(self, change: ChangeToFollow, reached: Reached) -> Reached | None:
         """Plan some of the tasks again. Return how far that came, None if nothing is left to do."""
-        records, owner = self._store.records, change.owner
-        followed = FollowedCalendar(records, change.calendar) if owner is None else FollowedPerson(records, owner)
+        records = self._store.records
+        found = (part.find_followed(records, change) for part in list_parts())
+        followed = next((each for each in found if each is not None), None)
+        if followed is None:  # of a feature that is gone
+            return None
         return FollowChange(self._store, self._scheduler(), self._clock, followed).run(change, reached)
+
+
+_AGAIN_AFTER: Final = timedelta(minutes=1)
+
+
+def run_follow(container: Any, ctx: Context, payload: dict[str, Any]) -> Outcome | None:  # noqa: ANN401 - of any app
+    """Plan again the tasks that depend on a record, as far as there is time: the built-in handler of such tasks."""
+    notes = ctx.progress_notes
+    known = Reached.from_text(notes[-1].text) if notes else Reached()
+    followers: Followers = container.followers
+    reached = followers.follow(ChangeToFollow.from_payload(payload), known)
+    if reached is None:
+        return None
+
+    ctx.replace_progress([ProgressNote(at=ctx.now(), text=reached.to_text())])
+    return go_on("There are more tasks to plan again, or some that are just being stored.", _AGAIN_AFTER)
+
+
+def check_follow(_container: object, draft: TaskDraft, _requesters: object) -> None:
+    """Check that a task names a change. Raises InvalidPayload."""
+    try:
+        ChangeToFollow.from_payload(draft.payload)
+    except (KeyError, ValueError):
+        hint = "Leave it out: the system makes such tasks, with what they need."
+        raise InvalidPayload("payload", f"is not one of {draft.handler!r}", hint) from None

@@ -9,9 +9,9 @@ import pytest
 import recurring_ical_events  # type: ignore[import-untyped]  # it has no stubs
 from icalendar import Calendar
 from tests.cases import try_each
-from tests.domain.schedules.ics_files import FileWriter, days_between
+from tests.features.calendars.ics_files import FileWriter, days_between
 
-from cloudsched.domain.schedules.ics_days import read_ics_days
+from cloudsched.features.calendars.ics_days import read_ics_days
 
 
 @pytest.mark.filterwarnings("ignore")  # those libraries' own

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 import requests
 
-from cloudsched.domain.schedules.ics_days import MAX_TEXT, decode_ics
 from cloudsched.errors import InvalidInput, MissingExtra, Unavailable
+from cloudsched.features.calendars.ics_days import MAX_TEXT, decode_ics
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.calendar import HolidaySource
+    from cloudsched.features.calendars.documents import HolidaySource
 
 FETCH_SECONDS: Final = 10.0
 """The longest time of a whole fetch: redirects, and a server that sends a byte now and then, included."""

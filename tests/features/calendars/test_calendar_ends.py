@@ -8,9 +8,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from cloudsched.domain.schedules.calendar_days import WEEKENDS_CONTENT, CalendarRule, format_days
-from cloudsched.domain.schedules.calendar_recurrence import describe_ends
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.features.calendars.days import WEEKENDS_CONTENT, format_days
+from cloudsched.features.calendars.recurrence import describe_ends
+from cloudsched.features.calendars.rule import CalendarRule
 
 LAST = date(2027, 12, 31)
 """The last date of the calendar: a Friday, after which its dates end."""
@@ -58,7 +59,7 @@ def test_a_month_without_a_business_day_is_left_out(number: int) -> None:
     at = schedule.find_skipped(start, datetime(2027, 9, 30, tzinfo=UTC))
     assert at is not None
     assert at.date() == date(2027, 8, 1)
-    assert schedule.calendar_note(at) == "Left out: closed (hd)."
+    assert schedule.adjustment_note(at) == "Left out: closed (hd)."
 
 
 def test_the_end_of_the_dates_is_said_only_beyond_it() -> None:

@@ -1,1 +1,0 @@
-"""What owners keep beside their tasks: contacts and preferences, calendars, scripts and feeds."""

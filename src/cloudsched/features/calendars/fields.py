@@ -1,0 +1,110 @@
+"""What a schedule says of calendars: the fields that name them, and their effect on its occurrences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+
+from pydantic import FailFast, Field
+
+from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH, utc_seconds
+from cloudsched.domain.schedules.adjustments import Adjustable, Occurrences
+from cloudsched.errors import InvalidSchedule
+from cloudsched.features.calendars.rule import CALENDAR_ID, MAX_CALENDARS, CalendarRule
+
+if TYPE_CHECKING:
+    from cloudsched.domain.recurrence.recurrence_set import Recurrence
+    from cloudsched.features.calendars.recurrence import CalendarRecurrence
+
+
+class CalendarFields(Adjustable):
+    """The fields of a schedule that name calendars."""
+
+    no_adjustments: ClassVar[Mapping[str, Any]] = {"calendars": (), "business_day": None}
+    patterns: ClassVar[Mapping[str, str]] = {CALENDAR_ID: "must be 1 to 100 letters, digits, hyphens and underscores"}
+
+    calendars: Annotated[tuple[CalendarRule, ...], FailFast(), Field(max_length=MAX_CALENDARS)] = ()
+    """The calendars that the schedule respects, each with the policy for occurrences on its days."""
+    business_day: Annotated[int, Field(strict=True, ge=-23, le=23)] | None = None
+    """Moves every occurrence to that free day of its month: 3 is the third, -1 the last."""
+
+    @property
+    def is_adjusted(self) -> bool:
+        """Return whether it respects a calendar."""
+        return bool(self.calendars)
+
+    @property
+    def effects(self) -> Sequence[tuple[str, Sequence[str | int]]]:
+        """The effect of each calendar, or that of all on a business day."""
+        if self.business_day is not None:
+            return [("business day", [self.business_day, *[rule.id for rule in self.calendars]])]
+        return [(rule.on, [rule.id]) for rule in self.calendars]
+
+    def check_adjustments(self) -> None:
+        """Check that a business day is one, and has calendars to count with. Raises InvalidSchedule."""
+        if self.business_day is None:
+            return
+        if self.business_day == 0 or not self.calendars:
+            problem = "is 0" if self.business_day == 0 else "needs a calendar to count with"
+            raise InvalidSchedule("businessDay", problem, "give 3 for the third, -1 for the last; beside calendars")
+
+    def adjust(self, base: Recurrence) -> Occurrences:
+        """Return the occurrences with the calendars applied. Raises InvalidSchedule if their days are not known."""
+        return self._apply(base) if self.calendars else base
+
+    def _apply(self, base: Recurrence) -> CalendarRecurrence:
+        from cloudsched.features.calendars.recurrence import apply_calendars  # noqa: PLC0415 - few have any
+
+        return apply_calendars(base, self.calendars, self.business_day)
+
+    @property
+    def _applied(self) -> CalendarRecurrence:
+        schedule: Any = self  # a `Schedule`, which has rules
+        return self._apply(schedule.recurrence)
+
+    def find_skipped(self, instant: datetime, until: datetime) -> datetime | None:
+        """Return the first occurrence later than ``instant``, up to ``until``, that a calendar leaves out, in UTC."""
+        if not self.calendars:
+            return None
+        seconds = self._applied.first_skipped(utc_seconds(instant) + 1, utc_seconds(until))
+        return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
+
+    def adjustment_note(self, occurrence: datetime) -> str | None:
+        """Return why a calendar left an occurrence out, or from where it moved it, or None if it did neither."""
+        if not self.calendars:
+            return None
+        from cloudsched.features.calendars.recurrence import describe_effect  # noqa: PLC0415 - few have any
+
+        return describe_effect(self._applied, utc_seconds(occurrence))
+
+    def find_moved_day(self, occurrence: datetime) -> date | None:
+        """Return the day from which a calendar moved an occurrence, or None if it did not."""
+        if not self.calendars:
+            return None
+        from cloudsched.features.calendars.days import to_date  # noqa: PLC0415 - few have any
+
+        move = self._applied.explain(utc_seconds(occurrence))
+        return None if move is None else to_date(move.day)
+
+    def with_days(self, contents: Mapping[str, str | None]) -> Self:
+        """Return it with the days of its calendars, by their ids. A calendar that is not given keeps its days."""
+        rules = tuple(rule.with_content(contents[rule.id]) if rule.id in contents else rule for rule in self.calendars)
+        return self if rules == self.calendars else self.copy_rules(rules)
+
+    def copy_rules(self, rules: tuple[CalendarRule, ...]) -> Self:
+        """Return it with other rules for calendars, which are valid."""
+        schedule: Any = self
+        copied: Self = schedule.copy_unchecked(calendars=rules)
+        return copied
+
+    def equals_unresolved(self, other: Self) -> bool:
+        """Return whether two schedules are the same but for their calendars."""
+        return self.copy_rules(()) == other.copy_rules(())
+
+    def resolved_like(self, present: Self) -> Self | None:
+        """Return it with the days of a later version of it, or None if that names other calendars."""
+        contents = {rule.id: rule.content for rule in present.calendars}
+        if not contents.keys() >= {rule.id for rule in self.calendars}:
+            return None
+        return self.with_days(contents)

@@ -1,0 +1,57 @@
+"""A schedule's rule for one calendar."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    ValidationInfo,
+    model_serializer,
+    model_validator,
+)
+from pydantic.json_schema import SkipJsonSchema
+
+On = Literal["skip", "before", "after"]
+CALENDAR_ID: Final = r"^[A-Za-z0-9_-]{1,100}$"
+CalendarId = Annotated[str, StringConstraints(pattern=CALENDAR_ID)]
+"""Letters, digits, hyphens and underscores."""
+MAX_CALENDARS: Final = 5
+"""The most calendars that a schedule may name."""
+
+
+class CalendarRule(BaseModel):
+    """One calendar that a schedule respects."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    id: CalendarId
+    """The calendar's id. ``weekends`` is always there."""
+    on: On = "skip"
+    """The policy for an occurrence on one of its days. It is left out, or moved to the last free day before or to the
+    next free day after. A free day is on none of the schedule's calendars."""
+    content: SkipJsonSchema[str | None] = None
+    """The calendar's days, as they were when the task was planned. Stored with it, and not shown to callers."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_content(cls, data: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - anything
+        is_stored = info.context and info.context.get("stored")
+        if isinstance(data, dict) and "content" in data and not is_stored:
+            raise ValueError("content is no field that can be set")
+        return {"id": data} if isinstance(data, str) else data
+
+    @model_serializer(mode="wrap")
+    def _hide_content(self, handler: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+        fields: dict[str, Any] = handler(self)
+        if not (info.context and info.context.get("stored")):
+            fields.pop("content", None)
+        return fields
+
+    def with_content(self, content: str | None, calendar_id: str | None = None) -> CalendarRule:
+        """Return the rule with the calendar's days, and its full id."""
+        return self.model_copy(update={"content": content, "id": calendar_id or self.id})

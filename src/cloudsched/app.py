@@ -733,9 +733,9 @@ class App:
     @reads
     def deliveries(self, task_id: str, execution_id: str) -> list[DeliveryReport]:
         """Return the progress of an execution's deliveries, by channel. Raises NotFound."""
-        from cloudsched.engine.queries.delivery_report import report_deliveries  # noqa: PLC0415 - imported only when used
-
-        return report_deliveries(self.container.store, self.get(task_id), self.execution(task_id, execution_id).id)
+        found = self.get(task_id), self.execution(task_id, execution_id).id
+        reports: list[DeliveryReport] = self.container.feature("deliveries").report(*found)
+        return reports
 
     @changes
     def send_event(

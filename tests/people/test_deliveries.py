@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from cloudsched import App, Context, Schedule, Task
-from cloudsched.domain.transitions.deliveries import delivery_ids
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import DeliveryDelayed
+from cloudsched.features.deliveries.maker import delivery_ids
 from cloudsched.testing import Simulation
 
 app = App()

@@ -14,7 +14,7 @@ from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.responses.api_responses import DeliveryReport
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.authority import OWN_CODE
-from cloudsched.engine.options.deliveries import Deliveries
+from cloudsched.features.deliveries.option import Deliveries
 from cloudsched.people.recipients import PeopleRecipients
 from cloudsched.people.senders.channel_senders import Senders
 from cloudsched.people.wiring import PeopleWiring

@@ -12,9 +12,9 @@ from tests.authorities import as_user
 
 from cloudsched import App, Cancel, Context, Settings, Task
 from cloudsched.config.access import Access
-from cloudsched.domain.documents.delivery_channels import Ping, PingEvent
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.authority import OWN_CODE
+from cloudsched.features.deliveries.fields import Ping, PingEvent
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
 

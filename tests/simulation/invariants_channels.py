@@ -20,13 +20,12 @@ from tests.simulation.invariants_runs import fail
 
 from cloudsched import Execution, Task
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery_channels import COMPLETION, DeliveryChannel, derive_delivery_id
+from cloudsched.domain.documents.delivery_channels import COMPLETION, NOT_DELIVERED, DeliveryChannel, derive_delivery_id
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.execution import Message as InboxMessage
 from cloudsched.domain.documents.person import Person, is_wanted
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.commit import TaskWrite
-from cloudsched.domain.transitions.deliveries import NOT_DELIVERED
 from cloudsched.domain.transitions.notices import says_nothing
 from cloudsched.engine.ports.sender import Message, Recipient
 

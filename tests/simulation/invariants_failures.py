@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from tests.simulation.invariants_runs import fail
 
 from cloudsched import Execution, Task
+from cloudsched.domain.documents.delivery_channels import NOT_DELIVERED
 from cloudsched.domain.documents.execution import ExecutionStatus, Message
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.deliveries import NOT_DELIVERED
 
 _FAILED = {ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT, ExecutionStatus.EXPIRED}
 

@@ -17,10 +17,10 @@ from tests.simulation.task_rules import find_broken_change, find_broken_future
 
 from cloudsched import Context, Execution, Task
 from cloudsched.domain.control_flow import ControlFlow
+from cloudsched.domain.documents.delivery_channels import NOT_DELIVERED
 from cloudsched.domain.documents.execution import ExecutionStatus, Message, Run, Trigger
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.deliveries import NOT_DELIVERED
 from cloudsched.domain.transitions.planning import holds_back_schedule, jittered_start, occurrence_after, occurrence_id
 from cloudsched.engine.ports.queue import QueueMessage
 

@@ -814,10 +814,6 @@ export interface FailedTask {
   deliveryTitle?: string;
   /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. */
   tellFailures: TellFailures;
-  /** The receiver of a message when an execution has ended, with any status. */
-  onCompletion?: OnCompletion;
-  /** The dead-man's switch that is told when an execution begins and ends. */
-  ping?: Ping;
   /** The estimated cost of one execution, in queries. */
   queryPerExecution: number;
   /** The estimated cost of one execution, in tokens of a language model. */
@@ -845,6 +841,10 @@ export interface FailedTask {
   executionRetention?: number;
   /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number;
+  /** The receiver of a message when an execution has ended, with any status. */
+  onCompletion?: OnCompletion;
+  /** The dead-man's switch that is told when an execution begins and ends. */
+  ping?: Ping;
   /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
   lockKey?: string;
   /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
@@ -1281,10 +1281,6 @@ export interface NewTask {
   deliveryTitle?: string | null;
   /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. Default: `"first"`. */
   tellFailures?: TellFailures;
-  /** The receiver of a message when an execution has ended, with any status. */
-  onCompletion?: OnCompletion | null;
-  /** The dead-man's switch that is told when an execution begins and ends. */
-  ping?: PingInput | null;
   /** The estimated cost of one execution, in queries. Default: `0`. */
   queryPerExecution?: number;
   /** The estimated cost of one execution, in tokens of a language model. Default: `0`. */
@@ -1316,6 +1312,10 @@ export interface NewTask {
   executionRetention?: number | null;
   /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number | null;
+  /** The receiver of a message when an execution has ended, with any status. */
+  onCompletion?: OnCompletion | null;
+  /** The dead-man's switch that is told when an execution begins and ends. */
+  ping?: PingInput | null;
   /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
   lockKey?: string | null;
   /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
@@ -1734,10 +1734,6 @@ export interface ReportedTask {
   deliveryTitle?: string;
   /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. */
   tellFailures: TellFailures;
-  /** The receiver of a message when an execution has ended, with any status. */
-  onCompletion?: OnCompletion;
-  /** The dead-man's switch that is told when an execution begins and ends. */
-  ping?: Ping;
   /** The estimated cost of one execution, in queries. */
   queryPerExecution: number;
   /** The estimated cost of one execution, in tokens of a language model. */
@@ -1765,6 +1761,10 @@ export interface ReportedTask {
   executionRetention?: number;
   /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number;
+  /** The receiver of a message when an execution has ended, with any status. */
+  onCompletion?: OnCompletion;
+  /** The dead-man's switch that is told when an execution begins and ends. */
+  ping?: Ping;
   /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
   lockKey?: string;
   /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
@@ -2195,10 +2195,6 @@ export interface Task {
   deliveryTitle?: string;
   /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. */
   tellFailures: TellFailures;
-  /** The receiver of a message when an execution has ended, with any status. */
-  onCompletion?: OnCompletion;
-  /** The dead-man's switch that is told when an execution begins and ends. */
-  ping?: Ping;
   /** The estimated cost of one execution, in queries. */
   queryPerExecution: number;
   /** The estimated cost of one execution, in tokens of a language model. */
@@ -2226,6 +2222,10 @@ export interface Task {
   executionRetention?: number;
   /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number;
+  /** The receiver of a message when an execution has ended, with any status. */
+  onCompletion?: OnCompletion;
+  /** The dead-man's switch that is told when an execution begins and ends. */
+  ping?: Ping;
   /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
   lockKey?: string;
   /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
@@ -2352,10 +2352,6 @@ export interface TaskPatch {
   deliveryTitle?: string | null;
   /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. Default: `"first"`. */
   tellFailures?: TellFailures | null;
-  /** The receiver of a message when an execution has ended, with any status. */
-  onCompletion?: OnCompletion | null;
-  /** The dead-man's switch that is told when an execution begins and ends. */
-  ping?: PingInput | null;
   /** The estimated cost of one execution, in queries. Default: `0`. */
   queryPerExecution?: number | null;
   /** The estimated cost of one execution, in tokens of a language model. Default: `0`. */
@@ -2387,6 +2383,10 @@ export interface TaskPatch {
   executionRetention?: number | null;
   /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number | null;
+  /** The receiver of a message when an execution has ended, with any status. */
+  onCompletion?: OnCompletion | null;
+  /** The dead-man's switch that is told when an execution begins and ends. */
+  ping?: PingInput | null;
   /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
   lockKey?: string | null;
   /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
@@ -2755,16 +2755,6 @@ export interface ListMessagesQuery {
   pageToken?: string;
 }
 
-/** List the deliveries to an owner, with their channels and results, the newest first. */
-export interface ListOwnerDeliveriesQuery {
-  /** The largest number of items to return. More than 500 count as 500. */
-  pageSize?: number;
-  /** The `nextPageToken` of the previous page. Keep the same filters. */
-  pageToken?: string;
-  /** Only items of this owner. */
-  owner?: string;
-}
-
 /** List the queues in which tasks wait or workers listen. */
 export interface ListQueuesQuery {
   /** Only items of this owner. */
@@ -2815,6 +2805,16 @@ export interface GetUsageQuery {
 
 /** List all budgets, and how much of each is used, by owner. */
 export interface ListBudgetsQuery {
+  /** The largest number of items to return. More than 500 count as 500. */
+  pageSize?: number;
+  /** The `nextPageToken` of the previous page. Keep the same filters. */
+  pageToken?: string;
+  /** Only items of this owner. */
+  owner?: string;
+}
+
+/** List the deliveries to an owner, with their channels and results, the newest first. */
+export interface ListOwnerDeliveriesQuery {
   /** The largest number of items to return. More than 500 count as 500. */
   pageSize?: number;
   /** The `nextPageToken` of the previous page. Keep the same filters. */

@@ -17,13 +17,12 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from cloudsched.domain.documents.delivery_channels import PING, Delivery
+from cloudsched.domain.documents.delivery_channels import PING, Delivery, explain_undelivered
 from cloudsched.domain.documents.journal import StepRecord, StepStatus
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.task import Parent, Task, TaskStatus
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
-from cloudsched.domain.transitions.deliveries import explain_undelivered
 from cloudsched.domain.transitions.lifecycle import cancel, may_have_children, was_recreated, with_changes
 from cloudsched.domain.transitions.suspend import on_call_finished
 from cloudsched.domain.transitions.wakeups import executor_wakeups

@@ -8,6 +8,7 @@ from __future__ import annotations
 from cloudsched.domain.schedules.adjustments import Adjustable
 from cloudsched.features.budgets.fields import TaskBudgetFields
 from cloudsched.features.calendars.fields import CalendarFields
+from cloudsched.features.deliveries.fields import DeliveryOptions, SpecDeliveryFields, TaskDeliveryFields
 from cloudsched.features.locks.fields import (
     ChildLockFields,
     LockOptions,
@@ -24,7 +25,7 @@ class ScheduleFields(CalendarFields, Adjustable):
     """What a schedule has (`Schedule`)."""
 
 
-class SpecFields(SpecLockFields):
+class SpecFields(SpecLockFields, SpecDeliveryFields):
     """What owners set in a task (`TaskSpec`)."""
 
 
@@ -36,9 +37,9 @@ class RunFields(RunLockFields):
     """What an open run has (`Run`)."""
 
 
-class TaskFields(TaskBudgetFields, TaskLockFields):
+class TaskFields(TaskBudgetFields, TaskLockFields, TaskDeliveryFields):
     """What a stored task has (`Task`)."""
 
 
-class CallOptions(LockOptions):
+class CallOptions(LockOptions, DeliveryOptions):
     """What a call or a creation may set, by Python names (`CommonFields`)."""

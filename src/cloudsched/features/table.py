@@ -93,6 +93,8 @@ class Feature:
     """The class that says whether owners may use more, made of the container. See `engine.usage.usage_limit`."""
     turns: str = ""
     """The function that explains what the runs of a task take turns at. See `domain.explanation.findings.Turns`."""
+    undelivered: str = ""
+    """The function that finds what did not reach anybody. See `domain.explanation.findings.Undelivered`."""
     stores: Mapping[str, str] = field(default_factory=dict)
     """By kind of store, the class that stores the documents which commits link to a task."""
     tables: str = ""
@@ -118,6 +120,26 @@ FEATURES: Final = (
         usage_limit="cloudsched.features.budgets.budgets:Budgets",
         records=("cloudsched.features.budgets.budget:Budget",),
         operations=("cloudsched.features.budgets.operations",),
+    ),
+    Feature(
+        name="follow-ups",
+        about="tasks that a success creates",
+        folders=("features/follow_ups",),
+        options={"cloudsched.features.follow_ups.option:FollowUps": {"on_outcome": "drafts"}},
+    ),
+    Feature(
+        name="deliveries",
+        about="what the end of a run sends: messages, callbacks and pings",
+        folders=("features/deliveries",),
+        wiring="cloudsched.features.deliveries.wiring:DeliveriesWiring",
+        options={
+            "cloudsched.features.deliveries.option:Deliveries": {"on_outcome": "base.task.has_deliveries"},
+            "cloudsched.features.deliveries.failure_notices:FailureNotices": {"before_failure": "task.id"},
+            "cloudsched.features.deliveries.callbacks:Callbacks": {"before_record": "task.on_completion"},
+            "cloudsched.features.deliveries.pings:Pings": {"before_commit": "task.ping"},
+        },
+        undelivered="cloudsched.features.deliveries.report:find_undelivered",
+        operations=("cloudsched.features.deliveries.operations",),
     ),
     Feature(
         name="locks",

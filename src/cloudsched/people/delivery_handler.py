@@ -12,19 +12,13 @@ from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.delivery_channels import (
-    CALLBACKS,
-    COMPLETION,
-    PING,
-    Delivery,
-    DeliveryChannel,
-    PingEvent,
-)
+from cloudsched.domain.documents.delivery_channels import CALLBACKS, COMPLETION, PING, Delivery, DeliveryChannel
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.notices import LATE, say_late
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry
 from cloudsched.engine.ports.sender import Message, Recipient, Sender, Suppress
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused
+from cloudsched.features.deliveries.fields import PingEvent
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task

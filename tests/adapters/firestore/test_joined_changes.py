@@ -16,10 +16,10 @@ from tests.harness import new_project
 
 from cloudsched import App, AsyncApp, Context, Fail, Schedule, Settings, Task, TaskDraft
 from cloudsched.adapters.firestore.store import FirestoreStore
-from cloudsched.domain.documents.delivery_channels import OnCompletion, Ping
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.errors import CloudschedError, InvalidInput
+from cloudsched.features.deliveries.fields import OnCompletion, Ping
 from cloudsched.testing import Simulation
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)

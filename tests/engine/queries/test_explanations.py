@@ -19,12 +19,12 @@ from tests.engine.queries.explained_scenes import (
 
 from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.explanation.findings import Reason
-from cloudsched.domain.transitions.deliveries import delivery_ids
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.engine.queries.explanations import explain_task
 from cloudsched.engine.sweep.due_work import State
 from cloudsched.engine.sweep.shard_sweeps import SweepNotes
 from cloudsched.engine.sweep.sweeper import Sweep
+from cloudsched.features.deliveries.maker import delivery_ids
 from cloudsched.testing import START
 
 

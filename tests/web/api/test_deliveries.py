@@ -10,7 +10,7 @@ import pytest
 from tests.web.callers import PEOPLE, RoleHarness, make_keys
 
 from cloudsched import App, Settings, Task
-from cloudsched.domain.transitions.deliveries import delivery_ids
+from cloudsched.features.deliveries.maker import delivery_ids
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.roles import Role
 

@@ -9,14 +9,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Annotated, Final
 
 from pydantic import StringConstraints
 
 from cloudsched.domain.documents.document import (
     Duration,
-    InputModel,
     Instant,
     StoredEnum,
     WireModel,
@@ -114,45 +112,6 @@ class DeliveryStatus(StoredEnum):
 CallbackUrl = Annotated[str, StringConstraints(pattern=r"^https?://[!-~]{1,2000}$")]
 
 
-class OnCompletion(InputModel):
-    """The receiver of a message when an execution of a task has ended."""
-
-    webhook: CallbackUrl
-    """The URL that a webhook is posted to, signed with the owner's webhook secret. Users may name only addresses at the
-    host of their own webhook."""
-
-
-class PingEvent(StrEnum):
-    """An event of an execution that a dead-man's switch is told."""
-
-    START = "start"
-    SUCCESS = "success"
-    FAILURE = "fail"
-    """It failed, timed out or expired."""
-
-
-class Ping(InputModel):
-    """The dead-man's switch that is told when a task's executions begin and end, such as a check of healthchecks.io.
-
-    Users may name only addresses at the host of their own webhook, and at hosts that the operator allows.
-    """
-
-    url: CallbackUrl
-    """Posted to when an execution has succeeded. If it has no query, ``/start`` and ``/fail`` are added to it when one
-    begins, and when one has failed, timed out or expired, unless `startUrl` and `failureUrl` say otherwise."""
-    start_url: CallbackUrl | None = None
-    """Posted to when an execution begins."""
-    failure_url: CallbackUrl | None = None
-    """Posted to when an execution has failed, timed out or expired."""
-
-    def address(self, event: PingEvent) -> str | None:
-        """Return the URL that an event is posted to, or None if it is not posted."""
-        own = {PingEvent.START: self.start_url, PingEvent.SUCCESS: self.url, PingEvent.FAILURE: self.failure_url}[event]
-        if own is not None:
-            return own
-        return None if "?" in self.url else f"{self.url.rstrip('/')}/{event}"
-
-
 class Delivery(WireModel):
     """An execution's result that a task delivers, and the way that it takes."""
 
@@ -188,3 +147,12 @@ def derive_delivery_id(task_id: str, created_at: Instant, execution_id: str, cha
     """
     origin = json.dumps([task_id, created_at.isoformat(), execution_id, channel, recipient])
     return f"d{hashlib.sha256(origin.encode()).hexdigest()[:31]}"
+
+
+NOT_DELIVERED: Final = "Not delivered by "
+"""The first words of an execution's message if what it says has not reached anybody by a channel."""
+
+
+def explain_undelivered(channel: str, why: str) -> str:
+    """Return the sentence in the record of an execution about a delivery that has not been sent."""
+    return f"{NOT_DELIVERED}{channel}: {why.rstrip('.')}."

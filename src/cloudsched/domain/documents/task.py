@@ -19,7 +19,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from cloudsched.domain.documents.authority import OWNER_PATTERN, EventSender, Requesters, reject_reserved_name
 from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
-from cloudsched.domain.documents.delivery_channels import Delivery, DeliveryChannel, OnCompletion, Ping
+from cloudsched.domain.documents.delivery_channels import Delivery, DeliveryChannel
 from cloudsched.domain.documents.document import Document, Duration, InputModel, Instant, Integer, StoredEnum, WireModel
 from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.execution import (
@@ -253,10 +253,6 @@ class KernelSpec(WireModel):
     """The title of the message that is delivered, or the task's title if None."""
     tell_failures: TellFailures = TellFailures.FIRST
     """The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none."""
-    on_completion: OnCompletion | None = None
-    """The receiver of a message when an execution has ended, with any status."""
-    ping: Ping | None = None
-    """The dead-man's switch that is told when an execution begins and ends."""
     query_per_execution: float = Field(default=0, strict=True, ge=0, allow_inf_nan=False)
     """The estimated cost of one execution, in queries."""
     tokens_per_execution: float = Field(default=0, strict=True, ge=0, allow_inf_nan=False)
@@ -536,11 +532,6 @@ class Task(TaskFields, PublicTask):
     def is_active(self) -> bool:
         """Return whether its dispatches may run anything."""
         return self.status is TaskStatus.ACTIVE and self.deleted_at is None
-
-    @property
-    def has_deliveries(self) -> bool:
-        """Return whether the end of a run is delivered to somebody, or is the end of a delivery."""
-        return self.delivery is not None or bool(self.delivery_channels) or self.on_completion is not None
 
     def as_begun(self, run: Run) -> Task:
         """Return the task with the definition that one of its open runs began with, whatever was edited."""

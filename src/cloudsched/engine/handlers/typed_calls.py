@@ -29,7 +29,7 @@ from cloudsched.features.fields import CallOptions
 if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.children import Child, OnChildFailure
-    from cloudsched.domain.documents.delivery_channels import DeliveryChannel, OnCompletion, Ping
+    from cloudsched.domain.documents.delivery_channels import DeliveryChannel
     from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy, TellFailures
     from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.script import Script
@@ -59,8 +59,6 @@ class CommonFields(CallOptions, total=False):
     delivery_channels: Sequence[DeliveryChannel | str]
     delivery_title: str | None
     tell_failures: TellFailures | str
-    on_completion: OnCompletion | Mapping[str, Any] | None
-    ping: Ping | Mapping[str, Any] | None
     query_per_execution: float
     tokens_per_execution: float
     source: Source | Mapping[str, Any] | None

@@ -14,13 +14,8 @@ FIRST: Final = {
     "cloudsched.engine.options.zone_plans:ZonePlans": {"before_decision": "task.zone_plan"},
     # Large ones are stored before any hook is called.
     "cloudsched.engine.options.journals:Journals": {"before_record": "ends_journals"},
-    "cloudsched.engine.options.follow_ups:FollowUps": {"on_outcome": "drafts"},
-    "cloudsched.engine.options.deliveries:Deliveries": {"on_outcome": "base.task.has_deliveries"},
 }
 LAST: Final = {
-    "cloudsched.engine.options.failure_notices:FailureNotices": {"before_failure": "task.id"},
-    "cloudsched.engine.options.callbacks:Callbacks": {"before_record": "task.on_completion"},
-    "cloudsched.engine.options.pings:Pings": {"before_commit": "task.ping"},
     "cloudsched.engine.options.failure_hooks:FailureHooks": {"calls_for_failure": "task.id"},
     "cloudsched.engine.options.other_tasks:OtherTasks": {"after_commit": "commit.others"},
     "cloudsched.engine.options.usage:Usage": {"before_commit": "task.id"},  # counts all that the others have added

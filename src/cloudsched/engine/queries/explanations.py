@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.explanation.at_instant import MAX_RECORDS, TOLD, explain_instant, find_day, sort_records
 from cloudsched.domain.explanation.explain import explain
-from cloudsched.domain.explanation.findings import SWEEP_TOLERANCE, Evidence, Explanation, Turns
+from cloudsched.domain.explanation.findings import SWEEP_TOLERANCE, Evidence, Explanation, Turns, Undelivered
 from cloudsched.engine.concurrency.service_threads import hide_names
 from cloudsched.engine.pull.presence import count_listeners
-from cloudsched.engine.queries.delivery_report import find_undelivered
 from cloudsched.engine.sweep.shard_sweeps import SWEEP_NOTE_ID, SweepNote
 from cloudsched.features.table import FEATURES, find_place
 
@@ -48,7 +48,7 @@ def explain_task(
         now=now,
         turns=_explain_turns(store, task, now, shows_holders=shows_holders),
         last=last,
-        undelivered=find_undelivered(store, task, told, now),
+        undelivered=_find_undelivered(store, task, told, now),
         swept_at=None if note is None else note.updated_at,
         hanging="" if note is None else note.hanging if shows_holders else hide_names(note.hanging),
         listeners=count_listeners(store, task, now),
@@ -80,3 +80,9 @@ def _list_records(store: Store, task: Task, at: datetime) -> tuple[list[Executio
     page = store.search.list_executions(task.id, limit=MAX_RECORDS, before=day.end)
     found = [each for each in page.items if day.meets(each)]
     return found, len(found) == len(page.items) and page.next_page_token is not None
+
+
+def _find_undelivered(store: Store, task: Task, told: Sequence[Execution], now: datetime) -> list[Undelivered]:
+    """Return what did not reach anybody, of what these executions have sent."""
+    places = [feature.undelivered for feature in FEATURES if feature.undelivered]
+    return [each for place in places for each in find_place(place)(store, task, told, now)]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.delivery_channels import CALLBACKS, Delivery
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit, DeliveryMark, TaskWrite
-from cloudsched.domain.transitions.deliveries import DeliveryMaker
 from cloudsched.domain.transitions.outcome import Done
 from cloudsched.engine.state.options import Option
+from cloudsched.features.deliveries.maker import DeliveryMaker
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.transitions.notices import describe_failure, find_untold, has_inbox, make_messages
-from cloudsched.engine.options.deliveries import make_deliveries, write_new
 from cloudsched.engine.state.options import Option
+from cloudsched.features.deliveries.option import make_deliveries, write_new
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task

@@ -22,7 +22,6 @@ from cloudsched.domain.documents.delivery_channels import (
     SENT_CHANNELS,
     Delivery,
     DeliveryChannel,
-    PingEvent,
     derive_delivery_id,
 )
 from cloudsched.domain.documents.execution import Execution, ExecutionError, ExecutionStatus, Run
@@ -41,6 +40,7 @@ from cloudsched.domain.transitions.notices import (
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry
 from cloudsched.domain.transitions.run_records import derive_message_id
 from cloudsched.domain.transitions.task_draft import TaskDraft
+from cloudsched.features.deliveries.fields import PingEvent
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.finish import AttemptReport
@@ -64,14 +64,6 @@ _FAILURE: Final = "FAILURE"
 """Precedes the channel in what the id of a delivery is derived from that tells of a failure: a retry may succeed."""
 _ATTEMPT: Final = timedelta(minutes=3)
 """The longest duration of one attempt: several answers of a slow mail server."""
-
-NOT_DELIVERED: Final = "Not delivered by "
-"""The first words of an execution's message if what it says has not reached anybody by a channel."""
-
-
-def explain_undelivered(channel: str, why: str) -> str:
-    """Return the sentence in the record of an execution about a delivery that has not been sent."""
-    return f"{NOT_DELIVERED}{channel}: {why.rstrip('.')}."
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.task import Task, TaskStatus, Trouble
 from cloudsched.domain.explanation.findings import Undelivered
 from cloudsched.domain.responses.api_responses import DeliveryReport
-from cloudsched.domain.transitions.deliveries import delivery_ids
 from cloudsched.domain.transitions.notices import LATE
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.storage.pages import Page
+from cloudsched.features.deliveries.maker import delivery_ids
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.delivery_channels import PingEvent
-from cloudsched.domain.transitions.deliveries import find_ping_event
-from cloudsched.engine.options.deliveries import make_deliveries, write_new
 from cloudsched.engine.state.options import Option
+from cloudsched.features.deliveries.fields import PingEvent
+from cloudsched.features.deliveries.maker import find_ping_event
+from cloudsched.features.deliveries.option import make_deliveries, write_new
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run

@@ -9,7 +9,7 @@ from tests.conftest import MakeTask
 from tests.contract.conftest import make_delivery
 
 from cloudsched.domain.documents.execution import Attempt, ExecutionStatus, Run, Suspension
-from cloudsched.domain.documents.task import BudgetPause, Parent, Task, TaskStatus, Trouble
+from cloudsched.domain.documents.task import Hold, Parent, Task, TaskStatus, Trouble
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.needs import find_trouble
 from cloudsched.engine.ports.search import TaskQuery
@@ -44,14 +44,14 @@ def make_all(make_task: MakeTask) -> dict[str, Task]:
     return {
         Trouble.FAILED: make_task(id="failed", **FAILING),
         Trouble.PAUSED: make_task(id="paused", **FAILING, **PAUSED),
-        Trouble.BUDGET: make_task(id="budget", **PAUSED, budget_pause=BudgetPause(at=NOW)),
+        Trouble.HELD: make_task(id="budget", **PAUSED, hold=Hold(at=NOW)),
         Trouble.WAITING: make_task(id="waiting", runs=(wait_until(later),)),
         Trouble.DELIVERY: deliver(make_task, id="delivery"),
         "well": make_task(id="well"),
         "a call, whose parent answers for it": make_task(id="call", parent=parent, **FAILING),
         "cancelled": make_task(id="cancelled", status=TaskStatus.CANCELLED, **FAILING),
         "paused by its owner": make_task(id="rests", **PAUSED),
-        "paused by others, too": make_task(id="both", **PAUSED, budget_pause=BudgetPause(at=NOW, is_alone=False)),
+        "paused by others, too": make_task(id="both", **PAUSED, hold=Hold(at=NOW, is_alone=False)),
         "waits for ever": make_task(id="patient", runs=(wait_until(None),)),
         "being deleted": make_task(id="gone", deleted_at=NOW, **FAILING),
     }

@@ -15,6 +15,7 @@ from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import TaskStatus, Trouble
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.features.budgets.budgets import Budgets
 
 IS_WELL: set[str] = set()
 """The tasks whose handler succeeds from now on."""
@@ -111,7 +112,7 @@ def test_a_retry_that_a_budget_holds_is_held_and_not_retrying(pages: Pages, app:
     app.create(handler="patient", title="Sync", owner="bob", id="sync")
     pages.sim.advance(timedelta(minutes=1))
     assert {each.status for each in pages.sim.executions("sync")} == {ExecutionStatus.RETRYING}
-    app.container.many_tasks.budgets.put("bob", 0, by=OWN_CODE)
+    Budgets.of(app.container).put("bob", 0, by=OWN_CODE)
     pages.sim.advance(timedelta(hours=1))
     [held] = pages.sim.executions("sync")
     assert held.status is ExecutionStatus.SUSPENDED
@@ -122,8 +123,8 @@ def test_a_retry_that_a_budget_holds_is_held_and_not_retrying(pages: Pages, app:
         assert "It waits until its task is resumed" in text
         assert "</svg>Retrying" not in text
     assert "next attempt was due" in home
-    assert "nothing is overdue; used-up budgets hold 1 task" in home
-    app.container.many_tasks.budgets.put("bob", 10, by=OWN_CODE)
+    assert "nothing is overdue; without budget: 1" in home
+    Budgets.of(app.container).put("bob", 10, by=OWN_CODE)
     pages.sim.advance(timedelta(hours=1))
     assert [each.status for each in pages.sim.executions("sync")] == [ExecutionStatus.FAILED]
 
@@ -168,10 +169,10 @@ def test_what_failures_and_budgets_have_paused_needs_somebody(pages: Pages, app:
     IS_WELL.add("paid")
     hourly(app, "paid", owner="bob")
     pages.sim.advance(timedelta(hours=3))
-    app.container.many_tasks.budgets.put("bob", 0, by=OWN_CODE)
+    Budgets.of(app.container).put("bob", 0, by=OWN_CODE)
     pages.sim.advance(timedelta(hours=1))
     tasks = app.container.store.list_tasks
-    assert [each.id for each in tasks(TaskQuery(trouble=Trouble.BUDGET), limit=9).items] == ["paid"]
+    assert [each.id for each in tasks(TaskQuery(trouble=Trouble.HELD), limit=9).items] == ["paid"]
     sentence, listed = read_attention(pages)
     assert sentence.startswith("2 things need you")
     assert "Weak is paused after 2 failures in a row" in listed

@@ -16,7 +16,7 @@ from tests.dashboard.role_pages import Pages
 
 from cloudsched.domain.documents.execution import Attempt, ExecutionStatus, Lease, Run, Suspension
 from cloudsched.domain.documents.policy import Overlap
-from cloudsched.domain.documents.task import BudgetPause, NeedCause, Parent, Task, TaskStatus
+from cloudsched.domain.documents.task import Hold, NeedCause, Parent, Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit
 
 TASKS = 48
@@ -42,7 +42,7 @@ def make_any(make_task: MakeTask, chance: random.Random, number: int, now: datet
         {"handler": "cloudsched.delivery", "delivery": make_delivery()},
         {"deleted_at": now},
     ]
-    pause = BudgetPause(at=since + chance.choice([-1, 0, 1]) * timedelta(seconds=1), is_alone=chance.random() < 0.7)
+    pause = Hold(at=since + chance.choice([-1, 0, 1]) * timedelta(seconds=1), is_alone=chance.random() < 0.7)
     return make_task(
         id=f"task-{number}",
         status=status,
@@ -52,7 +52,7 @@ def make_any(make_task: MakeTask, chance: random.Random, number: int, now: datet
         next_execution_time=chance.choice([since, now + timedelta(hours=1)]) if status is TaskStatus.ACTIVE else None,
         overlap=chance.choice([*Overlap]),
         runs=chance.choice([(), (make_run(chance, now),)]),
-        budget_pause=chance.choice([None, pause]),
+        hold=chance.choice([None, pause]),
         **chance.choice([{}, {}, {}, *kinds]),
     )
 

@@ -14,6 +14,7 @@ from cloudsched import App, Schedule
 from cloudsched.domain.documents.person import EmailContact, PersonSpec
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import Forbidden
+from cloudsched.features.budgets.budgets import Budgets
 from cloudsched.people.wiring import PeopleWiring
 
 __all__ = ["app"]  # a fixture
@@ -77,7 +78,7 @@ def test_a_person_s_page_has_what_is_theirs(pages: Pages, app: App) -> None:
         channels={"OTHERS": ()},
     )
     PeopleWiring.of(app.container).people.put("ada", spec, by=OWN_CODE)
-    app.container.many_tasks.budgets.put("ada", 500, by=OWN_CODE)
+    Budgets.of(app.container).put("ada", 500, by=OWN_CODE)
     remind(pages, app)
     for who in ("admin", "viewer", "ada"):
         text = read(pages, who, "/people/ada")

@@ -12,6 +12,7 @@ from tests.dashboard.role_pages import Pages
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.dashboard.views import usage as usage_view
 from cloudsched.engine.authority import OWN_CODE
+from cloudsched.features.budgets.budgets import Budgets
 
 AMOUNTS: dict[str, Any] = {
     "executions": 0, "queries": 0, "estimatedQueries": 0, "tokens": 0, "estimatedTokens": 0, "reads": 0, "writes": 0,
@@ -98,7 +99,7 @@ def test_usage_is_that_of_the_server(pages: Pages, app: App) -> None:
     for owner in ("ada", "bob"):
         app.create(owner=owner, title="Spend", handler="spend", schedule=hourly)
     pages.sim.advance(timedelta(hours=6, minutes=1))
-    app.container.many_tasks.budgets.put("ada", 40, by=OWN_CODE)
+    Budgets.of(app.container).put("ada", 40, by=OWN_CODE)
     everything = pages.get("admin", "/usage").text
     assert "54 of 40" in everything
     assert 'data-key="bob spend"' in everything

@@ -36,6 +36,7 @@ from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.interpreter import Interpreter, RunningScript, ScriptInput
 from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.features.budgets.budgets import Budgets
 from cloudsched.features.calendars.wiring import CalendarsWiring
 from cloudsched.people.documents import ContactSecrets
 from cloudsched.people.person_data import list_exported_records
@@ -235,7 +236,7 @@ class World:
         """Let users have as many tasks as they may, or a budget of nothing."""
         for user in ("ada", "bob"):
             if state == "spent":
-                self.app.container.many_tasks.budgets.put(user, 0, by=OWN_CODE)
+                Budgets.of(self.app.container).put(user, 0, by=OWN_CODE)
                 continue
             for number in range(MOST_TASKS):
                 self.put(
@@ -253,7 +254,7 @@ class World:
             feed = PeopleWiring.of(parts).feeds.create(owner, (), (), by=OWN_CODE)[0].id
             contact = {"name": f"title of {target.origin}", "email": {"address": f"{owner}@example.com"}}
             PeopleWiring.of(parts).people.put(owner, PersonSpec.model_validate(contact), by=A_USER)
-            parts.many_tasks.budgets.put(owner, 100, by=OWN_CODE)
+            Budgets.of(parts).put(owner, 100, by=OWN_CODE)
         return Target(target.origin, owner, feed_id=feed)
 
     # ── What an act has changed ──────────────────────────────────────────────────────────────────────────────────

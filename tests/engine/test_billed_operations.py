@@ -12,6 +12,7 @@ from cloudsched import App, Context, Done, Schedule, Settings, TaskDraft
 from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.engine.authority import OWN_CODE
+from cloudsched.features.budgets.budgets import Budgets
 from cloudsched.testing import Simulation
 
 app = App(Settings())
@@ -86,7 +87,7 @@ def test_a_creation_costs_one_commit_and_one_dispatch(sim: Simulation) -> None:
 def test_where_somebody_has_a_budget_each_creation_asks_for_its_owners(sim: Simulation) -> None:
     """A budget that this process has set counts at once; one that another has set, within a minute."""
     sim.app.create(owner="ada", title="Tick", handler="tick")
-    sim.app.container.many_tasks.budgets.put("bob", 10, by=OWN_CODE)
+    Budgets.of(sim.app.container).put("bob", 10, by=OWN_CODE)
     assert sim.app.create(owner="bob", title="Tick", handler="tick").has_budget
     before = sim.counts.copy()
     assert not sim.app.create(owner="ada", title="Tick", handler="tick").has_budget

@@ -183,7 +183,8 @@ class Processes:
             each = each.parent
         self._times, self._answers = times[::-1], answers[::-1]
         for app in (self.app, self.other_app):
-            vars(app.container).pop("many_tasks", None)  # what a process remembers of budgets
+            for name in ("many_tasks", "usage_limit"):  # what a process remembers of what owners use
+                vars(app.container).pop(name, None)
         self._position, self._reads_clock, self._stopped_at, self._drawn = 0, False, None, 0
         self._entry = node.entry
         self.runs += 1

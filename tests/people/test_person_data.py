@@ -15,7 +15,6 @@ from tests.record_kinds import list_record_kinds
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.sqlite.database import SqliteDatabase
 from cloudsched.domain.control_flow import ControlFlow
-from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.person import EmailContact, PersonSpec, WebhookContact
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.documents.task_link import TaskLink
@@ -24,6 +23,7 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.sweep.shard_sweeps import SweepNote
 from cloudsched.engine.sweep.zone_watch import ZoneRelease
 from cloudsched.errors import InvalidInput
+from cloudsched.features.budgets.budget import Budget
 from cloudsched.people import person_data, person_erasure, person_export
 from cloudsched.people.documents import ExportPart, LinkKey, PersonJob
 from cloudsched.people.person_data import list_exported_records, list_owned_records

@@ -76,7 +76,7 @@ ALL = {
     "engine/durable/test_commit_batching.py::test_the_size_of_one_commit_is_bounded": "the largest commits",
     "engine/durable/test_outages.py": "outages of each store while a durable handler runs",
     "engine/options/test_table.py::test_an_option_can_be_taken_out": "the product without one of its options",
-    "engine/usage/test_budgets_bind.py::test_one_way_after_the_other": "every way to spend a budget after every other",
+    "features/budgets/test_budgets_bind.py::test_one_way_after_the_other": "every way to spend after every other",
     "language/test_fuzz.py": "random words",
     "local/test_behind_proxies.py": "nginx, Apache and Caddy between a browser and the page",
     "model/test_model.py::test_every_guard_is_missed": "that the explorer sees a missing guard",

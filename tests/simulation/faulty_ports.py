@@ -13,7 +13,6 @@ from tests.simulation.invariants_runs import fail
 
 from cloudsched import Execution, Task
 from cloudsched.domain.documents.journal import JournalEntry
-from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.transitions.commit import Commit, TaskWrite, Version, VersionedTask
@@ -24,6 +23,7 @@ from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.records import VersionedRecord
 from cloudsched.engine.storage.pages import Page
 from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
+from cloudsched.features.budgets.budget import Budget
 from cloudsched.features.locks.lock import VersionedLock
 
 if TYPE_CHECKING:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 from tests.simulation.invariants_runs import fail
 
 from cloudsched import App, Execution, Task
-from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.usage import month_of
 from cloudsched.engine.authority import OWN_CODE
+from cloudsched.features.budgets.budget import Budget
+from cloudsched.features.budgets.budgets import Budgets
 
 if TYPE_CHECKING:
     from tests.simulation.world import Process, World
@@ -76,8 +77,8 @@ def set_budgets(world: World) -> None:
 
 def look_at_budgets(world: World, app: App) -> None:
     """Look as the sweep does every five minutes; or let an admin raise a budget."""
-    budgets, owner = app.container.many_tasks.budgets, world.random.choice(OWNERS)
+    budgets, owner = Budgets.of(app.container), world.random.choice(OWNERS)
     if world.random.random() < 0.7:
-        budgets.enforce(owner)
+        budgets.enforce_for(owner)
     else:
         budgets.put(owner, world.random.choice([3, 10, 20, 40]), by=OWN_CODE)

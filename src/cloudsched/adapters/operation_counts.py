@@ -1,7 +1,7 @@
 """Count billed operations: a store and a dispatcher that wrap another one and count its calls.
 
-The counts are those that Google bills: documents read, written and deleted, tasks created. Tests compare them
-with the budget in ``docs/run/costs.md``. Simulations and local stacks have them.
+The counts are those that Google bills: documents read, written and deleted, tasks created. Tests compare them with the
+figures in ``docs/run/costs.md``. Simulations and local stacks have them.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ class Drafts:
             options.default_calendar,
             max(options.default_lead, options.limits.least_lead),
             list_open_tools(self._engine.registry) if has_assistant else (),
-            find_refusal=lambda: self._engine.budgets().find_refusal(owner),
+            find_refusal=lambda: self._engine.usage_limit().find_refusal(owner),
             count_use=count_use,
         )
 

@@ -156,10 +156,7 @@ def with_assistant(container: Container, registry: Registry) -> Registry:
         person = find_record(container.store.records, Person, owner)
         return person.name if person is not None else ""
 
-    def find_refusal(owner: str, running: int) -> str | None:
-        return container.many_tasks.budgets.find_refusal(owner, running)
-
     language_models = DraftsWiring.of(container).language_models
     models = assistant.AssistantModels(language_models.names, language_models.find)
     limits = assistant.AssistantLimits(settings.turns, settings.tokens)
-    return assistant.with_assistant(registry, models, find_name, limits, find_refusal)
+    return assistant.with_assistant(registry, models, find_name, limits, lambda: container.usage_limit)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.state.commits import Committer
     from cloudsched.engine.state.log_keeper import LogKeeper
     from cloudsched.engine.state.quotas import Quotas
-    from cloudsched.engine.usage.budgets import Budgets
     from cloudsched.engine.usage.ledger import UsageLedger
+    from cloudsched.engine.usage.usage_limit import UsageLimit
 
 _LOG = own_logger(__name__)
 
@@ -76,8 +76,8 @@ class EngineContext:
     quotas: Callable[[], Quotas]
     usage: Callable[[], UsageLedger]
     """Records the usage that tasks have counted."""
-    budgets: Callable[[], Budgets]
-    """Says whether an owner's budget is used up."""
+    usage_limit: Callable[[], UsageLimit]
+    """Says whether owners may use more."""
     hooks: dict[tuple[str, str], RunningHook] = field(default_factory=dict)
     """The `on_failure` hooks that have not returned, by task and execution."""
 

@@ -6,6 +6,7 @@ To take a feature out is to delete its classes here, beside its row in `features
 from __future__ import annotations
 
 from cloudsched.domain.schedules.adjustments import Adjustable
+from cloudsched.features.budgets.fields import TaskBudgetFields
 from cloudsched.features.calendars.fields import CalendarFields
 from cloudsched.features.deliveries.fields import DeliveryOptions, SpecDeliveryFields, TaskDeliveryFields
 from cloudsched.features.locks.fields import (
@@ -64,7 +65,7 @@ class RunFields(RunLockFields):
     """What an open run has (`Run`)."""
 
 
-class TaskFields(TaskLockFields, TaskDeliveryFields, TaskPullFields):
+class TaskFields(TaskBudgetFields, TaskLockFields, TaskDeliveryFields, TaskPullFields):
     """What a stored task has (`Task`)."""
 
 

@@ -93,6 +93,8 @@ class Feature:
     """Functions of a task that return why its owner may not start it, or None."""
     code_checks: tuple[str, ...] = ()
     """Classes that compare stored tasks with the code. See `engine.code_check.compare`."""
+    usage_limit: str = ""
+    """The class that says whether owners may use more, made of the container. See `engine.usage.usage_limit`."""
     turns: str = ""
     """The function that explains what the runs of a task take turns at. See `domain.explanation.findings.Turns`."""
     workers: str = ""
@@ -117,6 +119,18 @@ class Feature:
 _LOCK_HINT: Final = 'Give a lockKey, which names what the runs share: "printer".'
 _PERSON_OPERATIONS: Final = "Use DELETE or GET …/export of /v1/people/{owner}."
 FEATURES: Final = (
+    Feature(
+        name="budgets",
+        about="how many queries an owner's tasks may use in a month",
+        folders=("features/budgets",),
+        options={
+            # Asked before a turn at a lock is taken.
+            "cloudsched.features.budgets.option:OwnerBudget": {"before_claim": "task.has_budget"},
+        },
+        usage_limit="cloudsched.features.budgets.budgets:Budgets",
+        records=("cloudsched.features.budgets.budget:Budget",),
+        operations=("cloudsched.features.budgets.operations",),
+    ),
     Feature(
         name="follow-ups",
         about="tasks that a success creates",

@@ -83,7 +83,7 @@ class Maintenance:
 
 
 def sweep(app: App, _now: datetime) -> None:
-    """Sweep, with all that belongs to it: budgets, usage and the operator's switch."""
+    """Sweep, with all that belongs to it: usage and the operator's switch."""
     app.container.many_tasks.sweep(app.sweep)
 
 

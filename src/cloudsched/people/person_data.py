@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.owner_usage import Budget, UsageFront, UsageSheet
+from cloudsched.domain.documents.owner_usage import UsageFront, UsageSheet
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.recent_count import RecentCount
 from cloudsched.features.table import FEATURES, find_place
@@ -21,13 +21,17 @@ _KERNEL_RECORDS: Final[tuple[type[Record], ...]] = (RecentCount, UsageSheet, Usa
 @cache
 def list_owned_records() -> tuple[type[Record], ...]:
     """Return every kind of record that belongs to a person, the person last. The jobs are not among them."""
-    of_features: list[type[Record]] = [find_place(place) for feature in FEATURES for place in feature.records]
-    return (*of_features, *_KERNEL_RECORDS, Person)
+    return (*_list_of_features(is_kept=False), *_KERNEL_RECORDS, Person)
+
+
+def _list_of_features(*, is_kept: bool) -> list[type[Record]]:
+    kinds: list[type[Record]] = [find_place(place) for feature in FEATURES for place in feature.records]
+    return [kind for kind in kinds if kind.is_kept == is_kept]
 
 
 def list_exported_records() -> tuple[type[Record], ...]:
     """Return the kinds that are the person's own data: no hashes, no keys, no copies of what the inbox has."""
-    kinds: list[type[Record]] = [*reversed(list_owned_records()), Budget]
+    kinds = [*reversed(list_owned_records()), *_list_of_features(is_kept=True)]
     return tuple(kind for kind in kinds if kind.is_exported)
 
 

@@ -103,7 +103,7 @@ class PeopleWiring(Wiring):
         """Deletes all that is stored of a person."""
         from cloudsched.people.person_erasure import PersonErasure  # noqa: PLC0415 - only when used
 
-        note_use = self.container.many_tasks.budgets.note_use
+        note_use = self.container.usage_limit.note_use
         return PersonErasure(self.container.store, lambda: self.container.scheduler, note_use)
 
     @lazy_property

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.tasks.follow_changes import Followers
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.engine.tracing import Tracer
+    from cloudsched.engine.usage.usage_limit import UsageLimit
     from cloudsched.runtime.many_tasks import ManyTasks, SweepAlarm
 
 W = TypeVar("W", bound="Wiring")
@@ -257,7 +258,7 @@ class Container:
             archive=lambda: self._archive,
             quotas=lambda: self.quotas,
             usage=lambda: self.many_tasks.ledger,
-            budgets=lambda: self.many_tasks.budgets,
+            usage_limit=lambda: self.usage_limit,
         )
         engine.committer.options = make_options(engine)
         return engine
@@ -310,6 +311,14 @@ class Container:
         if self.settings.sweep_ping:
             alarm = self.sweep_alarm
         return ManyTasks(self.store, self.clock, lambda: self.scheduler, lambda: self.engine, alarm)
+
+    @lazy_property
+    def usage_limit(self) -> UsageLimit:
+        """Limits what owners use."""
+        from cloudsched.engine.usage.usage_limit import UsageLimit
+
+        places = [feature.usage_limit for feature in FEATURES if feature.usage_limit]
+        return cast("UsageLimit", find_place(places[0])(self)) if places else UsageLimit()
 
     @lazy_property
     def sweep_alarm(self) -> SweepAlarm:

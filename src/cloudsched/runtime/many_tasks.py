@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.concurrency.fork_safety import make_reentrant_lock
 from cloudsched.engine.queries.overview import Overview
 from cloudsched.engine.sweep.due_work import DueWork
@@ -27,9 +25,9 @@ if TYPE_CHECKING:
     from cloudsched.engine.sweep.sweeper import Sweep
     from cloudsched.engine.sweep.zone_watch import ZoneWatch
     from cloudsched.engine.tasks.scheduler import Scheduler
-    from cloudsched.engine.usage.budgets import Budgets, UsageWatch
     from cloudsched.engine.usage.ledger import UsageLedger
     from cloudsched.engine.usage.usage_report import UsageReport, UsageSummation
+    from cloudsched.engine.usage.usage_watch import UsageWatch
 
 
 class ManyTasks:
@@ -56,7 +54,8 @@ class ManyTasks:
         return Overview(self._store, self._clock, time.monotonic, self.sweep_notes)
 
     @lazy_property
-    def _summation(self) -> UsageSummation:
+    def summation(self) -> UsageSummation:
+        """Sums up what tasks have counted."""
         from cloudsched.engine.usage.usage_report import UsageSummation
 
         return UsageSummation(self._store, self._clock, self.ledger)
@@ -73,29 +72,16 @@ class ManyTasks:
         """Shows what was used."""
         from cloudsched.engine.usage.usage_report import UsageReport
 
-        return UsageReport(self.ledger, self._summation, self._clock)
-
-    @lazy_property
-    def budgets(self) -> Budgets:
-        """Keeps how much owners may use."""
-        from cloudsched.engine.usage.budgets import Budgets
-
-        return Budgets(
-            self._store,
-            self._clock,
-            self.ledger,
-            self._summation,
-            partial(self._scheduler().change, by=OWN_CODE),
-        )
+        return UsageReport(self.ledger, self.summation, self._clock)
 
     @lazy_property
     def _usage_watch(self) -> UsageWatch:
-        from cloudsched.engine.usage.budgets import UsageWatch
+        from cloudsched.engine.usage.usage_watch import UsageWatch
 
-        return UsageWatch(self._store, self._clock, self.budgets, self._summation)
+        return UsageWatch(self._clock, self._engine().usage_limit, self.summation)
 
     def sweep(self, sweep: Callable[[], Sweep]) -> Sweep:
-        """Run one sweep: repair due tasks, apply new time zone data, and report usage, budgets and health."""
+        """Run one sweep: repair due tasks, apply new time zone data, and report usage and health."""
         if self._sweep_alarm is None:
             return self._sweep(sweep)
         return self._sweep_alarm.run(lambda: self._sweep(sweep))

@@ -13,7 +13,7 @@
 
 The simulation is the product itself on a SQLite store in memory, the queue model of the local Cloud Tasks and
 a clock that only the test moves: no sockets, no threads, no waiting. Dispatches are encoded and signed as in
-production, payloads pass through real JSON, the sweep runs every minute, and budgets are enforced every five.
+production, payloads pass through real JSON, the sweep runs every minute, and limits of use are enforced every five.
 
 With pytest, define a fixture `cloudsched_app` that returns your app, and use the fixture `simulation`.
 """
@@ -38,12 +38,12 @@ from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.signed_dispatches import SigningKeys
 from cloudsched.engine.storage.pages import iterate_pages
 from cloudsched.engine.sweep.sweeper import GRACE
+from cloudsched.engine.usage.usage_limit import Looks
 from cloudsched.errors import InvalidInput, QueueUnavailable, StoreUnavailable
 from cloudsched.features.pull.fields import Pull
 from cloudsched.features.pull.wiring import PullWiring
 from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.features.table import has_feature
-from cloudsched.testing.budget_looks import BudgetLooks
 from cloudsched.testing.simulated_channel import SentMessage, SimulatedChannel
 from cloudsched.testing.simulated_queue import SimulatedQueue
 from cloudsched.testing.wall_clocks import warn_of_wall_clocks
@@ -118,7 +118,7 @@ class Simulation:
         self._channels = {name: SimulatedChannel(name, self.clock) for name in SENDER_NAMES}
         self._workers: list[WorkerFilter] = []
         self._swept_at = start
-        self._budget_looks = BudgetLooks(self._inner)
+        self._looks = Looks()
 
     def __enter__(self) -> Self:
         """Make the app use this simulation's parts."""
@@ -134,6 +134,7 @@ class Simulation:
                 language_model=self._language_model,
             )
         )
+        self._looks = self.app.container.usage_limit.make_looks(self._inner)
         if has_feature("people"):
             self._connect_channels()
         self.app.apply_declarations()
@@ -322,7 +323,7 @@ class Simulation:
         """Return what happens next. None if nothing is left."""
         wake_at = self.queue.wake_at()
         sweep_at = self._next_sweep()
-        look_at = self._budget_looks.find_next(self.now)
+        look_at = self._looks.find_next(self.now)
         instants = [each for each in (wake_at, sweep_at, look_at) if each is not None]
         if not instants:
             return None
@@ -345,7 +346,7 @@ class Simulation:
             with suppress(QueueUnavailable):  # as in production: Cloud Scheduler starts the next sweep anyway
                 self.app.sweep()
         if event.looks:
-            self._budget_looks.look(self.app.container.many_tasks.budgets, event.at)
+            self._looks.look(event.at)
         self.queue.deliver_due()
         self._work()
 
@@ -361,7 +362,7 @@ class _Event(NamedTuple):
     sweeps: bool
     """True if the sweep runs then."""
     looks: bool
-    """True if budgets are enforced then."""
+    """True if the limit of what owners use is enforced then."""
 
 
 def _require_duration(method: str, value: object) -> None:

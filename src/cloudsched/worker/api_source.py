@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -22,7 +22,7 @@ from cloudsched.domain.documents.document import STORED_CONTEXT
 from cloudsched.domain.documents.execution import Execution, ExecutionError, Lease, ProgressNote, Run, lease_fingerprint
 from cloudsched.domain.documents.task import MAX_RETENTION, Task
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
+from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Suspend
 from cloudsched.engine.durable.durable_run import DurableRun
 from cloudsched.engine.execution.call import call_handler
 from cloudsched.engine.handlers.context import Context, LeaseRenewal
@@ -247,14 +247,13 @@ class ApiWork(ClaimedWork):
             case Fail(reason):
                 kind, text, trace = _error_fields(report.error, "Fail", reason)
                 return client.fail(claim, kind, text, traceback=trace, is_final=True, **usage)
-            case Snooze(until, reason):
-                delay = until if isinstance(until, timedelta) else until - self._source.clock.now()
-                later = min(max(delay, timedelta(0)), MAX_RETENTION)
-                return client.release(claim, reason, later, progress=usage["progress"], logs=usage["logs"])
             case Suspend():
                 raise ValueError("a handler without a journal cannot be suspended")
-            case unknown:
-                assert_never(unknown)
+            case put_off:
+                until = put_off.until
+                delay = until if isinstance(until, timedelta) else until - self._source.clock.now()
+                later = min(max(delay, timedelta(0)), MAX_RETENTION)
+                return client.release(claim, put_off.reason, later, progress=usage["progress"], logs=usage["logs"])
 
     def _find_unreported(self) -> RunLog | None:
         """Return all that the handler has logged so far. None if the API has it, or if nothing is kept."""

@@ -33,7 +33,7 @@ from tenacity import (
 
 from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
+from cloudsched.domain.transitions.outcome import Done, Fail, Retry
 from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.engine.durable.event_loop import HAS_ENDED, LoopThread, Outcome, ThreadRequest, handlers_loop
 from cloudsched.engine.durable.user_calls import run_on_loop
@@ -133,7 +133,7 @@ class AttemptSummary:
 
     work: ClaimedWork
     status: str
-    """succeeded, failed, retrying, snoozed, suspended, cancelled, lost or released."""
+    """succeeded, failed, retrying, lost, released, or what the outcome says of itself."""
     reason: str
     """The reason, which may be empty."""
     traceback: str = ""
@@ -363,12 +363,8 @@ def _summarize(work: ClaimedWork, report: AttemptReport) -> AttemptSummary:
             return _failure(work, "failed" if is_last else "retrying", reason, report)
         case Fail(reason):
             return _failure(work, "failed", reason, report)
-        case Snooze(_, reason):
-            return AttemptSummary(work, "snoozed", reason)
-        case Suspend(reason):
-            return AttemptSummary(work, "suspended", reason)
-        case Cancel(reason):
-            return AttemptSummary(work, "cancelled", reason)
+        case other:
+            return AttemptSummary(work, other.ended_as, other.reason)
 
 
 def _failure(work: ClaimedWork, status: str, reason: str, report: AttemptReport) -> AttemptSummary:

@@ -34,7 +34,7 @@ from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google import backoff
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.owner_usage import Budget, UsageFront, UsageSheet
+from cloudsched.domain.documents.owner_usage import UsageFront, UsageSheet
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.recent_count import RecentCount
 from cloudsched.domain.documents.task import TaskStatus, Trouble
@@ -49,6 +49,7 @@ from cloudsched.engine.storage.pages import make_token
 from cloudsched.engine.sweep.shard_sweeps import SweepNote
 from cloudsched.engine.sweep.zone_watch import ZoneRelease
 from cloudsched.errors import InvalidInput
+from cloudsched.features.budgets.budget import Budget
 from cloudsched.features.calendars.documents import Calendar
 from cloudsched.features.locks.lock import Lock, VersionedLock
 from cloudsched.features.locks.lock_store import LockStore

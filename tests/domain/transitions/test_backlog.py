@@ -15,17 +15,18 @@ from hypothesis import strategies as st
 from cloudsched import Execution, ExecutionStatus, TaskDraft, TaskStatus
 from cloudsched.domain.documents.execution import Trigger
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
-from cloudsched.domain.transitions import budget_pause, lifecycle, manual_verbs
+from cloudsched.domain.transitions import lifecycle, manual_verbs
 from cloudsched.domain.transitions.claim import on_dispatch
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.edits import NO_LEAD, edit_or_restart, new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.outcome import Done, Fail
 from cloudsched.domain.transitions.overlap_and_catch_up import MAX_BACKLOG_RANGES, MAX_COUNTED, due_ranges
-from cloudsched.domain.transitions.planning import find_budget_pause, occurrence_id
+from cloudsched.domain.transitions.planning import find_hold, occurrence_id
 from cloudsched.domain.transitions.task_draft import to_editable_fields
 from cloudsched.domain.transitions.wakeups import dispatch_or_hop, executor_wakeups
 from cloudsched.errors import InvalidInput, NotAllowed
+from cloudsched.features.budgets import holds
 from cloudsched.features.pull.work_queue import on_worker_claim
 from cloudsched.testing import START
 
@@ -83,7 +84,7 @@ class Deployment:
                 self.records[name], self.recorded_at[name] = record, at
         before, self.task = self.task, transition.task
         if before.status is not TaskStatus.ACTIVE and self.task.status is TaskStatus.ACTIVE:
-            held = find_budget_pause(before)
+            held = find_hold(before)
             self._come_due(self.now if held is None or not held.is_alone else held.at)
 
     def _list_covered(self, record: Execution) -> list[datetime]:
@@ -124,10 +125,10 @@ class Deployment:
         self.apply(manual_verbs.trigger(self.task, self.now, author=None))
 
     def use_up_budget(self) -> None:
-        self.apply(budget_pause.pause_for_budget(self.task, self.now, "used up"))
+        self.apply(holds.hold(self.task, self.now, "used up"))
 
     def get_budget(self) -> None:
-        self.apply(budget_pause.resume_from_budget(self.task, self.now))
+        self.apply(holds.release(self.task, self.now))
 
     def edit(self, **patch: Any) -> None:
         """Change fields of the task, as a PATCH does."""
@@ -187,9 +188,7 @@ def test_every_occurrence_that_came_due_ends_with_exactly_one_record(
                     world.deliver(finishes=arguments[0])
                 case "pause" | "resume" | "cancel":
                     options = {"paused_by": None} if verb == "pause" else {}
-                    world.apply(
-                        getattr(lifecycle if verb == "resume" else budget_pause, verb)(world.task, world.now, **options)
-                    )
+                    world.apply(getattr(lifecycle, verb)(world.task, world.now, **options))
                 case "finish" | "work" | "use_up_budget" | "get_budget" | "trigger":
                     getattr(world, verb)()
                 case "until":

@@ -17,9 +17,10 @@ import pytest
 from tests.domain.transitions.test_backlog import HOUR, MINUTE, Deployment
 
 from cloudsched import ExecutionStatus, Schedule, TaskStatus
-from cloudsched.domain.transitions import budget_pause, lifecycle, manual_verbs
+from cloudsched.domain.transitions import lifecycle, manual_verbs
 from cloudsched.domain.transitions.replan import replan
 from cloudsched.errors import InvalidInput, NotAllowed
+from cloudsched.features.budgets import holds
 from cloudsched.features.pull.work_queue import on_worker_claim
 from cloudsched.testing import START
 
@@ -45,7 +46,7 @@ def keep_running(world: World) -> None:
 
 
 def use_up_budget(world: World) -> None:
-    world.apply(budget_pause.pause_for_budget(world.task, world.now, "used up"))
+    world.apply(holds.hold(world.task, world.now, "used up"))
 
 
 GAPS: Mapping[str, Callable[[World], None]] = {
@@ -79,19 +80,19 @@ def edit_to(schedule: dict[str, Any]) -> Callable[[World], None]:
 
 
 def pause_and_resume(world: World) -> None:
-    world.apply(budget_pause.pause(world.task, world.now, paused_by=None))
+    world.apply(lifecycle.pause(world.task, world.now, paused_by=None))
     world.advance(5 * MINUTE)
     world.apply(lifecycle.resume(world.task, world.now))
 
 
 def pause_edit_and_resume(world: World) -> None:
-    world.apply(budget_pause.pause(world.task, world.now, paused_by=None))
+    world.apply(lifecycle.pause(world.task, world.now, paused_by=None))
     world.edit(schedule=KEEPING["more often"])
     world.apply(lifecycle.resume(world.task, world.now))
 
 
 def cancel_and_start_again(world: World) -> None:
-    world.apply(budget_pause.cancel(world.task, world.now))
+    world.apply(lifecycle.cancel(world.task, world.now))
     world.edit(schedule=KEEPING["by another rule"])
 
 
@@ -104,7 +105,7 @@ VERBS: Mapping[str, Callable[[World], None]] = {
     **{f"schedule {name}": edit_to(each) for name, each in {**KEEPING, **LOSING}.items()},
     "pause and resume": pause_and_resume,
     "pause, edit, resume": pause_edit_and_resume,
-    "cancel": lambda world: world.apply(budget_pause.cancel(world.task, world.now)),
+    "cancel": lambda world: world.apply(lifecycle.cancel(world.task, world.now)),
     "cancel and start again": cancel_and_start_again,
     "trigger": lambda world: world.apply(manual_verbs.trigger(world.task, world.now, author=None)),
     "an end before": lambda world: world.edit(until=(NOON - MINUTE).isoformat()),
@@ -117,7 +118,7 @@ VERBS: Mapping[str, Callable[[World], None]] = {
     "another handler": lambda world: world.edit(handler="other"),
     "another overlap": lambda world: world.edit(overlap="allow"),
     "another catch-up": lambda world: world.edit(catchUp="all"),
-    "a budget again": lambda world: world.apply(budget_pause.resume_from_budget(world.task, world.now)),
+    "a budget again": lambda world: world.apply(holds.release(world.task, world.now)),
     "other days": change_days,
     "nothing": lambda _: None,
 }
@@ -139,7 +140,7 @@ def play(gap: str, verb: str, after: timedelta, catch_up: object, overlap: str) 
     with suppress(NotAllowed, InvalidInput):
         VERBS[verb](world)
     if world.task.status is TaskStatus.PAUSED:
-        world.apply(budget_pause.resume_from_budget(world.task, world.now))
+        world.apply(holds.release(world.task, world.now))
     finish_all(world)
     for _ in range(8):
         world.advance(20 * MINUTE)

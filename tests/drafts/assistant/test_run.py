@@ -13,6 +13,7 @@ from cloudsched.config.settings import AssistantSettings
 from cloudsched.domain.documents.person import EmailContact, PersonSpec
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import ModelUnavailable, UnusableAnswer
+from cloudsched.features.budgets.budgets import Budgets
 from cloudsched.people.wiring import PeopleWiring
 
 
@@ -122,7 +123,7 @@ def test_no_turn_of_the_model_goes_beyond_a_budget(tools: Tools) -> None:
     for budget in range(1, 6):
         model = ScriptedModel(call("none"), call("none"), call("search", text="a"), call("none"), answer("Done."))
         with simulate(tools, model) as sim:
-            budgets = sim.app.container.many_tasks.budgets
+            budgets = Budgets.of(sim.app.container)
             budgets.put("ada", budget, by=OWN_CODE)
             task = create(sim, "search")
             sim.advance(timedelta(hours=1))

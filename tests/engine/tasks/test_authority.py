@@ -14,6 +14,7 @@ from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.errors import Forbidden, Unauthenticated
+from cloudsched.features.budgets.budgets import Budgets
 from cloudsched.features.calendars.wiring import CalendarsWiring
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.scripts.wiring import ScriptsWiring
@@ -89,7 +90,7 @@ def test_nothing_is_changed_after_the_end_of_a_credential(app: App, act: Act) ->
 
 def test_only_servers_change_budgets(app: App) -> None:
     """Not their owners."""
-    budgets = app.container.many_tasks.budgets
+    budgets = Budgets.of(app.container)
     for by in (A_USER, replace(OWN_CODE, is_valid=lambda: False)):
         with pytest.raises((Forbidden, Unauthenticated)):
             budgets.put("ada", 10**6, by=by)

@@ -31,8 +31,8 @@ from cloudsched import Schedule
 from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.wakeups import TURN_TIMEOUT
-from cloudsched.engine.usage import budgets
 from cloudsched.errors import InvalidInput, StoreUnavailable
+from cloudsched.features.budgets import budgets
 from cloudsched.features.locks.lock import (
     Lock,
     Waiter,

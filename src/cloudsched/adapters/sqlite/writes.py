@@ -198,10 +198,7 @@ def _list_columns(task: Task, changes: Collection[str], stored: Task | None = No
     is_ill = [
         each
         for each in versions
-        if each.consecutive_failures
-        or each.budget_pause
-        or each.delivery
-        or [run for run in each.runs if run.suspension]
+        if each.consecutive_failures or each.hold or each.delivery or [run for run in each.runs if run.suspension]
     ]
     if stored is None or is_ill:
         trouble = find_trouble(task) if is_ill else None

@@ -152,7 +152,7 @@ def _build_needs(answer: Json, counted: dict[str, Json], unheard: Sequence[Json]
         NeedCause.WAITING: [*_build_waits(answer["waits"], visit)][:_SHOWN],
         NeedCause.OVERDUE: (),
         NeedCause.PAUSED: map(_build_paused, tasks.get(NeedCause.PAUSED, ())),
-        NeedCause.BUDGET: (_build_plain(each, NeedCause.BUDGET) for each in tasks.get(NeedCause.BUDGET, ())),
+        NeedCause.HELD: (_build_plain(each, NeedCause.HELD) for each in tasks.get(NeedCause.HELD, ())),
         NeedCause.DELIVERY: (_build_plain(each, NeedCause.DELIVERY) for each in tasks.get(NeedCause.DELIVERY, ())),
     }
     for cause in map(NeedCause, CAUSES):

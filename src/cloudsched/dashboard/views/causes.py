@@ -52,7 +52,7 @@ CAUSES: Final = complete_table(
             "is paused after a failure,",
             "are paused after failures, the first",
         ),
-        NeedCause.BUDGET: Cause(
+        NeedCause.HELD: Cause(
             show_status("PAUSED"),
             "Without budget",
             "is paused: its owner's budget is used up,",

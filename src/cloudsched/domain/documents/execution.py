@@ -331,8 +331,8 @@ class Run(RunFields):
         return self.lease.until if self.lease else self.due_at
 
     @property
-    def is_waiting_snooze(self) -> bool:
-        """Return whether it is a snoozed run that has not started: the schedule goes on meanwhile."""
+    def is_waiting_repeat(self) -> bool:
+        """Return whether it repeats the last run, later, and has not started: the schedule goes on meanwhile."""
         return self.trigger is Trigger.SNOOZE and self.lease is None and self.started_at is None
 
     @property

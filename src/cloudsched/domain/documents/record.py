@@ -22,6 +22,8 @@ class Record(Document):
     """The most of its kind that an owner may have. Lists are not paged."""
     is_exported: ClassVar[bool] = False
     """True if it belongs to the personal data of its owner, which an export contains."""
+    is_kept: ClassVar[bool] = False
+    """True if it stays when all else that is stored of its owner is deleted."""
     is_listed_by_owner: ClassVar[bool] = True
     """True if an index has the owner. Those of a kind that are only loaded by their ids need none."""
 

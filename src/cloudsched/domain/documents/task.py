@@ -117,13 +117,13 @@ class RecentRequest(WireModel):
         return other.key not in CREATION_KEYS and (self.side, self.kind) == (other.side, other.kind)
 
 
-class BudgetPause(WireModel):
-    """The latest pause of a task because of its owner's budget."""
+class Hold(WireModel):
+    """The latest pause of a task because its owner could use no more."""
 
     at: Instant
     """The time from which the task's plan goes on afterwards: nothing that comes due meanwhile is lost."""
     is_alone: bool = True
-    """True if nobody else has paused the task, too. Then it is resumed when there is a budget again."""
+    """True if nobody else has paused the task, too. Then it is resumed as soon as its owner may use more."""
 
 
 class FieldChange(WireModel):
@@ -207,8 +207,8 @@ FINAL_STATUSES = frozenset(
 class Trouble(StoredEnum):
     """The reason why a task needs attention, the most urgent first. Stores call it the task's trouble."""
 
-    BUDGET = "BUDGET"
-    """Its owner's budget is used up, and has paused it."""
+    HELD = "BUDGET"
+    """Its owner may use no more for now, and it is paused until then."""
     PAUSED = "PAUSED"
     """It is paused, and its last run had failed."""
     FAILED = "FAILED"
@@ -225,8 +225,8 @@ class NeedCause(StrEnum):
     Each task counts once, for the first of these reasons that it has.
     """
 
-    BUDGET = "BUDGET"
-    """Their owner's budget is used up, and has paused them."""
+    HELD = "BUDGET"
+    """Their owner may use no more for now, and they are paused until then."""
     PAUSED = "PAUSED"
     """They are paused, and their last run had failed."""
     FAILED = "FAILED"
@@ -478,12 +478,8 @@ class Task(TaskFields, PublicTask):  # type: ignore[misc]  # what the plugin of 
     """USERS if a user wrote or edited it, which limits what its script may call. None if only servers did."""
     paused_by: Requesters | None = None
     """USERS if a user paused it last. None if a server or the scheduler itself did."""
-    has_budget: bool = False
-    """True if each start of it first checks its owner's budget. It is set where an owner with a budget
-    spends."""
-    budget_pause: BudgetPause | None = None
-    """Its latest pause because its owner's budget was used up. `find_budget_pause` says whether that still
-    holds."""
+    hold: Hold | None = Field(default=None, alias="budgetPause")
+    """Its latest pause because its owner could use no more. `find_hold` says whether that still holds."""
     is_paused_as_gone: bool = False
     """True if ``cloudsched apply`` paused it because its declaration was gone from the code. If anybody else
     pauses it, too, it is their pause."""

@@ -27,7 +27,7 @@ class Reason(StrEnum):
     RETRYING = "RETRYING"
     """It waits for the next attempt."""
     PUT_OFF = "PUT_OFF"
-    """Its handler has snoozed, or its worker has given it back: the same attempt starts later."""
+    """Its handler has put it off, or its worker has given it back: the same attempt starts later."""
     WAITING_FOR_WORKER = "WAITING_FOR_WORKER"
     NO_WORKER_LISTENS = "NO_WORKER_LISTENS"
     """It waits for a worker, and none has asked for such work in the last minutes."""

@@ -198,7 +198,7 @@ def _make_days(rule: Rule, start_day: int) -> RuleDays:
     return DailyDays(rule, weekday_from_day_number(start_day))
 
 
-class StepBudget:
+class StepLimit:
     """The steps that one search may take, so that no rule can take unlimited time."""
 
     __slots__ = ("remaining",)
@@ -317,7 +317,7 @@ class PeriodGrid:
         self._members = periods.members(phase)
         self.is_empty = self._never_meets_an_allowed_time()
 
-    def first_from(self, wall: int, last: int, budget: StepBudget) -> int | None:
+    def first_from(self, wall: int, last: int, steps: StepLimit) -> int | None:
         """Return the first member that is not before ``wall``, or None if there is none until ``last``."""
         if self.is_empty:
             return None
@@ -336,7 +336,7 @@ class PeriodGrid:
             if leap is None:
                 return wall
             wall = leap
-            budget.consume()
+            steps.consume()
 
     def _never_meets_an_allowed_time(self) -> bool:
         """Return whether the grid misses every time of day that the rule allows, if that is cheap to find out.

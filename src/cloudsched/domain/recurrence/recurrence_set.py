@@ -34,7 +34,7 @@ from cloudsched.domain.recurrence.expand import (
     DatedTimes,
     PeriodGrid,
     Periods,
-    StepBudget,
+    StepLimit,
     WallTimes,
     refuse_sparse,
 )
@@ -84,7 +84,7 @@ class Recurrence:
         if first is not None and instant <= first:  # its search is not repeated
             return first
 
-        work: StepBudget | None = None
+        work: StepLimit | None = None
         while True:
             spend_steps(len(self.streams))
             if len(self.streams) == 1:
@@ -99,7 +99,7 @@ class Recurrence:
                 day = (result + zone.offset_at(result)) // DAY
                 if day in self.excluded_days:
                     instant = max(result + 1, (day + 1) * DAY - zone.largest)
-                    work = work or StepBudget()
+                    work = work or StepLimit()
                     work.consume()
                     continue
             if result not in self.excluded:
@@ -405,7 +405,7 @@ class ElapsedPeriods(Stream):
 
     @override
     def first_from(self, instant: int) -> int | None:
-        work = StepBudget()
+        work = StepLimit()
         horizon = instant + _CYCLE
         reached = instant
         while reached <= min(horizon, self._until):
@@ -417,7 +417,7 @@ class ElapsedPeriods(Stream):
             refuse_sparse()
         return None
 
-    def _search_interval(self, instant: int, work: StepBudget) -> tuple[int | None, int | None]:
+    def _search_interval(self, instant: int, work: StepLimit) -> tuple[int | None, int | None]:
         """Search up to the next clock change.
 
         Return the instant found, or else where to continue, if at all.
@@ -456,7 +456,7 @@ class WallPeriods(Stream):
 
     @override
     def first_from(self, wall: int) -> int | None:
-        return self._grid.first_from(wall, self._last, StepBudget())
+        return self._grid.first_from(wall, self._last, StepLimit())
 
 
 class SetPositionFilter(Stream):
@@ -480,7 +480,7 @@ class SetPositionFilter(Stream):
     def first_from(self, instant: int) -> int | None:
         if self._never:
             return None
-        work = StepBudget(1000)
+        work = StepLimit(1000)
         probe = self._period_start(instant)
         while True:
             member = self._members.first_from(probe)

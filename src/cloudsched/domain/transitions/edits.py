@@ -30,7 +30,7 @@ from cloudsched.domain.transitions.lifecycle import (
 from cloudsched.domain.transitions.overlap_and_catch_up import due_ranges, end_plan, shorten_backlog
 from cloudsched.domain.transitions.planning import (
     begin_plan,
-    find_budget_pause,
+    find_hold,
     find_past_start,
     occurrence_after,
     occurrence_from,
@@ -193,9 +193,9 @@ def edit_or_restart(
         return Commit(with_changes(changed, now))
     if schedule != task.schedule:
         changed = changed.model_copy(update={"first_at": find_past_start(schedule, now)})
-        if changed.budget_pause is not None:
-            held = changed.budget_pause.model_copy(update={"at": max(now, changed.budget_pause.at)})
-            changed = changed.model_copy(update={"budget_pause": held if find_budget_pause(task) else None})
+        if changed.hold is not None:
+            hold = changed.hold.model_copy(update={"at": max(now, changed.hold.at)})
+            changed = changed.model_copy(update={"hold": hold if find_hold(task) else None})
         changed, records = reset_plan(task, changed, now)
     else:
         changed, records = shorten_plan(task, changed, now)

@@ -22,7 +22,7 @@ W = TypeVar("W", bound=TaskWrite)
 
 MIN_RETENTION: Final = timedelta(days=30)
 """The least retention of a task that the store removes by itself. What tasks have used is summed up every day
-(`engine.usage.budgets`, which warns before it is this late): after that, nobody has to read an ended one again."""
+(`engine.usage.usage_watch`, which warns before it is this late): after that, nobody has to read an ended one again."""
 
 
 def leaves_nothing(task: Task) -> bool:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus, Run, Trigger
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
-from cloudsched.domain.documents.task import FINAL_STATUSES, MAX_OPEN_RUNS, RecentRequest, Task, TaskStatus
+from cloudsched.domain.documents.task import FINAL_STATUSES, MAX_OPEN_RUNS, Hold, RecentRequest, Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import drop_unused
 from cloudsched.domain.transitions.overlap_and_catch_up import end_plan, forget_backlog, resume_plan, stop_plan
 from cloudsched.domain.transitions.planning import (
-    find_budget_pause,
+    find_hold,
+    find_sole_hold,
     holds_back_schedule,
     jittered_start,
     note_zone,
@@ -127,10 +128,11 @@ def require_status(task: Task, action: str, *statuses: TaskStatus) -> None:
         )
 
 
-def require_budget(task: Task) -> None:
-    """Check that a task that a user starts is not paused because its owner's budget is used up."""
-    if find_budget_pause(task) is not None:
-        raise NotAllowed("start", "paused: its owner's budget is used up", "An admin may raise the budget.")
+def require_not_held(task: Task) -> None:
+    """Check that a task that a user starts is not paused because its owner may use no more."""
+    hold = find_hold(task)
+    if hold is not None:
+        raise NotAllowed("start", "paused: its owner may use no more for now", task.message if hold.is_alone else "")
 
 
 def require_pausable(task: Task) -> None:
@@ -167,8 +169,16 @@ def pause(
     """Pause the task: nothing of it starts until it is resumed. A running handler may finish.
 
     Occurrences that came due before are decided now. Those that the policies would run wait for its end. `is_gone` says
-    that its declaration is gone: any other pause takes this one over.
+    that its declaration is gone: any other pause takes this one over. So it does a hold: what has come due since then
+    is decided now, too.
     """
+    if find_sole_hold(task) is not None:
+        resumed = resume(task, now)
+        if not resumed.task.is_active:
+            return resumed
+        taken = pause(resumed.task, now, message, paused_by=paused_by, is_gone=is_gone)
+        return taken.having(task=taken.task.model_copy(update={"hold": Hold(at=now, is_alone=False)}))
+
     message = message or ("Its declaration is gone from the code." if is_gone else "Paused by its owner.")
     if task.status is _S.PAUSED:
         if is_gone or not task.is_paused_as_gone:
@@ -196,8 +206,9 @@ def resume(task: Task, now: datetime) -> Commit:
     if task.status is _S.ACTIVE:
         return Commit(task)
     require_status(task, "resume", _S.PAUSED)
+    hold = find_sole_hold(task)
     # guard: resumed plan
-    resumed = resume_plan(task, held.at if (held := find_budget_pause(task)) and held.is_alone else now)
+    resumed = resume_plan(task, now if hold is None else hold.at)
     following = resumed.next_execution_time
     require_future(task, following)
     runs = tuple(run if run.lease else run.model_copy(update={"due_at": max(run.due_at, now)}) for run in task.runs)
@@ -226,6 +237,10 @@ def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") 
     """
     if task.status is _S.CANCELLED:
         return Commit(task)
+    if find_sole_hold(task) is not None:  # what has come due since then would still have run
+        resumed = resume(task, now)
+        return cancel(resumed.task, now, message) if resumed.task.is_active else resumed
+
     require_cancellable(task)
     waiting = tuple(run for run in task.runs if run.lease is None)
     newest = max(waiting, key=lambda run: run.scheduled_for, default=None)

@@ -26,7 +26,7 @@ from cloudsched.domain.transitions.lifecycle import (
     with_changes,
 )
 from cloudsched.domain.transitions.overlap_and_catch_up import resume_plan
-from cloudsched.domain.transitions.planning import find_budget_pause, requested_id
+from cloudsched.domain.transitions.planning import find_sole_hold, requested_id
 from cloudsched.domain.transitions.retry_execution import RETRYABLE_STATUSES, require_retryable
 from cloudsched.domain.transitions.run_records import require_payload_room
 from cloudsched.domain.transitions.suspend import find_addressee, list_awaited
@@ -77,16 +77,15 @@ def find_execution_verbs(
 
 
 def _can_take_over_pause(task: Task) -> bool:
-    """Return whether a pause by the declaration's absence, or by the owner's budget, could become the caller's."""
-    held = find_budget_pause(task)
-    return task.status is TaskStatus.PAUSED and (task.is_paused_as_gone or (held is not None and held.is_alone))
+    """Return whether a pause by the declaration's absence, or a hold, could become the caller's."""
+    return task.status is TaskStatus.PAUSED and (task.is_paused_as_gone or find_sole_hold(task) is not None)
 
 
 def _can_resume(task: Task, now: Callable[[], datetime]) -> bool:
     if not task.is_one_time or task.planned_to is not None or task.runs:
         return True
-    held = find_budget_pause(task)
-    since = held.at if held is not None and held.is_alone else now()
+    hold = find_sole_hold(task)
+    since = now() if hold is None else hold.at
     return _passes(require_future, task, resume_plan(task, since).next_execution_time)
 
 
@@ -166,7 +165,7 @@ def snooze(task: Task, now: datetime, until: datetime) -> Commit:
     if not now < until <= now + MAX_SNOOZE:
         problem = "is not later than now" if until <= now else f"is longer than {MAX_SNOOZE.days} days"
         raise InvalidInput("duration", problem, "Give up to 30 days, such as PT10M or 10 minutes.")
-    waiting = next((run for run in task.runs if run.is_waiting_snooze), None)
+    waiting = next((run for run in task.runs if run.is_waiting_repeat), None)
     if waiting is not None and abs(waiting.due_at - until) < SAME_SNOOZE:
         return Commit(task)
     begun = [run for run in task.runs if run.started_at is not None]
@@ -212,7 +211,7 @@ def require_snoozable(task: Task) -> None:
     require_status(task, "snooze", *RETRYABLE_STATUSES)
     if task.last_execution_id is None and not any(run.started_at for run in task.runs):
         raise NotAllowed("snooze", "yet to run", "There is nothing to snooze; give it a later schedule.")
-    if not any(run.is_waiting_snooze for run in task.runs):
+    if not any(run.is_waiting_repeat for run in task.runs):
         require_free_run(task, "snooze")
 
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from cloudsched.domain.documents.task import NeedCause, Task, TaskStatus, Trouble
-from cloudsched.domain.transitions.planning import is_held_back
+from cloudsched.domain.transitions.planning import find_sole_hold, is_held_back
 
 GIVES_UP_SOON: Final = timedelta(days=7)
 """A wait that gives up within this time needs somebody."""
@@ -51,10 +51,9 @@ def find_trouble(task: Task) -> tuple[Trouble, datetime] | None:
         return None
     if task.delivery is not None:
         return _find_failed_delivery(task)
-    held, is_paused = task.budget_pause, task.status is TaskStatus.PAUSED
-    if is_paused and held is not None and held.is_alone and held.at >= task.status_changed_at:
-        return Trouble.BUDGET, held.at
-    if task.consecutive_failures and is_paused:
+    if task.hold is not None and (hold := find_sole_hold(task)) is not None:
+        return Trouble.HELD, hold.at
+    if task.consecutive_failures and task.status is TaskStatus.PAUSED:
         return Trouble.PAUSED, task.status_changed_at
     if task.consecutive_failures and task.status in {TaskStatus.ACTIVE, TaskStatus.FAILED}:
         return Trouble.FAILED, task.failing_since or task.status_changed_at

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS
 from cloudsched.domain.handler_code import running_handler
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _OWN: Final = f"{__name__.partition('.')[0]}."
 
 
-class _Returned:
+class _Noted:
     """An outcome that a handler returns. One that it only makes has no effect, which is told."""
 
     __slots__ = ()
@@ -40,7 +40,7 @@ class _Returned:
 
 
 @dataclass(frozen=True, slots=True)
-class Done(_Returned):
+class Done(_Noted):
     """The occurrence has succeeded, with `content` (any JSON value, or a pydantic model) as its result.
 
     `then` are follow-ups: tasks that are created in the commit that records the success, or not at all. A result that
@@ -53,7 +53,7 @@ class Done(_Returned):
 
 
 @dataclass(frozen=True, slots=True)
-class Retry(_Returned):
+class Retry(_Noted):
     """The attempt has failed and is retried: after `after`, or by default when the retry policy says."""
 
     reason: str
@@ -61,27 +61,30 @@ class Retry(_Returned):
 
 
 @dataclass(frozen=True, slots=True)
-class Snooze(_Returned):
+class Snooze(_Noted):
     """It is too early. Call the handler again at `until` (an aware datetime), or after it (a timedelta).
 
     A snooze costs no attempt, and lasts at least a second.
     """
 
+    ended_as: ClassVar[str] = "snoozed"
+    """What a worker says of such an attempt."""
     until: datetime | timedelta
     reason: str = "Snoozed by its handler."
 
 
 @dataclass(frozen=True, slots=True)
-class Fail(_Returned):
+class Fail(_Noted):
     """The occurrence has failed for good. No attempt follows."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Cancel(_Returned):
+class Cancel(_Noted):
     """There is nothing left to do: the occurrence is recorded as CANCELLED."""
 
+    ended_as: ClassVar[str] = "cancelled"
     reason: str
 
 
@@ -89,6 +92,7 @@ class Cancel(_Returned):
 class Suspend:
     """A durable handler waits, and its function ends. The context returns it, not the handler."""
 
+    ended_as: ClassVar[str] = "suspended"
     reason: str
     until: datetime
     """The time at which to resume or to poll, if nothing wakes it earlier."""
@@ -110,4 +114,14 @@ class Suspend:
     """True if it has not come as far as before. Then it still waits for the same calls or events."""
 
 
-Outcome = Done | Retry | Snooze | Fail | Cancel | Suspend
+WithoutResult = Retry | Snooze | Fail | Cancel
+"""The outcomes of an attempt that has no result."""
+Returned = Done | WithoutResult
+"""The outcomes that a handler returns."""
+Outcome = Returned | Suspend
+_SOON: Final = timedelta(seconds=1)
+
+
+def go_on(reason: str, after: timedelta = _SOON) -> Snooze:
+    """Return the outcome of a piece of work, after which the handler is called again for the next one."""
+    return Snooze(after, reason)

@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
-from cloudsched.domain.documents.task import MAX_OPEN_RUNS, BudgetPause, Task, TaskStatus, ZonePlan
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Hold, Task, TaskStatus, ZonePlan
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.iso8601 import EPOCH, UTC_EPOCH, add_duration, utc_seconds
 
@@ -120,7 +120,7 @@ def waits_for_open_run(task: Task) -> bool:
 
 def holds_back_schedule(task: Task) -> bool:
     """Return whether a task has an open run that its next occurrence may have to wait for."""
-    return any(run.lease is not None or not run.is_waiting_snooze for run in task.runs)
+    return any(run.lease is not None or not run.is_waiting_repeat for run in task.runs)
 
 
 def is_held_back(task: Task) -> bool:
@@ -128,11 +128,17 @@ def is_held_back(task: Task) -> bool:
     return waits_for_open_run(task) or len(task.runs) >= MAX_OPEN_RUNS
 
 
-def find_budget_pause(task: Task) -> BudgetPause | None:
-    """Return the pause of a task because its owner's budget is used up, if it still holds."""
-    held = task.budget_pause
-    is_held = held is not None and task.status is TaskStatus.PAUSED and held.at >= task.status_changed_at
-    return held if is_held else None
+def find_hold(task: Task) -> Hold | None:
+    """Return the pause of a task because its owner may use no more, if it still holds."""
+    hold = task.hold
+    is_held = hold is not None and task.status is TaskStatus.PAUSED and hold.at >= task.status_changed_at
+    return hold if is_held else None
+
+
+def find_sole_hold(task: Task) -> Hold | None:
+    """Return that pause if nobody else has paused the task, too."""
+    hold = find_hold(task)
+    return hold if hold is not None and hold.is_alone else None
 
 
 def occurrence_id(task: Task, occurrence: datetime) -> str:

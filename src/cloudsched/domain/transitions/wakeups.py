@@ -135,7 +135,7 @@ class Dispatch(NamedTuple):
     scheduled_for: datetime
     attempt: int
     due_at: datetime
-    """The instant of the wake-up. It distinguishes a snoozed attempt's dispatch from the one before."""
+    """The instant of the wake-up. It distinguishes the dispatch of an attempt that was put off from the one before."""
     at: datetime
     """The time at which the queue delivers it, by its own clock. It is not part of the identity, nor of the name."""
     after: str = ""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -24,7 +23,7 @@ from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.documents.task import MAX_NAME, Source, Task, TaskSpec
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
-from cloudsched.domain.transitions.outcome import Fail, Snooze
+from cloudsched.domain.transitions.outcome import Fail, Outcome, go_on
 from cloudsched.drafts.assistant.brief import (
     INSTRUCTIONS,
     REPAIR,
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.usage.usage_limit import UsageLimit
 
 _BYTES_A_TOKEN: Final = 4
 """Four characters of English are a token, as providers say."""
@@ -168,8 +168,6 @@ log = own_logger(__name__)
 _WHAT: Final = "the assistant"
 _ASK: Final = "ask the model"
 _BEGIN: Final = "who asks, and how much it may use"
-_AGAIN: Final = timedelta(seconds=1)
-"""The delay after the owner's budget has ended an attempt. The next one waits until there is some budget."""
 _MAX_FAILURE: Final = 1_000
 """The number of characters of a tool's failure that the model is told."""
 
@@ -192,7 +190,7 @@ class _ModelTurn:
 
 
 class AssistantRun:
-    """Runs the assistant. `find_model` takes None for the usual one, `find_refusal` the uncounted queries."""
+    """Runs the assistant. `find_model` takes None for the usual one."""
 
     def __init__(
         self,
@@ -200,19 +198,19 @@ class AssistantRun:
         find_model: Callable[[str | None], Model],
         find_name: Callable[[str], str],
         limits: AssistantLimits,
-        find_refusal: Callable[[str, int], str | None],
+        usage_limit: Callable[[], UsageLimit],
     ) -> None:
         self._registry = registry
         self._find_model = find_model
         self._find_name = find_name
         self._limits = limits
-        self._find_refusal = find_refusal
+        self._usage_limit = usage_limit
 
-    def run(self, context: Context, payload: AssistantPayload) -> str | Fail | Snooze | None:
+    def run(self, context: Context, payload: AssistantPayload) -> str | Outcome | None:
         """Return the model's result, None if it has nothing to say, or why there is no result.
 
-        It goes on later if the owner's budget is used up. The budget is checked at each start of an
-        attempt, and at each turn of the model within one.
+        It goes on later if the owner may use no more. That is checked at each start of an attempt, and at each turn of
+        the model within one.
         """
         task = context.task
         begun = context.durable_run.perform(_WHAT, pin_value, _BEGIN, lambda: self._begin(task))
@@ -228,7 +226,7 @@ class AssistantRun:
                 return Fail(f"The assistant has used {used} tokens, of at most {most_tokens}, without a result.")
             refusal = self._refuse_turn(context)
             if refusal is not None:
-                return Snooze(_AGAIN, refusal)
+                return go_on(refusal)  # its start asks again
 
             context.progress(f"Asks the model, {turn} of at most {turns} times")
             asked = _ModelTurn(brief, payload, done, turns - turn, problem)
@@ -251,11 +249,10 @@ class AssistantRun:
         return Fail(f"The assistant has asked the model {times}, without a result.")
 
     def _refuse_turn(self, context: Context) -> str | None:
-        """Return why the owner's budget allows no further request, or None. A replay makes none."""
-        task = context.task
-        if not task.has_budget or context.durable_run.is_replaying:
+        """Return why the owner may make no further request, or None. A replay makes none."""
+        if context.durable_run.is_replaying:
             return None
-        return self._find_refusal(task.owner, _count_running(context))
+        return self._usage_limit().find_refusal_of(context.task, _count_running(context))
 
     def _begin(self, task: Task) -> dict[str, Any]:
         """Return what an execution follows to its end, whatever becomes of the settings."""
@@ -359,14 +356,14 @@ def with_assistant(
     models: AssistantModels,
     find_name: Callable[[str], str],
     limits: AssistantLimits,
-    find_refusal: Callable[[str, int], str | None],
+    usage_limit: Callable[[], UsageLimit],
 ) -> Registry:
     """Return a registry that has the assistant. See `AssistantRun` for the other arguments."""
     if ASSISTANT_HANDLER in registry:
         hint = "rename it, or set CLOUDSCHED_ASSISTANT=off"
         raise Misconfigured(f"The app has a handler {ASSISTANT_HANDLER!r} of its own: {hint}.")
 
-    run = AssistantRun(registry, models.find, find_name, limits, find_refusal)
+    run = AssistantRun(registry, models.find, find_name, limits, usage_limit)
     handler = Handler(
         name=ASSISTANT_HANDLER,
         function=run.run,

@@ -22,7 +22,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.domain.transitions.outcome import Snooze
+from cloudsched.domain.transitions.outcome import go_on
 from cloudsched.engine.durable.suspension import Suspended
 from cloudsched.engine.tracing import attempt_fields
 from cloudsched.errors import WorkflowError
@@ -395,9 +395,7 @@ class LoopThread(threading.Thread):
         who = f" The handler: {', '.join(names)}." if names else ""
         log.error("%s Another loop takes its place.%s", _BLOCKED, who, extra={"action": "loop_blocked"})
         for job in self.jobs.difference(blocking):
-            job.give_up(
-                Suspended(Snooze(timedelta(seconds=1), _BLOCKED)) if blocking else TimeoutError(_BLOCKED),
-            )
+            job.give_up(Suspended(go_on(_BLOCKED)) if blocking else TimeoutError(_BLOCKED))
         self.loop.call_soon_threadsafe(self._end_when_idle)
 
     def _end_when_idle(self) -> None:

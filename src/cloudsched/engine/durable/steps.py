@@ -25,7 +25,7 @@ from cloudsched.domain.documents.journal import (
 from cloudsched.domain.documents.json_limits import escape_surrogates, exception_text, to_json_value
 from cloudsched.domain.documents.model_json import find_change, read_json
 from cloudsched.domain.in_words import find_first_error
-from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
+from cloudsched.domain.transitions.outcome import Returned
 from cloudsched.engine.durable.arguments import parse_retry_policy, parse_timeout, require_callable
 from cloudsched.engine.durable.step_attempt import ReportedUsage, StepCall
 from cloudsched.engine.durable.suspension import explain_mistake, is_handler_failure
@@ -44,7 +44,7 @@ def encode_result(result: Any, function: Callable[..., Any]) -> Any:  # noqa: AN
 
     A result that does not match the annotation, or has none, is stored as plain JSON. Raises InvalidInput.
     """
-    if isinstance(result, Done | Retry | Snooze | Fail | Cancel):
+    if isinstance(result, Returned):
         hint = "Return it from the handler. A step that raises an exception is retried by its policy."
         raise InvalidInput("result", f"is the outcome {result!r}, which a step cannot have", hint)
     adapter = None if result is None else _find_adapter(function)

@@ -18,7 +18,7 @@ from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.documents.json_limits import exception_text, require_content, to_json_value, truncate
 from cloudsched.domain.documents.script import SCRIPT_HANDLER as SCRIPTS
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
+from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Returned, Suspend, WithoutResult
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.durable_run import CallHandle, Misuse
@@ -130,7 +130,7 @@ def _require_returned(context: Context, result: object) -> None:
     A Done may have been made for its content. Whoever makes another outcome wants it to have an effect.
     """
     made = context.durable_run.made
-    if made is None or isinstance(result, Done | Retry | Snooze | Fail | Cancel):
+    if made is None or isinstance(result, Returned):
         return
     outcome, place = made
     if not isinstance(outcome, Done) or result is None:
@@ -161,27 +161,34 @@ def _call_function(handler: Handler, context: Context, payload: object, values: 
 
 def to_outcome(result: object, now: Callable[[], datetime]) -> Outcome:
     """Return the outcome for what a handler returned, or a Done with it, ready to be stored. Raises InvalidInput."""
-    match result:
-        case Retry(reason, after):
-            if after is None:
-                return Retry(truncate_text(reason))
-            since = now()
-            return Retry(truncate_text(reason), deadline(parse_wait("after", after), since) - since)
-        case Snooze(until, reason):
-            return Snooze(deadline(parse_wait("until", until), now()), truncate_text(reason))
-        case Fail(reason):
-            return Fail(truncate_text(reason))
-        case Cancel(reason):
-            return Cancel(truncate_text(reason))
-        case Done(inner, then):
-            content, follow_ups, silent = inner, then, result.silent
-        case _:
-            content, follow_ups, silent = result, (), False
+    content = result
+    then: object = ()
+    silent = False
+    if isinstance(result, Done):
+        content = result.content
+        then = result.then
+        silent = result.silent
+    elif isinstance(result, WithoutResult):
+        return _bind(result, now)
+
     is_short = content is None or (type(content) is str and len(content) <= _SHORT and content.isascii())
     stored = content if is_short else to_json_value("content", content, for_readers=True)
     if not is_short:
         require_content("content", stored)
-    return Done(stored, () if follow_ups == () else _parse_follow_ups(follow_ups), silent)
+    return Done(stored, () if then == () else _parse_follow_ups(then), silent)
+
+
+def _bind(outcome: WithoutResult, now: Callable[[], datetime]) -> Outcome:
+    """Return an outcome with a text and times that can be stored. Raises InvalidInput."""
+    match outcome:
+        case Fail() | Cancel() | Retry(after=None):
+            return type(outcome)(truncate_text(outcome.reason))
+        case Retry(reason, after):
+            since = now()
+            return Retry(truncate_text(reason), deadline(parse_wait("after", after), since) - since)
+        case put_off:
+            until = deadline(parse_wait("until", put_off.until), now())
+            return type(put_off)(until, truncate_text(put_off.reason))
 
 
 def _parse_follow_ups(then: object) -> tuple[TaskDraft, ...]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.attempt import Attempt
 
-TIME_BUDGET_FRACTION = 0.8
+TIME_FRACTION = 0.8
 """The share of the function's time limit after which a handler is suspended at its next durable point."""
 _NOT_ALLOWED_IN_CALLS = {
     "id": "It is derived from the call's position in the journal. Use the handle that the call returns.",
@@ -67,7 +67,7 @@ class DurableServices:
 
     def _suspend_deadline(self, run: Run) -> datetime:
         began_at = self._engine.clock.now() if run.lease is None else run.lease.started_at
-        return began_at + self._engine.settings.time_limit * TIME_BUDGET_FRACTION
+        return began_at + self._engine.settings.time_limit * TIME_FRACTION
 
     def _draft(
         self,
@@ -110,7 +110,7 @@ class DurableServices:
             say_in_python(error, given, TaskDraft)
             raise error from None
         retentions = [each for each in (call.retention, call.execution_retention) if each is not None]
-        return call.model_copy(
+        call = call.model_copy(
             update={
                 "parent": parent.model_copy(
                     update={
@@ -121,10 +121,10 @@ class DurableServices:
                     }
                 ),
                 "defined_by": None if script is None else script["definedBy"],
-                "has_budget": task.has_budget or owner != task.owner,  # whether that one has a budget is not known here
                 "retention": min(retentions, default=None),
             }
         )
+        return self._engine.usage_limit().prepare(call, now, task)
 
 
 def _caller_fields(fields: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.lifecycle import require_budget
+from cloudsched.domain.transitions.lifecycle import require_not_held
 from cloudsched.domain.transitions.validation_errors import Faults
 from cloudsched.errors import Forbidden, InvalidInput
 from cloudsched.features.table import FEATURES, find_place
@@ -71,9 +71,9 @@ def require_user_edit(task: Task, registry: Registry) -> None:
 def require_user_start(task: Task, registry: Registry) -> None:
     """Check that a user may start a task: one that a user could create as it is, or has paused.
 
-    Raises Forbidden, or NotAllowed if its owner's budget is used up.
+    Raises Forbidden, or NotAllowed if its owner may use no more for now.
     """
-    require_budget(task)
+    require_not_held(task)
     if task.status is not TaskStatus.PAUSED or task.paused_by is not Requesters.USERS:
         _require_user_could_create(task, registry)
 

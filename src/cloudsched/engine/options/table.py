@@ -14,7 +14,6 @@ FIRST: Final = {
     "cloudsched.engine.options.zone_plans:ZonePlans": {"before_decision": "task.zone_plan"},
     # Large ones are stored before any hook is called.
     "cloudsched.engine.options.journals:Journals": {"before_record": "ends_journals"},
-    "cloudsched.engine.options.budget:OwnerBudget": {"before_claim": "task.has_budget"},  # before a turn is taken
 }
 LAST: Final = {
     "cloudsched.engine.options.failure_hooks:FailureHooks": {"calls_for_failure": "task.id"},

@@ -197,17 +197,17 @@ def find_executions_with_tasks(
     number, token = _read_token(page_token, len(parts))
     items: list[FoundExecution] = []
     unreadable = 0
-    budget = MAX_READ
-    while number < len(parts) and len(items) < limit and budget > 0:
+    left = MAX_READ
+    while number < len(parts) and len(items) < limit and left > 0:
         part = parts[number]
         missing = limit - len(items)
         if isinstance(part, ExecutionStatus):
             if query.handler is None and only == EVERY_EXECUTION:
                 at_once = missing
             else:
-                at_once = max(missing, min(_PAGE, budget))
+                at_once = max(missing, min(_PAGE, left))
             tasks = search.list_open(of_any_handler, part, limit=at_once, page_token=token)
-            budget -= tasks.read
+            left -= tasks.read
             unreadable += tasks.unreadable
             for task in tasks.items:
                 found = [
@@ -225,9 +225,9 @@ def find_executions_with_tasks(
             if only == EVERY_EXECUTION:
                 at_once = missing
             else:
-                at_once = max(missing, min(_PAGE, budget))
+                at_once = max(missing, min(_PAGE, left))
             page = search.list_finished(query, is_failure=is_failure, limit=at_once, page_token=token)
-            budget -= page.read
+            left -= page.read
             matching = [each for each in page.items if only.matches(each)]
             items += [FoundExecution(each, None) for each in matching[:missing]]
             unreadable += page.unreadable

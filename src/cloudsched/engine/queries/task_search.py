@@ -87,14 +87,15 @@ def search_tasks(
     token = page_token
     unreadable = 0
     passed_over = 0
-    budget = MAX_LOOKED_THROUGH
-    left = MAX_PAGE_BYTES
+    tasks_left = MAX_LOOKED_THROUGH
+    bytes_left = MAX_PAGE_BYTES
+
     while True:
-        size = min(budget, max(_PAGE, limit) if only.words else limit + _PAGE)
-        page = store.list_tasks(query, limit=size, page_token=token, max_bytes=left)
-        left -= page.size
+        size = min(tasks_left, max(_PAGE, limit) if only.words else limit + _PAGE)
+        page = store.list_tasks(query, limit=size, page_token=token, max_bytes=bytes_left)
+        bytes_left -= page.size
         unreadable += page.unreadable
-        budget -= max(1, page.read)
+        tasks_left -= max(1, page.read)
         passed_over += page.passed_over
         for number, task in enumerate(page.items):
             if not only.matches(task):
@@ -105,7 +106,7 @@ def search_tasks(
             if len(found) == limit and not (is_last and page.next_page_token is None):
                 return Page(found, _make_token(query, task), unreadable, passed_over)
         token = page.next_page_token
-        if token is None or budget <= 0 or left <= 0:
+        if token is None or tasks_left <= 0 or bytes_left <= 0:
             return Page(found, token, unreadable, passed_over)
 
 

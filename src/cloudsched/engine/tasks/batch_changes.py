@@ -412,17 +412,17 @@ class BatchChanges:
     def _read_some(self, change: BatchChange, queries: Sequence[TaskQuery]) -> TaskCount:
         """Count the tasks that a change concerns by reading some of those that its filters find."""
         count = 0
-        budget = MAX_READ
+        left = MAX_READ
         size = 0
         for query in queries:
             token: str | None = None
             while True:
-                if budget <= 0 or size >= MAX_PAGE_BYTES:
+                if left <= 0 or size >= MAX_PAGE_BYTES:
                     return TaskCount(count=count, is_at_least=True)
-                page = self._store.list_tasks(query, limit=min(PAGE_SIZE, budget), page_token=token)
+                page = self._store.list_tasks(query, limit=min(PAGE_SIZE, left), page_token=token)
                 count += sum(change.action is not BatchAction.RETRY_FAILED or has_failed(task) for task in page.items)
-                budget = budget - page.read
-                size = size + page.size
+                left -= page.read
+                size += page.size
                 token = page.next_page_token
                 if token is None:
                     break

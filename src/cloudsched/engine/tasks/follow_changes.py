@@ -23,7 +23,7 @@ from cloudsched.domain.documents.task_link import TaskLink
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.edits import NO_LEAD
-from cloudsched.domain.transitions.outcome import Snooze
+from cloudsched.domain.transitions.outcome import Outcome, go_on
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.state.record_changes import count_recent
@@ -218,7 +218,7 @@ class Followers:
 _AGAIN_AFTER: Final = timedelta(minutes=1)
 
 
-def run_follow(container: Any, ctx: Context, payload: dict[str, Any]) -> Snooze | None:  # noqa: ANN401 - of any app
+def run_follow(container: Any, ctx: Context, payload: dict[str, Any]) -> Outcome | None:  # noqa: ANN401 - of any app
     """Plan again the tasks that depend on a record, as far as there is time: the built-in handler of such tasks."""
     notes = ctx.progress_notes
     if notes:
@@ -231,7 +231,7 @@ def run_follow(container: Any, ctx: Context, payload: dict[str, Any]) -> Snooze 
         return None
 
     ctx.replace_progress([ProgressNote(at=ctx.now(), text=reached.to_text())])
-    return Snooze(_AGAIN_AFTER, "There are more tasks to plan again, or some that are just being stored.")
+    return go_on("There are more tasks to plan again, or some that are just being stored.", _AGAIN_AFTER)
 
 
 def check_follow(_container: object, draft: TaskDraft, _requesters: object) -> None:

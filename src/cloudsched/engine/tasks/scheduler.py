@@ -23,7 +23,7 @@ from cloudsched.domain.documents.task import HistoryEntry, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Action, Verb
 from cloudsched.domain.handler_code import running_handler
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.domain.transitions import budget_pause, lifecycle
+from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
 from cloudsched.domain.transitions.definitions import describe_bound_runs
 from cloudsched.domain.transitions.edits import anchor_schedule, edit_or_restart, new_task
@@ -134,10 +134,7 @@ class Scheduler:
                 raise
             return repeated, False
 
-        unused_from, unused_until = self._engine.budgets().unused
-        if not unused_from <= now < unused_until:
-            task = self._engine.budgets().tell(task)
-
+        task = self._engine.usage_limit().prepare(task, now)
         try:
             guard = quota.guard(task) if quota else None
             created = yield from self._engine.committer.commit(Commit(task, linked=guard))
@@ -325,7 +322,7 @@ class Scheduler:
         is_gone: bool = False,
     ) -> Task:
         """Pause a task: it runs nothing until it is resumed. `is_gone` says that its declaration is gone."""
-        decide = partial(budget_pause.pause, paused_by=by.author, is_gone=is_gone)
+        decide = partial(lifecycle.pause, paused_by=by.author, is_gone=is_gone)
         return self._act(task_id, Action.PAUSED, decide, by, mark=mark)
 
     def resume(self, task_id: str, by: Authority, mark: RequestMark | None = None) -> Task:
@@ -339,7 +336,7 @@ class Scheduler:
     def cancel(self, task_id: str, by: Authority, mark: RequestMark | None = None) -> Task:
         """Cancel a task permanently, with the calls below it. Its record stays."""
         return self._cancel_descendants(
-            self._act(task_id, Action.CANCELLED, budget_pause.cancel, by, mark=mark),
+            self._act(task_id, Action.CANCELLED, lifecycle.cancel, by, mark=mark),
         )
 
     def _after_change(self, task: Task) -> Task:
@@ -489,12 +486,13 @@ class Scheduler:
         def decide_on(stored: VersionedTask) -> Commit | VersionedTask:
             if stored.task.zone_plan is not None and can_replan(stored.task):
                 stored = self._engine.replan(stored)
-            transition = decide(stored.task, self._engine.clock.now())
+            now = self._engine.clock.now()
+            transition = decide(stored.task, now)
             if transition.task is stored.task:
                 return stored
             guard = self._engine.quotas().check_revival(stored.task, transition.task, by)
             if is_revival(stored.task, transition.task):
-                transition = replace(transition, task=self._engine.budgets().tell(transition.task))
+                transition = replace(transition, task=self._engine.usage_limit().prepare(transition.task, now))
             return transition.having(base=stored, linked=guard)
 
         load = partial(self._load, task_id, by)

@@ -1,1 +1,1 @@
-"""The usage of owners: summed up from what their tasks have counted, and limited by budgets."""
+"""The usage of owners: summed up from what their tasks have counted, and limited by what a feature may add."""

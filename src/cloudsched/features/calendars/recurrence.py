@@ -26,7 +26,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.recurrence.allowance import spend_steps
-from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND, StepBudget
+from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND, StepLimit
 from cloudsched.errors import InvalidSchedule
 from cloudsched.features.calendars.days import CalendarDays, Interval, parse_days, to_date, to_day
 
@@ -231,7 +231,7 @@ class CalendarRecurrence:
         """
         if self.free_days.has_none:
             return None
-        budget = StepBudget(_MAX_STEPS)
+        steps = StepLimit(_MAX_STEPS)
         first_base = self.base.first
         if first_base is None:
             return None
@@ -245,7 +245,7 @@ class CalendarRecurrence:
             spend_steps()
             if target > last_day:
                 break
-            found = self._first_on(target, instant, budget)
+            found = self._first_on(target, instant, steps)
             if found is not None and (best is None or found < best):
                 best = found
                 last_day = min(last_day, target + self._margin_at(target))
@@ -289,11 +289,11 @@ class CalendarRecurrence:
         for day in (target, target - 1, target + 1):
             if self.free_days.find(day) is not None:
                 continue
-            for source in self._iter_sources(day, StepBudget(_MAX_STEPS)):
+            for source in self._iter_sources(day, StepLimit(_MAX_STEPS)):
                 if source == day:
                     if self._find_stayed(day, instant) == instant:
                         return None
-                elif moved is None and instant in self._iter_moved(source, day, 0, StepBudget(_MAX_STEPS)):
+                elif moved is None and instant in self._iter_moved(source, day, 0, StepLimit(_MAX_STEPS)):
                     moved = Move(source, self.free_days.find(source))
         return moved
 
@@ -317,23 +317,23 @@ class CalendarRecurrence:
                     day = target + 1
             day = max(day, self.free_days.group_of(source)[1] + 1)
 
-    def _first_on(self, target: int, instant: int, budget: StepBudget) -> int | None:
+    def _first_on(self, target: int, instant: int, steps: StepLimit) -> int | None:
         """Return the first instant, not before ``instant``, of those that stay on a free day or move to one."""
         best: int | None = None
-        for source in self._iter_sources(target, budget):
+        for source in self._iter_sources(target, steps):
             if source == target:
                 found = self._find_stayed(target, instant)
             else:
-                found = self._first_moved(source, target, instant, budget)
+                found = self._first_moved(source, target, instant, steps)
             if found is not None and (best is None or found < best):
                 best = found
         return best
 
-    def _iter_sources(self, target: int, budget: StepBudget) -> Iterator[int]:
+    def _iter_sources(self, target: int, steps: StepLimit) -> Iterator[int]:
         """Yield the days with occurrences that stay on a free day or move there."""
         day, last = self.free_days.sources_of(target)
         while True:
-            budget.consume()
+            steps.consume()
             spend_steps(4)
             found = self._first_on_or_after_day(day)
             if found is None or (source := self._day_of(found)) > last:
@@ -350,7 +350,7 @@ class CalendarRecurrence:
             return found
         return None
 
-    def _first_moved(self, source: int, target: int, instant: int, budget: StepBudget) -> int | None:
+    def _first_moved(self, source: int, target: int, instant: int, steps: StepLimit) -> int | None:
         """Return the first instant, not before ``instant``, to which an occurrence of another day moves."""
         spend_steps(4)
         change = self._change_around(target)
@@ -359,7 +359,7 @@ class CalendarRecurrence:
             return None
         change = max(change, self._change_around(source))
         best: int | None = None
-        for found in self._iter_moved(source, target, time, budget):
+        for found in self._iter_moved(source, target, time, steps):
             if best is not None and found > best + change:
                 break
             if found >= instant and (best is None or found < best):
@@ -368,12 +368,12 @@ class CalendarRecurrence:
                     break
         return best
 
-    def _iter_moved(self, source: int, target: int, time: int, budget: StepBudget) -> Iterator[int]:
+    def _iter_moved(self, source: int, target: int, time: int, steps: StepLimit) -> Iterator[int]:
         """Yield the instants to which a day's occurrences from a time of day on move, nearly in order."""
         start = self._start_of_day(source)
         found = self.base.first_from(start if self._change_around(source) else start + time)
         while found is not None:
-            budget.consume()
+            steps.consume()
             # Beside those of the base: it takes twice as long as an occurrence that does not move.
             spend_steps(2)
             wall = found + self._offset_at(found)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.transitions.commit import Commit, TaskWrite, VersionedTask
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.child_tasks import ChildTasks
@@ -112,7 +112,8 @@ class PlannedTasks:
         if existing is None:
             try:
                 self._engine.quotas().require_run_room(draft.owner)
-                return [TaskWrite(self._tell_of_budget(new_task(draft, now, lead), after))]
+                new = new_task(draft, now, lead)
+                return [TaskWrite(self._engine.usage_limit().prepare(new, now, after))]
             except InvalidInput:  # it may be a repetition, whose instant has passed
                 existing = self._load(str(draft.id))
                 if existing is None:
@@ -120,14 +121,10 @@ class PlannedTasks:
         edit = _edit(existing.task, draft, now, lead)
         if edit.task is existing.task:
             return []
-        is_new = is_revival(existing.task, edit.task)
-        return [TaskWrite(self._tell_of_budget(edit.task, after) if is_new else edit.task, existing, edit.executions)]
-
-    def _tell_of_budget(self, task: Task, after: Task) -> Task:
-        """Return a task that starts, as one that knows of its owner's budget: as the task that it follows does."""
-        if task.owner == after.owner:
-            return task.model_copy(update={"has_budget": task.has_budget or after.has_budget})
-        return task if task.owner == SYSTEM_OWNER else self._engine.budgets().tell(task)
+        task = edit.task
+        if is_revival(existing.task, task):
+            task = self._engine.usage_limit().prepare(task, now, after)
+        return [TaskWrite(task, existing, edit.executions)]
 
     def _load(self, task_id: str) -> VersionedTask | None:
         stored = self._engine.store.load(task_id)

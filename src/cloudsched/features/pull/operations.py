@@ -20,7 +20,7 @@ from cloudsched.domain.documents.log_lines import MAX_LINES, MAX_LOG_BYTES, LogL
 from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Owner
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.transitions.finish import AttemptReport
-from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
+from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, go_on
 from cloudsched.engine.execution.call import to_outcome, truncate_error, truncate_text
 from cloudsched.engine.handlers.context import MAX_NOTICES, MAX_PROGRESS_NOTES, truncate_notice, truncate_progress
 from cloudsched.engine.handlers.user_access import may_user_report
@@ -299,7 +299,7 @@ def release(call: ApiCall, body: ReleaseRequest) -> Response:
     steps, logged = _parse_progress(call, body.progress), _parse_log(call, body.logs)
     if body.after is None:
         return _respond(call, claims.release_by_token(*key, reason, steps or None, logged))
-    outcome = to_outcome(Snooze(body.after, reason), call.app.container.clock.now)
+    outcome = to_outcome(go_on(reason, body.after), call.app.container.clock.now)
     return _respond(call, claims.finish_by_token(*key, AttemptReport(outcome, progress=steps), logged))
 
 

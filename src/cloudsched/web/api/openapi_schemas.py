@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable
 from datetime import timedelta
 from functools import cache
 from itertools import pairwise
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from pydantic import BaseModel, StringConstraints, TypeAdapter
@@ -100,6 +101,12 @@ def _read_class(node: ast.ClassDef) -> dict[str, str]:
     return found
 
 
+def _list_responses(module: ModuleType) -> list[type[BaseModel]]:
+    """Return the responses that a module defines."""
+    kinds = [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == module.__name__]
+    return [each for each in kinds if issubclass(each, responses.ApiResponse)]
+
+
 _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     Task,
     Execution,
@@ -121,23 +128,7 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     responses.SchedulePreview,
     responses.TaskHistory,
     responses.ExecutionLogs,
-    overview_responses.ExecutionCounts,
-    overview_responses.DispatchQueue,
-    overview_responses.DispatchQueueList,
-    overview_responses.OccurrencePage,
-    overview_responses.QueueList,
-    overview_responses.QueuedTaskPage,
-    overview_responses.WorkerList,
-    overview_responses.LockPage,
-    overview_responses.OverviewCounts,
-    overview_responses.HandlerList,
-    overview_responses.ChangeCursor,
-    overview_responses.RetryCount,
-    overview_responses.FailureSummary,
-    overview_responses.TaskCount,
-    overview_responses.UsagePage,
-    overview_responses.BudgetDetails,
-    overview_responses.BudgetPage,
+    *_list_responses(overview_responses),
     responses.Feed,
     responses.NewFeedAddress,
     responses.FeedList,

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, overlo
 from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents.document import WireModel
-from cloudsched.errors import NotFound
+from cloudsched.errors import Forbidden, NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.parse import read_json_object, validate_model
 from cloudsched.web.api.request_bodies import NoParameters
 from cloudsched.web.auth.authentication import is_open_to
-from cloudsched.web.auth.roles import Caller, Right
+from cloudsched.web.auth.roles import Caller, Right, Role
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request, Response
@@ -64,6 +64,11 @@ class ApiCall:
     def read_content(self) -> dict[str, Any]:
         """Return the body, which is one JSON object."""
         return read_json_object(self.request)
+
+    def require_admin(self, what: str) -> None:
+        """Raise Forbidden for all but admins."""
+        if self.caller.role is not Role.ADMIN:
+            raise Forbidden(f"Only an admin may {what}.")
 
 
 EVENT_STREAM: Final = "text/event-stream"

@@ -40,7 +40,7 @@ def show_task(task: Task) -> responses.Task:
             "message": _message(task),
             "is_running": any(run.lease for run in task.runs),
             "offered_at": offered,
-            "snoozed_until": next((run.due_at for run in task.runs if run.is_waiting_snooze), None),
+            "snoozed_until": next((run.due_at for run in task.runs if run.is_waiting_repeat), None),
             "recent_statuses": _find_recent(task),
             "dispatch_deferred": True if task.deferred else None,
         }

@@ -10,6 +10,7 @@ import pytest
 from cloudsched import App, Context, Settings
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.authority import OWN_CODE
+from cloudsched.features.budgets.budgets import Budgets
 from cloudsched.testing import Simulation
 
 HOUR = timedelta(hours=1)
@@ -33,7 +34,7 @@ def create(sim: Simulation, rule: str = "FREQ=HOURLY", owner: str = "ada") -> st
 
 
 def limit(sim: Simulation, queries: int, owner: str = "ada") -> None:
-    sim.app.container.many_tasks.budgets.put(owner, queries, by=OWN_CODE)
+    Budgets.of(sim.app.container).put(owner, queries, by=OWN_CODE)
 
 
 def advance_in_small_steps(sim: Simulation) -> None:

@@ -16,6 +16,7 @@ from cloudsched.drafts.service import DRAFTS
 from cloudsched.drafts.wiring import DraftsWiring
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.procedure import run_procedure
+from cloudsched.features.budgets.budgets import Budgets
 from cloudsched.features.pull.wiring import PullWiring
 from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.people.wiring import PeopleWiring
@@ -78,7 +79,7 @@ def app(spending: Spending) -> App:
 
 
 def set_budget(sim: Simulation, spending: Spending, queries: int = BUDGET) -> None:
-    sim.app.container.many_tasks.budgets.put("ada", queries, by=OWN_CODE)
+    Budgets.of(sim.app.container).put("ada", queries, by=OWN_CODE)
     spending.limit = queries
 
 
@@ -128,7 +129,7 @@ def test_one_way_after_the_other_ends_at_the_budget(
     assert statuses <= {TaskStatus.PAUSED, TaskStatus.COMPLETED, TaskStatus.ACTIVE, TaskStatus.FAILED}
     assert "budget is used up" in sim.app.get(made[-1]).message or way in {"calls", "children", "parallel children"}
     spending.limit = None
-    sim.app.container.many_tasks.budgets.put("ada", 10**9, by=OWN_CODE)
+    Budgets.of(sim.app.container).put("ada", 10**9, by=OWN_CODE)
     if way in {"one-time tasks", "calls", "children", "parallel children", "steps"}:
         sim.run_until_idle(timedelta(days=2))
         assert {sim.app.get(each).status for each in made} == {TaskStatus.COMPLETED}, "each has run in the end"
@@ -220,14 +221,14 @@ def test_drafts_are_counted_and_end_at_the_budget() -> None:
     model = Scripted()
     with Simulation(make_drafts_app()) as sim:
         DraftsWiring.of(sim.app.container).replace(model=model)
-        sim.app.container.many_tasks.budgets.put("ada", 9, by=OWN_CODE)
+        Budgets.of(sim.app.container).put("ada", 9, by=OWN_CODE)
         results = [sim.app.draft("Herinner me elke maandag", timezone="UTC", owner="ada").missing for _ in range(100)]
         assert model.asked == 10, "a draft asks twice if the first answer is of no use"
-        assert sim.app.container.many_tasks.budgets.find_refusal("ada") is not None
+        assert Budgets.of(sim.app.container).find_refusal("ada") is not None
         codes = [{each.code for each in missing} for missing in results]
         assert ["budget-used-up" in each for each in codes] == [False] * 5 + [True] * 95
-        budgets = sim.app.container.many_tasks.budgets
-        budgets.enforce("ada")
+        budgets = Budgets.of(sim.app.container)
+        budgets.enforce_for("ada")
         assert budgets.get("ada").queries == 10
         (sheet,) = sim.app.container.store.records.list_all(UsageSheet, limit=9)
         assert [(each.handler, each.counts.queries) for each in sheet.marks] == [(DRAFTS, 10)]

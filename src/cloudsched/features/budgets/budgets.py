@@ -16,32 +16,35 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from typing_extensions import override
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.domain.documents.owner_usage import WARNING_SHARE, Budget, UsageFront
+from cloudsched.domain.documents.owner_usage import UsageFront
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER, ERASE_HANDLER, EXPORT_HANDLER
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.documents.usage import month_of
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
-from cloudsched.domain.transitions.budget_pause import pause_for_budget, resume_from_budget
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
-from cloudsched.domain.transitions.expiry import MIN_RETENTION
 from cloudsched.domain.transitions.lifecycle import with_changes
-from cloudsched.domain.transitions.planning import find_budget_pause
+from cloudsched.domain.transitions.planning import find_hold
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.state.record_changes import change_record, iterate_records
 from cloudsched.engine.storage.pages import Page, iterate_items, make_token, read_token
-from cloudsched.errors import CloudschedError, NotAllowed, NotFound, VersionConflict
+from cloudsched.engine.usage.usage_limit import Looks, UsageLimit
+from cloudsched.engine.usage.usage_watch import is_due
+from cloudsched.errors import NotAllowed, NotFound, VersionConflict
+from cloudsched.features.budgets.budget import ENFORCED_EVERY, WARNING_SHARE, Budget
+from cloudsched.features.budgets.holds import hold, release
 
 if TYPE_CHECKING:
     from cloudsched.engine.authority import Authority
-    from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.usage.ledger import UsageLedger
-    from cloudsched.engine.usage.usage_report import UsageSummation
+    from cloudsched.engine.tasks.scheduler import Scheduler
+    from cloudsched.runtime.container import Container
 
 log = own_logger(__name__)
 
@@ -52,32 +55,33 @@ MAX_UNSUMMED: Final = 20
 MAX_UNAWARE: Final = timedelta(minutes=1)
 """The time for which a process goes on as if nobody had a budget after it found none. Tasks of the owner who gets the
 first one, created in that time, learn of it at the next look."""
-_NEVER: Final = (LAST_INSTANT, LAST_INSTANT)
+_NOTE_ID: Final = "budgets"
 _PAGE: Final = 100
 _LIST: Final = "budgets"
 _NEVER_PAUSED: Final = frozenset({BATCH_CHANGE_HANDLER, ERASE_HANDLER, EXPORT_HANDLER})
 """The handlers that use no queries, and that owners may ask for whatever they have used."""
 
 
-class Budgets:
-    """Keeps budgets, and enforces them."""
+class Budgets(UsageLimit):
+    """Keeps budgets, and enforces them.
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        ledger: UsageLedger,
-        summation: UsageSummation,
-        change: Callable[[str, Callable[[Task, datetime], Commit]], Task],
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._ledger = ledger
-        self._summation = summation
-        self._change = change
+    The time at which that was done last is noted for all processes: one that has just started reads it, once.
+    """
+
+    def __init__(self, container: Container) -> None:
+        self._store = container.store
+        self._clock = container.clock
+        self._ledger = container.many_tasks.ledger
+        self._summation = container.many_tasks.summation
+        self._scheduler: Callable[[], Scheduler] = lambda: container.scheduler
+        self._enforced_at: datetime | None = None
         self._looked_at: datetime | None = None
-        self.unused = _NEVER
-        """From when until when this process goes on as if nobody had a budget."""
+        self._has_found_none = False
+
+    @classmethod
+    def of(cls, container: Container) -> Budgets:
+        """Return those of an app."""
+        return cast("Budgets", container.usage_limit)
 
     @property
     def current_month(self) -> str:
@@ -86,20 +90,24 @@ class Budgets:
 
     def get(self, owner: str) -> Budget:
         """Return an owner's budget. Raises NotFound."""
-        stored = self._store.records.load(Budget, owner)
-        if stored is None or stored.record.is_ending:
+        found = self._find(owner)
+        if found is None:
             raise NotFound("budget", owner)
-        return stored.record
+        return found
+
+    def _find(self, owner: str) -> Budget | None:
+        stored = self._store.records.load(Budget, owner)
+        return None if stored is None or stored.record.is_ending else stored.record
 
     def list(self, owner: str | None, *, limit: int, page_token: str | None = None) -> Page[Budget]:
         """Return a page of the budgets of all owners, or of one, by owner. A read each. Raises InvalidInput."""
         if owner is not None:
-            stored = self._store.records.load(Budget, owner)
-            return Page([] if stored is None or stored.record.is_ending else [stored.record])
+            found = self._find(owner)
+            return Page([] if found is None else [found])
         after = read_token(_LIST, page_token)[1] if page_token else ""
-        found = self._store.records.list_all(Budget, limit=limit, after=after)
-        more = make_token(_LIST, found[-1].created_at, found[-1].id) if len(found) == limit else None
-        return Page([each for each in found if not each.is_ending], more)
+        page = self._store.records.list_all(Budget, limit=limit, after=after)
+        more = make_token(_LIST, page[-1].created_at, page[-1].id) if len(page) == limit else None
+        return Page([each for each in page if not each.is_ending], more)
 
     def put(self, owner: str, max_queries_per_month: int, *, by: Authority) -> tuple[Budget, bool]:
         """Set an owner's budget, and enforce it at once. Return it, and whether it is new. Users may not: Forbidden."""
@@ -116,8 +124,8 @@ class Budgets:
             return known.model_copy(update={**changes, "warned_month": None, "is_ending": False})
 
         change_record(self._store.records, Budget, owner, write)
-        self.unused = _NEVER
-        self.enforce(owner)
+        self._has_found_none = False
+        self.enforce_for(owner)
         return self.get(owner), is_new
 
     def delete(self, owner: str, *, by: Authority) -> None:
@@ -125,16 +133,34 @@ class Budgets:
         by.require_server()
         self.get(owner)
         self._write(owner, lambda _: {"is_ending": True})
-        self.enforce(owner)
+        self.enforce_for(owner)
+
+    @override
+    def enforce(self, now: datetime) -> None:
+        if not is_due(self._enforced_at, now, ENFORCED_EVERY):
+            return
+        stored = self._store.records.load(UsageFront, _NOTE_ID)
+        noted_at = None if stored is None else stored.record.summed_at
+        if not is_due(noted_at, now, ENFORCED_EVERY):
+            self._enforced_at = noted_at
+            return
+
+        note = UsageFront(id=_NOTE_ID, owner=SYSTEM_OWNER, created_at=now, updated_at=now, summed_at=now)
+        self._enforced_at = now
+        with suppress(VersionConflict):  # another sweep looks
+            version = self._store.records.write(note, None if stored is None else stored.version)
+            if not self.enforce_all():  # the next sweep continues
+                self._enforced_at = None
+                self._store.records.write(note.model_copy(update={"summed_at": None}), version)
 
     def enforce_all(self) -> bool:
         """Enforce all budgets. Return whether that was all, or another look has to continue."""
         is_done = True
         for budget in iterate_records(partial(self._store.records.list_all, Budget, limit=_PAGE), _PAGE):
-            is_done = self.enforce(budget.owner) and is_done
+            is_done = self.enforce_for(budget.owner) and is_done
         return is_done
 
-    def enforce(self, owner: str) -> bool:
+    def enforce_for(self, owner: str) -> bool:
         """Sum up what an owner has used, and warn, pause or resume. Return whether that was all."""
         stored = self._store.records.load(Budget, owner)
         if stored is None:
@@ -170,6 +196,7 @@ class Budgets:
                 self._store.records.delete(Budget, owner, stored.version)
         return True
 
+    @override
     def note_use(self, owner: str) -> None:
         """Keep an owner's use with their budget, before and after the sheets with it are deleted."""
         if self.has_budget(owner):
@@ -180,44 +207,61 @@ class Budgets:
 
     def has_budget(self, owner: str) -> bool:
         """Return whether an owner has a budget. Costs a read."""
-        stored = self._store.records.load(Budget, owner)
-        return stored is not None and not stored.record.is_ending
+        return self._find(owner) is not None
 
-    def tell(self, task: Task) -> Task:
-        """Return a task that is created or revived, marked as one that knows of its owner's budget if there is one.
+    @override
+    def prepare(self, task: Task, now: datetime, after: Task | None = None) -> Task:
+        """Return a task that knows of its owner's budget if there is one.
 
         Costs a read a minute, and one each time if any owner has a budget. None for the system's own tasks, which learn
-        of a budget at the next look.
+        of a budget at the next look, nor for the calls and follow-ups of the same owner.
         """
-        is_free = task.has_budget or task.owner == SYSTEM_OWNER or self._has_nobody() or _is_exempt(task)
-        return task if is_free or not self.has_budget(task.owner) else task.model_copy(update={"has_budget": True})
+        if after is not None and task.owner == after.owner:
+            is_told = after.has_budget
+        elif after is not None and task.parent is not None:
+            is_told = True  # whether the owner of such a call has a budget is not known here
+        elif task.owner == SYSTEM_OWNER or self._has_nobody(now) or _is_exempt(task):
+            return task
+        else:
+            is_told = not task.has_budget and self.has_budget(task.owner)
 
-    def _has_nobody(self) -> bool:
+        return task.model_copy(update={"has_budget": True}) if is_told and not task.has_budget else task
+
+    def _has_nobody(self, now: datetime) -> bool:
         """Return whether no owner has a budget, as far as this process has seen within `MAX_UNAWARE`."""
-        now = self._clock.now()
         if self._looked_at is None or not self._looked_at <= now < self._looked_at + MAX_UNAWARE:
-            self.unused = _NEVER if self._store.records.list_all(Budget, limit=1) else (now, now + MAX_UNAWARE)
+            self._has_found_none = not self._store.records.list_all(Budget, limit=1)
             self._looked_at = now
-        return self.unused is not _NEVER
+        return self._has_found_none
 
+    @override
+    def make_looks(self, store: Store) -> Looks:
+        from cloudsched.features.budgets.looks import BudgetLooks  # noqa: PLC0415 - only simulations need it
+
+        return BudgetLooks(store, self.enforce_all)
+
+    @override
+    def find_refusal_of(self, task: Task, running: int = 0) -> str | None:
+        return self.find_refusal(task.owner, running) if task.has_budget else None
+
+    @override
     def find_refusal(self, owner: str, running: int = 0) -> str | None:
-        """Return why an owner may use no more now, None if they may. It is the one check before something is spent.
+        """Return why an owner may use no more now, None if they may.
 
         Costs a read if there is no budget. Else four, and one for each task that has changed since it was summed up.
-        `running` are the queries of an attempt that its task has not counted yet.
         """
-        stored = self._store.records.load(Budget, owner)
-        if stored is None or stored.record.is_ending:
+        known = self._find(owner)
+        if known is None:
             return None
         month = self.current_month
         limit = MAX_UNSUMMED
         while (changed := self._summation.list_unsummed(owner, limit)) is None:
             self._summation.sum_up(owner, on_changed=self._mark)
             limit *= 4  # it ends, however fast they change
-        budget = stored.record.with_use(month, self._ledger.count_queries(owner, month, changed) + running)
+        budget = known.with_use(month, self._ledger.count_queries(owner, month, changed) + running)
         if not budget.has_none_left:
             return None
-        if not stored.record.is_used_up:  # so that the next look resumes what is paused now
+        if not known.is_used_up:  # so that the next look resumes what is paused now
             self._write(owner, lambda _: {"is_used_up": True})
         return budget.reason
 
@@ -263,7 +307,7 @@ class Budgets:
             budget.owner,
             TaskStatus.ACTIVE,
             lambda task: task.handler not in _NEVER_PAUSED,
-            partial(pause_for_budget, reason=budget.reason),
+            partial(hold, reason=budget.reason),
         )
         if count and is_all:
             details = {"action": "budget_used_up", "owner": budget.owner, "queries": budget.queries, "tasks": count}
@@ -271,9 +315,7 @@ class Budgets:
         return is_all
 
     def _resume_all(self, owner: str) -> bool:
-        count, is_all = self._change_all(
-            owner, TaskStatus.PAUSED, lambda task: find_budget_pause(task) is not None, resume_from_budget
-        )
+        count, is_all = self._change_all(owner, TaskStatus.PAUSED, lambda task: find_hold(task) is not None, release)
         if count and is_all:
             details = {"action": "budget_resumed", "owner": owner, "tasks": count}
             log.info("%s has a budget again: %d tasks are resumed", owner, count, extra=details)
@@ -293,7 +335,7 @@ class Budgets:
                 return count, False
             count += 1
             with suppress(NotAllowed, NotFound):  # it has ended, or waits for the sweep
-                self._change(task.id, decide)
+                self._scheduler().change(task.id, decide, OWN_CODE)
         return count, True
 
     def _list(self, owner: str, status: TaskStatus) -> Iterator[Task]:
@@ -316,68 +358,3 @@ class Budgets:
 
 def _is_exempt(task: Task) -> bool:
     return task.handler in _NEVER_PAUSED or task.delivery is not None
-
-
-BUDGETS_EVERY: Final = timedelta(minutes=5)
-"""The interval at which budgets are looked at."""
-SUMS_EVERY: Final = timedelta(days=1)
-"""The interval at which all tasks are summed up: at least once in the two months that a task's own counts last."""
-_NOTE_ID: Final = "budgets"
-_SLACK: Final = timedelta(seconds=10)
-"""The tolerance of these intervals: a sweep comes every minute, and not to the second."""
-
-
-class UsageWatch:
-    """Looks after each sweep whether there is something to do.
-
-    Its last time is noted for all processes: a process that has just started reads that, once.
-    """
-
-    def __init__(self, store: Store, clock: Clock, budgets: Budgets, summation: UsageSummation) -> None:
-        self._store = store
-        self._clock = clock
-        self._budgets = budgets
-        self._summation = summation
-        self._budgets_at: datetime | None = None
-        self._sums_at: datetime | None = None
-        self._warned_at: datetime | None = None
-
-    def run(self) -> None:
-        """Do what is due. A failure is logged, and never makes a sweep fail."""
-        now = self._clock.now()
-        try:
-            if _is_due(self._budgets_at, now, BUDGETS_EVERY):
-                self._enforce(now)
-            if _is_due(self._sums_at, now, SUMS_EVERY):
-                front = self._summation.sum_up(None, at_most_every=SUMS_EVERY - _SLACK)
-                self._sums_at = None if front.page_token else (front.summed_at or now)
-                self._warn_if_behind(front, now)
-        except CloudschedError as error:
-            log.warning("usage is not summed up: %s", error, extra={"action": "usage_not_summed"})
-
-    def _warn_if_behind(self, front: UsageFront, now: datetime) -> None:
-        """Say once a day that a pass takes so long that ended tasks may be removed before they are summed up."""
-        began_at = front.pass_began_at if front.page_token else None
-        is_behind = began_at is not None and now - began_at > MIN_RETENTION / 2
-        if began_at is not None and is_behind and _is_due(self._warned_at, now, SUMS_EVERY):
-            self._warned_at = now
-            about = {"action": "usage_behind", "since": began_at.isoformat()}
-            log.warning("The tasks that changed since %s are still being summed up", began_at.isoformat(), extra=about)
-
-    def _enforce(self, now: datetime) -> None:
-        stored = self._store.records.load(UsageFront, _NOTE_ID)
-        noted_at = None if stored is None else stored.record.summed_at
-        if not _is_due(noted_at, now, BUDGETS_EVERY):
-            self._budgets_at = noted_at
-            return
-        note = UsageFront(id=_NOTE_ID, owner=SYSTEM_OWNER, created_at=now, updated_at=now, summed_at=now)
-        self._budgets_at = now
-        with suppress(VersionConflict):  # another sweep looks
-            version = self._store.records.write(note, None if stored is None else stored.version)
-            if not self._budgets.enforce_all():  # the next sweep continues
-                self._budgets_at = None
-                self._store.records.write(note.model_copy(update={"summed_at": None}), version)
-
-
-def _is_due(last: datetime | None, now: datetime, interval: timedelta) -> bool:
-    return last is None or not timedelta(0) <= now - last < interval - _SLACK

@@ -11,16 +11,16 @@ from tests.authorities import as_user
 from tests.engine.usage.harness import create_hourly
 
 from cloudsched import App, Context, Schedule, Settings, TaskDraft
-from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.queries.explanations import explain_task
-from cloudsched.engine.usage import budgets as budgets_module
-from cloudsched.engine.usage.budgets import Budgets
 from cloudsched.errors import NotAllowed, NotFound, StoreUnavailable
+from cloudsched.features.budgets import budgets as budgets_module
+from cloudsched.features.budgets.budget import Budget
+from cloudsched.features.budgets.budgets import Budgets
+from cloudsched.features.budgets.looks import BudgetLooks
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
-from cloudsched.testing.budget_looks import BudgetLooks
 
 HOUR = timedelta(hours=1)
 
@@ -44,7 +44,7 @@ def without_looks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def get_budgets(sim: Simulation) -> Budgets:
-    return sim.app.container.many_tasks.budgets
+    return Budgets.of(sim.app.container)
 
 
 def sweep(sim: Simulation) -> None:
@@ -172,7 +172,7 @@ def test_users_cannot_get_around_it(sim: Simulation) -> None:
         with pytest.raises(NotAllowed):
             as_user(sim.app).trigger(task_id)
     as_user(sim.app).pause(first)
-    with pytest.raises(NotAllowed, match="budget is used up"):
+    with pytest.raises(NotAllowed, match="its owner may use no more"):
         as_user(sim.app).resume(first)
     third = create_hourly(sim)
     sweep(sim)
@@ -229,7 +229,7 @@ def test_a_process_that_dies_while_it_pauses_or_resumes_is_continued(
     get_budgets(sim).put("ada", 50, by=OWN_CODE)
     sim.advance(HOUR)
     budgets = get_budgets(sim)
-    assert not budgets.enforce("ada")
+    assert not budgets.enforce_for("ada")
     assert sum(sim.app.get(each).status is TaskStatus.PAUSED for each in ids) == 2
     assert not budgets.enforce_all()
     assert budgets.enforce_all()

@@ -27,12 +27,12 @@ class OwnerBudget(Option):
         """Return the pause if the run may not start."""
         assert claim.base is not None  # noqa: S101 - a claim is of a task that was read
         task, effects = claim.base.task, claim.effects
-        if effects.run is None or not (refusal := self._engine.budgets().find_refusal(task.owner)):
+        if effects.run is None or not (refusal := self._engine.usage_limit().find_refusal_of(task)):
             return claim
-        from cloudsched.domain.transitions.budget_pause import pause_for_budget  # noqa: PLC0415 - few starts need it
+        from cloudsched.features.budgets.holds import hold  # noqa: PLC0415 - few starts need it
 
         try:
-            paused = pause_for_budget(task, now, refusal)
+            paused = hold(task, now, refusal)
         except NotAllowed as error:  # the sweep has to make room first
             return Hop(now + RETRY_DELAY, str(error))
         why = "its owner's budget is used up"

@@ -1,0 +1,96 @@
+"""The operations on budgets."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+from werkzeug.wrappers import Response
+
+from cloudsched.domain.documents.document import WireModel
+from cloudsched.domain.responses import overview_responses as responses
+from cloudsched.features.budgets.budget import MAX_QUERIES, Budget
+from cloudsched.features.budgets.budgets import Budgets
+from cloudsched.web.api import request_bodies as bodies
+from cloudsched.web.api.operation import ApiCall, operation, read_owner
+from cloudsched.web.api.responses import json_response, page_response
+
+
+class PutBudget(WireModel):
+    """The limit of an owner's usage."""
+
+    max_queries_per_month: Annotated[int, Field(strict=True, ge=0, le=MAX_QUERIES)]
+    """The largest number of queries in a calendar month, in UTC."""
+
+
+@operation("GET", "/v1/budgets", "Usage", query=bodies.OwnerPageQuery, response_schema="BudgetPage")
+def list_budgets(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
+    """List all budgets, and how much of each is used, by owner.
+
+    Users see their own. As long as the response has a `nextPageToken`, repeat the request with it.
+    """
+    budgets = Budgets.of(call.app.container)
+    owner = call.caller.resolve_listed_owner(query.owner)
+    found = budgets.list(owner, **query.to_arguments())
+    shown = (_make_details(each, budgets.current_month).to_wire() for each in found.items)
+    return page_response(responses.BudgetPage, found, shown)
+
+
+@operation("GET", "/v1/people/{owner}/budget", "Usage", response_schema="BudgetDetails")
+def get_budget(call: ApiCall) -> Response:
+    """Get an owner's budget, and how much of it is used.
+
+    The usage is summed up when the budget is set, and every five minutes by the sweep. Users see their own.
+    """
+    return _show_budget(call, Budgets.of(call.app.container).get(read_owner(call)))
+
+
+@operation(
+    "PUT",
+    "/v1/people/{owner}/budget",
+    "Usage",
+    body=PutBudget,
+    success_statuses=(200, 201),
+    response_schema="BudgetDetails",
+    error_statuses=(404, 409),
+)
+def put_budget(call: ApiCall, body: PutBudget) -> Response:
+    """Set how many queries an owner's tasks may use in a month. For admins.
+
+    A warning is logged at 80 %. At 100 % the owner's tasks are paused, with the reason, until the next month begins or
+    an admin raises the budget. Then the tasks' catch-up policies decide about the occurrences that came due meanwhile.
+    The sweep looks every five minutes, so more may be used, by tasks that start until then or are running.
+    """
+    owner = read_owner(call)
+    call.require_admin("change a budget")
+    budget, is_new = Budgets.of(call.app.container).put(owner, body.max_queries_per_month, by=call.authority)
+    return _show_budget(call, budget, 201 if is_new else 200)
+
+
+@operation("DELETE", "/v1/people/{owner}/budget", "Usage", success_statuses=(204,), error_statuses=(409,))
+def delete_budget(call: ApiCall) -> Response:
+    """Delete an owner's budget, and resume the tasks that it has paused.
+
+    For admins. Occurrences that came due meanwhile run late or are only recorded, as the tasks' `catchUp` says.
+    """
+    owner = read_owner(call)
+    call.require_admin("change a budget")
+    Budgets.of(call.app.container).delete(owner, by=call.authority)
+    return Response(status=204)
+
+
+def _show_budget(call: ApiCall, budget: Budget, status: int = 200) -> Response:
+    month = Budgets.of(call.app.container).current_month
+    return json_response(_make_details(budget, month).to_wire(), status)
+
+
+def _make_details(budget: Budget, month: str) -> responses.BudgetDetails:
+    is_current = budget.month == month
+    return responses.BudgetDetails(
+        owner=budget.owner,
+        max_queries_per_month=budget.max_queries_per_month,
+        month=month,
+        queries=budget.queries if is_current else 0,
+        is_used_up=budget.is_used_up,
+        summed_until=budget.summed_until if is_current else None,
+    )

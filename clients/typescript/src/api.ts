@@ -2767,16 +2767,6 @@ export interface GetChangeCursorQuery {
   owner?: string;
 }
 
-/** List all budgets, and how much of each is used, by owner. */
-export interface ListBudgetsQuery {
-  /** The largest number of items to return. More than 500 count as 500. */
-  pageSize?: number;
-  /** The `nextPageToken` of the previous page. Keep the same filters. */
-  pageToken?: string;
-  /** Only items of this owner. */
-  owner?: string;
-}
-
 /** Show the usage of a month, by owner and handler. */
 export interface GetUsageQuery {
   /** The largest number of items to return. More than 500 count as 500. */
@@ -2789,6 +2779,16 @@ export interface GetUsageQuery {
   handler?: string;
   /** The month in UTC, such as `2026-11`. The current one if omitted. */
   month?: string;
+}
+
+/** List all budgets, and how much of each is used, by owner. */
+export interface ListBudgetsQuery {
+  /** The largest number of items to return. More than 500 count as 500. */
+  pageSize?: number;
+  /** The `nextPageToken` of the previous page. Keep the same filters. */
+  pageToken?: string;
+  /** Only items of this owner. */
+  owner?: string;
 }
 
 /** List the deliveries to an owner, with their channels and results, the newest first. */

@@ -1,4 +1,4 @@
-"""Lists of fields: those only indexes need, those that pull tasks hide, and those that an update writes.
+"""Lists of fields: those only indexes need, those that tasks for workers hide, and those that an update writes.
 
 Lists across tasks are led by the owner, or else by the shard. See `adapters.firestore.shards`.
 

@@ -60,7 +60,7 @@ def validate_draft(
                 handler.check(draft, requesters)
     if draft.children:
         with faults:
-            _check_parts(draft, registry, is_payload_new=is_payload_new)
+            _check_children(draft, registry, is_payload_new=is_payload_new)
 
     defaults: dict[str, object] = {"retention": retention}
     if handler is not None:
@@ -87,20 +87,6 @@ def _add_defaults(draft: TaskDraft, task_id: str | None, defaults: Mapping[str, 
     if task_id != draft.id:
         missing["id"] = task_id
     return draft.model_copy(update=missing) if missing else draft
-
-
-def _check_parts(draft: TaskDraft, registry: Registry, *, is_payload_new: bool) -> None:
-    """Check a task's children, and that workers are not asked for by a task that runs only its parts."""
-    if draft.children:
-        _check_children(draft, registry, is_payload_new=is_payload_new)
-    if draft.pull is None:
-        return
-    if draft.children:
-        hint = "Set it on the children that workers should run."
-        raise InvalidInput("pull", "is given together with children", hint)
-    if draft.script:
-        hint = "Set it on the tools that workers should run."
-        raise InvalidInput("pull", "is given together with a script", hint)
 
 
 def _check_sizes(draft: TaskDraft) -> None:

@@ -83,7 +83,7 @@ _TITLE_LENGTH = 200
 
 
 @dataclass(slots=True)
-class _Reader:
+class _JobFileReader:
     """The state from line to line."""
 
     zone: str
@@ -106,7 +106,7 @@ def read_crontab(content: bytes, *, timezone: str | None, has_user: bool, prefix
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Refusal(f"it is not UTF-8: {error.reason} at byte {error.start}") from None
-    reader = _Reader(timezone or "", has_user, prefix, timezone or "")
+    reader = _JobFileReader(timezone or "", has_user, prefix, timezone or "")
     jobs: list[Job] = []
     refusals: list[str] = []
     for number, line in enumerate(map(str.strip, text.split("\n")), 1):
@@ -123,7 +123,7 @@ def read_crontab(content: bytes, *, timezone: str | None, has_user: bool, prefix
     return ReadFile(jobs, refusals, list(reader.notes))
 
 
-def _read_line(reader: _Reader, line: str, place: str) -> Job | None:
+def _read_line(reader: _JobFileReader, line: str, place: str) -> Job | None:
     if variable := _VARIABLE.match(line):
         double, single, plain, value = variable.groups()
         _set_variable(reader, double or single or plain or "", value)
@@ -151,7 +151,7 @@ def _read_line(reader: _Reader, line: str, place: str) -> Job | None:
     return Job(task_id, command, place, title, schedule, None, whole, whole)
 
 
-def _set_variable(reader: _Reader, name: str, value: str) -> None:
+def _set_variable(reader: _JobFileReader, name: str, value: str) -> None:
     value = value.strip()
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
         value = value[1:-1]
@@ -201,7 +201,7 @@ def _split_input(text: str) -> tuple[str, str | None]:
     return command.strip(), "\n".join([*lines, ""]) if lines else None
 
 
-def _make_id(reader: _Reader, user: str | None, command: str) -> str:
+def _make_id(reader: _JobFileReader, user: str | None, command: str) -> str:
     """Return an id that stays when the time of a job, or another line, changes."""
     digest = hashlib.sha256(json.dumps([user, command]).encode()).hexdigest()[:10]
     program = re.sub(r"[^A-Za-z0-9]+", "-", command.split(maxsplit=1)[0].rpartition("/")[2])[:40].strip("-")

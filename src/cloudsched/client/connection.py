@@ -27,7 +27,7 @@ from tenacity import (
     stop_after_attempt,
 )
 
-from cloudsched.client.flow import ApiRequest, ApiResponse, BodyCollector, HttpResponse, given, parse_response
+from cloudsched.client.flow import ApiRequest, BodyCollector, HttpResponse, JsonResponse, given, parse_response
 from cloudsched.domain.local_requests import is_local_name
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound, Unavailable
 
@@ -221,7 +221,7 @@ class Connection:
         """Close the connections."""
         self._close()
 
-    def send(self, request: ApiRequest) -> ApiResponse:
+    def send(self, request: ApiRequest) -> JsonResponse:
         """Send a request, with retries if that is safe, and return the response.
 
         Raises InvalidInput for a value that JSON cannot represent, Misconfigured for a token that no
@@ -291,7 +291,7 @@ class AsyncConnection:
         if client is not None:
             await client.aclose()
 
-    async def send(self, request: ApiRequest) -> ApiResponse:
+    async def send(self, request: ApiRequest) -> JsonResponse:
         """Send a request like `Connection.send`."""
         tokens = {name: await _resolve(token) for name, token in self._tokens.items()}
         written = self._endpoint.write(request, tokens)
@@ -352,7 +352,7 @@ class _Sendings:
             "retry_error_callback": _return_outcome,
         }
 
-    def parse(self, response: HttpResponse, server: str) -> ApiResponse:
+    def parse(self, response: HttpResponse, server: str) -> JsonResponse:
         """Return the API's last response. See `parse_response`.
 
         A deletion that finds nothing counts as done if an earlier attempt may have deleted it.
@@ -362,7 +362,7 @@ class _Sendings:
         except NotFound:
             if self._request.method != "DELETE" or not self._may_be_done:
                 raise
-            return ApiResponse(server, {}, "")
+            return JsonResponse(server, {}, "")
 
     def _note(self, state: RetryCallState) -> None:
         """Note that an attempt got no answer, unless nothing was sent."""

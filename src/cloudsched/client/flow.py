@@ -81,13 +81,13 @@ class ApiRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class Sleep:
     """A wait, in seconds."""
 
     seconds: float
 
 
-Flow = Generator[ApiRequest | Pause, "ApiResponse", T]
+Flow = Generator[ApiRequest | Sleep, "JsonResponse", T]
 """The steps of an operation, and the type of its result."""
 
 
@@ -306,7 +306,7 @@ _GATEWAY_STATUSES = frozenset({400, 401, 403, 413, 429})
 
 
 @dataclass(frozen=True, slots=True)
-class ApiResponse:
+class JsonResponse:
     """A response of the API."""
 
     server: str
@@ -383,7 +383,7 @@ class BodyCollector:
         return bytes(self._body)
 
 
-def parse_response(response: HttpResponse, server: str) -> ApiResponse:
+def parse_response(response: HttpResponse, server: str) -> JsonResponse:
     """Return the API's response. Raises Unavailable or CloudschedError."""
     content = _parse_content(response.body)
     if not _OK <= response.status < _REDIRECT:
@@ -392,7 +392,7 @@ def parse_response(response: HttpResponse, server: str) -> ApiResponse:
         content = {}
     if content is None:
         raise not_the_api(server, "it is not a JSON object")
-    return ApiResponse(server, content, response.headers.get("ETag", ""))
+    return JsonResponse(server, content, response.headers.get("ETag", ""))
 
 
 def _parse_content(body: bytes) -> dict[str, Any] | None:
@@ -416,6 +416,6 @@ def _to_error(response: HttpResponse, content: dict[str, Any] | None, server: st
     return error_from_problem(problem, response.headers.get("Retry-After", ""), server)
 
 
-def parse_task(response: ApiResponse) -> TaskView:
+def parse_task(response: JsonResponse) -> TaskView:
     """Return the task in a response, with its ETag."""
     return response.read("a task", lambda content: TaskView.from_response(content, response.etag))

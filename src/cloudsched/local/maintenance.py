@@ -41,8 +41,8 @@ class Maintenance:
     def __init__(self, app: App, clock: Clock, window: WindowedDispatcher) -> None:
         self._app = app
         self._window = window
-        self._load_interval = Interval(clock, LOAD_INTERVAL)
-        self._sweep_interval = Interval(clock, SWEEP_INTERVAL)
+        self._load_interval = IntervalTimer(clock, LOAD_INTERVAL)
+        self._sweep_interval = IntervalTimer(clock, SWEEP_INTERVAL)
         self._has_tried_to_load = threading.Event()
         self._threads = (
             ServiceThread("cloudsched-load", self._load_if_due),
@@ -113,7 +113,7 @@ class WindowedDispatcher:
         self._queue.close()
 
 
-class Interval:
+class IntervalTimer:
     """An interval that is over when either clock says so, or when the clock was set back.
 
     The wall clock may be set, and goes on while the machine sleeps. The monotonic one, `seconds`, stands still

@@ -22,7 +22,7 @@ from wsgiref.types import WSGIEnvironment
 
 from werkzeug.wrappers import Request
 
-from cloudsched.client.flow import ApiRequest, ApiResponse, Flow, HttpResponse, parse_response
+from cloudsched.client.flow import ApiRequest, Flow, HttpResponse, JsonResponse, parse_response
 from cloudsched.dashboard.api import Api
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.dashboard.guard import LOCAL_HOSTS
@@ -44,7 +44,7 @@ _asked_through: ContextVar[WSGIEnvironment] = ContextVar("asked_through")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageLocation:
     """Where pages stand."""
 
     name: str = "inside this process"
@@ -60,7 +60,7 @@ class Place:
 class Pages:
     """The pages of one app, one for each who looks: each remembers what the API has told it of schedules."""
 
-    def __init__(self, app: App, place: Place) -> None:
+    def __init__(self, app: App, place: PageLocation) -> None:
         self._app = app
         self._place = place
         self._kept: OrderedDict[object, Dashboard] = OrderedDict()
@@ -126,7 +126,7 @@ class _OwnApi:
             return end.value  # type: ignore[no-any-return]  # the flow's own
         raise AssertionError("The flow has asked twice.")
 
-    def _send(self, wanted: ApiRequest) -> ApiResponse:
+    def _send(self, wanted: ApiRequest) -> JsonResponse:
         request = Request(_write_environ(wanted, _asked_through.get(), self._credential))
         answer = serve_api(self._app, request, is_mounted=True, caller=self._caller)
         reason = answer.status.partition(" ")[2]

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.cli.doctor.deployment import Finding, ok, skipped, unknown, wrong
+from cloudsched.cli.doctor.deployment import CheckResult, ok, skipped, unknown, wrong
 from cloudsched.cli.options import explain_unreachable
 from cloudsched.client.flow import ApiRequest, Flow
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
@@ -43,7 +43,7 @@ class Canary:
 
 
 @dataclass(frozen=True, slots=True)
-class Api:
+class CheckedApi:
     """The API that is looked at."""
 
     client: Client
@@ -54,7 +54,7 @@ class Api:
     """The command that brings its code up to date."""
 
 
-def check_api(api: Api, canary: Canary | None) -> Iterator[Finding]:
+def check_api(api: CheckedApi, canary: Canary | None) -> Iterator[CheckResult]:
     """Look at the API, and at everything behind it only if it answers and accepts the caller."""
     try:
         answer = api.client.run_flow(_get("/ready"))
@@ -90,7 +90,7 @@ def check_api(api: Api, canary: Canary | None) -> Iterator[Finding]:
         yield _run_canary(api, caller, canary)
 
 
-def _find_mend(api: Api) -> str:
+def _find_mend(api: CheckedApi) -> str:
     with suppress(CloudschedError):
         if api.client.run_flow(_get("/health")).get("faults"):
             return "read the log of the process that runs the tasks, and restart it"
@@ -105,7 +105,7 @@ def _get_caller() -> Flow[CallerInfo]:
     return (yield ApiRequest("GET", "/v1/caller")).read("a caller", CallerInfo.model_validate)
 
 
-def _check_version(api: Api) -> Finding:
+def _check_version(api: CheckedApi) -> CheckResult:
     own = version("cloudsched")
     try:
         found = api.client.run_flow(_get("/openapi.json"))["info"]["version"]
@@ -116,7 +116,7 @@ def _check_version(api: Api) -> Finding:
     return ok("version", f"cloudsched {found}, as here")
 
 
-def _check_lateness(api: Api, caller: CallerInfo) -> Finding:
+def _check_lateness(api: CheckedApi, caller: CallerInfo) -> CheckResult:
     """Look for a task that should have started: the sweep sends within a minute what was lost."""
     limit = caller.now - MAX_LATENESS
     late = api.client.tasks(
@@ -131,7 +131,7 @@ def _check_lateness(api: Api, caller: CallerInfo) -> Finding:
     return ok("sweep lag", f"no task is more than {MAX_LATENESS.total_seconds():.0f} s late")
 
 
-def _check_queues(api: Api) -> Iterator[Finding]:
+def _check_queues(api: CheckedApi) -> Iterator[CheckResult]:
     """Look for queues that deliver nothing, or hold much."""
     try:
         found = api.client.dispatch_queues()
@@ -152,7 +152,7 @@ def _check_queues(api: Api) -> Iterator[Finding]:
         yield ok("queues", f"{len(found)} run, and none holds more dispatches than it delivers in an hour")
 
 
-def _run_canary(api: Api, caller: CallerInfo, canary: Canary) -> Finding:
+def _run_canary(api: CheckedApi, caller: CallerInfo, canary: Canary) -> CheckResult:
     client = api.client
     handler = canary.handler
     payload = canary.payload

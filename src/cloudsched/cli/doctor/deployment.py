@@ -126,7 +126,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """One thing that was looked at, with the command that mends it, which is empty if nothing is wrong."""
 
     area: str
@@ -140,21 +140,21 @@ class Finding:
         return self.verdict in {Verdict.OK, Verdict.SKIPPED}
 
 
-def ok(area: str, what: str) -> Finding:
+def ok(area: str, what: str) -> CheckResult:
     """Return that all is well."""
-    return Finding(area, Verdict.OK, what)
+    return CheckResult(area, Verdict.OK, what)
 
 
-def wrong(area: str, what: str, mend: str) -> Finding:
+def wrong(area: str, what: str, mend: str) -> CheckResult:
     """Return that something is wrong, and the command that mends it."""
-    return Finding(area, Verdict.WRONG, what, mend)
+    return CheckResult(area, Verdict.WRONG, what, mend)
 
 
-def unknown(area: str, what: str, mend: str) -> Finding:
+def unknown(area: str, what: str, mend: str) -> CheckResult:
     """Return that something could not be looked at, and what lets the caller look at it."""
-    return Finding(area, Verdict.UNKNOWN, what, mend)
+    return CheckResult(area, Verdict.UNKNOWN, what, mend)
 
 
-def skipped(area: str, what: str) -> Finding:
+def skipped(area: str, what: str) -> CheckResult:
     """Return that something was not looked at, on purpose."""
-    return Finding(area, Verdict.SKIPPED, what)
+    return CheckResult(area, Verdict.SKIPPED, what)

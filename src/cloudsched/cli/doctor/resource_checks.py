@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from cloudsched.cli.doctor.deployment import FUNCTIONS, Deployment, Finding, ok, skipped, unknown, wrong
+from cloudsched.cli.doctor.deployment import FUNCTIONS, CheckResult, Deployment, ok, skipped, unknown, wrong
 from cloudsched.config.settings import MAX_QUEUES_PER_PRIORITY
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule, Unavailable
@@ -24,7 +24,7 @@ _UNCHECKED = "run.googleapis.com/invoker-iam-disabled"
 """The annotation of a function that everybody may call, where an organisation forbids roles for allUsers."""
 
 
-def check_database(deployment: Deployment, now: datetime) -> Iterator[Finding]:
+def check_database(deployment: Deployment, now: datetime) -> Iterator[CheckResult]:
     """Return whether the database is there, its indexes are ready, and it was backed up lately.
 
     With a prefix the database is an app's: only the indexes of collections with it count, and no backups are asked for.
@@ -69,13 +69,13 @@ def _find_prefix(deployment: Deployment) -> str:
     return find_value(api, "CLOUDSCHED_COLLECTION_PREFIX")
 
 
-def check_queues(deployment: Deployment) -> Iterator[Finding]:
+def check_queues(deployment: Deployment) -> Iterator[CheckResult]:
     """Return whether each queue is there and runs."""
     for kind in deployment.list_queues():
         yield check_queue(deployment, kind)
 
 
-def check_queue(deployment: Deployment, kind: str) -> Finding:
+def check_queue(deployment: Deployment, kind: str) -> CheckResult:
     """Return whether a queue is there and runs."""
     name = deployment.queue(kind)
     found = deployment.gcloud.resource("tasks", "queues", "describe", name, f"--location={deployment.region}")
@@ -89,13 +89,13 @@ def check_queue(deployment: Deployment, kind: str) -> Finding:
     return ok("queues", f"{name} runs, {rate:g} a second, {limits.get('maxConcurrentDispatches')} at once")
 
 
-def check_functions(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:
+def check_functions(deployment: Deployment, services: dict[str, Any]) -> Iterator[CheckResult]:
     """Return whether each function is there, ready, and serves."""
     for function in FUNCTIONS:
         yield check_function(deployment, function, services[function])
 
 
-def check_function(deployment: Deployment, function: str, found: dict[str, Any] | None) -> Finding:
+def check_function(deployment: Deployment, function: str, found: dict[str, Any] | None) -> CheckResult:
     """Return whether a function is there, ready, and serves."""
     name = f"{deployment.name}-{function}"
     if found is None:
@@ -108,7 +108,7 @@ def check_function(deployment: Deployment, function: str, found: dict[str, Any] 
     return ok("functions", f"{name} serves {status.get('latestReadyRevisionName')}")
 
 
-def check_secret(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:
+def check_secret(deployment: Deployment, services: dict[str, Any]) -> Iterator[CheckResult]:
     """Return whether what each function signs with is enabled, and accepted by the executor."""
     secret = f"{deployment.name}-dispatch"
     listed = deployment.gcloud.lines(
@@ -177,7 +177,7 @@ def count_queues(service: dict[str, Any] | None) -> int:
     return int(text) if text.isdecimal() and 0 < int(text) <= MAX_QUEUES_PER_PRIORITY else 1
 
 
-def check_job(deployment: Deployment, now: datetime) -> Iterator[Finding]:
+def check_job(deployment: Deployment, now: datetime) -> Iterator[CheckResult]:
     """Return whether Cloud Scheduler calls the sweep, and the last call was recent and succeeded."""
     name = f"{deployment.name}-sweep"
     found = deployment.gcloud.resource("scheduler", "jobs", "describe", name, f"--location={deployment.region}")
@@ -214,7 +214,7 @@ def _next_sweep(job: dict[str, Any], since: datetime) -> datetime:
         return since + timedelta(minutes=1)
 
 
-def check_access(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:
+def check_access(deployment: Deployment, services: dict[str, Any]) -> Iterator[CheckResult]:
     """Return whether everybody may call what only accounts may.
 
     An API that believes Cloud Run is among that: it accepts tokens without a signature.
@@ -248,7 +248,7 @@ def check_access(deployment: Deployment, services: dict[str, Any]) -> Iterator[F
         yield ok("iam", "not everybody may call what only accounts may")
 
 
-def _check_age(deployment: Deployment, schedules: list[Any], now: datetime) -> Finding:
+def _check_age(deployment: Deployment, schedules: list[Any], now: datetime) -> CheckResult:
     listed = deployment.gcloud.resource("firestore", "backups", "list") or []
     own = [each for each in listed if str(each.get("database", "")).endswith(f"/databases/{deployment.database}")]
     ready = [_parse(each["snapshotTime"]) for each in own if each.get("state") == "READY"]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from cloudsched.dashboard.charts.waterfall_rows import Waterfall, WaterfallRow
-    from cloudsched.dashboard.charts.waterfall_scale import Scale, Stretch
+    from cloudsched.dashboard.charts.waterfall_scale import AxisSegment, Scale
 
 _HEIGHT: Final = 32
 _AXIS: Final = 54
@@ -115,7 +115,7 @@ def draw_axis(waterfall: Waterfall, zone: zoneinfo.ZoneInfo) -> Markup:
     return draw_picture(_AXIS, *marks, *_draw_now(waterfall, _AXIS))
 
 
-def _draw_ticks(stretch: Stretch, zone: zoneinfo.ZoneInfo) -> Iterator[Markup]:
+def _draw_ticks(stretch: AxisSegment, zone: zoneinfo.ZoneInfo) -> Iterator[Markup]:
     """Yield round times in a stretch: a line each, with its label where that has room on the narrowest screen."""
     free = stretch.left * _LEAST_WIDTH + _BEGINNING
     end = (stretch.left + stretch.width) * _LEAST_WIDTH
@@ -127,7 +127,7 @@ def _draw_ticks(stretch: Stretch, zone: zoneinfo.ZoneInfo) -> Iterator[Markup]:
             yield element("text", label, cls="alt", x=percent(place), dx=2, y=32)
 
 
-def _draw_duration(gap: Stretch, waterfall: Waterfall) -> Markup:
+def _draw_duration(gap: AxisSegment, waterfall: Waterfall) -> Markup:
     """Return a gap's duration, in its middle. Beside now, it is on its own side of the line."""
     text = write_duration(gap.duration)
     if waterfall.has_now and waterfall.now in {gap.start, gap.end}:

@@ -26,7 +26,7 @@ Interval = tuple[datetime, datetime]
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class AxisSegment:
     """A part of the axis: linear inside, not to scale if it is a gap."""
 
     start: datetime
@@ -64,10 +64,10 @@ def _clamp(part: float) -> float:
 class Scale:
     """The places of instants on the axis."""
 
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[AxisSegment, ...]
 
     @property
-    def gaps(self) -> tuple[Stretch, ...]:
+    def gaps(self) -> tuple[AxisSegment, ...]:
         """Return the stretches that are compressed."""
         return tuple(stretch for stretch in self.stretches if stretch.is_gap)
 
@@ -126,7 +126,7 @@ def make_scale(
     last = max(known_end or end, end)
     if true or start >= end:
         final = max(last, start + timedelta(milliseconds=1))
-        return Scale((Stretch(start, final, 0.0, 1.0, is_gap=False),))
+        return Scale((AxisSegment(start, final, 0.0, 1.0, is_gap=False),))
 
     clipped = [(max(begin, start), min(finish, end)) for begin, finish in running]
     cuts = _cut(merge(pair for pair in clipped if pair[0] <= pair[1]), start, end)
@@ -159,7 +159,7 @@ def _cut(busy: Sequence[Interval], start: datetime, end: datetime) -> list[_Cut]
     return cuts
 
 
-def _lay_out(cuts: Sequence[_Cut], now: datetime) -> tuple[Stretch, ...]:
+def _lay_out(cuts: Sequence[_Cut], now: datetime) -> tuple[AxisSegment, ...]:
     """Return the parts of the time with their widths: gaps by their lengths, the others in the room that is left."""
     linear = [cut.duration for cut in cuts if not cut.is_gap]
     all_linear = sum(linear, timedelta(0))
@@ -183,7 +183,7 @@ def _lay_out(cuts: Sequence[_Cut], now: datetime) -> tuple[Stretch, ...]:
         else:
             width = least + spread / count
         stretches.append(
-            Stretch(cut.start, cut.end, left, width, cut.is_gap, is_future=cut.start >= now and cut.is_gap)
+            AxisSegment(cut.start, cut.end, left, width, cut.is_gap, is_future=cut.start >= now and cut.is_gap)
         )
         left += width
     return tuple(stretches)

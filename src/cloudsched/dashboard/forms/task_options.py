@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.dashboard.forms.fields import Field, Option, choose, field_id
+from cloudsched.dashboard.forms.fields import Field, SelectOption, choose, field_id
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.document import complete_table
@@ -260,11 +260,11 @@ def make_options(
     return tuple(fields)
 
 
-def _list_options(name: str, text: str, *, is_new: bool) -> tuple[Option, ...]:
+def _list_options(name: str, text: str, *, is_new: bool) -> tuple[SelectOption, ...]:
     """Return the choices of an option. A new task may leave them all, for what is usual."""
     choices = _CHOICES.get(name, {})
     if _CONTROLS.get(name) == "checks":
-        return tuple(Option(value, label, value in text.split()) for value, label in choices.items())
+        return tuple(SelectOption(value, label, value in text.split()) for value, label in choices.items())
     if is_new and choices:
         return choose([("", "as usual"), *choices.items()], text)
     return choose(choices.items(), text)

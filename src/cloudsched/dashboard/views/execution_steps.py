@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.charts.axis import WHOLE, Move, find_parts, make_moves, write_windows
+from cloudsched.dashboard.charts.axis import WHOLE, AxisButton, find_parts, make_moves, write_windows
 from cloudsched.dashboard.charts.waterfall import draw_ground, draw_row
 from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.times import write_duration, write_took
@@ -34,7 +34,7 @@ def write_shown(waterfall: Waterfall, visit: Visit) -> str:
     return f"{start.day} {start:%b %H:%M:%S} to {end.day} {end:%b %H:%M:%S %z}"
 
 
-def make_step_moves(waterfall: Waterfall, visit: Visit) -> dict[str, Move]:
+def make_step_moves(waterfall: Waterfall, visit: Visit) -> dict[str, AxisButton]:
     """Return the buttons that show another part of the time."""
     whole = waterfall.whole
     shown = WHOLE

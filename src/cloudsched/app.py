@@ -775,7 +775,7 @@ class App:
     def tree(self, task_id: str, execution_id: str | None = None) -> CallTree:
         """Return a task with the tasks that it called, from all its executions or from one.
 
-        If the tree is too large, each node has the number of its calls that are left out. Raises NotFound.
+        If the tree is too large, each node has the number of its calls that are omitted. Raises NotFound.
         """
         from cloudsched.engine.child_tasks import load_tree  # noqa: PLC0415 - dispatches need none
 

@@ -1,4 +1,4 @@
-"""Jobs of other schedulers, as they become tasks: crontabs, and what gcloud prints of Cloud Scheduler.
+"""Read the jobs of other schedulers, to create tasks from them: crontabs, and gcloud's list of Cloud Scheduler jobs.
 
 Crontabs are read by crontab(5) of Debian and cronie: environment, zones, the user column, ``%`` in commands. Of Cloud
 Scheduler, ``gcloud scheduler jobs list --format=json`` is read.
@@ -47,11 +47,11 @@ class Job:
     timezone: str | None
     """The zone of a schedule in words."""
     payload: dict[str, Any]
-    """The whole job: what a handler for any job takes."""
+    """The whole job, for a handler that takes any job."""
     body: dict[str, Any] | None
-    """The body that a handler of this job alone takes, None if there is nothing that could be a payload."""
+    """The body, for a handler of this job alone. None if the job has no payload."""
     left_out: tuple[str, ...] = ()
-    """The parts of a job that a task cannot take over, for people."""
+    """The parts of a job that a task cannot have, for people."""
     more: dict[str, Any] = field(default_factory=dict)
     """Other fields of the task, by their Python names."""
     is_paused: bool = False
@@ -69,15 +69,15 @@ class ReadFile:
     refusals: list[str]
     """Each job that cannot become a task: where it stands, why, and what to do."""
     notes: list[str]
-    """The notes that people should read beforehand."""
+    """Notes to read before the import."""
 
 
 _VARIABLE = re.compile(r"""(?:"([^"]*)"|'([^']*)'|([A-Za-z_][A-Za-z0-9_]*))\s*=\s*(.*)\Z""", re.DOTALL)
 _PERCENT = re.compile(r"(\\?)%")
 _LEFT_OUT = {
-    "MAILTO": "MAILTO is left out: a handler sends its own mail, and on_failure tells you of failures.",
-    "MAILFROM": "MAILFROM is left out: a handler sends its own mail.",
-    "RANDOM_DELAY": "RANDOM_DELAY is left out: give the tasks a jitter instead.",
+    "MAILTO": "MAILTO is ignored: a handler sends its own mail, and on_failure tells you of failures.",
+    "MAILFROM": "MAILFROM is ignored: a handler sends its own mail.",
+    "RANDOM_DELAY": "RANDOM_DELAY is ignored: give the tasks a jitter instead.",
 }
 _TITLE_LENGTH = 200
 
@@ -164,7 +164,7 @@ def _set_variable(reader: _JobFileReader, name: str, value: str) -> None:
 
 
 def _split_timing(line: str) -> tuple[str, str]:
-    """Return the part that says when, and the rest of the line as it stands."""
+    """Split a line into its schedule and its command."""
     count = 1 if line.startswith("@") else 5
     fields = re.match(rf"(?:[^ \t]+[ \t]+){{{count - 1}}}[^ \t]+", line)
     if fields is None:
@@ -202,7 +202,7 @@ def _split_input(text: str) -> tuple[str, str | None]:
 
 
 def _make_id(reader: _JobFileReader, user: str | None, command: str) -> str:
-    """Return an id that stays when the time of a job, or another line, changes."""
+    """Return an id that does not depend on the job's time or on other lines."""
     digest = hashlib.sha256(json.dumps([user, command]).encode()).hexdigest()[:10]
     program = re.sub(r"[^A-Za-z0-9]+", "-", command.split(maxsplit=1)[0].rpartition("/")[2])[:40].strip("-")
     name = "-".join(part for part in (reader.prefix, program, digest) if part)
@@ -322,7 +322,7 @@ def _describe_target(
     target: _HttpTarget | _PubsubTarget | _AppEngineTarget,
     content: Any,  # noqa: ANN401 - any JSON
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the target as JSON, without what holds secrets, and what is left out."""
+    """Return the target as JSON without its secrets, and the names of what was removed."""
     body = {} if content is None else {"body": content}
     if isinstance(target, _PubsubTarget):
         attributes = {"attributes": target.attributes} if target.attributes else {}
@@ -336,7 +336,7 @@ def _describe_target(
 
 
 def _decode(encoded: str) -> Any:  # noqa: ANN401 - any JSON
-    """Return a body as JSON, as text, or, if it is neither, as it is encoded. None if there is none."""
+    """Return a body as JSON, as text, or else in its encoded form. None if there is none."""
     if not encoded:
         return None
     try:
@@ -380,7 +380,7 @@ class HandlerChoice:
     owner: str
 
     def declare(self, job: Job) -> tuple[Declaration, list[str]]:
-        """Return the task that a job becomes, and what of the job it does not have. Raises Refusal."""
+        """Return the task for a job, and the parts of the job that it lacks. Raises Refusal."""
         own = next((name for pattern, name in self.patterns if fnmatchcase(job.name, pattern)), None)
         own = own or (job.name if job.name in self.registry else None)
         handler = own or self.default
@@ -423,7 +423,7 @@ class HandlerChoice:
 
 
 def require_only_time(app: App, job: Job) -> None:
-    """Check that words say a time and nothing else: plain words may name a task, too, which here is a misreading."""
+    """Check that words name a time and nothing else. Plain words may also name a task, which would be a misreading."""
     if isinstance(job.schedule, str):
         now = app.container.clock.now()
         zone = job.timezone or "UTC"

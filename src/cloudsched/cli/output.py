@@ -266,7 +266,7 @@ _LEVEL_COLOURS = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
 
 
 def print_log_of(client: Client, task_id: str, execution_id: str) -> None:
-    """Print the lines of an execution below it, if there are any and the caller may see them."""
+    """Print an execution's log lines below it, if the caller may see them."""
     with suppress(Forbidden, NotFound):  # an older API has none
         for line in client.logs(task_id, execution_id).lines:
             _print_line(line)

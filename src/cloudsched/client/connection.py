@@ -42,7 +42,7 @@ CORE_ERRORS = (
 
 
 class DeadlineTransport(httpx.BaseTransport):
-    """A transport whose read timeout is one for the complete response."""
+    """A transport whose read timeout covers the complete response."""
 
     def __init__(self, ssl_context: ssl.SSLContext, proxy: httpx.Proxy | None = None) -> None:
         way: httpcore.Proxy | None = None
@@ -248,7 +248,7 @@ class Connection:
 
 
 def _close_own(client: httpx.Client, process: int) -> None:
-    """Close a client in the process that made it. In a fork it is its parent's, and its lock may be held for ever."""
+    """Close a client, unless this is a fork: the client belongs to the parent, and its lock may be held for ever."""
     if process == os.getpid():
         client.close()
 
@@ -371,7 +371,7 @@ class _Sendings:
 
 
 def _choose_wait(state: RetryCallState) -> float:
-    """Return the seconds to wait: the usual pause, or for an overloaded service the time in ``Retry-After``."""
+    """Return the seconds to wait: the usual delay, or the ``Retry-After`` of an overloaded service."""
     usual = RETRY_PAUSES[min(state.attempt_number, RETRIES) - 1]  # tenacity asks after the last attempt as well
     outcome = state.outcome
     if outcome is None or outcome.failed or outcome.result().status != _OVERLOADED:

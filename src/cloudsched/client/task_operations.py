@@ -383,7 +383,7 @@ class TaskOperations:
 
     @operation
     def delete_feed(self, feed_id: str) -> Flow[None]:
-        """Revoke a feed: its address shows nothing any more."""
+        """Revoke a feed. Its address stops working."""
         yield ApiRequest("DELETE", f"/v1/feeds/{quote(feed_id, safe='')}")
 
     @operation

@@ -60,7 +60,7 @@ class WorkerOperations:
         The request is sent only once. If its response is lost (`Unavailable`), runs may have been claimed
         all the same. No worker knows of them until their lease expires, and then they are offered again
         as the next attempt. A claim that cannot be parsed is released, to be offered again after a
-        minute, and left out of the list.
+        minute, and omitted from the list.
 
         Args:
             queue: The queue's name.

@@ -19,7 +19,7 @@ UTC_ZONE = zoneinfo.ZoneInfo("UTC")
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One look at one page."""
+    """A visit: one request for a page, by one viewer, at one time."""
 
     now: datetime
     """The time of the API's clock."""

@@ -285,7 +285,7 @@ class ChildTasks:
     ) -> tuple[list[_Call], int]:
         """Return the calls of `parent`, the task or a descendant, and how many of them cannot be read.
 
-        Those made since the task was recreated are left out. The task is read after its calls, so a call that was
+        Those made since the task was recreated are omitted. The task is read after its calls, so a call that was
         found cannot belong to a generation that began later.
         """
         found, unreadable = list[_Call](), 0

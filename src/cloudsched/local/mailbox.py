@@ -1,4 +1,4 @@
-"""The mailbox of the local stack: it keeps what deliveries would send.
+"""The mailbox of the local stack: it keeps the messages that deliveries would send.
 
 `cloudsched.local.mailbox_page` shows it. With a mail server set (``CLOUDSCHED_SMTP_URL``), everything that is
 set up is sent as well.
@@ -56,7 +56,7 @@ class Mailbox:
             return list(reversed(self._kept))
 
     def pass_on(self, senders: Mapping[str, Sender]) -> None:
-        """Send by these too from now on: what is refused or fails there is not kept."""
+        """Also send by these senders from now on. A message that they refuse is not kept."""
         self._real = senders
 
     def _send(self, channel: str, message: OutgoingMessage, recipient: Recipient) -> str:

@@ -45,20 +45,20 @@ _asked_through: ContextVar[WSGIEnvironment] = ContextVar("asked_through")
 
 @dataclass(frozen=True, slots=True)
 class PageLocation:
-    """Where pages stand."""
+    """Where an app serves its pages."""
 
     name: str = "inside this process"
     """The place, for people."""
     mount: str = ""
     """The path of the pages below the API's own."""
     hosts: frozenset[str] | None = None
-    """The names by which they may be asked for, None if a proxy checks them."""
+    """The host names that requests may use. None if a proxy checks them."""
     clock: LocalClock | None = None
     """A clock that they show and move."""
 
 
 class Pages:
-    """The pages of one app, one for each who looks: each remembers what the API has told it of schedules."""
+    """The pages of one app, one for each caller. Each caches the API's answers about schedules."""
 
     def __init__(self, app: App, place: PageLocation) -> None:
         self._app = app
@@ -67,11 +67,11 @@ class Pages:
         self._lock = threading.Lock()
 
     def identify(self, key: str) -> tuple[str, str]:
-        """Return whom the API knows by a key or a token. Raises CloudschedError if it knows nobody."""
+        """Return the caller that a key or a token identifies. Raises CloudschedError if it identifies none."""
         return identify_caller(Api(_OwnApi(self._app, _write_credential(key), None)))
 
     def get(self, who: Visitor | str | None) -> Dashboard:
-        """Return the page of a visitor, of somebody with a key or a token, or of anybody without either."""
+        """Return the page for a visitor, for the holder of a key or a token, or for an anonymous caller."""
         with self._lock:
             page = self._kept.pop(who, None) or self._make(who)
             self._kept[who] = page
@@ -100,7 +100,7 @@ class Pages:
 
 @contextmanager
 def ask_through(environ: WSGIEnvironment) -> Iterator[None]:
-    """Answer a request for a page within this context: the page asks the API from where that came."""
+    """Answer a page request within this context. The page's requests to the API have the same origin."""
     token = _asked_through.set(environ)
     try:
         yield
@@ -109,7 +109,7 @@ def ask_through(environ: WSGIEnvironment) -> Iterator[None]:
 
 
 class _OwnApi:
-    """Asks the API of this process, for the request for the page that is being answered."""
+    """Sends requests to this process's API, on behalf of the page request that is being answered."""
 
     def __init__(self, app: App, credential: Mapping[str, str], caller: Caller | None) -> None:
         self._app = app
@@ -138,7 +138,7 @@ def _write_credential(key: str) -> dict[str, str]:
 
 
 def _write_environ(wanted: ApiRequest, outer: WSGIEnvironment, credential: Mapping[str, str]) -> WSGIEnvironment:
-    """Return a request to the API as a server would hand it over, from where that for the page came."""
+    """Return a request to the API as a server would hand it over, with the origin of the page request."""
     body = b"" if wanted.content is None else json.dumps(wanted.content).encode()
     kept = {"SCRIPT_NAME", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL", "REMOTE_ADDR", "HTTP_HOST"}
     names = {name: name.removeprefix("HTTP_").replace("_", "-") for name in outer if name.startswith("HTTP_")}

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 log = own_logger(__name__)
 
 SWEEP_PAUSE_SECONDS = 0.2
-"""The real seconds between two looks at the clock, which may be moved at any time."""
+"""The interval at which the clock, which may be moved at any time, is read, in real seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Stack:
     url: str
     """The base URL of the API and the executor."""
     mover: StackClock
-    """Moves the clock, also where the stack has keys."""
+    """Moves the clock, with the key if the stack has one."""
 
     @property
     def port(self) -> int:

@@ -62,7 +62,7 @@ class StackPages:
 
     @cached_property
     def _dashboard(self) -> EmbeddedPage:
-        """The dashboard, a third of what the stack imports: it is imported when somebody first opens it."""
+        """The dashboard. It is a third of the stack's imports, so it is imported when it is first opened."""
         from cloudsched.local.embedded_page import EmbeddedPage  # noqa: PLC0415 - see above
         from cloudsched.local.own_pages import PageLocation  # noqa: PLC0415 - likewise
 

@@ -151,7 +151,7 @@ def build_person(answer: Json, _visit: Visit) -> Json:
 
 
 def _write_person(answer: Json) -> str:
-    """Return the number of a person's tasks, and what of them needs somebody."""
+    """Return the number of a person's tasks, and what of them needs attention."""
     counts = answer["counts"]
     unknown = only_if(not answer["person"], " They have set no way to be reached.")
     needs = ", ".join(write_chip(each) for each in counts.get("needs", ()) if each["count"]).lower()

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from cloudsched.client import Client
 
 MAX_LATENESS = timedelta(minutes=2)
-"""The most that a task may be late: the sweep finds what was lost within a minute, and its dispatch takes a moment."""
+"""How late a task may be. The sweep finds a lost dispatch within a minute, and resending it takes a moment."""
 MAX_BACKLOG_SECONDS = 3600
-"""The most that a queue may hold: what it delivers in an hour. Part of it may lie ahead, so more need not be late."""
+"""The backlog that a queue may have: what it delivers in an hour. A larger one may still be of later tasks."""
 POLL_SECONDS = 0.5
 OWNER = "cloudsched-doctor"
 QUEUE_ADMIN = 'set QUEUE_ADMIN="on" in infra/config.sh, then infra/deploy.sh and infra/upgrade.sh'
-"""What lets the API look at its queues in Cloud Tasks."""
+"""How to give the API access to its queues in Cloud Tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Canary:
 
 @dataclass(frozen=True, slots=True)
 class CheckedApi:
-    """The API that is looked at."""
+    """The API that the doctor checks."""
 
     client: Client
     url: str
@@ -55,7 +55,7 @@ class CheckedApi:
 
 
 def check_api(api: CheckedApi, canary: Canary | None) -> Iterator[CheckResult]:
-    """Look at the API, and at everything behind it only if it answers and accepts the caller."""
+    """Check the API, and what stands behind it if it answers and accepts the caller."""
     try:
         answer = api.client.run_flow(_get("/ready"))
     except CloudschedError as error:
@@ -117,7 +117,7 @@ def _check_version(api: CheckedApi) -> CheckResult:
 
 
 def _check_lateness(api: CheckedApi, caller: CallerInfo) -> CheckResult:
-    """Look for a task that should have started: the sweep sends within a minute what was lost."""
+    """Check that no task is late: the sweep resends a lost dispatch within a minute."""
     limit = caller.now - MAX_LATENESS
     late = api.client.tasks(
         owner=None if caller.sees_all else caller.owner, status="ACTIVE", due_until=limit.isoformat()
@@ -132,7 +132,7 @@ def _check_lateness(api: CheckedApi, caller: CallerInfo) -> CheckResult:
 
 
 def _check_queues(api: CheckedApi) -> Iterator[CheckResult]:
-    """Look for queues that deliver nothing, or hold much."""
+    """Check that each queue delivers, and that none has a backlog."""
     try:
         found = api.client.dispatch_queues()
     except CloudschedError as error:

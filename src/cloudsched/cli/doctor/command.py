@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 OF_CODE = frozenset({"api", "canary", "functions", "handlers", "sweep", "sweep lag", "version"})
-"""The areas in which new code, or new settings of the functions, may be at fault: going back may mend them."""
+"""The areas that new code or new settings of the functions may break. A rollback may fix them."""
 NOT_OF_CODE = 7
-"""The exit status if nothing else is wrong than an old backup, a paused queue or the like, or only not known."""
+"""The exit status if the only problems are an old backup, a paused queue or the like, or a check that could not run."""
 
 
 @click.command()
@@ -61,7 +61,7 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
     as_json: bool,
     **credentials: Any,
 ) -> None:
-    """Say what is right and wrong with the local stack, or with a deployment.
+    """Check the local stack, or a deployment.
 
     Looks at the API: its version, late tasks, and whether a task runs from end to end. With --config or --project
     it first looks at the Google Cloud project, with your own rights: database, backups, queues, secret, functions,
@@ -111,7 +111,7 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
 def _make_token(
     deployment: Deployment, account: str, services: dict[str, Any], show: Callable[[CheckResult], None]
 ) -> str | None:
-    """Return a token by which the API knows an account, or show why there is none."""
+    """Return a token that identifies an account to the API, or show why there is none."""
     from cloudsched.cli.doctor.deployment import unknown  # noqa: PLC0415 - not for the local stack
     from cloudsched.cli.doctor.resource_checks import find_value  # noqa: PLC0415 - the same
 
@@ -164,7 +164,7 @@ def _look_at_deployment(deployment: Deployment, show: Callable[[CheckResult], No
 
 
 def _show_all(show: Callable[[CheckResult], None], area: str, findings: Iterator[CheckResult]) -> None:
-    """Show each finding as soon as it is found. A thing that cannot be looked at is a finding, too."""
+    """Show each result as it arrives. A check that cannot be made is a result, too."""
     try:
         for finding in findings:
             show(finding)
@@ -200,7 +200,7 @@ def _print_each(findings: list[CheckResult]) -> Callable[[CheckResult], None]:
 
 
 def _end(findings: Iterable[CheckResult], other: int, *, as_json: bool) -> None:
-    """Print the end, and exit with 1 if the code may be at fault, or with the other status if something else is."""
+    """Print the summary. Exit with 1 if the code may be at fault, or with the other status for other problems."""
     from cloudsched.cli.doctor.deployment import Verdict  # noqa: PLC0415 - not needed for --help
 
     bad = [finding for finding in findings if not finding.is_well]

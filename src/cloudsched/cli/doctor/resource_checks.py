@@ -1,4 +1,4 @@
-"""Check a deployment's resources for what changes by itself or by hand: what serves, runs, and is open to everybody.
+"""Check the resources of a deployment that may change without a deploy: what serves, what runs, and who has access.
 
 `infra/deploy.sh --check` compares the rest with the configuration: APIs, indexes, TTL, roles, limits and protection.
 """
@@ -17,7 +17,7 @@ from cloudsched.errors import InvalidSchedule, Unavailable
 SWEEP_LIMIT = timedelta(minutes=2)
 """The most that a sweep may begin late."""
 MAX_BACKUP_AGE = timedelta(hours=30)
-"""The greatest age of the last backup of a database that is backed up each day: Firestore chooses the time of day."""
+"""How old the last daily backup may be. Firestore chooses the time of day."""
 _INVOKER = "roles/run.invoker"
 _EVERYBODY = ("allUsers", "allAuthenticatedUsers")
 _UNCHECKED = "run.googleapis.com/invoker-iam-disabled"
@@ -172,7 +172,7 @@ def environment(service: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def count_queues(service: dict[str, Any] | None) -> int:
-    """Return over how many queues a service spreads the dispatches of each priority."""
+    """Return the number of queues over which a service spreads each priority's dispatches."""
     text = find_value(service, "CLOUDSCHED_QUEUES_PER_PRIORITY")
     return int(text) if text.isdecimal() and 0 < int(text) <= MAX_QUEUES_PER_PRIORITY else 1
 
@@ -207,7 +207,7 @@ def check_job(deployment: Deployment, now: datetime) -> Iterator[CheckResult]:
 
 
 def _next_sweep(job: dict[str, Any], since: datetime) -> datetime:
-    """Return when a job has to run next. Cloud Scheduler knows notations of its own, which count as each minute."""
+    """Return when a job has to run next. A notation that only Cloud Scheduler knows counts as every minute."""
     try:
         return Schedule.parse(job.get("schedule", "")).next_after(since) or datetime.max.replace(tzinfo=UTC)
     except InvalidSchedule:
@@ -215,7 +215,7 @@ def _next_sweep(job: dict[str, Any], since: datetime) -> datetime:
 
 
 def check_access(deployment: Deployment, services: dict[str, Any]) -> Iterator[CheckResult]:
-    """Return whether everybody may call what only accounts may.
+    """Check that only accounts may call the private functions.
 
     An API that believes Cloud Run is among that: it accepts tokens without a signature.
     """

@@ -87,8 +87,8 @@ def draw_strip(
     if known_until is not None and known_until < end:
         place = (known_until - start) / (end - start)
         width = (end - known_until) / (end - start)
-        ground = {"cls": "hatched", "fill": "url(#hatch)"}
-        marks.append(element("rect", **ground, x=percent(place), width=percent(width), y=_TOP, height=_ABOVE))
+        background = {"cls": "hatched", "fill": "url(#hatch)"}
+        marks.append(element("rect", **background, x=percent(place), width=percent(width), y=_TOP, height=_ABOVE))
 
     for each in bars:
         gap = (each.end - each.start) * _GAP

@@ -161,7 +161,7 @@ def _make_group(slot: PayloadField, texts: Mapping[str, str], errors: Mapping[st
         fields = (*fields, _make_json(others, label, others, texts, errors, "a JSON object"))
     hint = slot.hint
     if not slot.is_required:
-        hint = f"{hint} May be left out as a whole.".strip()
+        hint = f"{hint} May be omitted as a whole.".strip()
     return Field(slot.name, field_id(slot.name), slot.label, "group", path=slot.name, hint=hint, fields=fields)
 
 

@@ -108,7 +108,7 @@ def _read_group(slot: PayloadField, texts: Mapping[str, str], errors: dict[str, 
     elif others is not ABSENT:
         errors[others_name] = "is no JSON object"
     has_text = any(name.startswith(f"{slot.name}.") and text.strip() for name, text in texts.items())
-    if not slot.is_required and not has_text:  # it may be left out, and nothing below it was filled in
+    if not slot.is_required and not has_text:  # it may be omitted, and nothing below it was filled in
         return found or ABSENT
     for part in slot.slots:
         value = read_value(part, texts, errors)

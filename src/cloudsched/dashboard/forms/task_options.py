@@ -109,7 +109,7 @@ def _write_zone(schedule: Json, zone: str) -> str:
 
 
 def read_new(texts: Mapping[str, str], errors: dict[str, str]) -> Json:
-    """Return the options of a new task as the API takes them. Empty ones are left out."""
+    """Return the options of a new task as the API takes them. Empty ones are omitted."""
     content = _read({name: texts[name] for name in MORE if texts.get(name, "").strip()}, errors)
     if texts.get("title", "").strip():
         content["title"] = texts["title"].strip()

@@ -762,7 +762,7 @@ class Describable(Protocol):
 
     @property
     def is_adjusted(self) -> bool:
-        """Return whether some of its occurrences may be moved or left out."""
+        """Return whether some of its occurrences may be moved or skipped."""
 
     @property
     def effects(self) -> Sequence[tuple[str, Sequence[str | int]]]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from cloudsched.cli.options import drop_none
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.recurrence.cron import is_cron
 from cloudsched.domain.recurrence.time_zones import load_zone
@@ -106,6 +107,7 @@ def read_crontab(content: bytes, *, timezone: str | None, has_user: bool, prefix
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Refusal(f"it is not UTF-8: {error.reason} at byte {error.start}") from None
+
     reader = _JobFileReader(timezone or "", has_user, prefix, timezone or "")
     jobs: list[Job] = []
     refusals: list[str] = []
@@ -117,7 +119,8 @@ def read_crontab(content: bytes, *, timezone: str | None, has_user: bool, prefix
         except Refusal as refusal:
             refusals.append(f"line {number}: {refusal}")
         else:
-            jobs += [] if job is None else [job]
+            jobs += filter(None, [job])
+
     if timezone is None and "CRON_TZ" not in text and jobs:
         reader.notes["The file names no zone, so its times are UTC; --timezone names another one."] = None
     return ReadFile(jobs, refusals, list(reader.notes))
@@ -128,6 +131,7 @@ def _read_line(reader: _JobFileReader, line: str, place: str) -> Job | None:
         double, single, plain, value = variable.groups()
         _set_variable(reader, double or single or plain or "", value)
         return None
+
     timing, rest = _split_timing(line)
     user = None
     if reader.has_user:
@@ -135,17 +139,16 @@ def _read_line(reader: _JobFileReader, line: str, place: str) -> Job | None:
     if not rest:
         missing = "a user and a command" if reader.has_user else "a command"
         raise Refusal(f"{line[:60]!r} is no job: it needs five fields or an @name, and {missing}")
+
     if "TZ" in reader.environment and not reader.zone:
+        zone = reader.environment["TZ"][:60]
         hint = "write CRON_TZ for the zone of its times, or give --timezone"
-        raise Refusal(
-            f"TZ={reader.environment['TZ'][:60]} above it is the zone of its times only for some crons: {hint}"
-        )
+        raise Refusal(f"TZ={zone} above it is the zone of its times only for some crons: {hint}")
+
     schedule = _read_cron(timing, reader.zone or "UTC")
     command, stdin = _split_input(rest)
-    payload = {"command": command}
-    payload |= {"stdin": stdin} if stdin is not None else {}
-    payload |= {"user": user} if user else {}
-    whole = {**payload, **({"environment": dict(reader.environment)} if reader.environment else {})}
+    environment = dict(reader.environment) or None
+    whole = drop_none(command=command, stdin=stdin, user=user or None, environment=environment)
     title = command[:_TITLE_LENGTH] or "?"
     task_id = _make_id(reader, user, rest)
     return Job(task_id, command, place, title, schedule, None, whole, whole)
@@ -155,6 +158,7 @@ def _set_variable(reader: _JobFileReader, name: str, value: str) -> None:
     value = value.strip()
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
         value = value[1:-1]
+
     if name == "CRON_TZ":
         reader.zone = value.lstrip(":") or reader.default_zone
     elif note := _LEFT_OUT.get(name):
@@ -196,6 +200,7 @@ def _split_input(text: str) -> tuple[str, str | None]:
             parts[-1] += "%"
         else:
             parts.append("")
+
     parts[-1] += text[last:]
     command, *lines = parts
     return command.strip(), "\n".join([*lines, ""]) if lines else None
@@ -270,6 +275,7 @@ def read_cloud_scheduler(content: bytes, *, prefix: str) -> ReadFile:
         raise Refusal(f"it is no JSON ({error}); {expected}") from None
     if not isinstance(listed, list):
         raise Refusal(f"it is no list of jobs; {expected}")
+
     jobs: dict[str, Job] = {}
     refusals: list[str] = []
     for number, each in enumerate(listed, 1):
@@ -279,39 +285,50 @@ def read_cloud_scheduler(content: bytes, *, prefix: str) -> ReadFile:
             place = f"job {printed.name.rpartition('/')[2]}"
             job = _read_job(printed, place, prefix)
             if job.id in jobs:
-                refusals.append(f"{place}: there are two jobs of this name: give each location's list its own --name")
+                hint = "give each location's list its own --name"
+                refusals.append(f"{place}: there are two jobs of this name: {hint}")
             jobs.setdefault(job.id, job)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             refusals.append(f"{place}: {'.'.join(map(str, first['loc']))}: {first['msg']}")
         except (InvalidInput, Refusal) as refusal:
             refusals.append(f"{place}: {refusal}")
+
     return ReadFile([*jobs.values()], refusals, [])
 
 
 def _read_job(printed: _SchedulerJob, place: str, prefix: str) -> Job:
     name = printed.name.rpartition("/")[2]
-    schedule = printed.schedule
-    zone = printed.time_zone
-    targets = [each for each in (printed.http_target, printed.pubsub_target, printed.app_engine_http_target) if each]
+    known = [printed.http_target, printed.pubsub_target, printed.app_engine_http_target]
+    targets = [each for each in known if each]
     if len(targets) != 1:
         raise Refusal(f"it has {len(targets)} targets; one of HTTP, Pub/Sub and App Engine is expected")
+
     (target,) = targets
     content = _decode(target.data if isinstance(target, _PubsubTarget) else target.body)
     whole, left_out = _describe_target(target, content)
+    body = {} if content is None else content
+
     task_id = f"{prefix}{name}"
     if len(task_id) > 128:  # noqa: PLR2004 - the longest id of a task
         raise Refusal("its name is too long for a task's id, which has at most 128 characters")
-    load_zone(zone)
+
+    load_zone(printed.time_zone)
+    schedule: Schedule | str = printed.schedule
+    zone: str | None = printed.time_zone
+    if is_cron(printed.schedule):
+        schedule = Schedule.parse(printed.schedule, timezone=printed.time_zone)
+        zone = None
+
     return Job(
         id=task_id,
         name=name,
         place=place,
         title=(printed.description.strip() or name)[:500],
-        schedule=Schedule.parse(schedule, timezone=zone) if is_cron(schedule) else schedule,
-        timezone=None if is_cron(schedule) else zone,
+        schedule=schedule,
+        timezone=zone,
         payload=whole,
-        body=content if isinstance(content, dict) else {} if content is None else None,
+        body=body if isinstance(body, dict) else None,
         left_out=left_out,
         more=_read_retry(printed.retry_config),
         is_paused=printed.state in {"PAUSED", "DISABLED"},
@@ -323,16 +340,17 @@ def _describe_target(
     content: Any,  # noqa: ANN401 - any JSON
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the target as JSON without its secrets, and the names of what was removed."""
-    body = {} if content is None else {"body": content}
     if isinstance(target, _PubsubTarget):
-        attributes = {"attributes": target.attributes} if target.attributes else {}
-        return {"topic": target.topic_name, **attributes, **body}, ()
+        return drop_none(topic=target.topic_name, attributes=target.attributes or None, body=content), ()
+
     left_out = tuple(f"the header {name}" for name in target.headers if name.lower() in _SECRET_HEADERS)
-    kept = {name: value for name, value in target.headers.items() if name.lower() not in _SECRET_HEADERS | _OWN_HEADERS}
-    described = {"url": target.uri} if isinstance(target, _HttpTarget) else {"path": target.relative_uri}
-    if isinstance(target, _AppEngineTarget) and "service" in target.app_engine_routing:
-        described["service"] = target.app_engine_routing["service"]
-    return {**described, "method": target.http_method, **({"headers": kept} if kept else {}), **body}, left_out
+    dropped = _SECRET_HEADERS | _OWN_HEADERS
+    kept = {name: value for name, value in target.headers.items() if name.lower() not in dropped}
+    if isinstance(target, _HttpTarget):
+        address = {"url": target.uri}
+    else:
+        address = drop_none(path=target.relative_uri, service=target.app_engine_routing.get("service"))
+    return address | drop_none(method=target.http_method, headers=kept or None, body=content), left_out
 
 
 def _decode(encoded: str) -> Any:  # noqa: ANN401 - any JSON
@@ -357,11 +375,13 @@ def _read_retry(config: _RetryConfig) -> dict[str, Any]:
     """Return the retry policy of a job that has one. A job without retries leaves it to the handler."""
     if not config.retry_count:
         return {}
-    shortest, longest = (
-        timedelta(seconds=float(each[:-1])) for each in (config.min_backoff_duration, config.max_backoff_duration)
-    )
+    shortest = timedelta(seconds=float(config.min_backoff_duration[:-1]))
     policy = RetryPolicy(
-        max_retries=config.retry_count, first_delay=shortest, base=shortest * 2, factor=2.0, cap=longest
+        max_retries=config.retry_count,
+        first_delay=shortest,
+        base=shortest * 2,
+        factor=2.0,
+        cap=timedelta(seconds=float(config.max_backoff_duration[:-1])),
     )
     return {"retry": policy}
 
@@ -391,6 +411,7 @@ class HandlerChoice:
                 f"no handler is named for {job.name[:60]!r}{target}: give --map 'PATTERN=HANDLER' "
                 f"or --handler HANDLER. There are: {known}"
             )
+
         payload, left_out = self._payload_for(job, handler, is_own=own is not None)
         declaration = Declaration(
             id=job.id,
@@ -409,11 +430,15 @@ class HandlerChoice:
         handler = self.registry.find(name)
         left_out = [*job.left_out]
         if handler is not None and handler.payload is None:
-            return {}, left_out if not payload else [*left_out, f"its payload, as {name} takes none"]
+            if payload:
+                left_out.append(f"its payload, as {name} takes none")
+            return {}, left_out
+
         if payload is None:
             raise Refusal(
                 f"its body is no JSON object, so it cannot be the payload of {name!r}; --handler gets it as text"
             )
+
         if is_own and "attributes" in job.payload and "topic" in job.payload:
             left_out.append("its attributes")
         if handler is not None and "environment" in payload and not handler.accepts_field("environment"):

@@ -295,6 +295,11 @@ def parse_date(text: str, option: str) -> date:
         raise click.UsageError(f"{option}: {text[:40]!r} is not a date; write it like 2027-08-02.") from None
 
 
+def drop_none(**fields: object) -> dict[str, Any]:
+    """Return the fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 def parse_fields(more: Iterable[str]) -> dict[str, Any]:
     """Parse ``field=JSON``. A value that is not JSON is text."""
     fields: dict[str, Any] = {}

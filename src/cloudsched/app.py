@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.claim import DeliveryResult
     from cloudsched.domain.transitions.idempotency import RequestMark
-    from cloudsched.engine.child_tasks import Tree
+    from cloudsched.engine.child_tasks import CallTree
     from cloudsched.engine.handlers.registry import OnFailure
     from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
     from cloudsched.engine.ports.sender import Template
@@ -772,10 +772,10 @@ class App:
         return self._scheduler.send_event(task_id, event, payload, execution_id, early=early, by=by, mark=mark)
 
     @reads
-    def tree(self, task_id: str, execution_id: str | None = None) -> Tree:
+    def tree(self, task_id: str, execution_id: str | None = None) -> CallTree:
         """Return a task with the tasks that it called, from all its executions or from one.
 
-        If the tree is too large, each node has the number of its calls that are left out. Raises NotFound.
+        If the tree is too large, each node has the number of its calls that are omitted. Raises NotFound.
         """
         from cloudsched.engine.child_tasks import load_tree  # noqa: PLC0415 - dispatches need none
 

@@ -1,4 +1,4 @@
-"""Every store lists and counts the tasks that need somebody, by the reason, and forgets them once they do not."""
+"""Every store lists and counts the tasks that need attention, by the reason, and forgets them once they do not."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def deliver(make_task: MakeTask, **fields: object) -> Task:
 
 
 def make_all(make_task: MakeTask) -> dict[str, Task]:
-    """Return tasks by what they are, those first that need somebody."""
+    """Return tasks by what they are, those first that need attention."""
     parent = Parent(task_id="above", execution_id="e", step=1, depth=1)
     later = NOW + timedelta(days=3)
     return {

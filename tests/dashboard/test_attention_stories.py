@@ -69,7 +69,7 @@ def hourly(app: App, task_id: str, **fields: Any) -> None:
 
 
 def read_attention(pages: Pages, who: str = "admin") -> tuple[str, str]:
-    """Return Home's sentence, and what it says needs somebody."""
+    """Return Home's sentence, and what it says needs attention."""
     pages.sim.app.container.many_tasks.overview.forget()
     text = html.unescape(pages.get(who, "/").text)
     sentence = re.search(r"<h1>Home</h1><p>(.*?)</p>", text)
@@ -79,7 +79,7 @@ def read_attention(pages: Pages, who: str = "admin") -> tuple[str, str]:
 
 
 def test_one_that_fails_is_not_hidden_by_one_that_failed_thirty_times_and_recovered(pages: Pages, app: App) -> None:
-    """Payroll fails, then noisy fails thirty times and recovers: payroll needs somebody, and noisy nobody."""
+    """Payroll fails, then noisy fails thirty times and recovers: payroll needs attention, and noisy does not."""
     sim = pages.sim
     hourly(app, "payroll", schedule=Schedule.once(sim.now + timedelta(minutes=1)))
     for number in range(12):

@@ -16,7 +16,7 @@ from tests.dashboard.conftest import look
 from cloudsched.dashboard.api import Json
 from cloudsched.dashboard.calendar import view as calendar_view
 from cloudsched.dashboard.calendar.day_chart import count_bins
-from cloudsched.dashboard.calendar.labels import TIERS, Mark, Placed, measure, place_marks
+from cloudsched.dashboard.calendar.labels import TIERS, OccurrenceMark, Placed, measure, place_marks
 from cloudsched.dashboard.times import DAY, find_start, make_day
 
 ZONES = st.sampled_from(
@@ -36,7 +36,7 @@ DAYS = st.one_of(
 )
 MARKS = st.lists(
     st.builds(
-        lambda at, size, bad: Mark(at, "x" * size, "words", "tasks/x", is_future=False, is_bad=bad),
+        lambda at, size, bad: OccurrenceMark(at, "x" * size, "words", "tasks/x", is_future=False, is_bad=bad),
         st.floats(0, 1),
         st.integers(6, 48),
         st.booleans(),
@@ -71,7 +71,7 @@ def test_a_day_is_as_long_as_it_is(day: date, zone: ZoneInfo) -> None:
 
 
 @given(MARKS, st.one_of(st.none(), st.floats(0, 1)), st.integers(1, 4), st.integers(0, 3), st.integers(0, 500))
-def test_labels_never_meet(marks: list[Mark], now: float | None, lanes: int, tier: int, more: int) -> None:
+def test_labels_never_meet(marks: list[OccurrenceMark], now: float | None, lanes: int, tier: int, more: int) -> None:
     """At no width does a label lie on another, on a failed cross or on the now line.
 
     Nothing is lost: what is not shown is counted, and what failed is always there.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cloudsched.dashboard.charts.life import Lived, draw_life
 from cloudsched.dashboard.charts.run_marks import draw_runs
-from cloudsched.dashboard.charts.strip import Bar, count_due, draw_strip, make_bars
+from cloudsched.dashboard.charts.strip import StripBar, count_due, draw_strip, make_bars
 from cloudsched.dashboard.status import BAD
 
 NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
@@ -48,7 +48,7 @@ def test_now_divides_what_is_filled_from_what_is_outlined(past: list[int], futur
 def test_all_that_is_due_stands_in_one_bar(minutes: list[int]) -> None:
     """Whatever is due while the strip lasts is counted once, by bars of any width."""
     due = [at(each) for each in minutes]
-    hours = [Bar(at(60 * hour - 12), at(60 * hour + 48)) for hour in range(-12, 13)]
+    hours = [StripBar(at(60 * hour - 12), at(60 * hour + 48)) for hour in range(-12, 13)]
     for bars in (hours, make_bars([], [], at(-732), at(768), bins=17)):
         counted = sum(bar.due for bar in count_due(bars, due))
         assert counted == sum(bars[0].start <= each < bars[-1].end for each in due)

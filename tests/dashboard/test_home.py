@@ -1,4 +1,4 @@
-"""Home: what needs somebody is there with what resolves it, and what needs nobody is not."""
+"""Home: what needs attention is there with what resolves it, and what does not is absent."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def task(name: str, **fields: object) -> dict[str, Any]:
 
 
 def needing(cause: str, tasks: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
-    """Return the API's answers where these tasks need somebody."""
+    """Return the API's answers where these tasks need attention."""
     found = {"cause": cause, "count": len(tasks), "oldest": ago(hours=9), **changes.pop("found", {})}
     counts = {**NOTHING["counts"], "needs": [found, *(e for e in NOTHING["counts"]["needs"] if e["cause"] != cause)]}
     startable = [each["id"] for each in tasks]

@@ -1,4 +1,4 @@
-"""What needs somebody is the same on Home, in the list of tasks, in the overview and in a search for one cause."""
+"""What needs attention is the same on Home, in the list of tasks, in the overview and in a search for one cause."""
 
 from __future__ import annotations
 

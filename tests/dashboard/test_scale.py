@@ -30,15 +30,15 @@ def test_the_axis_is_whole_and_in_order(
     running = [(at(begin), at(begin + length)) for begin, length in spans]
     known_end = None if known is None else at(known)
     scale = make_scale(running, START, at(end), known_end=known_end, true=is_true)
-    assert scale.stretches[0].start == START
-    assert scale.stretches[0].left == 0
-    last = scale.stretches[-1]
+    assert scale.segments[0].start == START
+    assert scale.segments[0].left == 0
+    last = scale.segments[-1]
     assert abs(last.left + last.width - 1) < 1e-9
     assert last.end >= at(end)
-    for one, other in pairwise(scale.stretches):
+    for one, other in pairwise(scale.segments):
         assert one.end == other.start
         assert abs(one.left + one.width - other.left) < 1e-9
-    assert all(stretch.width > 0 for stretch in scale.stretches)
+    assert all(segment.width > 0 for segment in scale.segments)
 
 
 @given(INTERVALS, SECONDS)
@@ -51,5 +51,5 @@ def test_nothing_runs_in_a_gap_and_only_long_gaps_are_compressed(spans: list[tup
         assert gap.duration > SHORTEST_GAP
         assert gap.duration > busy / 4
         assert not any(begin < gap.end and finish > gap.start for begin, finish in running)
-    if any(stretch.duration for stretch in scale.stretches if not stretch.is_gap):
+    if any(segment.duration for segment in scale.segments if not segment.is_gap):
         assert sum(gap.width for gap in scale.gaps) <= 0.45 + 1e-9

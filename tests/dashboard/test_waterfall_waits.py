@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.dashboard.conftest import NOW
 
-from cloudsched.dashboard.charts.waterfall import draw_axis, draw_ground, draw_row
+from cloudsched.dashboard.charts.waterfall import draw_axis, draw_background, draw_row
 from cloudsched.dashboard.charts.waterfall_rows import WAITS, make_waterfall
 from cloudsched.dashboard.views.execution_content import FOLDED, find_payload, show_content
 
@@ -111,7 +111,7 @@ def test_the_sums_add_up(
     assert sum(found.sums.values(), timedelta(0)) == end - start
     waits = [bar for bar in found.rows[0].bars if bar.kind in WAITS]
     assert all(bar.end <= following.start for bar, following in pairwise(waits))
-    ground = draw_ground(found, PARIS)
+    ground = draw_background(found, PARIS)
     assert all("NaN" not in draw_row(row, found.scale, ground) for row in found.rows)
     assert "NaN" not in draw_axis(found, PARIS)
 

@@ -39,9 +39,9 @@ from cloudsched.config.access import Access
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.emulator.model.errors import Code, RpcError
-from cloudsched.emulator.model.queue import Queue, QueueConfig
+from cloudsched.emulator.model.queue import CloudQueue, QueueConfig
+from cloudsched.emulator.model.task import CloudTask as QueuedTask
 from cloudsched.emulator.model.task import HttpResult, HttpTarget, RateLimits, RetryConfig
-from cloudsched.emulator.model.task import Task as QueuedTask
 from cloudsched.emulator.model.token_bucket import TokenBucket
 from cloudsched.engine.execution.executor import TaskReader
 from cloudsched.engine.ports.queue import QueueMessage
@@ -284,7 +284,7 @@ class _Collector(logging.Handler):
         self._read(self.format(record))
 
 
-def _make_queue(clock: ManualClock) -> Queue:
+def _make_queue(clock: ManualClock) -> CloudQueue:
     rate, concurrent = TABLE["queues"]["normal"].split("/")
     retries = TABLE["queueRetries"]
     config = QueueConfig(
@@ -297,7 +297,7 @@ def _make_queue(clock: ManualClock) -> Queue:
             max_doublings=retries["maxDoublings"],
         ),
     )
-    return Queue(NAME, config, TokenBucket.full(config.rate_limits, clock.now()))
+    return CloudQueue(NAME, config, TokenBucket.full(config.rate_limits, clock.now()))
 
 
 def _seconds(text: str) -> timedelta:

@@ -25,7 +25,7 @@ from tests.deployables.fake_project import IN_USE, PROJECT, Cloud, Result
 from tests.deployables.fake_resources import State, find_reachable_revisions, get_env, is_unchecked
 
 from cloudsched.cli.doctor import command, deployment
-from cloudsched.cli.doctor.deployment import Finding
+from cloudsched.cli.doctor.deployment import CheckResult
 
 SMOKE = f"cloudsched-smoke@{PROJECT}.iam.gserviceaccount.com"
 BUSY = (
@@ -334,7 +334,7 @@ class History:
             raise Broken(self._tell(f"a teardown left {bound}"))
 
 
-def look_as_doctor(cloud: Cloud) -> list[Finding]:
+def look_as_doctor(cloud: Cloud) -> list[CheckResult]:
     """Return what the doctor finds about the project's resources, asking the fake in this process."""
 
     def run(words: list[str], **_: object) -> subprocess.CompletedProcess[str]:

@@ -11,7 +11,7 @@ import pytest
 from tests.doors.world import SECOND, WORLDS, World, headers_of
 
 from cloudsched.domain.documents.task_link import TaskLink, zone_key
-from cloudsched.engine.ports.sender import Message, Recipient
+from cloudsched.engine.ports.sender import OutgoingMessage, Recipient
 from cloudsched.engine.tasks.follow_changes import MAX_REPLANS
 from cloudsched.errors import DeliveryRefused
 from cloudsched.features.calendars.documents import calendar_key
@@ -40,7 +40,7 @@ def ask(world: World, who: str, method: str, path: str, body: object = None) -> 
 class Refusing:
     """Endpoints that want no messages."""
 
-    def ask(self, message: Message, recipient: Recipient) -> NoReturn:
+    def ask(self, message: OutgoingMessage, recipient: Recipient) -> NoReturn:
         del message, recipient
         raise DeliveryRefused("404")
 

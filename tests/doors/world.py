@@ -22,7 +22,7 @@ from cloudsched import App, Context, Fail, Schedule, Settings, Task
 from cloudsched.client import AsyncClient, Client
 from cloudsched.client import client as client_module
 from cloudsched.client.connection import Endpoint
-from cloudsched.client.flow import ApiRequest, ApiResponse, HttpResponse, parse_response
+from cloudsched.client.flow import ApiRequest, HttpResponse, JsonResponse, parse_response
 from cloudsched.config.access import Access
 from cloudsched.config.settings import AssistantSettings
 from cloudsched.domain.documents.authority import EventSender, SenderRole
@@ -362,7 +362,7 @@ class _Connection:
         self._world = world
         self._endpoint = endpoint
 
-    def send(self, request: ApiRequest) -> ApiResponse:
+    def send(self, request: ApiRequest) -> JsonResponse:
         written = self._endpoint.write(request, {})
         path = written["url"].removeprefix(URL) + (f"?{urlencode(written['params'])}" if written["params"] else "")
         answer = self._world.ask(written["method"], path, written["content"], written["headers"])
@@ -374,7 +374,7 @@ class _Connection:
 
 
 class _AsyncConnection(_Connection):
-    async def send(self, request: ApiRequest) -> ApiResponse:  # type: ignore[override]
+    async def send(self, request: ApiRequest) -> JsonResponse:  # type: ignore[override]
         return super().send(request)
 
     async def close(self) -> None:  # type: ignore[override]

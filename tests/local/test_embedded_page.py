@@ -22,7 +22,7 @@ from cloudsched.config.access import Access
 from cloudsched.dashboard.sign_in import SESSION_SECONDS
 from cloudsched.errors import Misconfigured
 from cloudsched.local import folder_sessions
-from cloudsched.local.own_pages import Pages, Place
+from cloudsched.local.own_pages import PageLocation, Pages
 from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
@@ -144,7 +144,7 @@ def test_a_session_is_for_the_mount_and_for_all_processes_of_the_server(
     assert ADMIN[0].encode() not in file.read_bytes()
     assert token not in file.name
     assert (file.stat().st_mode | file.parent.stat().st_mode) & 0o077 == 0
-    sessions = folder_sessions.FolderSessions(file.parent, Pages(App(), Place()))
+    sessions = folder_sessions.FolderSessions(file.parent, Pages(App(), PageLocation()))
     assert sessions.find(token) is not None
     assert sessions.find(token[:-1] + ("A" if token[-1] != "A" else "B")) is None
     out = browser.post("/scheduler/sign-out", base_url=BASE, headers={"Origin": BASE})

@@ -29,7 +29,7 @@ from cloudsched.domain.transitions.commit import Commit, Version, VersionedTask
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.records import VersionedRecord
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.sender import Message, Recipient
+from cloudsched.engine.ports.sender import OutgoingMessage, Recipient
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page
 from cloudsched.errors import CloudschedError, QueueUnavailable, StoreUnavailable, VersionConflict
 from cloudsched.features.locks.lock import Lock, VersionedLock, Waiter
@@ -309,7 +309,7 @@ class ValueSender:
     def __init__(self, processes: Processes) -> None:
         self._processes = processes
 
-    def send(self, message: Message, recipient: Recipient) -> str:
+    def send(self, message: OutgoingMessage, recipient: Recipient) -> str:
         del recipient
         name = f"<{message.id}@example>"
         keep = self._processes.values.keep

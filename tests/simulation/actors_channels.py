@@ -11,7 +11,7 @@ from cloudsched import App
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import COMPLETION, DeliveryChannel
 from cloudsched.domain.documents.person import Person
-from cloudsched.engine.ports.sender import Message, Recipient
+from cloudsched.engine.ports.sender import OutgoingMessage, Recipient
 from cloudsched.engine.state.record_changes import change_person
 from cloudsched.errors import DeliveryDelayed, DeliveryRefused, NotAllowed, NotFound
 
@@ -65,7 +65,7 @@ class FaultySender:
         self._world = world
         self._channel = channel
 
-    def send(self, message: Message, recipient: Recipient) -> str:
+    def send(self, message: OutgoingMessage, recipient: Recipient) -> str:
         """Take a message, and say so or not. It gives what it has taken a name of its own, as mail servers do."""
         world = self._world
         world.yield_control()

@@ -17,8 +17,8 @@ from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.transitions.commit import Commit, TaskWrite, Version, VersionedTask
 from cloudsched.emulator.model.errors import RpcError
+from cloudsched.emulator.model.task import CloudTask as QueuedTask
 from cloudsched.emulator.model.task import HttpTarget
-from cloudsched.emulator.model.task import Task as QueuedTask
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.records import VersionedRecord
 from cloudsched.engine.storage.pages import Page

@@ -27,7 +27,7 @@ from cloudsched.domain.documents.person import Person, is_wanted
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.commit import TaskWrite
 from cloudsched.domain.transitions.notices import says_nothing
-from cloudsched.engine.ports.sender import Message, Recipient
+from cloudsched.engine.ports.sender import OutgoingMessage, Recipient
 
 if TYPE_CHECKING:
     from tests.simulation.world import Process, World
@@ -101,7 +101,7 @@ class ChannelInvariants:
                 found.append((key, f"{task.id}'s {each.id}, {each.status}, by {channel}"))
         return found
 
-    def on_sent(self, channel: str, message: Message, recipient: Recipient) -> None:
+    def on_sent(self, channel: str, message: OutgoingMessage, recipient: Recipient) -> None:
         process = self._world.current
         assert process
         text = (message.title, re.sub(r"^\d+ \w+ late\.\n\n", "", message.body), recipient.address)

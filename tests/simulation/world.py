@@ -49,8 +49,8 @@ from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.time_zones import ZoneData
-from cloudsched.emulator.model.queue import Dispatch as Sent
-from cloudsched.emulator.model.queue import Queue, QueueConfig
+from cloudsched.emulator.model.queue import CloudQueue, QueueConfig
+from cloudsched.emulator.model.queue import DispatchAttempt as Sent
 from cloudsched.emulator.model.task import HttpResult
 from cloudsched.emulator.model.token_bucket import TokenBucket
 from cloudsched.engine.execution.executor import TaskReader
@@ -444,8 +444,8 @@ class World:
         """Use another queue, which is empty and knows no names."""
         self.model = self._make_queue()
 
-    def _make_queue(self) -> Queue:
-        return Queue("queue", self._queue_config, TokenBucket.full(self._queue_config.rate_limits, self.now))
+    def _make_queue(self) -> CloudQueue:
+        return CloudQueue("queue", self._queue_config, TokenBucket.full(self._queue_config.rate_limits, self.now))
 
     def _kill_remaining(self) -> None:
         """Crash all processes that are left when a history has failed."""

@@ -607,7 +607,7 @@ export interface Execution {
   finishedAt?: string;
   /** The first and the last attempts, by their numbers. */
   attempts: Array<Attempt>;
-  /** The number of attempts between these, which are left out. */
+  /** The number of attempts between these, which are omitted. */
   omittedAttempts: number;
   status: ExecutionStatus;
   /** The handler's result, as JSON. */
@@ -1329,9 +1329,9 @@ export interface NewTask {
   schedule?: string | ScheduleInput | null;
   /** The token of the draft that has the other fields, unchanged. */
   draftToken?: string | null;
-  /** The IANA zone of a schedule that is text. UTC if it is left out. */
+  /** The IANA zone of a schedule that is text. UTC if it is omitted. */
   timezone?: string;
-  /** The language of a schedule in words. If it is left out, the words tell it. */
+  /** The language of a schedule in words. If it is omitted, the words tell it. */
   locale?: string;
 }
 
@@ -1492,9 +1492,9 @@ export interface PreviewRequest {
   from?: string | null;
   /** The owner whose calendars are meant, and whose zone if the schedule follows its owner. The caller if omitted. */
   owner?: string | null;
-  /** The IANA zone of a schedule that is text. UTC if it is left out. */
+  /** The IANA zone of a schedule that is text. UTC if it is omitted. */
   timezone?: string;
-  /** The language of a schedule in words. If it is left out, the words tell it. */
+  /** The language of a schedule in words. If it is omitted, the words tell it. */
   locale?: string;
 }
 
@@ -2396,9 +2396,9 @@ export interface TaskPatch {
   schedule?: string | ScheduleInput | null | null;
   /** The token of the draft that has the other fields, unchanged. */
   draftToken?: string | null;
-  /** The IANA zone of a schedule that is text. UTC if it is left out. */
+  /** The IANA zone of a schedule that is text. UTC if it is omitted. */
   timezone?: string | null;
-  /** The language of a schedule in words. If it is left out, the words tell it. */
+  /** The language of a schedule in words. If it is omitted, the words tell it. */
   locale?: string | null;
 }
 

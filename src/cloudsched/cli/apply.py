@@ -1,4 +1,4 @@
-"""``cloudsched apply`` and ``tasks import``: make tasks of what the code, or another scheduler's file, declares."""
+"""``cloudsched apply`` and ``tasks import``: create tasks from the code's schedules or another scheduler's file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _show(changes: Iterable[Change], titles: Mapping[str, str], *, as_json: bool) -> None:
-    """Print one line for each change. `titles` has the titles of tasks whose ids say nothing to people."""
+    """Print one line for each change. `titles` has the titles of tasks whose ids mean nothing to a reader."""
     from cloudsched.domain.documents.document import complete_table  # noqa: PLC0415 - not needed for --help
     from cloudsched.engine.tasks.declared_tasks import DeclaredAction  # noqa: PLC0415 - likewise
 
@@ -222,7 +222,7 @@ def _import(  # noqa: PLR0913 - one for each option
 
 
 def _make(declared: DeclaredTasks, changes: Sequence[Change], *, is_wanted: bool, is_sure: bool, as_json: bool) -> None:
-    """Make changes that were shown, unless they were only to be shown. Ask before, unless that is not needed."""
+    """Make the changes that were shown, unless this is a dry run. Ask first, unless ``--yes`` was given."""
     if not changes:
         click.echo("Nothing differs.", err=as_json)
     elif is_wanted:

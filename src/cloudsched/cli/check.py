@@ -1,4 +1,4 @@
-"""``cloudsched check``: what of the stored work would fail with the code at hand, before that code is deployed."""
+"""``cloudsched check``: find the stored work that would fail with this code, before you deploy it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @handlers_option("The app whose handlers are to run the tasks.")
 @json_option
 def check(*, url: str, data: Path | None, handlers: str | None, as_json: bool, **credentials: Any) -> None:
-    """Say which tasks and open runs would fail with the code at hand. Nothing is changed.
+    """List the tasks and open runs that would fail with this code. Nothing is changed.
 
     Looks at all tasks that may still run, of a deployment's API with the key of a viewer or an admin, or in a data
     folder, also while a process uses it: handlers that are gone, payloads and events that a model refuses, and the
@@ -58,7 +58,7 @@ def check(*, url: str, data: Path | None, handlers: str | None, as_json: bool, *
 
 @contextmanager
 def _without_parts(app: App) -> Iterator[None]:
-    """Take an app its store and queue, so that no code of a handler can reach them through it."""
+    """Detach an app from its store and queue, so that no handler's code can reach them."""
     from cloudsched.engine.code_check.effects import RefusedParts  # noqa: PLC0415 - not needed for --help
 
     container = app.container

@@ -1,4 +1,4 @@
-"""Run a command of the user's own as a child process, and end it and what it leaves behind."""
+"""Run the user's command as a child process, and end it with all processes that it started."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cloudsched.cli.signals import Stopped, defer_signals
 _NOT_FOUND: Final = 127
 """The exit code of shells if there is no such command."""
 _TERMINATE_SECONDS: Final = 10
-"""The longest time of a command's end after the signal."""
+"""How long a command may take to end after the signal."""
 
 
 def run_command(command: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -51,7 +51,7 @@ def run_command(command: Sequence[str], environment: Mapping[str, str]) -> int:
 
 @contextmanager
 def _terminate_at_exit(process: subprocess.Popen[bytes], *, has_terminal: bool) -> Iterator[None]:
-    """Forward a termination signal to the command, wait a while, and kill what remains of it."""
+    """Forward a termination signal to the command, wait a while, and kill the rest of its processes."""
     try:
         yield
     except Stopped as stopped:

@@ -85,7 +85,7 @@ class DemoResult:
     runs: dict[str, list[Execution]]
     """Each task's runs, earliest first."""
     deliveries: list[tuple[datetime, DeliveryAction]]
-    """The queue's deliveries for the birthday, and what the executor did."""
+    """The queue's deliveries for the birthday, and the executor's answers."""
     inbox: list[str]
     """The titles of the messages, earliest first."""
 

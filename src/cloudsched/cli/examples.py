@@ -1,4 +1,4 @@
-"""The examples that the help of each command shows, by what is typed for it. Some verbs have theirs in their table."""
+"""The examples in the help of each command, by its name. Some verbs have theirs in their table."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def format_examples(lines: Iterable[str]) -> str:
 
 
 def add_examples(command: click.Command, *path: str) -> None:
-    """Let a command and those below it show their examples at the end of their help."""
+    """Add examples to the help of a command and of its subcommands."""
     lines = EXAMPLES.get(" ".join(path), ())
     if lines and command.epilog is None:
         command.epilog = format_examples(lines)

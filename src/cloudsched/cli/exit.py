@@ -1,4 +1,4 @@
-"""End a process whatever its handlers have left behind.
+"""End a process even if its handlers have left threads or processes behind.
 
 Python waits for threads that are no daemons, for executors and for processes of `multiprocessing`, for ever.
 """
@@ -19,12 +19,12 @@ _is_own = threading.Event()
 
 
 def own_process() -> None:
-    """Note that this process is the command's, to be ended by it: not that of a program that calls its functions."""
+    """Note that the command owns this process and may end it, and that no other program calls its functions."""
     _is_own.set()
 
 
 def exit_within(seconds: float, code: int, who: str) -> None:
-    """End this process with an exit code, at the latest after so many seconds, and say what was left behind then."""
+    """End this process with an exit code, after `seconds` at most, and report what still runs then."""
     if not _is_own.is_set():
         return
     timer = threading.Timer(seconds, _end, (code, who))
@@ -38,7 +38,7 @@ def _end(code: int, who: str) -> None:
 
 
 def exit_now(code: int, reason: str = "") -> None:
-    """End this process at once, with what was printed so far."""
+    """End this process at once, after flushing its output."""
     try:
         if reason:
             os.write(sys.stderr.fileno(), f"{reason}\n".encode())
@@ -64,7 +64,7 @@ def _list_left() -> list[str]:
 
 
 def _list_children() -> list[int]:
-    """Return the numbers of the processes that this one has started, where the system tells."""
+    """Return the ids of this process's children, where the system lists them."""
     files = Path("/proc/self/task").glob("*/children")
     try:
         return sorted(int(pid) for file in files for pid in file.read_text().split())

@@ -1,4 +1,4 @@
-"""Jobs of other schedulers, as they become tasks: crontabs, and what gcloud prints of Cloud Scheduler.
+"""Read the jobs of other schedulers, to create tasks from them: crontabs, and gcloud's list of Cloud Scheduler jobs.
 
 Crontabs are read by crontab(5) of Debian and cronie: environment, zones, the user column, ``%`` in commands. Of Cloud
 Scheduler, ``gcloud scheduler jobs list --format=json`` is read.
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from cloudsched.cli.options import drop_none
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.recurrence.cron import is_cron
 from cloudsched.domain.recurrence.time_zones import load_zone
@@ -47,11 +48,11 @@ class Job:
     timezone: str | None
     """The zone of a schedule in words."""
     payload: dict[str, Any]
-    """The whole job: what a handler for any job takes."""
+    """The whole job, for a handler that takes any job."""
     body: dict[str, Any] | None
-    """The body that a handler of this job alone takes, None if there is nothing that could be a payload."""
+    """The body, for a handler of this job alone. None if the job has no payload."""
     left_out: tuple[str, ...] = ()
-    """The parts of a job that a task cannot take over, for people."""
+    """The parts of a job that a task cannot have, for people."""
     more: dict[str, Any] = field(default_factory=dict)
     """Other fields of the task, by their Python names."""
     is_paused: bool = False
@@ -69,21 +70,21 @@ class ReadFile:
     refusals: list[str]
     """Each job that cannot become a task: where it stands, why, and what to do."""
     notes: list[str]
-    """The notes that people should read beforehand."""
+    """Notes to read before the import."""
 
 
 _VARIABLE = re.compile(r"""(?:"([^"]*)"|'([^']*)'|([A-Za-z_][A-Za-z0-9_]*))\s*=\s*(.*)\Z""", re.DOTALL)
 _PERCENT = re.compile(r"(\\?)%")
 _LEFT_OUT = {
-    "MAILTO": "MAILTO is left out: a handler sends its own mail, and on_failure tells you of failures.",
-    "MAILFROM": "MAILFROM is left out: a handler sends its own mail.",
-    "RANDOM_DELAY": "RANDOM_DELAY is left out: give the tasks a jitter instead.",
+    "MAILTO": "MAILTO is ignored: a handler sends its own mail, and on_failure tells you of failures.",
+    "MAILFROM": "MAILFROM is ignored: a handler sends its own mail.",
+    "RANDOM_DELAY": "RANDOM_DELAY is ignored: give the tasks a jitter instead.",
 }
 _TITLE_LENGTH = 200
 
 
 @dataclass(slots=True)
-class _Reader:
+class _JobFileReader:
     """The state from line to line."""
 
     zone: str
@@ -106,7 +107,8 @@ def read_crontab(content: bytes, *, timezone: str | None, has_user: bool, prefix
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Refusal(f"it is not UTF-8: {error.reason} at byte {error.start}") from None
-    reader = _Reader(timezone or "", has_user, prefix, timezone or "")
+
+    reader = _JobFileReader(timezone or "", has_user, prefix, timezone or "")
     jobs: list[Job] = []
     refusals: list[str] = []
     for number, line in enumerate(map(str.strip, text.split("\n")), 1):
@@ -117,17 +119,19 @@ def read_crontab(content: bytes, *, timezone: str | None, has_user: bool, prefix
         except Refusal as refusal:
             refusals.append(f"line {number}: {refusal}")
         else:
-            jobs += [] if job is None else [job]
+            jobs += filter(None, [job])
+
     if timezone is None and "CRON_TZ" not in text and jobs:
         reader.notes["The file names no zone, so its times are UTC; --timezone names another one."] = None
     return ReadFile(jobs, refusals, list(reader.notes))
 
 
-def _read_line(reader: _Reader, line: str, place: str) -> Job | None:
+def _read_line(reader: _JobFileReader, line: str, place: str) -> Job | None:
     if variable := _VARIABLE.match(line):
         double, single, plain, value = variable.groups()
         _set_variable(reader, double or single or plain or "", value)
         return None
+
     timing, rest = _split_timing(line)
     user = None
     if reader.has_user:
@@ -135,26 +139,26 @@ def _read_line(reader: _Reader, line: str, place: str) -> Job | None:
     if not rest:
         missing = "a user and a command" if reader.has_user else "a command"
         raise Refusal(f"{line[:60]!r} is no job: it needs five fields or an @name, and {missing}")
+
     if "TZ" in reader.environment and not reader.zone:
+        zone = reader.environment["TZ"][:60]
         hint = "write CRON_TZ for the zone of its times, or give --timezone"
-        raise Refusal(
-            f"TZ={reader.environment['TZ'][:60]} above it is the zone of its times only for some crons: {hint}"
-        )
+        raise Refusal(f"TZ={zone} above it is the zone of its times only for some crons: {hint}")
+
     schedule = _read_cron(timing, reader.zone or "UTC")
     command, stdin = _split_input(rest)
-    payload = {"command": command}
-    payload |= {"stdin": stdin} if stdin is not None else {}
-    payload |= {"user": user} if user else {}
-    whole = {**payload, **({"environment": dict(reader.environment)} if reader.environment else {})}
+    environment = dict(reader.environment) or None
+    whole = drop_none(command=command, stdin=stdin, user=user or None, environment=environment)
     title = command[:_TITLE_LENGTH] or "?"
     task_id = _make_id(reader, user, rest)
     return Job(task_id, command, place, title, schedule, None, whole, whole)
 
 
-def _set_variable(reader: _Reader, name: str, value: str) -> None:
+def _set_variable(reader: _JobFileReader, name: str, value: str) -> None:
     value = value.strip()
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
         value = value[1:-1]
+
     if name == "CRON_TZ":
         reader.zone = value.lstrip(":") or reader.default_zone
     elif note := _LEFT_OUT.get(name):
@@ -164,7 +168,7 @@ def _set_variable(reader: _Reader, name: str, value: str) -> None:
 
 
 def _split_timing(line: str) -> tuple[str, str]:
-    """Return the part that says when, and the rest of the line as it stands."""
+    """Split a line into its schedule and its command."""
     count = 1 if line.startswith("@") else 5
     fields = re.match(rf"(?:[^ \t]+[ \t]+){{{count - 1}}}[^ \t]+", line)
     if fields is None:
@@ -196,13 +200,14 @@ def _split_input(text: str) -> tuple[str, str | None]:
             parts[-1] += "%"
         else:
             parts.append("")
+
     parts[-1] += text[last:]
     command, *lines = parts
     return command.strip(), "\n".join([*lines, ""]) if lines else None
 
 
-def _make_id(reader: _Reader, user: str | None, command: str) -> str:
-    """Return an id that stays when the time of a job, or another line, changes."""
+def _make_id(reader: _JobFileReader, user: str | None, command: str) -> str:
+    """Return an id that does not depend on the job's time or on other lines."""
     digest = hashlib.sha256(json.dumps([user, command]).encode()).hexdigest()[:10]
     program = re.sub(r"[^A-Za-z0-9]+", "-", command.split(maxsplit=1)[0].rpartition("/")[2])[:40].strip("-")
     name = "-".join(part for part in (reader.prefix, program, digest) if part)
@@ -270,6 +275,7 @@ def read_cloud_scheduler(content: bytes, *, prefix: str) -> ReadFile:
         raise Refusal(f"it is no JSON ({error}); {expected}") from None
     if not isinstance(listed, list):
         raise Refusal(f"it is no list of jobs; {expected}")
+
     jobs: dict[str, Job] = {}
     refusals: list[str] = []
     for number, each in enumerate(listed, 1):
@@ -279,39 +285,50 @@ def read_cloud_scheduler(content: bytes, *, prefix: str) -> ReadFile:
             place = f"job {printed.name.rpartition('/')[2]}"
             job = _read_job(printed, place, prefix)
             if job.id in jobs:
-                refusals.append(f"{place}: there are two jobs of this name: give each location's list its own --name")
+                hint = "give each location's list its own --name"
+                refusals.append(f"{place}: there are two jobs of this name: {hint}")
             jobs.setdefault(job.id, job)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             refusals.append(f"{place}: {'.'.join(map(str, first['loc']))}: {first['msg']}")
         except (InvalidInput, Refusal) as refusal:
             refusals.append(f"{place}: {refusal}")
+
     return ReadFile([*jobs.values()], refusals, [])
 
 
 def _read_job(printed: _SchedulerJob, place: str, prefix: str) -> Job:
     name = printed.name.rpartition("/")[2]
-    schedule = printed.schedule
-    zone = printed.time_zone
-    targets = [each for each in (printed.http_target, printed.pubsub_target, printed.app_engine_http_target) if each]
+    known = [printed.http_target, printed.pubsub_target, printed.app_engine_http_target]
+    targets = [each for each in known if each]
     if len(targets) != 1:
         raise Refusal(f"it has {len(targets)} targets; one of HTTP, Pub/Sub and App Engine is expected")
+
     (target,) = targets
     content = _decode(target.data if isinstance(target, _PubsubTarget) else target.body)
     whole, left_out = _describe_target(target, content)
+    body = {} if content is None else content
+
     task_id = f"{prefix}{name}"
     if len(task_id) > 128:  # noqa: PLR2004 - the longest id of a task
         raise Refusal("its name is too long for a task's id, which has at most 128 characters")
-    load_zone(zone)
+
+    load_zone(printed.time_zone)
+    schedule: Schedule | str = printed.schedule
+    zone: str | None = printed.time_zone
+    if is_cron(printed.schedule):
+        schedule = Schedule.parse(printed.schedule, timezone=printed.time_zone)
+        zone = None
+
     return Job(
         id=task_id,
         name=name,
         place=place,
         title=(printed.description.strip() or name)[:500],
-        schedule=Schedule.parse(schedule, timezone=zone) if is_cron(schedule) else schedule,
-        timezone=None if is_cron(schedule) else zone,
+        schedule=schedule,
+        timezone=zone,
         payload=whole,
-        body=content if isinstance(content, dict) else {} if content is None else None,
+        body=body if isinstance(body, dict) else None,
         left_out=left_out,
         more=_read_retry(printed.retry_config),
         is_paused=printed.state in {"PAUSED", "DISABLED"},
@@ -322,21 +339,22 @@ def _describe_target(
     target: _HttpTarget | _PubsubTarget | _AppEngineTarget,
     content: Any,  # noqa: ANN401 - any JSON
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the target as JSON, without what holds secrets, and what is left out."""
-    body = {} if content is None else {"body": content}
+    """Return the target as JSON without its secrets, and the names of what was removed."""
     if isinstance(target, _PubsubTarget):
-        attributes = {"attributes": target.attributes} if target.attributes else {}
-        return {"topic": target.topic_name, **attributes, **body}, ()
+        return drop_none(topic=target.topic_name, attributes=target.attributes or None, body=content), ()
+
     left_out = tuple(f"the header {name}" for name in target.headers if name.lower() in _SECRET_HEADERS)
-    kept = {name: value for name, value in target.headers.items() if name.lower() not in _SECRET_HEADERS | _OWN_HEADERS}
-    described = {"url": target.uri} if isinstance(target, _HttpTarget) else {"path": target.relative_uri}
-    if isinstance(target, _AppEngineTarget) and "service" in target.app_engine_routing:
-        described["service"] = target.app_engine_routing["service"]
-    return {**described, "method": target.http_method, **({"headers": kept} if kept else {}), **body}, left_out
+    dropped = _SECRET_HEADERS | _OWN_HEADERS
+    kept = {name: value for name, value in target.headers.items() if name.lower() not in dropped}
+    if isinstance(target, _HttpTarget):
+        address = {"url": target.uri}
+    else:
+        address = drop_none(path=target.relative_uri, service=target.app_engine_routing.get("service"))
+    return address | drop_none(method=target.http_method, headers=kept or None, body=content), left_out
 
 
 def _decode(encoded: str) -> Any:  # noqa: ANN401 - any JSON
-    """Return a body as JSON, as text, or, if it is neither, as it is encoded. None if there is none."""
+    """Return a body as JSON, as text, or else in its encoded form. None if there is none."""
     if not encoded:
         return None
     try:
@@ -357,11 +375,13 @@ def _read_retry(config: _RetryConfig) -> dict[str, Any]:
     """Return the retry policy of a job that has one. A job without retries leaves it to the handler."""
     if not config.retry_count:
         return {}
-    shortest, longest = (
-        timedelta(seconds=float(each[:-1])) for each in (config.min_backoff_duration, config.max_backoff_duration)
-    )
+    shortest = timedelta(seconds=float(config.min_backoff_duration[:-1]))
     policy = RetryPolicy(
-        max_retries=config.retry_count, first_delay=shortest, base=shortest * 2, factor=2.0, cap=longest
+        max_retries=config.retry_count,
+        first_delay=shortest,
+        base=shortest * 2,
+        factor=2.0,
+        cap=timedelta(seconds=float(config.max_backoff_duration[:-1])),
     )
     return {"retry": policy}
 
@@ -380,7 +400,7 @@ class HandlerChoice:
     owner: str
 
     def declare(self, job: Job) -> tuple[Declaration, list[str]]:
-        """Return the task that a job becomes, and what of the job it does not have. Raises Refusal."""
+        """Return the task for a job, and the parts of the job that it lacks. Raises Refusal."""
         own = next((name for pattern, name in self.patterns if fnmatchcase(job.name, pattern)), None)
         own = own or (job.name if job.name in self.registry else None)
         handler = own or self.default
@@ -391,6 +411,7 @@ class HandlerChoice:
                 f"no handler is named for {job.name[:60]!r}{target}: give --map 'PATTERN=HANDLER' "
                 f"or --handler HANDLER. There are: {known}"
             )
+
         payload, left_out = self._payload_for(job, handler, is_own=own is not None)
         declaration = Declaration(
             id=job.id,
@@ -409,11 +430,15 @@ class HandlerChoice:
         handler = self.registry.find(name)
         left_out = [*job.left_out]
         if handler is not None and handler.payload is None:
-            return {}, left_out if not payload else [*left_out, f"its payload, as {name} takes none"]
+            if payload:
+                left_out.append(f"its payload, as {name} takes none")
+            return {}, left_out
+
         if payload is None:
             raise Refusal(
                 f"its body is no JSON object, so it cannot be the payload of {name!r}; --handler gets it as text"
             )
+
         if is_own and "attributes" in job.payload and "topic" in job.payload:
             left_out.append("its attributes")
         if handler is not None and "environment" in payload and not handler.accepts_field("environment"):
@@ -423,7 +448,7 @@ class HandlerChoice:
 
 
 def require_only_time(app: App, job: Job) -> None:
-    """Check that words say a time and nothing else: plain words may name a task, too, which here is a misreading."""
+    """Check that words name a time and nothing else. Plain words may also name a task, which would be a misreading."""
     if isinstance(job.schedule, str):
         now = app.container.clock.now()
         zone = job.timezone or "UTC"

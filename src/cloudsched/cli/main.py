@@ -60,7 +60,7 @@ _COMMANDS: Final[_Sections] = {
         "admin": ("cloudsched.cli.main:admin", "Manage keys, usage, queues, calendars, shards and backups."),
     },
 }
-"""Each command's location and summary, by the headings of ``--help``: all that it needs."""
+"""The location and summary of each command, by the headings of ``--help``, which needs no more."""
 _ADMIN: Final[_Sections] = {
     "Commands": {
         "keys": ("cloudsched.cli.operators:keys", "Make an API key for a server."),
@@ -81,7 +81,7 @@ _EXTRAS: Final = {
     **dict.fromkeys(("apply", "keys"), "worker"),
     **{row.name: row.extra for row in _ROWS},
 }
-"""The extra that brings what a command imports. ``server``, which includes ``worker``, for all others."""
+"""The extra that a command needs. All others need ``server``, which includes ``worker``."""
 
 NO_CREDENTIALS = "{place} requires authentication: give --key (or CLOUDSCHED_KEY), or --token (or CLOUDSCHED_TOKEN)."
 """The error when the API answers 401 and no credential was given."""
@@ -121,7 +121,7 @@ class _Commands(click.Group):
             raise click.NoSuchCommand(error.command_name, possibilities=self._table, ctx=ctx) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return the commands and options that fit, from the table, without importing any command."""
+        """Return the completions from the table, without importing any command."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only for a shell that completes
 
         found = [CompletionItem(name, help=about) for name, (_, about) in sorted(self._table.items())]
@@ -155,7 +155,7 @@ def admin() -> None:
 
 
 def main() -> None:
-    """Run a command. An error is told in one line, with ``--json`` as JSON, and has an exit code of its kind."""
+    """Run a command. Print an error on one line, or with ``--json`` as JSON, and exit with the code of its kind."""
     words = sys.argv[1 : sys.argv.index("--")] if "--" in sys.argv else sys.argv[1:]
     as_json = "--json" in words
     with safe_output():

@@ -29,7 +29,7 @@ from cloudsched.local.untrusted_text import to_printable
 
 
 class StoredCalendars:
-    """Reads stored calendars. Nothing is imported or asked before one is read."""
+    """Reads stored calendars. Connects to the API only if one is read."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = options

@@ -77,7 +77,7 @@ def list_queues(client: Client, *, as_json: bool) -> None:
 @json_option
 @pass_client
 def pause(client: Client, queue: str, *, as_json: bool) -> None:
-    """Let a queue keep its calls. Tasks run late until you resume it."""
+    """Pause a queue. It keeps its calls, and tasks run late until you resume it."""
     _print_queues([client.update_dispatch_queue(queue, state="PAUSED")], as_json=as_json)
 
 
@@ -86,7 +86,7 @@ def pause(client: Client, queue: str, *, as_json: bool) -> None:
 @json_option
 @pass_client
 def resume(client: Client, queue: str, *, as_json: bool) -> None:
-    """Let a queue deliver again."""
+    """Resume a queue."""
     _print_queues([client.update_dispatch_queue(queue, state="RUNNING")], as_json=as_json)
 
 
@@ -138,7 +138,7 @@ def shards() -> None:
 @shards.command()
 @json_option
 def show(*, as_json: bool) -> None:
-    """Show how many shards every task has its place in, and how far a change of that has come."""
+    """Show the number of shards, and the progress of a change."""
     with closing(_open_store()) as store:
         placement = store.load_placement()
     done = placement.after.partition("/documents/")[2] or None

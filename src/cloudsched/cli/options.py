@@ -32,7 +32,7 @@ _TIMEOUT_SECONDS = 1.0
 
 
 def explain_unreachable(url: str) -> str:
-    """Return a hint for an API that cannot be reached: on this machine, whether `cloudsched dev` seems not to run."""
+    """Return a hint for an API that cannot be reached: on this machine, `cloudsched dev` may not be running."""
     if hint := find_missing_stack(url):
         return hint
     host, port = _host_and_port(url)
@@ -113,7 +113,7 @@ def data_option(what: str, *, required: bool = True) -> Callable[[F], F]:
 
 
 def silence(context: click.Context, _param: click.Parameter, is_quiet: bool) -> None:  # noqa: FBT001 - click's signature
-    """Let a command print nothing on standard output."""
+    """Discard what a command prints on standard output."""
     if is_quiet:
         context.with_resource(redirect_stdout(StringIO()))
 
@@ -129,13 +129,13 @@ quiet_option = click.option(
 
 
 def json_option(function: F) -> F:
-    """Give a command `as_json`, to print JSON for programs in place of what people read, and ``--quiet``."""
+    """Add ``--json``, which prints JSON instead of text for people, and ``--quiet`` to a command."""
     shown = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs. Errors, too.")
     return shown(quiet_option(function))
 
 
 yes_option = click.option("--yes", "-y", "is_sure", is_flag=True, help="Do not ask.")
-"""Do what cannot be undone without asking."""
+"""Skip the question before a change that cannot be undone."""
 
 
 def _is_terminal() -> bool:
@@ -143,7 +143,7 @@ def _is_terminal() -> bool:
 
 
 def confirm(question: str, *, is_sure: bool) -> None:
-    """Ask before what cannot be undone. If nobody can be asked, ``--yes`` has to be given."""
+    """Ask before a change that cannot be undone. Without a terminal to ask on, require ``--yes``."""
     if is_sure:
         return
     if not _is_terminal():
@@ -152,12 +152,12 @@ def confirm(question: str, *, is_sure: bool) -> None:
 
 
 key_option = click.option("--key", help="An idempotency key: commands with the same one do this once.")
-"""The key that identifies a request, so that its command may be typed again."""
+"""The key that identifies a request, so that you can repeat its command safely."""
 
 
 @contextmanager
 def explain_errors(options: Mapping[str, Any]) -> Iterator[None]:
-    """Say in errors of the API what to do. The options are those of `connection_options`."""
+    """Add hints to the API's errors, for the options of `connection_options`."""
     try:
         yield
     except Unavailable as error:
@@ -175,7 +175,7 @@ class ApiGroup(click.Group):
     """A group whose commands use the API."""
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
-        """Run the command. Refuse an option of this group that stands behind the command, and name its place."""
+        """Run the command. If an option of this group follows the command, say where it belongs."""
         try:
             return super().invoke(ctx)
         except click.NoSuchOption as error:
@@ -187,7 +187,7 @@ class ApiGroup(click.Group):
 
 
 def _make_client(options: dict[str, Any]) -> Client:
-    """Return a client with the options of `connection_options`, which are taken out of the others."""
+    """Return a client with the options of `connection_options`, and remove them from the given ones."""
     with pause_collection(keeps_all=True):
         from cloudsched.client.client import Client  # noqa: PLC0415 - not needed for --help
 
@@ -195,7 +195,7 @@ def _make_client(options: dict[str, Any]) -> Client:
 
 
 def client_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a single command the options that say where the API is, and call it with a `Client` of it."""
+    """Add the connection options to a single command, and call it with a `Client`."""
 
     @connection_options
     @wraps(command)
@@ -207,7 +207,7 @@ def client_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def api_options(group: Callable[[], None]) -> Callable[..., None]:
-    """Give a group the options that say where the API is. Its commands take the client by `pass_client`."""
+    """Add the connection options to a group. Its commands get the client by `pass_client`."""
 
     @connection_options
     @click.pass_context
@@ -220,7 +220,7 @@ def api_options(group: Callable[[], None]) -> Callable[..., None]:
 
 
 def pass_client(command: Callable[..., None]) -> Callable[..., None]:
-    """Call a command with a `Client` of its group's API, which is opened when the command runs."""
+    """Call a command with its group's `Client`, opened when the command runs."""
 
     @click.pass_context
     @wraps(command)
@@ -279,7 +279,7 @@ def parse_instant(text: str, timezone: str | None, option: str) -> datetime:
 def parse_once(text: str, timezone: str | None, option: str) -> dict[str, str]:
     """Return the schedule that runs once at a time, as the API takes it. Errors name `option`.
 
-    If a government changes the clocks, a local time keeps what the clock shows, and an instant stays the instant.
+    If a zone's rules change, a local time keeps its time on the clock, and an instant stays the same instant.
     """
     instant = parse_instant(text, timezone, option)
     written = parse_time(text)
@@ -293,6 +293,11 @@ def parse_date(text: str, option: str) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise click.UsageError(f"{option}: {text[:40]!r} is not a date; write it like 2027-08-02.") from None
+
+
+def drop_none(**fields: object) -> dict[str, Any]:
+    """Return the fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def parse_fields(more: Iterable[str]) -> dict[str, Any]:

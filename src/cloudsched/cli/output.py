@@ -53,24 +53,34 @@ def detail_lines(execution: Execution) -> Iterator[Text]:
 
 
 def _step_line(step: StepRecord) -> Text:
-    name = f" {step.name}" if step.name else ""
-    end = ""
-    if step.error is not None:
-        end = f"{step.error.type}: {step.error.message}".removeprefix(": ")
-    elif step.kind is StepKind.RACE:
-        end = f"won by {step.result['winner']}" if "winner" in step.result else ""
-    elif step.status is StepStatus.SUCCEEDED and step.result is not None:
-        text = json.dumps(step.result, ensure_ascii=False)
-        end = text if len(text) <= _MAX_RESULT_LENGTH else text[:_MAX_RESULT_LENGTH] + " …"
-    elif step.status is StepStatus.WAITING and step.due_at is not None and step.kind is not StepKind.CALL:
-        end = f"until {step.due_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
-    attempts = f" (attempt {step.attempts})" if step.attempts > 1 else ""
-    return Text.assemble(
+    head = f"{step.number}. {step.kind.value.lower()}"
+    if step.name:
+        head += f" {to_printable(step.name)}"
+    if step.attempts > 1:
+        head += f" (attempt {step.attempts})"
+
+    line = Text.assemble(
         (f"{_clock(step.started_at)}  ", "dim"),
-        f"{step.number}. {step.kind.value.lower()}{to_printable(name)}{attempts}  ",
+        f"{head}  ",
         (step.status.value, _STEP_STYLES[step.status]),
-        f"  {to_printable(end)}" if end else "",
     )
+    if end := _describe_end(step):
+        line.append(f"  {to_printable(end)}")
+    return line
+
+
+def _describe_end(step: StepRecord) -> str:
+    """Return how a step ended, or until when it waits. Empty if neither is known."""
+    if step.error is not None:
+        return f"{step.error.type}: {step.error.message}".removeprefix(": ")
+    if step.kind is StepKind.RACE:
+        return f"won by {step.result['winner']}" if "winner" in step.result else ""
+    if step.status is StepStatus.SUCCEEDED and step.result is not None:
+        text = json.dumps(step.result, ensure_ascii=False)
+        return text if len(text) <= _MAX_RESULT_LENGTH else text[:_MAX_RESULT_LENGTH] + " …"
+    if step.status is StepStatus.WAITING and step.due_at is not None and step.kind is not StepKind.CALL:
+        return f"until {_clock(step.due_at)}"
+    return ""
 
 
 def _clock(at: datetime) -> str:
@@ -134,6 +144,7 @@ class Printer:
         if self._as_json:
             click.echo(to_json_line(content))
             return
+
         content |= _list_read_back(task)
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
         for name, value in content.items():
@@ -147,6 +158,7 @@ class Printer:
             for task in tasks:
                 click.echo(to_json_line(_to_json(task)))
             return
+
         rows = [*tasks]
         table = Table(box=None, header_style="bold", padding=(0, _PADDING, 0, 0))
         for name, min_width in _COLUMNS.items():
@@ -161,6 +173,7 @@ class Printer:
                 _format_instant(task.next_execution_time),
             )
             table.add_row(*map(_format_cell, cells), str(task.run_count))
+
         longest = max((len(task.id) for task in rows), default=0)
         min_width = longest + sum(width + _PADDING for width in _COLUMNS.values())
         self._console.width = max(self._console.width, min_width)
@@ -171,12 +184,14 @@ class Printer:
         if self._as_json:
             click.echo(to_json_line(execution.to_wire()))
             return
+
         attempts = f"attempt {execution.attempt_count}" if execution.attempts else ""
         cells = (_format_instant(execution.scheduled_for), _format_cell(execution.status), attempts)
         head = Text.from_markup("  ".join(filter(None, cells)))
-        detail = _status_reason(execution) or (
-            "" if execution.content is None else json.dumps(execution.content, ensure_ascii=False)
-        )
+        detail = _status_reason(execution)
+        if not detail and execution.content is not None:
+            detail = json.dumps(execution.content, ensure_ascii=False)
+
         if detail:
             table = Table.grid(padding=(0, _PADDING, 0, 0))
             table.add_column(no_wrap=True)
@@ -184,6 +199,7 @@ class Printer:
             self._console.print(table)
         else:
             self._console.print(head, soft_wrap=True)
+
         for line in detail_lines(execution):
             self._console.print(Padding(line, (0, 0, 0, _PADDING), expand=False))
 
@@ -209,7 +225,7 @@ def _status_reason(execution: Execution) -> str:
 
 
 def _format_instant(instant: datetime | None) -> str:
-    return "-" if instant is None else f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+    return "-" if instant is None else _clock(instant)
 
 
 def _format_cell(text: object) -> str:
@@ -266,7 +282,7 @@ _LEVEL_COLOURS = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
 
 
 def print_log_of(client: Client, task_id: str, execution_id: str) -> None:
-    """Print the lines of an execution below it, if there are any and the caller may see them."""
+    """Print an execution's log lines below it, if the caller may see them."""
     with suppress(Forbidden, NotFound):  # an older API has none
         for line in client.logs(task_id, execution_id).lines:
             _print_line(line)
@@ -274,8 +290,9 @@ def print_log_of(client: Client, task_id: str, execution_id: str) -> None:
 
 def _print_line(line: LogLine) -> None:
     first, *more = line.text.splitlines() or [""]
-    level = "" if line.level == "INFO" else f"{click.style(line.level, fg=_LEVEL_COLOURS.get(line.level))} "
-    at = click.style(f"{line.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}", dim=True)
-    click.echo(f"  {at}  {level}{to_printable(first)}")
+    text = to_printable(first)
+    if line.level != "INFO":
+        text = f"{click.style(line.level, fg=_LEVEL_COLOURS.get(line.level))} {text}"
+    click.echo(f"  {click.style(_clock(line.at), dim=True)}  {text}")
     for each in more:
         click.echo(f"      {to_printable(each)}")

@@ -1,4 +1,4 @@
-"""``cloudsched run``: calls a handler here and now, as an attempt of a task that nothing else knows of."""
+"""``cloudsched run``: calls a handler here and now, as an attempt of a task that exists only in this process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.queue import QueueMessage
 
 POLL_SECONDS = 0.1
-"""The seconds between two looks at a durable run."""
+"""The polling interval of a durable run, in seconds."""
 
 
 @click.command()
@@ -84,7 +84,7 @@ def _read_payload(text: str | None) -> Any:  # noqa: ANN401 - any JSON
 
 
 def _run_once(app: App, handler: str, payload: Any, owner: str) -> Execution | None:  # noqa: ANN401 - any JSON
-    """Deliver one dispatch to the app, which has a store in memory and a queue that keeps what it gets."""
+    """Deliver one dispatch to the app, which has a store in memory and a queue that delivers nothing."""
     from cloudsched.adapters.clocks import SystemClock  # noqa: PLC0415 - not needed for --help
     from cloudsched.adapters.sqlite.store import SqliteStore  # noqa: PLC0415 - likewise
 

@@ -36,12 +36,15 @@ def declare_payloads(payloads: Mapping[str, Json | None]) -> str:
         if schema is None:
             fields[handler] = {"type": "object"}
             continue
+
         prefix = _to_type_name(handler)
-        names = {"": f"{prefix}Payload", **{each: f"{prefix}{_to_type_name(each)}" for each in schema.get("$defs", {})}}
-        for each, content in schema.get("$defs", {}).items():
+        parts = schema.get("$defs", {})
+        names = {"": f"{prefix}Payload"} | {each: f"{prefix}{_to_type_name(each)}" for each in parts}
+        for each, content in parts.items():
             named[names[each]] = _rename(content, names)
         named[names[""]] = _rename({key: value for key, value in schema.items() if key != "$defs"}, names)
         fields[handler] = {"$ref": names[""]}
+
     about = "The payload of each handler, by its name."
     whole = {"type": "object", "description": about, "properties": fields, "required": [*fields]}
     return declare({**named, "Payloads": whole})
@@ -52,7 +55,8 @@ def _declare(name: str, schema: Json) -> str:
     if "properties" in schema and schema.get("type", "object") == "object" and "anyOf" not in schema:
         return f"{comment}export interface {name} {_object(schema, '')}"
     written = write_type(schema)
-    return f"{comment}export type {name} ={'' if written.startswith(chr(10)) else ' '}{written};"
+    space = "" if written.startswith("\n") else " "
+    return f"{comment}export type {name} ={space}{written};"
 
 
 _SIMPLE: Final = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
@@ -93,14 +97,16 @@ def _object(schema: Json, indent: str) -> str:
     properties: Json = schema.get("properties", {})
     more = schema.get("additionalProperties")
     if not properties:
-        return f"Record<string, {write_type(more, indent) if isinstance(more, dict) else 'unknown'}>"
+        value = write_type(more, indent) if isinstance(more, dict) else "unknown"
+        return f"Record<string, {value}>"
+
     inner = f"{indent}  "
     required = set(schema.get("required", ()))
-    lines = [
-        f"{_comment(each.get('description', ''), inner)}{inner}{_key(name)}{'' if name in required else '?'}: "
-        f"{write_type(each, inner)};"
-        for name, each in properties.items()
-    ]
+    lines = []
+    for name, each in properties.items():
+        comment = _comment(each.get("description", ""), inner)
+        mark = "" if name in required else "?"
+        lines.append(f"{comment}{inner}{_key(name)}{mark}: {write_type(each, inner)};")
     if more is True:
         lines.append(f"{inner}[name: string]: unknown;")
     return "\n".join(["{", *lines, f"{indent}}}"])
@@ -156,11 +162,14 @@ def schema(client: Client, *, handlers: tuple[str, ...], typescript: bool) -> No
     for each in client.handlers():
         found[each.name] = each.payload_schema
         found |= {f"{each.name}.{event}": schema for event, schema in (each.event_schemas or {}).items()}
+
     unknown = [name for name in handlers if name not in found]
     if unknown:
-        raise click.UsageError(f"No handler is called {unknown[0]!r}. There are: {', '.join(sorted(found)) or 'none'}.")
+        known = ", ".join(sorted(found)) or "none"
+        raise click.UsageError(f"No handler is called {unknown[0]!r}. There are: {known}.")
+
     chosen = {name: found[name] for name in (handlers or found)}
     if typescript:
         click.echo(declare_payloads(chosen), nl=False)
-        return
-    click.echo(to_json_line(chosen))
+    else:
+        click.echo(to_json_line(chosen))

@@ -26,7 +26,7 @@ log = own_logger(__name__)
 
 PORT: Final = 8080
 CHECK_SECONDS = 10.0
-"""The longest time of the comparison before it serves: what is due after a crash must not wait for it."""
+"""How long the check may take before it serves. Work that is due after a crash must not wait for it."""
 
 
 @click.command()
@@ -107,7 +107,7 @@ def _startup_lines(service: Service, loaded: LoadedApp, checked: str) -> list[st
 
 
 def _check_code(data: Path, handlers: str | None) -> str:
-    """Log what would fail with these handlers, and return the result. It stops nobody from serving.
+    """Log what would fail with these handlers, and return the result. It never keeps the process from serving.
 
     One old task must not keep all others from running, after a crash least of all. The comparison has a
     process of its own, because it refuses what the handlers' code may do here.

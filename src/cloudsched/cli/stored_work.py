@@ -1,4 +1,4 @@
-"""Read the tasks that may still run, and their open runs: from an API, or from a data folder that a process may use.
+"""Read the tasks that may still run, and their open runs: from an API, or from a data folder, even one in use.
 
 Both are read page by page. Of an API, only the ids of open runs are kept.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cloudsched.client.client import Client
 
 MAX_OPEN = 200_000
-"""The most open runs of an API of which the ids are kept, in about 50 MB."""
+"""The largest number of open runs whose ids are kept, in about 50 MB."""
 
 
 def read_folder(data: Path, report: CodeReport) -> Iterator[StoredTask]:
@@ -57,7 +57,7 @@ def read_api(client: Client, report: CodeReport) -> Iterator[StoredTask]:
 
 
 class _DeployedWork:
-    """The work of a deployment, as its API shows it."""
+    """The stored work of a deployment, read through its API."""
 
     def __init__(self, client: Client, report: CodeReport) -> None:
         self._client = client

@@ -21,6 +21,7 @@ from cloudsched.cli.options import (
     ApiGroup,
     api_options,
     confirm,
+    drop_none,
     json_option,
     key_option,
     parse_fields,
@@ -123,12 +124,14 @@ def create(
     fields = {
         "payload": _parse_json("--payload", options["payload"]),
         **_build_handler_fields(options),
-        **_drop_none(title=title, owner=options["owner"], id=options["task_id"]),
-        **({"labels": options["labels"]} if options["labels"] else {}),
+        **drop_none(title=title, owner=options["owner"], id=options["task_id"], labels=options["labels"] or None),
         **_build_schedule_fields(options),
         **parse_fields(options["more"]),
     }
-    task = client.validate_task(**fields) if dry_run else client.create(idempotency_key=key, **fields)
+    if dry_run:
+        task = client.validate_task(**fields)
+    else:
+        task = client.create(idempotency_key=key, **fields)
     _make_printer(as_json=as_json).print_task(task)
 
 
@@ -149,13 +152,16 @@ def create(
 @pass_client
 def update(client: Client, /, task_id: str, *, key: str | None, dry_run: bool, as_json: bool, **options: Any) -> None:
     """Change some of a task's fields. It is refused if the task changes at the same time."""
-    payload = None if options["payload"] is None else _parse_json("--payload", options["payload"])
-    schedule = _build_schedule_fields(options)
+    payload = _parse_json("--payload", options["payload"])
     script = options["script"] and {"source": _read_script(options["script"])}
-    options_set = _drop_none(title=options["title"], payload=payload, script=script) | schedule
-    changes = {**options_set, **parse_fields(options["more"])}
+    changes = {
+        **drop_none(title=options["title"], payload=payload, script=script),
+        **_build_schedule_fields(options),
+        **parse_fields(options["more"]),
+    }
     if not changes:
         raise click.UsageError("Name at least one field to change.")
+
     if dry_run:
         task = client.validate_task(task_id, **changes)
     else:
@@ -172,11 +178,13 @@ def _add_verb(verb: Verb, about: Command) -> None:
     def run(client: Client, task_id: str, *, as_json: bool, key: str | None = None, **typed: Any) -> None:
         if traits.question:
             confirm(traits.question.format(id=to_printable(task_id)), is_sure=typed.pop("is_sure"))
+
         zone = typed.pop("timezone", None)
         typed |= {name: " ".join(each) or None for name, each in typed.items() if isinstance(each, tuple)}
         typed |= {name: parse_instant(typed[name], zone, name.upper()) for name in instants}
         if fields:
             typed["idempotency_key"] = key
+
         changed = getattr(client, verb.method)(task_id, **typed)
         if changed is not None:
             _make_printer(as_json=as_json).print_task(changed)
@@ -194,6 +202,7 @@ def _add_verb(verb: Verb, about: Command) -> None:
     if instants:
         text = f"The zone of {' and '.join(map(str.upper, instants))}, if they have no offset."
         params.append(click.Option(["--timezone", "--tz"], metavar="ZONE", help=text))
+
     if fields:
         command = key_option(command)
     if traits.question:
@@ -218,8 +227,7 @@ def trigger(
     client: Client, task_id: str, *, payload: str | None, dry_run: bool, key: str | None, as_json: bool
 ) -> None:
     """Run a task now, without changing its schedule. With --payload, this run alone has that one."""
-    given = None if payload is None else _parse_json("--payload", payload)
-    task = client.trigger(task_id, given, idempotency_key=key, validate_only=dry_run)
+    task = client.trigger(task_id, _parse_json("--payload", payload), idempotency_key=key, validate_only=dry_run)
     _make_printer(as_json=as_json).print_task(task)
 
 
@@ -237,13 +245,16 @@ def logs(client: Client, task_id: str, *, follow: bool, limit: int, as_json: boo
     shown = 0
     try:
         for each in follow_executions(client, task_id, limit, once=not follow):
-            printer.print_execution(each if as_json else load_details(client, each))
-            if not as_json:
+            if as_json:
+                printer.print_execution(each)
+            else:
+                printer.print_execution(load_details(client, each))
                 print_log_of(client, task_id, each.id)
             shown += 1
     except KeyboardInterrupt:
         if not follow:
             raise
+
     if not shown and not as_json:
         click.echo("No executions yet.")
 
@@ -260,6 +271,7 @@ def why(client: Client, task_id: str, *, at: str | None, timezone: str | None, a
     if as_json:
         click.echo(to_json_line(explanation.model_dump(mode="json", by_alias=True, exclude_none=True)))
         return
+
     summary, *others = (to_printable(finding.sentence) for finding in explanation.findings)
     click.echo(f"{explanation.status}: {summary}")
     for sentence in others:
@@ -281,12 +293,14 @@ def upcoming(client: Client, task_id: str, *, count: int, timezone: str | None, 
     if not occurrences:
         click.echo("It does not run again.")
         return
+
     from cloudsched.domain.recurrence.time_zones import load_tzinfo  # noqa: PLC0415 - not needed for JSON
 
     try:
         zone = load_tzinfo(timezone or client.get(task_id).timezone)
     except InvalidSchedule as error:
         raise click.UsageError(f"--timezone: {error.problem} ({error.hint}).") from None
+
     for at in occurrences:
         click.echo(f"{at.astimezone(zone):%a %Y-%m-%d %H:%M:%S %z}  {at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
 
@@ -302,6 +316,7 @@ def tree(client: Client, task_id: str, *, execution: str | None, as_json: bool) 
     if as_json:
         click.echo(to_json_line(view.model_dump(mode="json", by_alias=True)))
         return
+
     from cloudsched.cli.output import draw_tree, make_console  # noqa: PLC0415 - not needed for --help, nor for JSON
 
     make_console().print(draw_tree(client, view, execution))
@@ -346,11 +361,14 @@ def history(client: Client, task_id: str, *, as_json: bool) -> None:
     if as_json:
         click.echo(to_json_line(found.to_wire()))
         return
+
     for entry in found.entries:
-        shown = f"{entry.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}", entry.action.lower(), f"by {name_actor(entry)}"
-        click.echo("  ".join(map(to_printable, (*shown, *filter(None, (entry.execution_id, entry.reason))))))
+        at = f"{entry.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+        cells = [at, entry.action.lower(), f"by {name_actor(entry)}", entry.execution_id, entry.reason]
+        click.echo("  ".join(to_printable(cell) for cell in cells if cell))
         for each in entry.fields:
             click.echo(f"  - {to_printable(describe_change(each))}")
+
     if found.omitted_entries:
         click.echo(f"Entries that are not kept: {found.omitted_entries}.")
     elif not found.entries:
@@ -376,12 +394,14 @@ def follow_executions(client: Client, task_id: str, limit: int, *, once: bool) -
         else:
             is_open = any(not execution.status.is_final for execution in latest)
             has_ended = status not in {None, TaskStatus.ACTIVE, TaskStatus.PAUSED} and not is_open
+
         has_connected = True
         for execution in reversed(latest):
             state = execution.status, execution.attempt_count, len(execution.progress)
             if known.get(execution.id) != state:
                 known[execution.id] = state
                 yield execution
+
         if once or has_ended:
             return
         time.sleep(POLL_SECONDS)
@@ -402,13 +422,14 @@ def _build_schedule_fields(options: dict[str, Any]) -> dict[str, Any]:
     given = [name for name in ("schedule", "rrule", "at") if options[name]]
     if len(given) > 1:
         raise click.UsageError("Give one of --schedule, --rrule and --at.")
+
     text = options[given[0]] if given else None
     if options["rrule"]:
         text = f"RRULE:{options['rrule'].removeprefix('RRULE:')}"
     if options["at"]:
         once = parse_once(options["at"], options["timezone"], "--at")
         text = once.get("at") or once["local"]
-    return _drop_none(schedule=text, timezone=options["timezone"], locale=options["locale"])
+    return drop_none(schedule=text, timezone=options["timezone"], locale=options["locale"])
 
 
 def _build_handler_fields(options: dict[str, Any]) -> dict[str, Any]:
@@ -416,12 +437,14 @@ def _build_handler_fields(options: dict[str, Any]) -> dict[str, Any]:
     handler, file, name, tools = (options[each] for each in ("handler", "script", "stored_script", "tools"))
     if sum(each is not None for each in (handler, file, name)) > 1:
         raise click.UsageError("Give one of --handler, --script and --stored-script.")
+
     if file is None and name is None:
         if tools:
             raise click.UsageError("--tool names a handler that a --script may call; give a --script as well.")
-        return _drop_none(handler=handler)
-    source = {"source": _read_script(file)} if name is None else {"name": name}
-    return {"script": {**source, **({"tools": list(tools)} if tools else {})}}
+        return drop_none(handler=handler)
+
+    source = None if file is None else _read_script(file)
+    return {"script": drop_none(name=name, source=source, tools=list(tools) or None)}
 
 
 def _read_script(script: IO[str]) -> str:
@@ -431,11 +454,10 @@ def _read_script(script: IO[str]) -> str:
         raise click.UsageError(f"--script: {script.name} is not UTF-8: {error.reason} at byte {error.start}.") from None
 
 
-def _drop_none(**fields: object) -> dict[str, object]:
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _parse_json(option: str, text: str) -> Any:  # noqa: ANN401 - any JSON value
+def _parse_json(option: str, text: str | None) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the value of an option. None if it is not given."""
+    if text is None:
+        return None
     try:
         return json.loads(text)
     except ValueError as error:

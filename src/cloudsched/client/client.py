@@ -28,7 +28,7 @@ from typing import Generic, Self, TypeVar
 from urllib.parse import quote
 
 from cloudsched.client.connection import AsyncConnection, Connection, Endpoint
-from cloudsched.client.flow import ASKING_PATHS, ApiRequest, ApiResponse, Flow, Pause
+from cloudsched.client.flow import ASKING_PATHS, ApiRequest, Flow, JsonResponse, Sleep
 from cloudsched.client.overview_operations import OverviewOperations
 from cloudsched.client.record_operations import PeopleOperations, RecordOperations
 from cloudsched.client.task_operations import TaskOperations
@@ -97,7 +97,7 @@ class Client(_Operations):
         """Run a flow to its end, and return its result. The client's methods use this."""
         step = _Step(flow)
         while (wanted := step.next()) is not None:
-            if isinstance(wanted, Pause):
+            if isinstance(wanted, Sleep):
                 time.sleep(wanted.seconds)
                 continue
             try:
@@ -149,7 +149,7 @@ class AsyncClient(_Operations):
         """Run a flow to its end, and return its result. The client's methods use this."""
         step = _Step(flow)
         while (wanted := step.next()) is not None:
-            if isinstance(wanted, Pause):
+            if isinstance(wanted, Sleep):
                 await asyncio.sleep(wanted.seconds)
                 continue
             try:
@@ -176,11 +176,11 @@ class _Step(Generic[T]):
 
     def __init__(self, flow: Flow[T]) -> None:
         self._flow = flow
-        self.response: ApiResponse | None = None
+        self.response: JsonResponse | None = None
         self.error: CloudschedError | None = None
         self.result: T
 
-    def next(self) -> ApiRequest | Pause | None:
+    def next(self) -> ApiRequest | Sleep | None:
         """Return the flow's next request or pause. None once it has ended, and `result` is set."""
         response = self.response
         error = self.error

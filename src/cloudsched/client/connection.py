@@ -27,7 +27,7 @@ from tenacity import (
     stop_after_attempt,
 )
 
-from cloudsched.client.flow import ApiRequest, ApiResponse, BodyCollector, HttpResponse, given, parse_response
+from cloudsched.client.flow import ApiRequest, BodyCollector, HttpResponse, JsonResponse, given, parse_response
 from cloudsched.domain.local_requests import is_local_name
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound, Unavailable
 
@@ -42,7 +42,7 @@ CORE_ERRORS = (
 
 
 class DeadlineTransport(httpx.BaseTransport):
-    """A transport whose read timeout is one for the complete response."""
+    """A transport whose read timeout covers the complete response."""
 
     def __init__(self, ssl_context: ssl.SSLContext, proxy: httpx.Proxy | None = None) -> None:
         way: httpcore.Proxy | None = None
@@ -221,7 +221,7 @@ class Connection:
         """Close the connections."""
         self._close()
 
-    def send(self, request: ApiRequest) -> ApiResponse:
+    def send(self, request: ApiRequest) -> JsonResponse:
         """Send a request, with retries if that is safe, and return the response.
 
         Raises InvalidInput for a value that JSON cannot represent, Misconfigured for a token that no
@@ -248,7 +248,7 @@ class Connection:
 
 
 def _close_own(client: httpx.Client, process: int) -> None:
-    """Close a client in the process that made it. In a fork it is its parent's, and its lock may be held for ever."""
+    """Close a client, unless this is a fork: the client belongs to the parent, and its lock may be held for ever."""
     if process == os.getpid():
         client.close()
 
@@ -291,7 +291,7 @@ class AsyncConnection:
         if client is not None:
             await client.aclose()
 
-    async def send(self, request: ApiRequest) -> ApiResponse:
+    async def send(self, request: ApiRequest) -> JsonResponse:
         """Send a request like `Connection.send`."""
         tokens = {name: await _resolve(token) for name, token in self._tokens.items()}
         written = self._endpoint.write(request, tokens)
@@ -352,7 +352,7 @@ class _Sendings:
             "retry_error_callback": _return_outcome,
         }
 
-    def parse(self, response: HttpResponse, server: str) -> ApiResponse:
+    def parse(self, response: HttpResponse, server: str) -> JsonResponse:
         """Return the API's last response. See `parse_response`.
 
         A deletion that finds nothing counts as done if an earlier attempt may have deleted it.
@@ -362,7 +362,7 @@ class _Sendings:
         except NotFound:
             if self._request.method != "DELETE" or not self._may_be_done:
                 raise
-            return ApiResponse(server, {}, "")
+            return JsonResponse(server, {}, "")
 
     def _note(self, state: RetryCallState) -> None:
         """Note that an attempt got no answer, unless nothing was sent."""
@@ -371,7 +371,7 @@ class _Sendings:
 
 
 def _choose_wait(state: RetryCallState) -> float:
-    """Return the seconds to wait: the usual pause, or for an overloaded service the time in ``Retry-After``."""
+    """Return the seconds to wait: the usual delay, or the ``Retry-After`` of an overloaded service."""
     usual = RETRY_PAUSES[min(state.attempt_number, RETRIES) - 1]  # tenacity asks after the last attempt as well
     outcome = state.outcome
     if outcome is None or outcome.failed or outcome.result().status != _OVERLOADED:

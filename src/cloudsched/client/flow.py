@@ -63,7 +63,7 @@ class ApiRequest:
     content: dict[str, Any] | None = None
     """The body, as JSON."""
     query: dict[str, Any] | None = None
-    """The parameters. What is None is left out."""
+    """The parameters. What is None is omitted."""
     headers: dict[str, str] = field(default_factory=dict)
     is_idempotent: bool = False
     """True if it may be repeated although its method is not idempotent."""
@@ -81,13 +81,13 @@ class ApiRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class Sleep:
     """A wait, in seconds."""
 
     seconds: float
 
 
-Flow = Generator[ApiRequest | Pause, "ApiResponse", T]
+Flow = Generator[ApiRequest | Sleep, "JsonResponse", T]
 """The steps of an operation, and the type of its result."""
 
 
@@ -306,7 +306,7 @@ _GATEWAY_STATUSES = frozenset({400, 401, 403, 413, 429})
 
 
 @dataclass(frozen=True, slots=True)
-class ApiResponse:
+class JsonResponse:
     """A response of the API."""
 
     server: str
@@ -350,7 +350,7 @@ def given(**fields: T | None) -> dict[str, T]:
 
 
 def not_the_api(server: str, why: str) -> Unavailable:
-    """Return the error for a response that is not the API's. The message repeats nothing of the response."""
+    """Return the error for a response that is not the API's. The message does not quote the response."""
     return Unavailable(server, f"the response is not the API's: {why}")
 
 
@@ -373,7 +373,7 @@ class BodyCollector:
         self._body = bytearray()
 
     def add(self, piece: bytes) -> None:
-        """Add a piece. Raises Unavailable if the body is longer than any of the API's."""
+        """Add a chunk. Raises Unavailable if the body exceeds the limit."""
         self._body += piece
         if len(self._body) > MAX_RESPONSE_BYTES:
             raise not_the_api(self._server, f"it is longer than {MAX_RESPONSE_BYTES} bytes")
@@ -383,7 +383,7 @@ class BodyCollector:
         return bytes(self._body)
 
 
-def parse_response(response: HttpResponse, server: str) -> ApiResponse:
+def parse_response(response: HttpResponse, server: str) -> JsonResponse:
     """Return the API's response. Raises Unavailable or CloudschedError."""
     content = _parse_content(response.body)
     if not _OK <= response.status < _REDIRECT:
@@ -392,7 +392,7 @@ def parse_response(response: HttpResponse, server: str) -> ApiResponse:
         content = {}
     if content is None:
         raise not_the_api(server, "it is not a JSON object")
-    return ApiResponse(server, content, response.headers.get("ETag", ""))
+    return JsonResponse(server, content, response.headers.get("ETag", ""))
 
 
 def _parse_content(body: bytes) -> dict[str, Any] | None:
@@ -408,7 +408,7 @@ def _to_error(response: HttpResponse, content: dict[str, Any] | None, server: st
     status_line = f"{status} {response.reason}"
     defaults: dict[str, Any] = {"title": response.reason, "status": status, "detail": status_line}
     try:
-        problem = reader(Problem)(defaults | (content or {}))  # all of a problem but its type may be left out
+        problem = reader(Problem)(defaults | (content or {}))  # all of a problem but its type may be omitted
     except ValidationError:
         if status not in _GATEWAY_STATUSES:
             return not_the_api(server, status_line)
@@ -416,6 +416,6 @@ def _to_error(response: HttpResponse, content: dict[str, Any] | None, server: st
     return error_from_problem(problem, response.headers.get("Retry-After", ""), server)
 
 
-def parse_task(response: ApiResponse) -> TaskView:
+def parse_task(response: JsonResponse) -> TaskView:
     """Return the task in a response, with its ETag."""
     return response.read("a task", lambda content: TaskView.from_response(content, response.etag))

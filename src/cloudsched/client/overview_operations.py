@@ -59,7 +59,7 @@ class OverviewOperations:
 
         The filters are `owner`, `status`, `since`, `until`, and one of `handler`, `label` and `category`. Further
         filters have no index and need a search: `calls` (``"false"`` leaves out the executions of calls), `error`,
-        `error_type`, `min_duration` and `min_lateness` (ISO 8601, such as ``PT30S``). Results and steps are left out.
+        `error_type`, `min_duration` and `min_lateness` (ISO 8601, such as ``PT30S``). Results and steps are omitted.
         """
         return Listing("/v1/executions", "executions", _to_query(filters), reader(Execution))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import quote
 
-from cloudsched.client.flow import ApiRequest, Flow, Pause, fetch, given, operation, parse_task
+from cloudsched.client.flow import ApiRequest, Flow, Sleep, fetch, given, operation, parse_task
 from cloudsched.client.views import CalendarView, PersonView, ScriptView, TaskView, reader
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.person import PersonPatch, PersonSpec
@@ -204,7 +204,7 @@ class PeopleOperations:
             elif time.monotonic() > until:
                 raise TimeoutError(f"The export of {owner} is not ready. Its task may say why.")
             else:
-                yield Pause(pause)
+                yield Sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
     @operation

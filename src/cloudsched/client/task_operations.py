@@ -15,7 +15,7 @@ from cloudsched.client.flow import (
     ApiRequest,
     Flow,
     Listing,
-    Pause,
+    Sleep,
     error_from_problem,
     fetch,
     given,
@@ -324,7 +324,7 @@ class TaskOperations:
                 raise silence
             if left <= 0:
                 raise TimeoutError(f"Task {task_id} has not ended within {timeout}.") from silence
-            yield Pause(min(pause, left))
+            yield Sleep(min(pause, left))
             pause = min(pause * POLL_GROWTH, every.total_seconds() * MAX_POLL_FACTOR)
 
     @operation
@@ -383,7 +383,7 @@ class TaskOperations:
 
     @operation
     def delete_feed(self, feed_id: str) -> Flow[None]:
-        """Revoke a feed: its address shows nothing any more."""
+        """Revoke a feed. Its address stops working."""
         yield ApiRequest("DELETE", f"/v1/feeds/{quote(feed_id, safe='')}")
 
     @operation

@@ -160,7 +160,7 @@ class HeartbeatResult(responses.RenewedLease):
 
 
 def _unexpected_response_error(what: str, error: ValidationError) -> Unavailable:
-    """Return the error for an unexpected response. The message repeats nothing of the response."""
+    """Return the error for an unexpected response. The message does not quote the response."""
     return Unavailable(
         "The API",
         f"the response is not the API's: it is not {what}, {error.error_count()} errors",

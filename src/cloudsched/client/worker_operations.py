@@ -19,7 +19,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
-from cloudsched.client.flow import ApiRequest, ApiResponse, Flow, given, operation, parse_task
+from cloudsched.client.flow import ApiRequest, Flow, JsonResponse, given, operation, parse_task
 from cloudsched.client.views import ClaimView, HeartbeatResult, TaskView, reader
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.json_limits import require_content
@@ -60,7 +60,7 @@ class WorkerOperations:
         The request is sent only once. If its response is lost (`Unavailable`), runs may have been claimed
         all the same. No worker knows of them until their lease expires, and then they are offered again
         as the next attempt. A claim that cannot be parsed is released, to be offered again after a
-        minute, and left out of the list.
+        minute, and omitted from the list.
 
         Args:
             queue: The queue's name.
@@ -252,7 +252,7 @@ def _release_unreadable(content: object, error: Unavailable) -> Flow[None]:
         log.warning("could not be released either; its lease will expire: %s", refused, extra=about)
 
 
-def _post_claim(claim: ClaimView, verb: str, **content: Any) -> Flow[ApiResponse]:
+def _post_claim(claim: ClaimView, verb: str, **content: Any) -> Flow[JsonResponse]:
     return (
         yield from _post_execution(
             claim.task.id,
@@ -266,7 +266,7 @@ def _post_claim(claim: ClaimView, verb: str, **content: Any) -> Flow[ApiResponse
 
 def _post_execution(
     task_id: str, execution_id: str, token: str, verb: str, content: dict[str, Any]
-) -> Flow[ApiResponse]:
+) -> Flow[JsonResponse]:
     path = f"/v1/tasks/{quote(task_id, safe='')}/executions/{quote(execution_id, safe='')}/{verb}"
     return (yield ApiRequest("POST", path, {"leaseToken": token, **content}, is_idempotent=True))
 

@@ -86,7 +86,7 @@ def require_extra(part: str, extra: str = "") -> Iterator[None]:
 
 
 def explain_missing(part: str, error: ModuleNotFoundError, extra: str = "") -> MissingExtra | None:
-    """Return what a failed import of ours means to a user. None for a failed import of anybody else."""
+    """Return the message for a failed import of an extra. None for all other modules."""
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next

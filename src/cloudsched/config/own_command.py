@@ -1,4 +1,4 @@
-"""The command that runs cloudsched in the terminal from which this process was started."""
+"""The command that runs cloudsched in the user's terminal."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class Prices(SettingsSection):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantSettings(SettingsSection):
-    """The permission for the language model to do tasks, and the limits of one execution."""
+    """Whether the language model may run tasks, and the limits of one execution."""
 
     is_on: bool = setting(
         "CLOUDSCHED_ASSISTANT",
@@ -239,7 +239,7 @@ _MOST_ADDRESSES: Final = 2
 
 
 def _parse_addresses(text: str) -> tuple[str, ...]:
-    """Return the addresses. No message shows one, because anybody who knows it can silence the alarm."""
+    """Return the addresses. No message shows one, because everyone who knows it can silence the alarm."""
     addresses = tuple(text.split())
     if len(addresses) > _MOST_ADDRESSES:
         raise ValueError(f"has {len(addresses)} addresses; it must have one, or one for success and one for failure.")
@@ -312,7 +312,7 @@ LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
 
 def name_own_command() -> str:
-    """Return how to run cloudsched in the terminal from which this process was started."""
+    """Return the command that runs cloudsched in the user's terminal."""
     return find_own_command(os.environ)
 
 
@@ -621,7 +621,7 @@ class Settings:
 
     @property
     def allows_http(self) -> bool:
-        """Return whether webhooks may do without TLS: on a developer's machine."""
+        """Return whether webhooks may use plain HTTP: only on a developer's machine."""
         return self.access.open and not self.is_deployed
 
     @property

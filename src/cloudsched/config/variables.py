@@ -60,7 +60,7 @@ def setting(
     is_secret: bool = False,
     shown_default: str | None = None,
 ) -> Any:  # noqa: ANN401 - like `dataclasses.field`
-    """Declare a field that is read from a variable. See `Setting`. A secret is left out of `repr`."""
+    """Declare a field that is read from a variable. See `Setting`. A secret is omitted from `repr`."""
     about_field = Setting(variable, about, kind or TEXT, shown_default)
     return field(default=default, repr=not is_secret, metadata={_SETTING: about_field})
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
-from cloudsched.client.flow import ApiRequest, ApiResponse, FlowRunner
+from cloudsched.client.flow import ApiRequest, FlowRunner, JsonResponse
 from cloudsched.errors import CloudschedError, NotFound
 
 Json = dict[str, Any]
@@ -83,8 +83,8 @@ class Api:
         answer = self._send(ApiRequest("POST", "/v1/schedules/preview", body, is_idempotent=True)).content
         return str(answer.get("description", ""))
 
-    def _send(self, request: ApiRequest) -> ApiResponse:
-        def flow() -> Generator[ApiRequest, ApiResponse, ApiResponse]:
+    def _send(self, request: ApiRequest) -> JsonResponse:
+        def flow() -> Generator[ApiRequest, JsonResponse, JsonResponse]:
             return (yield request)
 
         return self._client.run_flow(flow())

@@ -15,8 +15,8 @@ from werkzeug.wrappers import Request, Response
 from cloudsched.dashboard.api import Api
 from cloudsched.dashboard.changes import find_cursor
 from cloudsched.dashboard.downloads import FILES, write_file
-from cloudsched.dashboard.forms.fields import Done
-from cloudsched.dashboard.forms.problems import Problem, describe_problem
+from cloudsched.dashboard.forms.fields import Submitted
+from cloudsched.dashboard.forms.problems import FormProblem, describe_problem
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, protect
 from cloudsched.dashboard.local_clock import move_clock
 from cloudsched.dashboard.rendering import (
@@ -92,7 +92,7 @@ class Dashboard:
             text = "Only forms may be sent here."
             return Response(text, status=HTTPStatus.METHOD_NOT_ALLOWED, mimetype="text/plain")
         except HTTPException:
-            missing = Problem(HTTPStatus.NOT_FOUND, "There is no such page.", "The address may be mistyped.")
+            missing = FormProblem(HTTPStatus.NOT_FOUND, "There is no such page.", "The address may be mistyped.")
             return self._show_problem(request, missing)
 
         try:
@@ -106,7 +106,7 @@ class Dashboard:
             log.exception("a view failed", extra={"action": "view_failed"})
             what = "This view has failed; the others work."
             then = "Reload it. The log has the error."
-            return self._show_problem(request, Problem(HTTPStatus.INTERNAL_SERVER_ERROR, what, then))
+            return self._show_problem(request, FormProblem(HTTPStatus.INTERNAL_SERVER_ERROR, what, then))
 
     def _answer(  # noqa: PLR0911 - one answer for each kind
         self, request: Request, endpoint: str, arguments: Mapping[str, Any]
@@ -143,7 +143,7 @@ class Dashboard:
         return self._clock.mode
 
     def _show(
-        self, request: Request, view: View, arguments: Mapping[str, Any], refusal: Problem | None = None
+        self, request: Request, view: View, arguments: Mapping[str, Any], refusal: FormProblem | None = None
     ) -> Response:
         visit = self._look(request)
         if view.is_form and not visit.may_change:
@@ -166,7 +166,7 @@ class Dashboard:
         if not visit.may_change:
             raise _LOOK_ONLY
         sent = view.send(self._api, visit, _read_texts(request), **arguments)
-        if isinstance(sent, Done):
+        if isinstance(sent, Submitted):
             return redirect(request, sent.address)
         status = sent.status
         if status == HTTPStatus.BAD_REQUEST and request.form.get("verb") == "check":
@@ -181,7 +181,7 @@ class Dashboard:
         answer: Json,
         *,
         status: int = HTTPStatus.OK,
-        refusal: Problem | None = None,
+        refusal: FormProblem | None = None,
     ) -> Response:
         zones: list[str] = []
         if task := answer.get("task"):  # its own pages begin in its zone
@@ -216,7 +216,7 @@ class Dashboard:
     def _move_clock(self, request: Request) -> Response:
         if self._clock is None:
             missing = "Only a local stack has a clock that can be moved."
-            return self._show_problem(request, Problem(HTTPStatus.NOT_FOUND, missing, ""))
+            return self._show_problem(request, FormProblem(HTTPStatus.NOT_FOUND, missing, ""))
         try:
             if not self._look(request).may_move_clock:
                 raise Forbidden("Only an admin may move the clock: it is the same for everybody here.")
@@ -244,7 +244,7 @@ class Dashboard:
             own_zone="" if own is None else own.key,
         )
 
-    def _show_problem(self, request: Request, problem: Problem, again: Mapping[str, str] | None = None) -> Response:
+    def _show_problem(self, request: Request, problem: FormProblem, again: Mapping[str, str] | None = None) -> Response:
         """Return the page of a problem. If it may pass, it offers to send the same form again."""
         zone = find_zone(request.args.get("tz")) or find_zone(request.cookies.get(_ZONE_COOKIE)) or UTC_ZONE
         now = datetime.now(UTC) if self._clock is None else self._clock.now()

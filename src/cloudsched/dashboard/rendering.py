@@ -15,7 +15,7 @@ from jinja2.ext import Extension
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.dashboard.status import Status, show_status
-from cloudsched.dashboard.times import Moment, write_took
+from cloudsched.dashboard.times import ShownInstant, write_took
 from cloudsched.dashboard.words import write_count
 from cloudsched.features.table import FEATURES
 
@@ -37,8 +37,8 @@ class _Unindent(Extension):
 
 
 @pass_context
-def _show_moment(context: Context, at: Moment | str | datetime) -> Moment:
-    if isinstance(at, Moment):
+def _show_moment(context: Context, at: ShownInstant | str | datetime) -> ShownInstant:
+    if isinstance(at, ShownInstant):
         return at
     visit: Visit = context["visit"]
     return visit.moment(at)

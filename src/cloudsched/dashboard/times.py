@@ -23,7 +23,7 @@ BLANK: Final = "\N{NO-BREAK SPACE}"
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ShownInstant:
     """An instant as it is shown in one zone."""
 
     iso: str
@@ -60,11 +60,11 @@ def find_zone(name: str | None) -> zoneinfo.ZoneInfo | None:
         return None
 
 
-def make_moment(at: datetime, now: datetime, zone: zoneinfo.ZoneInfo) -> Moment:
+def make_moment(at: datetime, now: datetime, zone: zoneinfo.ZoneInfo) -> ShownInstant:
     """Return an instant as it is shown in a zone."""
     local = at.astimezone(zone)
     is_this_year = local.year == now.astimezone(zone).year
-    return Moment(
+    return ShownInstant(
         iso=local.isoformat(),
         text=write_time(local),
         short=write_time(local, with_year=not is_this_year),
@@ -115,7 +115,7 @@ def _two(large: int, large_unit: str, small: int, small_unit: str, *, alone: boo
 
 
 @dataclass(frozen=True, slots=True)
-class ClockChange:
+class OffsetChange:
     """A change of a zone's offset."""
 
     at: datetime
@@ -145,7 +145,7 @@ def _write_clock(local: datetime) -> str:
     return f"{local:%H:%M}{seconds}{BLANK}{local:%z}"
 
 
-def find_clock_changes(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo) -> list[ClockChange]:
+def find_clock_changes(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo) -> list[OffsetChange]:
     """Return the clock changes after `start` and up to `end`, found day by day and then by halving."""
     found = []
     earlier = start
@@ -153,7 +153,7 @@ def find_clock_changes(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo) 
         later = min(earlier + timedelta(days=1), end)
         shift = _offset(later, zone) - _offset(earlier, zone)
         if shift:
-            found.append(ClockChange(_find_change(earlier, later, zone), shift))
+            found.append(OffsetChange(_find_change(earlier, later, zone), shift))
         earlier = later
     return found
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cloudsched.dashboard.api import Json
-    from cloudsched.dashboard.forms.fields import Again, Done
+    from cloudsched.dashboard.forms.fields import Again, Submitted
     from cloudsched.dashboard.visit import Visit
 
 
@@ -26,7 +26,7 @@ class View:
     """The name of the view in the top bar that it belongs to."""
     key: str = field(default="", kw_only=True)
     """The key that leads there after ``g``. Empty if it is not in the top bar."""
-    send: Callable[..., Done | Again] | None = None
+    send: Callable[..., Submitted | Again] | None = None
     """Carries out the view's form. None if it has none."""
     is_form: bool = field(default=False, kw_only=True)
     """True if the view is a form. Only those who may change something see it, and it does not change by itself."""

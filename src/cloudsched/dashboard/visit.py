@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from cloudsched.dashboard.times import Moment, find_zone, make_moment, parse_instant
+from cloudsched.dashboard.times import ShownInstant, find_zone, make_moment, parse_instant
 
 if TYPE_CHECKING:
     from cloudsched.dashboard.api import Json
@@ -19,7 +19,7 @@ UTC_ZONE = zoneinfo.ZoneInfo("UTC")
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One look at one page."""
+    """A visit: one request for a page, by one viewer, at one time."""
 
     now: datetime
     """The time of the API's clock."""
@@ -46,7 +46,7 @@ class Visit:
         """Return the first future instant. An earlier occurrence that has not started is overdue, and not due next."""
         return (self.now + timedelta(microseconds=1)).isoformat()
 
-    def moment(self, at: str | datetime) -> Moment:
+    def moment(self, at: str | datetime) -> ShownInstant:
         """Return an instant as it is shown."""
         if isinstance(at, str):
             at = parse_instant(at)

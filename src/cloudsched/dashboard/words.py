@@ -17,7 +17,7 @@ def only_if(condition: object, phrase: str) -> str:
 
 
 def join_phrases(*phrases: str, separator: str = ", ") -> str:
-    """Return phrases as one. Empty ones are left out."""
+    """Return phrases as one. Empty ones are omitted."""
     return separator.join(filter(None, phrases))
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion
 from cloudsched.drafts.phrases import (
-    Delivery,
+    DeliveryPhrase,
     Filled,
     asks_reminder,
     complete_payload,
@@ -90,7 +90,7 @@ def make_creation(  # noqa: PLR0917 - what was found in one text
     title: str | None,
     reading: Reading,
     questions: tuple[DraftQuestion, ...],
-    delivery: Delivery,
+    delivery: DeliveryPhrase,
 ) -> Proposal:
     """Return the proposal of a new task."""
     handler = choice.handler
@@ -125,7 +125,7 @@ def ask_schedule(
     situation: Situation,
     reading: Reading,
     title: str | None,
-    delivery: Delivery,
+    delivery: DeliveryPhrase,
     filled: Filled,
 ) -> DraftQuestion:
     """Return a question with the possible readings. The text of each answer has only one reading."""

@@ -31,7 +31,7 @@ from urllib.parse import quote, urlsplit
 
 from cloudsched.adapters.google.credentials import open_session
 from cloudsched.domain.local_requests import is_loopback
-from cloudsched.engine.ports.model import Usage, record_usage
+from cloudsched.engine.ports.model import ModelUsage, record_usage
 from cloudsched.errors import Misconfigured, ModelUnavailable, UnusableAnswer
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ class ModelPrices:
     input: float = 0.0
     output: float = 0.0
 
-    def count(self, read: object, written: object) -> Usage:
+    def count(self, read: object, written: object) -> ModelUsage:
         """Return the usage of a call from the numbers that a server gives. Anything else counts as 0."""
         inputs = _to_count(read)
         outputs = _to_count(written)
-        return Usage(inputs, outputs, (inputs * self.input + outputs * self.output) / _MILLION)
+        return ModelUsage(inputs, outputs, (inputs * self.input + outputs * self.output) / _MILLION)
 
 
 def parse_answer(text: object) -> Any:  # noqa: ANN401 - any JSON

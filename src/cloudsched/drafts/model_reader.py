@@ -32,7 +32,7 @@ from cloudsched.drafts.assistant.brief import describe_tools
 from cloudsched.drafts.grammar_reader import ask_schedule, read_text
 from cloudsched.drafts.grounding import Fact, find_ungrounded, says_repeated
 from cloudsched.drafts.phrases import (
-    Delivery,
+    DeliveryPhrase,
     Filled,
     complete_payload,
     find_any_order,
@@ -321,7 +321,7 @@ def _to_creation(situation: Situation, answer: Translation) -> Proposal | None:
         questions.append(ASK_WHEN)
         reading = replace(reading, schedule=None, assumptions=())
     elif reading.kind == "question":
-        questions.append(ask_schedule(situation, reading, title or None, Delivery(channels, ""), filled))
+        questions.append(ask_schedule(situation, reading, title or None, DeliveryPhrase(channels, ""), filled))
 
     does = choice.handler.draft if choice.handler is not None else None
     return Proposal(

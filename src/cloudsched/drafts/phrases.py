@@ -51,14 +51,14 @@ _ABOUT: Final = re.compile(r"(?:^|\s)(?:to|about|of|that)\s+", re.IGNORECASE)
 """The words before the subject of a reminder."""
 
 
-class Delivery(NamedTuple):
+class DeliveryPhrase(NamedTuple):
     """The ways of delivery in a text, and the text without them."""
 
     channels: tuple[DeliveryChannel, ...]
     rest: str
 
 
-def take_delivery(text: str) -> Delivery:
+def take_delivery(text: str) -> DeliveryPhrase:
     """Return the ways of delivery that a text names, such as "by e-mail"."""
     said = [match[0] for match in find_deliveries(text)]
     if (sends := _SEND.match(text)) is not None:
@@ -68,7 +68,7 @@ def take_delivery(text: str) -> Delivery:
         for channel, name in _NAMES.items()
         if any(re.search(rf"\b(?:{name})\b", part, re.IGNORECASE) for part in said)
     )
-    return Delivery(found, " ".join(_DELIVERY.sub(lambda match: match["quoted"] or " ", text).split()))
+    return DeliveryPhrase(found, " ".join(_DELIVERY.sub(lambda match: match["quoted"] or " ", text).split()))
 
 
 def find_deliveries(text: str) -> list[re.Match[str]]:

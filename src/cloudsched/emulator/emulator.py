@@ -13,12 +13,12 @@ from typing import Any, Self
 from cloudsched.emulator.api.tasks_service import CloudTasksService, list_methods
 from cloudsched.emulator.http.control import Control
 from cloudsched.emulator.http.rest import DEFAULT_FUNCTIONS_URL, RestGateway
-from cloudsched.emulator.http.server import Gate, Listener
+from cloudsched.emulator.http.server import EmulatorServer, Gate
 from cloudsched.emulator.model.faults import Faults
 from cloudsched.emulator.model.queues import Queues
 from cloudsched.emulator.runtime.attempt_history import Attempt, History
 from cloudsched.emulator.runtime.clock import MovableClock
-from cloudsched.emulator.runtime.dispatcher import DEFAULT_LIMIT, DEFAULT_TARGET_TIMEOUT, Dispatcher
+from cloudsched.emulator.runtime.dispatcher import DEFAULT_LIMIT, DEFAULT_TARGET_TIMEOUT, QueueDispatcher
 from cloudsched.emulator.runtime.http_sender import HttpSender
 from cloudsched.emulator.runtime.tokens import TokenIssuer, TokenMode
 
@@ -71,7 +71,7 @@ class CloudTasksEmulator:
         # While it runs.
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._dispatcher: Dispatcher | None = None
+        self._dispatcher: QueueDispatcher | None = None
         self._stopping: asyncio.Event | None = None
 
     def __enter__(self) -> Self:
@@ -142,12 +142,12 @@ class CloudTasksEmulator:
         async with AsyncExitStack() as stack:
             sender = HttpSender(self._tokens.make_authorization, self.clock.now)
             stack.push_async_callback(sender.close)
-            dispatcher = Dispatcher(queues, self.clock, sender, self._history, self._patience)
+            dispatcher = QueueDispatcher(queues, self.clock, sender, self._history, self._patience)
             stack.push_async_callback(dispatcher.close)
             methods = list_methods(CloudTasksService(queues, self.clock.now, dispatcher.start))
             rest = RestGateway(methods, lambda name: len(queues.get_queue(name).tasks), self._functions_url)
             control = Control(self.clock, dispatcher, queues, self._history, self._tokens)
-            listener = Listener(methods, rest, control, self._gate, dispatcher.wake)
+            listener = EmulatorServer(methods, rest, control, self._gate, dispatcher.wake)
             stack.push_async_callback(listener.close)
             self._port = await listener.listen(self._host, self._port)
 
@@ -218,13 +218,13 @@ class CloudTasksEmulator:
     def inject(self, faults: Faults) -> None:
         """Inject these faults from now on, or none with `Faults()`."""
 
-        async def set_faults(dispatcher: Dispatcher) -> int:
+        async def set_faults(dispatcher: QueueDispatcher) -> int:
             dispatcher.queues.set_faults(faults)
             return 0
 
         self._call(set_faults)
 
-    def _call(self, call: Callable[[Dispatcher], Coroutine[Any, Any, int]]) -> int:
+    def _call(self, call: Callable[[QueueDispatcher], Coroutine[Any, Any, int]]) -> int:
         dispatcher = self._dispatcher
         loop = self._loop
         if dispatcher is None or loop is None:

@@ -285,7 +285,7 @@ class ChildTasks:
     ) -> tuple[list[_Call], int]:
         """Return the calls of `parent`, the task or a descendant, and how many of them cannot be read.
 
-        Those made since the task was recreated are left out. The task is read after its calls, so a call that was
+        Those made since the task was recreated are omitted. The task is read after its calls, so a call that was
         found cannot belong to a generation that began later.
         """
         found, unreadable = list[_Call](), 0
@@ -350,16 +350,16 @@ MAX_READ = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class CallTree:
     """A task and the calls that it has made, in the order of the calls."""
 
     task: Task
-    children: Sequence[Tree]
+    children: Sequence[CallTree]
     omitted_children: int
     """The number of the task's calls that are not among `children`. A lower bound if `MAX_READ` was reached."""
 
 
-def load_tree(task: Task, child_tasks: ChildTasks, execution_id: str | None = None) -> Tree:
+def load_tree(task: Task, child_tasks: ChildTasks, execution_id: str | None = None) -> CallTree:
     """Return a task's tree, cut where it is too large. Costs one query for each task that has made calls."""
     shown: dict[str, list[Task]] = {}
     left_out: dict[str, int] = {}
@@ -384,8 +384,8 @@ def load_tree(task: Task, child_tasks: ChildTasks, execution_id: str | None = No
         shown[parent.id] = sorted(found, key=_find_call_position)
         left_out[parent.id] = max(unshown, int(is_cut and may_have_children(parent)))
 
-    def build(task: Task) -> Tree:
-        return Tree(task, tuple(map(build, shown.get(task.id, ()))), left_out.get(task.id, 0))
+    def build(task: Task) -> CallTree:
+        return CallTree(task, tuple(map(build, shown.get(task.id, ()))), left_out.get(task.id, 0))
 
     return build(task)
 

@@ -22,11 +22,11 @@ log = own_logger(__name__)
 STORE_FILE_NAME: Final = "tasks.db"
 """The store's file name in its folder."""
 MARK_FILE_NAME: Final = "has-tasks"
-"""The file that says that a folder has had a store. Without its store, the folder is damaged and not new."""
+"""The file that marks a folder that has had a store. If the store is missing, the folder is damaged, not new."""
 SECRET_FILE_NAME: Final = "secret"  # noqa: S105 - a file's name
 """The file with the secret of a folder whose settings name none."""
 STOPPED_FILE_NAME: Final = "stopped"
-"""The file with the name of the last process that was told to stop: what it ran then did not end it."""
+"""The file that names the last process that was asked to stop, so no handler crashed it."""
 LOCK_FILE_NAME: Final = "lock"
 """The file that the process locks. It has the process's number and the names of its handlers."""
 SOCKET_NAME: Final = "queue.sock"
@@ -83,7 +83,7 @@ def make_private(folder: Path) -> None:
 
 
 def open_private(path: str, flags: int) -> int:
-    """Open a file, as `open` has it opened. Nobody but this user may read a new one."""
+    """Open a file, as an opener for `open`. Only this user may read a new file."""
     return os.open(path, flags, 0o600)
 
 

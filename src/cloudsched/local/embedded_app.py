@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 log = own_logger(__name__)
 
 TAKEOVER_SECONDS: Final = 0.5
-"""The seconds between two tries of a process that does not run the tasks to lock the folder."""
+"""The interval at which a process that does not run the tasks tries to lock the folder, in seconds."""
 
 
 class Embedded:
@@ -94,7 +94,7 @@ class Embedded:
         return self._application(environ, start_response)
 
     def asgi(self, *, threads: int = THREADS) -> AsgiApplication:
-        """Return the same as an ASGI application, which serves so many requests at the same time."""
+        """Return the same as an ASGI application, which serves up to `threads` requests at a time."""
         return to_asgi(self, threads)
 
     @asynccontextmanager
@@ -131,12 +131,12 @@ class Embedded:
             self._begin(runs=True)
 
     def prepare(self) -> None:
-        """Let the first use of the app start this, only to create tasks: in a process that does not serve."""
+        """Start on the first use of the app, to create tasks only. For a process that does not serve."""
         if self._parts is None:
             self._wait(runs=False)
 
     def _wait(self, *, runs: bool) -> None:
-        """Let the first use of the app start this, or gunicorn, once it has forked a worker."""
+        """Start on the first use of the app, or in each worker that gunicorn forks."""
         waits_in = os.getpid()
 
         def begin() -> object:
@@ -174,7 +174,7 @@ class Embedded:
                 parts.close()
 
     def forget(self) -> object:
-        """Return what was started, without stopping it: in a forked process it is its parent's."""
+        """Detach what was started, without stopping it: in a forked process it belongs to the parent."""
         parts = self._parts
         self._parts = None
         self._starting = threading.Lock()  # the parent's may be locked
@@ -216,7 +216,7 @@ class Embedded:
 
 
 def _take_over(runner: FolderRunner) -> float | None:
-    """Take the place of the process that runs the tasks if it has ended. If not, look again in a while."""
+    """Take over from the process that runs the tasks if it has ended. If not, check again later."""
     if not runner.lock.acquire():
         return TAKEOVER_SECONDS
     try:
@@ -261,7 +261,7 @@ def embedded(
 _ACTIVE: Final[dict[Embedded, tuple[App, FolderLock]]] = {}
 """The embeddings that are started in this process."""
 _INHERITED: Final[list[object]] = []
-"""The parent's objects that a forked process has, and must neither use nor close."""
+"""The parent's objects, which a forked process must neither use nor close."""
 
 
 def _claim_in_process(embedding: Embedded, app: App, lock: FolderLock) -> None:
@@ -310,7 +310,7 @@ class _Forked:
 
 
 def _forget_parent() -> None:
-    """Let go, in a forked process, of what belongs to its parent."""
+    """Drop, in a forked process, what belongs to its parent."""
     for embedding, (app, _) in _ACTIVE.items():
         _INHERITED.extend((embedding.forget(), app.container))
         app.container = cast("Any", _Forked(app.container.registry))

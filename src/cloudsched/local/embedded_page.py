@@ -17,7 +17,7 @@ from werkzeug.wrappers import Response
 
 from cloudsched.dashboard.sign_in import SignIn
 from cloudsched.local.folder_sessions import FolderSessions
-from cloudsched.local.own_pages import Pages, Place, ask_through
+from cloudsched.local.own_pages import PageLocation, Pages, ask_through
 from cloudsched.local.visitor import FRAMEWORK_REQUEST
 from cloudsched.web.api.router import API_PATHS
 
@@ -34,7 +34,7 @@ class EmbeddedPage:
     Without `identify`, people sign in with a key of the API. The folder `data` remembers who has.
     """
 
-    def __init__(self, app: App, data: Path, identify: Identify | None, place: Place = Place()) -> None:  # noqa: B008 - frozen
+    def __init__(self, app: App, data: Path, identify: Identify | None, place: PageLocation = PageLocation()) -> None:  # noqa: B008 - frozen
         self._app = app
         self._identify = identify
         self._mount = place.mount

@@ -22,7 +22,7 @@ _SUFFIX: Final = ".env"
 
 @contextmanager
 def publish_environment(port: int, variables: Mapping[str, str], unset: tuple[str, ...] = ()) -> Iterator[None]:
-    """Let `read_environment` find these variables for as long as the context lasts."""
+    """Publish these variables for `read_environment` while the context lasts."""
     lines = [f"export {name}={shlex.quote(value)}" for name, value in sorted(variables.items())]
     lines += [f"unset {name}" for name in sorted(unset)]
     try:
@@ -77,7 +77,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _folder() -> Path:
-    """Return this user's folder. No other user can read it, or have put anything into it."""
+    """Return this user's folder, which no other user can read or write."""
     user = os.getuid() if hasattr(os, "getuid") else "user"
     folder = Path(tempfile.gettempdir()) / f"cloudsched-dev-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)

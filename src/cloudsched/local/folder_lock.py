@@ -68,7 +68,7 @@ class FolderLock:
             )
 
     def find_owner(self) -> str:
-        """Return the number of the process that has locked the folder, empty if it is not known."""
+        """Return the id of the process that has locked the folder. Empty if the file does not name it."""
         return self._read()[0]
 
     def _read(self) -> list[str]:
@@ -112,7 +112,7 @@ class FolderLock:
                 fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def forget(self) -> None:
-        """Let go of it in a process that was forked: the lock stays with its parent, and ends with that."""
+        """Drop the lock in a forked process: it belongs to the parent, and ends with that."""
         self.is_held = False
         self._file.close()
 

@@ -1,4 +1,4 @@
-"""Remember who is signed in to a page, in a folder that the processes of a server share.
+"""Store the sessions of a page in a folder that the processes of a server share.
 
 A session's file is named by the hash of what the browser keeps, and the key in it is sealed with that:
 neither alone is worth anything.
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class FolderSessions:
-    """The people who are signed in, in files of a folder that the processes of a server share."""
+    """The sessions of signed-in users, one file each, shared by the processes of a server."""
 
     def __init__(self, folder: Path, pages: Pages) -> None:
         self._folder = folder
         self._pages = pages
 
     def start(self, key: str) -> str:
-        """Sign somebody in, and return what the browser keeps.
+        """Start a session, and return the token for the browser.
 
         Raises CloudschedError if the API refuses the key.
         """
@@ -69,7 +69,7 @@ class FolderSessions:
         return self._folder / f"{_hash(token[-16:])[:16]}{_hash(token)}"
 
     def _forget_the_oldest(self) -> None:
-        """Delete the sessions that have ended, and those that leave no room for one more."""
+        """Delete the expired sessions, and the oldest ones beyond the limit."""
         found = []
         for file in self._folder.iterdir():
             with suppress(OSError):  # another process has deleted it
@@ -86,6 +86,6 @@ def _hash(text: str) -> str:
 
 
 def _seal(text: bytes, token: str) -> bytes:
-    """Seal a key with what the browser keeps, or open it. Each token, as random as a key, seals one."""
+    """Encrypt or decrypt a key with the browser's token. Each token is random, and used for one key."""
     pad = hashlib.shake_256(b"cloudsched page\0" + token.encode("utf-8", "surrogatepass")).digest(len(text))
     return bytes(one ^ other for one, other in zip(text, pad, strict=True))

@@ -30,9 +30,9 @@ log = own_logger(__name__)
 _MAX_PATH: Final = 100
 """The longest path of a socket: systems accept 104 bytes, some a few more."""
 _SEND_SECONDS: Final = 1.0
-"""The seconds in which the process that runs the tasks must make room for a dispatch."""
+"""How long the process that runs the tasks may take to accept a dispatch, in seconds."""
 _LISTEN_SECONDS: Final = 1.0
-"""The seconds for which one turn of the thread listens."""
+"""How long the thread listens before it checks whether to stop, in seconds."""
 _STOP: Final = b"stop"
 
 
@@ -109,7 +109,7 @@ class HandOverListener:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop listening. From now on, nobody hears what is handed over."""
+        """Stop listening. The next process finds in the store what is handed over from now on."""
         if self._thread is None:
             return
         self._thread.stop()
@@ -125,7 +125,7 @@ class HandOverListener:
             (self._folder / SOCKET_NAME).unlink()
 
     def _take(self, found: socket.socket) -> float | None:
-        """Take one dispatch. The sweep sends one again that is not taken."""
+        """Take one dispatch. The sweep resends it if this fails."""
         try:
             data = found.recv(1 << 18)
         except TimeoutError:

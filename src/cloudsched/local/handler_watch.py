@@ -1,4 +1,4 @@
-"""Load an app's handlers again, or warn, when their files change while the local stack runs."""
+"""Reload an app's handlers, or warn, when their files change while the local stack runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 log = own_logger(__name__)
 
 INTERVAL_SECONDS: Final = 0.5
-"""The seconds between two looks at the files."""
+"""The interval at which the files are checked, in seconds."""
 _FOREIGN_FOLDERS: Final = {"site-packages", "dist-packages", ".venv", "venv", "node_modules"}
 
 
@@ -38,7 +38,7 @@ class HandlerWatch:
         self._reloads = reloads
         self._thread = ServiceThread("cloudsched-handler-watch", self._watch)
         self._foreign: set[str] = set()
-        """The files of the thousand modules that are not watched: each is looked at once."""
+        """The files of the thousand modules that are not watched. Each is checked once."""
         self._known = self._look()
 
     def __enter__(self) -> Self:
@@ -50,7 +50,7 @@ class HandlerWatch:
         self._thread.join()
 
     def check(self) -> None:
-        """Look at the files once, and act on what has changed since."""
+        """Check the files once, and act on the changes."""
         found = self._look()
         changed = sorted(path for path, state in found.items() if self._known.get(path, state) != state)
         changed += sorted(self._known.keys() - found.keys())
@@ -89,7 +89,7 @@ class HandlerWatch:
             log.error("the schedules of the code cannot be applied: %s", error)  # noqa: TRY400 - says what is wrong
 
     def _adopt(self, loaded: LoadedApp) -> set[str]:
-        """Let the stack's app run the handlers of a new one.
+        """Replace the handlers of the stack's app by those of a new one.
 
         Return who owned the schedules that the code declared.
         """

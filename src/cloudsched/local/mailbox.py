@@ -1,4 +1,4 @@
-"""The mailbox of the local stack: it keeps what deliveries would send.
+"""The mailbox of the local stack: it keeps the messages that deliveries would send.
 
 `cloudsched.local.mailbox_page` shows it. With a mail server set (``CLOUDSCHED_SMTP_URL``), everything that is
 set up is sent as well.
@@ -25,9 +25,9 @@ from cloudsched.people.senders.webhook import write_body
 if TYPE_CHECKING:
     from cloudsched.config.settings import Settings
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.sender import Message, Recipient, Sender
+    from cloudsched.engine.ports.sender import OutgoingMessage, Recipient, Sender
 
-    Template = Callable[[Message], str]
+    Template = Callable[[OutgoingMessage], str]
 
 MAX_KEPT: Final = 200
 """The number of messages that are kept: the latest."""
@@ -43,23 +43,23 @@ class Mailbox:
         self._template = template
         self._real: Mapping[str, Sender] = {}
         self._lock = threading.Lock()
-        self._kept: deque[SentMessage] = deque(maxlen=MAX_KEPT)
+        self._kept: deque[MailboxMessage] = deque(maxlen=MAX_KEPT)
         self._count = 0
         self.senders: Mapping[str, Sender] = {
             channel: _MailboxSender(partial(self._send, channel)) for channel in SENDER_NAMES
         }
 
     @property
-    def messages(self) -> list[SentMessage]:
+    def messages(self) -> list[MailboxMessage]:
         """The kept messages, the latest first."""
         with self._lock:
             return list(reversed(self._kept))
 
     def pass_on(self, senders: Mapping[str, Sender]) -> None:
-        """Send by these too from now on: what is refused or fails there is not kept."""
+        """Also send by these senders from now on. A message that they refuse is not kept."""
         self._real = senders
 
-    def _send(self, channel: str, message: Message, recipient: Recipient) -> str:
+    def _send(self, channel: str, message: OutgoingMessage, recipient: Recipient) -> str:
         mail = None
         content = None
         message_id = message.id
@@ -75,7 +75,7 @@ class Mailbox:
         with self._lock:
             self._count += 1
             self._kept.append(
-                SentMessage(
+                MailboxMessage(
                     number=self._count,
                     channel=channel,
                     to=recipient.address,
@@ -88,7 +88,7 @@ class Mailbox:
             )
         return message_id
 
-    def _write_mail(self, message: Message, recipient: Recipient) -> EmailMessage:
+    def _write_mail(self, message: OutgoingMessage, recipient: Recipient) -> EmailMessage:
         return write_mail(
             message,
             recipient,
@@ -99,7 +99,7 @@ class Mailbox:
 
 
 @dataclass(frozen=True, slots=True)
-class SentMessage:
+class MailboxMessage:
     """One message.
 
     Attributes:
@@ -121,13 +121,13 @@ class SentMessage:
 
 @dataclass(frozen=True, slots=True)
 class _MailboxSender:
-    take: Callable[[Message, Recipient], str]
+    take: Callable[[OutgoingMessage, Recipient], str]
 
-    def send(self, message: Message, recipient: Recipient) -> str:
+    def send(self, message: OutgoingMessage, recipient: Recipient) -> str:
         return self.take(message, recipient)
 
 
-def _write_content(channel: str, message: Message, recipient: Recipient) -> dict[str, Any]:
+def _write_content(channel: str, message: OutgoingMessage, recipient: Recipient) -> dict[str, Any]:
     match DeliveryChannel.WEBHOOK if channel in CALLBACKS else DeliveryChannel(channel):
         case DeliveryChannel.MOBILE:
             return write_push(message, recipient.address)

@@ -16,7 +16,7 @@ from cloudsched.web.api.router import require_allowed_origin
 
 if TYPE_CHECKING:
     from cloudsched.config.settings import Settings
-    from cloudsched.local.mailbox import Mailbox, SentMessage
+    from cloudsched.local.mailbox import Mailbox, MailboxMessage
 
 PATH: Final = "/dev/mailbox"
 _ONLY_ADMINS: Final = "Only an admin may look at what is sent: it is everybody's, with the codes that prove addresses."
@@ -70,7 +70,7 @@ def show_mailbox(request: Request, mailbox: Mailbox, settings: Settings) -> Resp
     return _html(_read_part(mail, "html"), _MAIL_POLICY)
 
 
-def _frame_path(sent: SentMessage) -> str:
+def _frame_path(sent: MailboxMessage) -> str:
     return f"{PATH}/{sent.number}.html"
 
 
@@ -82,7 +82,7 @@ def _html(page: str, policy: str) -> Response:
     return Response(page, mimetype="text/html", headers={**_HEADERS, "Content-Security-Policy": policy})
 
 
-def _to_json(sent: SentMessage) -> dict[str, Any]:
+def _to_json(sent: MailboxMessage) -> dict[str, Any]:
     content: dict[str, Any] = {
         "id": sent.number,
         "channel": sent.channel,
@@ -102,7 +102,7 @@ def _to_json(sent: SentMessage) -> dict[str, Any]:
     }
 
 
-def _render(messages: list[SentMessage]) -> str:
+def _render(messages: list[MailboxMessage]) -> str:
     body = "".join(map(_render_message, messages))
     body = body or "<p>Nothing was sent yet. A task with deliveryChannels sends to its owner.</p>"
     return (
@@ -111,14 +111,14 @@ def _render(messages: list[SentMessage]) -> str:
     )
 
 
-def _render_message(sent: SentMessage) -> str:
+def _render_message(sent: MailboxMessage) -> str:
     title = "" if sent.mail is None else f": {sent.mail['Subject']}"
     state = "sent" if sent.is_sent else "kept"
     line = f"{sent.channel} to {sent.to}{title} ({state}, {sent.at.isoformat(timespec='seconds')})"
     return f"<details><summary>{escape(line)}</summary>{_render_content(sent)}</details>"
 
 
-def _render_content(sent: SentMessage) -> str:
+def _render_content(sent: MailboxMessage) -> str:
     if sent.mail is None:
         return f"<pre>{escape(json.dumps(sent.content, ensure_ascii=False, indent=2))}</pre>"
     return (

@@ -41,8 +41,8 @@ class Maintenance:
     def __init__(self, app: App, clock: Clock, window: WindowedDispatcher) -> None:
         self._app = app
         self._window = window
-        self._load_interval = Interval(clock, LOAD_INTERVAL)
-        self._sweep_interval = Interval(clock, SWEEP_INTERVAL)
+        self._load_interval = IntervalTimer(clock, LOAD_INTERVAL)
+        self._sweep_interval = IntervalTimer(clock, SWEEP_INTERVAL)
         self._has_tried_to_load = threading.Event()
         self._threads = (
             ServiceThread("cloudsched-load", self._load_if_due),
@@ -55,7 +55,7 @@ class Maintenance:
             each.start()
 
     def stop(self, grace: timedelta) -> None:
-        """Stop both, and wait for each so long."""
+        """Stop both threads, and wait this long for each."""
         for each in self._threads:
             each.stop()
         self._has_tried_to_load.set()
@@ -83,7 +83,7 @@ class Maintenance:
 
 
 def sweep(app: App, _now: datetime) -> None:
-    """Sweep, with all that belongs to it: usage and the operator's switch."""
+    """Sweep, and update usage and the operator's switch."""
     app.container.many_tasks.sweep(app.sweep)
 
 
@@ -113,8 +113,8 @@ class WindowedDispatcher:
         self._queue.close()
 
 
-class Interval:
-    """An interval that is over when either clock says so, or when the clock was set back.
+class IntervalTimer:
+    """A timer that fires when either clock says so, or when the wall clock was set back.
 
     The wall clock may be set, and goes on while the machine sleeps. The monotonic one, `seconds`, stands still
     meanwhile.
@@ -127,7 +127,7 @@ class Interval:
         self._began: tuple[datetime, float] | None = None
 
     def call_if_over(self, work: Callable[[datetime], object]) -> None:
-        """Call a function with the time if the interval is over, or has never begun. Then the next one begins."""
+        """Call a function with the time if the interval is over or was never started, and restart it."""
         if self._is_over():
             now = self._clock.now()
             work(now)

@@ -22,7 +22,7 @@ from wsgiref.types import WSGIEnvironment
 
 from werkzeug.wrappers import Request
 
-from cloudsched.client.flow import ApiRequest, ApiResponse, Flow, HttpResponse, parse_response
+from cloudsched.client.flow import ApiRequest, Flow, HttpResponse, JsonResponse, parse_response
 from cloudsched.dashboard.api import Api
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.dashboard.guard import LOCAL_HOSTS
@@ -44,34 +44,34 @@ _asked_through: ContextVar[WSGIEnvironment] = ContextVar("asked_through")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where pages stand."""
+class PageLocation:
+    """Where an app serves its pages."""
 
     name: str = "inside this process"
     """The place, for people."""
     mount: str = ""
     """The path of the pages below the API's own."""
     hosts: frozenset[str] | None = None
-    """The names by which they may be asked for, None if a proxy checks them."""
+    """The host names that requests may use. None if a proxy checks them."""
     clock: LocalClock | None = None
     """A clock that they show and move."""
 
 
 class Pages:
-    """The pages of one app, one for each who looks: each remembers what the API has told it of schedules."""
+    """The pages of one app, one for each caller. Each caches the API's answers about schedules."""
 
-    def __init__(self, app: App, place: Place) -> None:
+    def __init__(self, app: App, place: PageLocation) -> None:
         self._app = app
         self._place = place
         self._kept: OrderedDict[object, Dashboard] = OrderedDict()
         self._lock = threading.Lock()
 
     def identify(self, key: str) -> tuple[str, str]:
-        """Return whom the API knows by a key or a token. Raises CloudschedError if it knows nobody."""
+        """Return the caller that a key or a token identifies. Raises CloudschedError if it identifies none."""
         return identify_caller(Api(_OwnApi(self._app, _write_credential(key), None)))
 
     def get(self, who: Visitor | str | None) -> Dashboard:
-        """Return the page of a visitor, of somebody with a key or a token, or of anybody without either."""
+        """Return the page for a visitor, for the holder of a key or a token, or for an anonymous caller."""
         with self._lock:
             page = self._kept.pop(who, None) or self._make(who)
             self._kept[who] = page
@@ -100,7 +100,7 @@ class Pages:
 
 @contextmanager
 def ask_through(environ: WSGIEnvironment) -> Iterator[None]:
-    """Answer a request for a page within this context: the page asks the API from where that came."""
+    """Answer a page request within this context. The page's requests to the API have the same origin."""
     token = _asked_through.set(environ)
     try:
         yield
@@ -109,7 +109,7 @@ def ask_through(environ: WSGIEnvironment) -> Iterator[None]:
 
 
 class _OwnApi:
-    """Asks the API of this process, for the request for the page that is being answered."""
+    """Sends requests to this process's API, on behalf of the page request that is being answered."""
 
     def __init__(self, app: App, credential: Mapping[str, str], caller: Caller | None) -> None:
         self._app = app
@@ -126,7 +126,7 @@ class _OwnApi:
             return end.value  # type: ignore[no-any-return]  # the flow's own
         raise AssertionError("The flow has asked twice.")
 
-    def _send(self, wanted: ApiRequest) -> ApiResponse:
+    def _send(self, wanted: ApiRequest) -> JsonResponse:
         request = Request(_write_environ(wanted, _asked_through.get(), self._credential))
         answer = serve_api(self._app, request, is_mounted=True, caller=self._caller)
         reason = answer.status.partition(" ")[2]
@@ -138,7 +138,7 @@ def _write_credential(key: str) -> dict[str, str]:
 
 
 def _write_environ(wanted: ApiRequest, outer: WSGIEnvironment, credential: Mapping[str, str]) -> WSGIEnvironment:
-    """Return a request to the API as a server would hand it over, from where that for the page came."""
+    """Return a request to the API as a server would hand it over, with the origin of the page request."""
     body = b"" if wanted.content is None else json.dumps(wanted.content).encode()
     kept = {"SCRIPT_NAME", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL", "REMOTE_ADDR", "HTTP_HOST"}
     names = {name: name.removeprefix("HTTP_").replace("_", "-") for name in outer if name.startswith("HTTP_")}

@@ -1,4 +1,4 @@
-"""Parse requests so that no two parties can read two different ones in the same bytes.
+"""Parse requests so strictly that a proxy and this server cannot disagree on where one ends (request smuggling).
 
 The rules are those of RFC 9110, section 5.3, and RFC 9112, section 6.3. waitress is laxer.
 """
@@ -68,7 +68,7 @@ class RequestParser(HTTPRequestParser):
         return taken
 
     def fail(self, reason: str) -> None:
-        """Let the request be answered with 400."""
+        """Answer the request with 400."""
         self.error = BadRequest(reason)
         self.completed = True
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 log = own_logger(__name__)
 
 GRACE = timedelta(seconds=10)
-"""The longest time for running handlers to finish when the process is asked to stop."""
+"""How long running handlers may take to finish when the process is asked to stop."""
 
 
 class FolderRunner:
@@ -82,7 +82,7 @@ class FolderRunner:
             yield settings
 
     def begin(self) -> None:
-        """Run the tasks: listen to the other processes, and only then read from the store what is due."""
+        """Run the tasks: first listen to the other processes, then load the due work from the store."""
         self.lock.was_left_open = False  # from here on, what a crash leaves is this process's own
         if self._listener is not None:
             self._listener.start()
@@ -100,7 +100,7 @@ class FolderRunner:
         self._maintenance.start()
 
     def end(self) -> None:
-        """Stop. What is created from now on is for the next process, which finds it in the store."""
+        """Stop. The next process finds in the store what is created from now on."""
         self._dispatcher.is_running = False
         if self._listener is not None:
             self._listener.stop()
@@ -150,7 +150,7 @@ class FolderRunner:
         return InProcessDispatcher(self._clock, deliver, workers=threads, commit=commit, head_start=HEAD_START)
 
     def _note_stop(self) -> None:
-        """Note that this process was told to stop: then no handler has ended it."""
+        """Note that this process was asked to stop, so that no handler is blamed for its end."""
         executor = self._app.container.executor
         if executor.holder is None or executor.is_ended_by_handler:
             return
@@ -163,7 +163,7 @@ class FolderRunner:
 
 
 class _Watch(ServiceThread):
-    """The thread that watches whether due work starts. If none does, that is its fault."""
+    """The thread that watches whether due work starts, and reports it if none does."""
 
     def __init__(self, app: App, queue: InProcessDispatcher, runner: FolderRunner) -> None:
         super().__init__("cloudsched-watch", self._look)
@@ -174,7 +174,7 @@ class _Watch(ServiceThread):
 
     @property
     def fault(self) -> str | None:
-        """Return since when due work does not start, or what keeps this thread from looking."""
+        """Return since when no due work has started, or what keeps this thread from checking."""
         problem = self._due_work.problem
         return f"finds that due work {problem}" if problem else super().fault
 

@@ -1,4 +1,4 @@
-"""Find out which part of a web server this process is.
+"""Find out which role this process has in a web server.
 
 No server tells the code that it loads whether this process serves, only starts those that do, or does
 neither. So the calls that have led here are read.
@@ -30,7 +30,7 @@ def is_master() -> bool:
 
 
 def call_in_worker(begin: Callable[[], None]) -> None:
-    """Let gunicorn call a function once the worker that it forks is ready, and has given up its rights.
+    """Make gunicorn call a function in a forked worker once it is ready and has dropped its privileges.
 
     This is for the forked process. It does nothing if something else has forked it.
     """

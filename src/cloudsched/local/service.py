@@ -35,7 +35,7 @@ class Service:
     """The base URL of the API."""
 
     def find_trouble(self) -> str:
-        """Return what keeps it from its work now, and which handlers hang. Empty if nothing does."""
+        """Return the present problem, and the handlers that hang. Empty if there are none."""
         faults = [f"{name} {fault}" for name, fault in find_faults().items()]
         return "; ".join(filter(None, [*faults, self.app.container.hanging]))
 

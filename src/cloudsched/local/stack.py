@@ -29,7 +29,7 @@ from cloudsched.engine.storage.pages import MAX_PAGE, iterate_pages
 from cloudsched.errors import CloudschedError, Misconfigured
 from cloudsched.local.data_folder import STORE_FILE_NAME, make_private
 from cloudsched.local.mailbox import Mailbox
-from cloudsched.local.maintenance import SWEEP_INTERVAL, Interval, sweep
+from cloudsched.local.maintenance import SWEEP_INTERVAL, IntervalTimer, sweep
 from cloudsched.local.stack_clock import StackClock
 from cloudsched.local.stack_pages import StackPages
 from cloudsched.local.store_choice import ChosenStore, open_store
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 log = own_logger(__name__)
 
 SWEEP_PAUSE_SECONDS = 0.2
-"""The real seconds between two looks at the clock, which may be moved at any time."""
+"""The interval at which the clock, which may be moved at any time, is read, in real seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Stack:
     url: str
     """The base URL of the API and the executor."""
     mover: StackClock
-    """Moves the clock, also where the stack has keys."""
+    """Moves the clock, with the key if the stack has one."""
 
     @property
     def port(self) -> int:
@@ -142,7 +142,7 @@ def run_stack(
         web.serve()
         parts.callback(web.stop)  # no request may arrive once the app has its own parts back
         parts.callback(emulator.stop)
-        interval = Interval(clock, SWEEP_INTERVAL, lambda: 0.0)  # nothing comes due while the clock stands still
+        interval = IntervalTimer(clock, SWEEP_INTERVAL, lambda: 0.0)  # nothing comes due while the clock stands still
         sweeper = ServiceThread("cloudsched-sweep", partial(_sweep_if_due, app, interval))
         sweeper.start()
         parts.callback(sweeper.join)
@@ -150,7 +150,7 @@ def run_stack(
         yield Stack(app, clock, counts, emulator, choice, settings, url, pages.clock)
 
 
-def _sweep_if_due(app: App, interval: Interval) -> float:
+def _sweep_if_due(app: App, interval: IntervalTimer) -> float:
     """Sweep often while the clock advances a long way, without delaying it, and once afterwards."""
     interval.call_if_over(partial(sweep, app))
     return SWEEP_PAUSE_SECONDS

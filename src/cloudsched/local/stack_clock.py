@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cloudsched.emulator.runtime.clock import MovableClock
 
 _MOVE_TIMEOUT_SECONDS: Final = 600
-"""The longest time of a move of the clock: everything on the way runs."""
+"""How long a move of the clock may take, while everything that falls due runs."""
 
 
 class StackClock:

@@ -1,4 +1,4 @@
-"""Who asks for the clock or the mailbox of the local stack, which have no API of their own."""
+"""Check who may use the clock and the mailbox of the local stack, which are not part of the API."""
 
 from __future__ import annotations
 

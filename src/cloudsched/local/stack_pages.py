@@ -62,12 +62,12 @@ class StackPages:
 
     @cached_property
     def _dashboard(self) -> EmbeddedPage:
-        """The dashboard, a third of what the stack imports: it is imported when somebody first opens it."""
+        """The dashboard. It is a third of the stack's imports, so it is imported when it is first opened."""
         from cloudsched.local.embedded_page import EmbeddedPage  # noqa: PLC0415 - see above
-        from cloudsched.local.own_pages import Place  # noqa: PLC0415 - likewise
+        from cloudsched.local.own_pages import PageLocation  # noqa: PLC0415 - likewise
 
         address = urlsplit(self._app.container.settings.executor_url).netloc
-        place = Place(f"local stack at {address}", MOUNT, LOCAL_HOSTS, self.clock)
+        place = PageLocation(f"local stack at {address}", MOUNT, LOCAL_HOSTS, self.clock)
         return EmbeddedPage(self._app, self._folder, None, place)
 
     def _serve_clock(self, request: Request) -> Response:

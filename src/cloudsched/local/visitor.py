@@ -1,4 +1,4 @@
-"""Who looks at the page of an embedded app, as the web app around it says."""
+"""The viewer of an embedded app's page, as the surrounding web app identifies them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROLES: Final = (Role.USER, Role.READER, Role.VIEWER, Role.ADMIN)
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Somebody whom the web app has authenticated, and what they may do on the page.
+    """A user whom the web app has authenticated, and what they may do on the page.
 
     Attributes:
         name: The person: the owner of tasks as whom a user or a reader acts, and the name in the log.
@@ -41,4 +41,4 @@ class Visitor:
 
 if TYPE_CHECKING:
     Identify = Callable[[Any], Visitor | None]
-    """Says who looks, given the web app's request, or a WSGI environ. None for somebody who may not."""
+    """Returns the viewer, given the web app's request or a WSGI environ. None for those without access."""

@@ -1,4 +1,4 @@
-"""The WSGI server of this package: waitress, within limits that strangers cannot exhaust.
+"""The WSGI server of this package: waitress, with limits that unauthenticated clients cannot exhaust.
 
 waitress reads all requests in one thread, and only a complete one takes a thread of the application. It has
 limits on the size of headers and bodies. This adds what it lacks: a deadline for a whole request, room for a
@@ -51,11 +51,11 @@ PROBES = frozenset({"/ready", "/health"})
 Without that, a supervisor would end a process that is only busy.
 """
 _FULL = 0.8
-"""The share of a core from which on Python's threads take it from each other."""
+"""The load of one core above which more Python threads only slow each other down."""
 HEADER_SECONDS = 20.0
-"""The longest that a request's headers may take to arrive."""
+"""How long a request's headers may take to arrive."""
 REQUEST_SECONDS = 60.0
-"""The longest that a whole request may take to arrive.
+"""How long a whole request may take to arrive.
 
 Also the longest that a connection waits for a request, and that a client takes to read the rest of a
 response.
@@ -64,19 +64,19 @@ MAX_UNFINISHED_BYTES = 64 * 1024 * 1024
 """The most bytes of all bodies that are still arriving. Beyond that, the connection with the oldest is
 closed."""
 MAX_UNREAD_BYTES = 1024 * 1024
-"""The bytes of answers that a client has not read, from which on no more of them are made."""
+"""How many unread bytes of a response are buffered for a client before the application has to wait."""
 _SMALL_BODY = 64 * 1024
-"""The bytes up to which a body does not count: the connections are few enough."""
+"""Bodies up to this size are not counted, since the number of connections is limited."""
 LOOK_SECONDS = 1.0
 """The interval at which the deadlines are checked."""
 _ACCEPTS = 64
-"""The most connections that are accepted before what has arrived on others is read."""
+"""The largest number of connections that are accepted in a row before data on others is read."""
 ACCEPT_PAUSE = 1.0
-"""The seconds without new connections when the system has refused one."""
+"""How long no connection is accepted after the system has refused one, in seconds."""
 _LOG_INTERVAL = 60.0
-"""The seconds between two lines of the log about the same."""
+"""The least interval between two log lines about the same problem, in seconds."""
 GRACE_SECONDS = 2
-"""The seconds for requests in progress to finish when the server is stopped."""
+"""How long requests in progress may take to finish when the server stops, in seconds."""
 
 
 class WebServer:
@@ -91,7 +91,7 @@ class WebServer:
         self._port = port
         self._root_path = root_path
         self.room = WaitingRoom(MAX_THREADS)
-        """Where claims wait for work."""
+        """The place where claims wait for work."""
 
     @property
     def address(self) -> str:
@@ -178,13 +178,13 @@ class _Connection(HTTPChannel):
 
     @property
     def body_bytes(self) -> int:
-        """Return how much of an unfinished body is here."""
+        """Return the size of an unfinished body so far."""
         if self.request is None:
             return 0
         return self.request.body_bytes_received
 
     def is_late(self, now: float) -> bool:
-        """Return whether the client has taken too long, be it to read an answer while more of it is made."""
+        """Return whether the client has taken too long to send a request or to read a response."""
         if self.requests:
             return self.total_outbufs_len > 0 and now - self._sent > REQUEST_SECONDS
         has_headers = self.request is not None and self.request.headers_finished
@@ -207,7 +207,7 @@ class _Connection(HTTPChannel):
         return taken
 
     def recv(self, buffer_size: int) -> bytes:
-        """Read what has come.
+        """Read the received data.
 
         A client that has ended in the middle of a request may still wait for an answer.
         """
@@ -217,7 +217,7 @@ class _Connection(HTTPChannel):
         return super().recv(buffer_size)
 
     def received(self, data: bytes) -> bool:
-        """Read a part of a request, which begins with its first byte, be it of an empty line."""
+        """Read a part of a request. Its first byte, even of an empty line, starts the deadline."""
         if not self._is_arriving:
             self.since = time.monotonic()
             self._is_arriving = True
@@ -237,7 +237,7 @@ class _Threads(ThreadedTaskDispatcher):
         self._is_processor_free = True
 
     def add_task(self, task: Any) -> None:  # noqa: ANN401 - a connection; waitress says task
-        """Let a thread serve the request that a connection has received, a probe before all others."""
+        """Queue the request that a connection has received for a thread, a probe before all others."""
         with self.lock:
             if task.requests[0].path in PROBES:
                 self.queue.appendleft(task)
@@ -255,7 +255,7 @@ class _Threads(ThreadedTaskDispatcher):
             self.set_thread_count(wanted)
 
     def _look_for_room(self) -> bool:
-        """Return whether the processor has room for more threads, which else take it from each other."""
+        """Return whether the processor has room for more threads, which would otherwise compete for it."""
         now = time.monotonic()
         used = time.process_time()
         if now - self._looked_at >= LOOK_SECONDS / 10:
@@ -309,7 +309,7 @@ class _Server(TcpWSGIServer):
         )
 
     def poll(self) -> float:
-        """Wait until something happens, but not for long, and deal with it."""
+        """Wait briefly for events, and handle them."""
         self.asyncore.loop(timeout=LOOK_SECONDS, use_poll=True, map=self._sockets, count=1)
         return 0.0
 
@@ -324,7 +324,7 @@ class _Server(TcpWSGIServer):
         return self.accepting and now >= self._accepts_at
 
     def handle_accept(self) -> None:
-        """Accept many connections at once. waitress accepts one, and waits for a turn of a busy processor."""
+        """Accept many connections in a row. waitress accepts one, and then waits for a busy processor."""
         self._has_accepted = True
         for _ in range(_ACCEPTS):
             if self._has_accepted:

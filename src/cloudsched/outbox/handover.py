@@ -36,12 +36,12 @@ from cloudsched.errors import (
     Unavailable,
     VersionConflict,
 )
-from cloudsched.outbox.rows import CLAIM, Action, Entry, Rows, State
+from cloudsched.outbox.rows import CLAIM, OutboxEntry, RowAction, Rows, State
 
 if TYPE_CHECKING:
     from cloudsched.client import Client
 
-    Result = tuple[Entry, State, datetime, str]
+    Result = tuple[OutboxEntry, State, datetime, str]
 
 log = own_logger(__name__)
 
@@ -100,7 +100,7 @@ class Handover:
 
     def _hand_over_all(
         self,
-        entries: list[Entry],
+        entries: list[OutboxEntry],
         results: list[Result],
         done: Pass,
         is_stopped: Callable[[], bool],
@@ -126,7 +126,7 @@ class Handover:
                     assert_never(unknown)
         done.is_down = silent == SILENCE
 
-    def _hand_over(self, entry: Entry) -> Result:
+    def _hand_over(self, entry: OutboxEntry) -> Result:
         try:
             self._do(entry)
         except _LATER as error:
@@ -142,11 +142,11 @@ class Handover:
             return self._retry_later(entry, error, None)
         return entry, State.DONE, self._target.now() + self._keep, ""
 
-    def _do(self, entry: Entry) -> None:
+    def _do(self, entry: OutboxEntry) -> None:
         match entry.action:
-            case Action.CREATE:
+            case RowAction.CREATE:
                 self._create(entry)
-            case Action.CANCEL:
+            case RowAction.CANCEL:
                 try:
                     self._target.cancel(entry.task_id)
                 except NotAllowed as error:  # it has ended meanwhile
@@ -154,7 +154,7 @@ class Handover:
             case unknown:
                 assert_never(unknown)
 
-    def _create(self, entry: Entry) -> None:
+    def _create(self, entry: OutboxEntry) -> None:
         draft = TaskDraft.from_wire(json.loads(entry.content))
         try:
             self._target.create(entry.id, draft, entry.written_at)
@@ -166,13 +166,13 @@ class Handover:
                 raise
             self._target.create(entry.id, late, entry.written_at)
 
-    def _retry_later(self, entry: Entry, error: Exception, delay: timedelta | None) -> Result:
+    def _retry_later(self, entry: OutboxEntry, error: Exception, delay: timedelta | None) -> Result:
         log.warning("A row of the outbox waits: %s", error, extra=_fields(entry))
         if delay is None:
             delay = min(FIRST_DELAY * 2 ** min(entry.attempts - 1, 10), LONGEST_DELAY)
         return entry, State.PENDING, self._target.now() + delay, _describe(error)
 
-    def _fail(self, entry: Entry, error: CloudschedError) -> Result:
+    def _fail(self, entry: OutboxEntry, error: CloudschedError) -> Result:
         log.error("A row of the outbox was refused: %s", error, extra=_fields(entry))
         return entry, State.FAILED, self._target.now(), _describe(error)
 
@@ -181,7 +181,7 @@ def _describe(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:_MAX_ERROR]
 
 
-def _fields(entry: Entry) -> dict[str, str]:
+def _fields(entry: OutboxEntry) -> dict[str, str]:
     return {"action": "outbox", "taskId": entry.task_id, "row": entry.id}
 
 

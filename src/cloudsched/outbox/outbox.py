@@ -19,7 +19,7 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.outbox.handover import AppTarget, ClientTarget, Handover, Target, to_content
-from cloudsched.outbox.rows import Action, Database, Entry, Rows, State, new_row
+from cloudsched.outbox.rows import Database, OutboxEntry, RowAction, Rows, State, new_row
 
 if TYPE_CHECKING:
     from cloudsched.app import App
@@ -157,7 +157,7 @@ class Outbox:
         for relay in list(self._relays):
             relay.wake()
 
-    def rows(self, state: State | str = State.FAILED, *, limit: int = 100) -> list[Entry]:
+    def rows(self, state: State | str = State.FAILED, *, limit: int = 100) -> list[OutboxEntry]:
         """Return the first rows of a state, in the order in which they were written."""
         return self._rows.list(State(state), limit)
 
@@ -181,10 +181,10 @@ class Outbox:
         now = self._checks.now()
         prepared = self._checks.prepare(draft, fields, now)
         content = json.dumps(to_content(prepared), ensure_ascii=True)
-        return new_row(Action.CREATE, str(prepared.id), content, now)
+        return new_row(RowAction.CREATE, str(prepared.id), content, now)
 
     def _cancellation(self, task_id: str) -> dict[str, Any]:
         """Return the row that cancels a task. Raises InvalidInput if no task can have that id."""
         note_change("outbox.cancel")
         TaskDraft.of(id=task_id, handler="any")
-        return new_row(Action.CANCEL, task_id, "", self._checks.now())
+        return new_row(RowAction.CANCEL, task_id, "", self._checks.now())

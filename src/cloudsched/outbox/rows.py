@@ -29,7 +29,7 @@ WORD_LENGTH = 10
 INSTANT_LENGTH = 32
 
 
-class Action(StrEnum):
+class RowAction(StrEnum):
     """The action that a row asks for."""
 
     CREATE = "CREATE"
@@ -44,11 +44,11 @@ class State(StrEnum):
     DONE = "DONE"
     """It was handed over. The row is deleted after a while."""
     FAILED = "FAILED"
-    """It was refused, and stays so until somebody retries or discards it. `Entry.error` says why."""
+    """It was refused, and stays so until somebody retries or discards it. `OutboxEntry.error` says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class OutboxEntry:
     """One row."""
 
     number: int
@@ -56,7 +56,7 @@ class Entry:
     id: str
     """The id that makes handing over safe to repeat."""
     task_id: str
-    action: Action
+    action: RowAction
     content: str
     """The task's draft as JSON, as the API takes it. Empty for a cancellation."""
     written_at: datetime
@@ -68,7 +68,7 @@ class Entry:
     """The reason why the last attempt failed, empty if none has."""
 
 
-def new_row(action: Action, task_id: str, content: str, now: datetime) -> dict[str, str | int]:
+def new_row(action: RowAction, task_id: str, content: str, now: datetime) -> dict[str, str | int]:
     """Return the columns of a new row."""
     return {
         "id": str(uuid.uuid4()),
@@ -169,7 +169,7 @@ class Rows:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def claim(self, now: datetime) -> tuple[str, list[Entry]]:
+    def claim(self, now: datetime) -> tuple[str, list[OutboxEntry]]:
         """Claim rows that are due, in their order. Return the claim and the rows.
 
         Of one task only the first that waits is claimed. Rows that were tried before come after the
@@ -186,7 +186,7 @@ class Rows:
     def settle(
         self,
         claim: str,
-        results: Iterable[tuple[Entry, State, datetime, str]],
+        results: Iterable[tuple[OutboxEntry, State, datetime, str]],
         now: datetime,
     ) -> None:
         """Record each claimed row's state, next time and error. Release the rest of the claim."""
@@ -201,7 +201,7 @@ class Rows:
         with self._database.transaction() as execute:
             execute(_PURGE, {"now": to_text(now), "limit": PURGE})
 
-    def list(self, state: State, limit: int) -> list[Entry]:
+    def list(self, state: State, limit: int) -> list[OutboxEntry]:
         """Return the first rows of a state."""
         with self._database.transaction() as execute:
             return [_to_entry(row) for row in execute(_LIST, {"state": state.value, "limit": limit})]
@@ -221,7 +221,7 @@ class Rows:
             execute(statement, values)
 
 
-def _to_entry(row: Any) -> Entry:  # noqa: ANN401 - each database's own kind of row
+def _to_entry(row: Any) -> OutboxEntry:  # noqa: ANN401 - each database's own kind of row
     number, row_id, task_id, action, content, written_at, state, attempts, error = row
     written = datetime.fromisoformat(written_at)
-    return Entry(number, row_id, task_id, Action(action), content, written, State(state), attempts, error)
+    return OutboxEntry(number, row_id, task_id, RowAction(action), content, written, State(state), attempts, error)

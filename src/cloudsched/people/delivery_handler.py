@@ -16,7 +16,7 @@ from cloudsched.domain.documents.delivery_channels import CALLBACKS, COMPLETION,
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.notices import LATE, say_late
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry
-from cloudsched.engine.ports.sender import Message, Recipient, Sender, Suppress
+from cloudsched.engine.ports.sender import OutgoingMessage, Recipient, Sender, Suppress
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused
 from cloudsched.features.deliveries.fields import PingEvent
 
@@ -65,7 +65,9 @@ class DeliveryHandler:
             message = self._complete_for_person(message, task.owner, delivery, context.durable_run.clock_now())
         return self._send_to_all(sender, message, task, delivery, found)
 
-    def _complete_for_person(self, message: Message, owner: str, delivery: Delivery, now: datetime) -> Message:
+    def _complete_for_person(
+        self, message: OutgoingMessage, owner: str, delivery: Delivery, now: datetime
+    ) -> OutgoingMessage:
         """Return a message with what only people read: how late it is, and how to end such messages."""
         late = (delivery.late or timedelta(0)) + now - delivery.created_at
         if late > LATE:
@@ -94,7 +96,7 @@ class DeliveryHandler:
     def _send_to_all(
         self,
         sender: Sender,
-        message: Message,
+        message: OutgoingMessage,
         task: Task,
         delivery: Delivery,
         recipients: tuple[Recipient, ...],
@@ -137,14 +139,14 @@ class DeliveryHandler:
         return Retry(reason, max(min(max(waits), MAX_WAIT), task.retry.delay(failures, self._random)))
 
 
-def _say_lateness(message: Message, late: timedelta) -> Message:
+def _say_lateness(message: OutgoingMessage, late: timedelta) -> OutgoingMessage:
     seconds = int(late.total_seconds())
     return replace(message, body=say_late(late, message.body), data={**message.data, "late": seconds})
 
 
-def _to_message(delivery: Delivery, payload: dict[str, Any]) -> Message:
+def _to_message(delivery: Delivery, payload: dict[str, Any]) -> OutgoingMessage:
     data = payload.get("data")
-    return Message(
+    return OutgoingMessage(
         id=delivery.message_id,
         thread=delivery.thread,
         title=str(payload.get("title", "")),

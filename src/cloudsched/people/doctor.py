@@ -9,13 +9,13 @@ from cloudsched.cli.doctor.resource_checks import check_function, check_queue, f
 from cloudsched.domain.documents.delivery_channels import SENT_CHANNELS
 
 if TYPE_CHECKING:
-    from cloudsched.cli.doctor.deployment import Deployment, Finding
+    from cloudsched.cli.doctor.deployment import CheckResult, Deployment
 
 LINKS: Final = "links"
 """The public function beside a private API, which a deployment may have."""
 
 
-def check(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:
+def check(deployment: Deployment, services: dict[str, Any]) -> Iterator[CheckResult]:
     """Return whether each channel has its queue, and links lead to a function that is there."""
     for channel in SENT_CHANNELS:
         yield check_queue(deployment, channel.lower())

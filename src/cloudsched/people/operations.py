@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def get_person(call: ApiCall) -> Response:
     """Get a person's contacts and preferences.
 
-    Secrets are left out. The `ETag` identifies the state: give it as `If-Match` to a change that must not
+    Secrets are omitted. The `ETag` identifies the state: give it as `If-Match` to a change that must not
     undo another.
     """
     return person_response(_wiring(call).people.get(read_owner(call)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
 from cloudsched.dashboard.api import task_path
-from cloudsched.dashboard.forms.fields import Done, read_json
+from cloudsched.dashboard.forms.fields import Submitted, read_json
 from cloudsched.dashboard.status import Status, show_status
 from cloudsched.dashboard.view import View
 from cloudsched.dashboard.views.causes import write_chip
@@ -51,7 +51,7 @@ def fetch_deliveries(api: Api, visit: Visit) -> Json:
     return answer
 
 
-def send_answer(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done:
+def send_answer(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted:
     """Mark a message as read, and answer it if it is a question."""
     owner = texts.get("owner", "")
     message = texts.get("message", "")
@@ -62,7 +62,7 @@ def send_answer(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done:
         answer = {"payload": read_json(texts.get("payload", "")), "executionId": texts.get("execution")}
         api.post(f"{task_path(texts.get('task', ''))}/events/{quote(event, safe='')}", answer)
     api.post(f"{_inbox_path(owner)}/messages/{quote(message, safe='')}/read")
-    return Done(f"deliveries?{urlencode({'owner': owner})}", "send" if event else "read")
+    return Submitted(f"deliveries?{urlencode({'owner': owner})}", "send" if event else "read")
 
 
 def _inbox_path(owner: str) -> str:
@@ -151,7 +151,7 @@ def build_person(answer: Json, _visit: Visit) -> Json:
 
 
 def _write_person(answer: Json) -> str:
-    """Return the number of a person's tasks, and what of them needs somebody."""
+    """Return the number of a person's tasks, and what of them needs attention."""
     counts = answer["counts"]
     unknown = only_if(not answer["person"], " They have set no way to be reached.")
     needs = ", ".join(write_chip(each) for each in counts.get("needs", ()) if each["count"]).lower()

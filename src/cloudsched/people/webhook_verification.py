@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from cloudsched.domain.documents.record import secret_hash
-from cloudsched.engine.ports.sender import Asker, Message, Recipient
+from cloudsched.engine.ports.sender import Asker, OutgoingMessage, Recipient
 from cloudsched.engine.state.record_changes import count_recent
 from cloudsched.errors import DeliveryDelayed, DeliveryRefused, InvalidInput
 
@@ -86,7 +86,7 @@ class WebhookVerification:
         )
 
     def _ask(self, owner: str, url: str, challenge: str) -> str:
-        message = Message(
+        message = OutgoingMessage(
             id=secrets.token_urlsafe(24),
             thread=secrets.token_urlsafe(24),
             title="Do you want these messages?",

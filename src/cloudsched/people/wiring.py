@@ -131,6 +131,6 @@ class PeopleWiring(Wiring):
 
 
 def check_settings(container: Container) -> None:
-    """Make the senders of what the settings name. The channels that are left out have nothing to misspell."""
+    """Make the senders of what the settings name. A channel without settings has none to misspell."""
     for channel in (DeliveryChannel.EMAIL, DeliveryChannel.OPERATOR):
         PeopleWiring.of(container).senders.get(channel)

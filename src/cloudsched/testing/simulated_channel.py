@@ -10,7 +10,7 @@ from cloudsched.errors import DeliveryDelayed
 
 if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.sender import Message, Recipient
+    from cloudsched.engine.ports.sender import OutgoingMessage, Recipient
 
 
 class SimulatedChannel:
@@ -36,7 +36,7 @@ class SimulatedChannel:
         """Let the next messages be taken without an answer, so that they are sent twice."""
         self._dropped_answers += times
 
-    def send(self, message: Message, recipient: Recipient) -> str:
+    def send(self, message: OutgoingMessage, recipient: Recipient) -> str:
         """Take a message, and give it a name of the channel's own, as mail servers and push services do.
 
         Raises:
@@ -77,7 +77,7 @@ class SentMessage:
     address: str
     title: str
     body: str
-    message: Message
+    message: OutgoingMessage
     """The complete message that the sender got."""
     id: str
     """The channel's name for it, which its record has. The same message has another name when it is sent

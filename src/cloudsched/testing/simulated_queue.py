@@ -9,9 +9,9 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.emulator.model.errors import Code, RpcError
-from cloudsched.emulator.model.queue import Queue, QueueConfig
+from cloudsched.emulator.model.queue import CloudQueue, QueueConfig
 from cloudsched.emulator.model.task import HORIZON, HttpResult, HttpTarget
-from cloudsched.emulator.model.task import Task as QueuedTask
+from cloudsched.emulator.model.task import CloudTask as QueuedTask
 from cloudsched.emulator.model.token_bucket import TokenBucket
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import CloudschedError, InvalidInput, QueueUnavailable, Unauthenticated, Unavailable
@@ -42,7 +42,7 @@ class SimulatedQueue:
 
     def __init__(self, clock: ManualClock, deliver: Callable[[bytes, str], DeliveryResult]) -> None:
         config = QueueConfig()
-        self._model = Queue("simulated", config, TokenBucket.full(config.rate_limits, clock.at))
+        self._model = CloudQueue("simulated", config, TokenBucket.full(config.rate_limits, clock.at))
         self._clock = clock
         self.deliver = deliver
         """Called with the body and the token of each delivery. Replace it to wrap deliveries, as in a fault

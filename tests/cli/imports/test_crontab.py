@@ -219,7 +219,7 @@ def test_a_handler_without_an_environment_gets_none(load: Load, sim: Simulation)
     text = f"PATH=/bin\nMAILTO=ada\n{NIGHTLY}"
     _, output = load("crontab", text, "--handler", "plain", "--yes")
     assert "line 3: its payload, as plain takes none is left out." in output
-    assert "MAILTO is left out" in output
+    assert "MAILTO is ignored" in output
     assert sim.app.tasks().items[0].payload == {}
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from cloudsched import App, Context, Execution, Settings, Task
 from cloudsched.config.settings import AssistantSettings
-from cloudsched.engine.ports.model import Model, Usage, record_usage
+from cloudsched.engine.ports.model import Model, ModelUsage, record_usage
 from cloudsched.testing import Simulation
 
 ON = AssistantSettings(is_on=True)
@@ -38,7 +38,7 @@ class ScriptedModel:
         self.told.append(instructions)
         self.asked.append(copy.deepcopy(data))
         self.schemas.append(schema)
-        record_usage(Usage(100, 25))
+        record_usage(ModelUsage(100, 25))
         said = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(said, Exception):
             raise said

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloudsched.emulator.model.errors import Code, RpcError
-from cloudsched.emulator.model.queue import Dispatch, QueueConfig
+from cloudsched.emulator.model.queue import DispatchAttempt, QueueConfig
 from cloudsched.emulator.model.queues import Queues
-from cloudsched.emulator.model.task import HttpResult, HttpTarget, RateLimits, RetryConfig, Task
+from cloudsched.emulator.model.task import CloudTask, HttpResult, HttpTarget, RateLimits, RetryConfig
 from cloudsched.emulator.model.token_bucket import TokenBucket
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
@@ -28,15 +28,15 @@ def make_queues(**config: object) -> Queues:
     return board
 
 
-def add(board: Queues, task_id: str, at: datetime = START, now: datetime = START, **fields: object) -> Task:
-    task = Task(task_id, TARGET, at, now, **fields)  # type: ignore[arg-type]
+def add(board: Queues, task_id: str, at: datetime = START, now: datetime = START, **fields: object) -> CloudTask:
+    task = CloudTask(task_id, TARGET, at, now, **fields)  # type: ignore[arg-type]
     board.create_task(QUEUE, task, now)
     return task
 
 
-def run(board: Queues, until: datetime, answer: HttpResult = OK) -> list[Dispatch]:
+def run(board: Queues, until: datetime, answer: HttpResult = OK) -> list[DispatchAttempt]:
     """Advance the queues to an instant; each attempt gets its response immediately."""
-    sent: list[Dispatch] = []
+    sent: list[DispatchAttempt] = []
     while (at := board.next_wake()) is not None and at <= until:
         for dispatch in board.take_due(at):
             sent.append(dispatch)
@@ -70,7 +70,7 @@ def test_concurrent_attempts_never_exceed_the_limit(most: int, tasks: list[tuple
     for number, (offset, length) in enumerate(tasks):
         add(board, f"t{number}", START + offset)
         seconds[f"t{number}"] = length * SECOND
-    running: list[tuple[datetime, Dispatch]] = []
+    running: list[tuple[datetime, DispatchAttempt]] = []
     done = 0
     while done < len(tasks):
         now = min(at for at in (board.next_wake(), *(end for end, _ in running)) if at is not None)

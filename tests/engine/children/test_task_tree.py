@@ -9,7 +9,7 @@ from tests.engine.harness import DAY, Simulate, create, register_work_handler
 
 from cloudsched import App, Context, Schedule, Task
 from cloudsched.domain.documents.json_limits import json_size
-from cloudsched.engine.child_tasks import Tree
+from cloudsched.engine.child_tasks import CallTree
 from cloudsched.testing import START, Simulation
 from cloudsched.web.api.responses import task_to_json
 
@@ -32,7 +32,7 @@ def sim(simulate: Simulate, app: App) -> Simulation:
     return opened
 
 
-def tree_shape(tree: Tree) -> tuple[list[tuple[str, int, int]], int]:
+def tree_shape(tree: CallTree) -> tuple[list[tuple[str, int, int]], int]:
     """Return the branches (of which day, how many leaves, how many left out), and how many branches are left out."""
     branches = [(occurrence_day(each.task), len(each.children), each.omitted_children) for each in tree.children]
     return branches, tree.omitted_children

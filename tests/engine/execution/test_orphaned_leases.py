@@ -13,7 +13,7 @@ from cloudsched import App, Context, Execution, RetryPolicy, Schedule, Settings,
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.engine.ports.sender import Message, Recipient
+from cloudsched.engine.ports.sender import OutgoingMessage, Recipient
 from cloudsched.features.pull.wiring import PullWiring
 from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.people.wiring import PeopleWiring
@@ -55,7 +55,7 @@ class Server:
         PeopleWiring.of(self.app.container).replace(senders={"EMAIL": self}, recipients=recipients)
         self.app.container.sweeper.resend(self.sim.now + timedelta(minutes=10))
 
-    def send(self, message: Message, recipient: Recipient) -> str:
+    def send(self, message: OutgoingMessage, recipient: Recipient) -> str:
         self.end()
         self.sent.append(message.title)
         return recipient.address

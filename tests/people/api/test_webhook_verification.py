@@ -16,7 +16,7 @@ from werkzeug.test import TestResponse
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.adapters.safe_http import make_session
-from cloudsched.engine.ports.sender import Message, Recipient
+from cloudsched.engine.ports.sender import OutgoingMessage, Recipient
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.people.senders.webhook import WebhookSender
 from cloudsched.people.webhook_verification import WebhookVerification
@@ -35,7 +35,7 @@ class Network:
     urls: list[str] = field(default_factory=list)
     address: str = ""
 
-    def ask(self, message: Message, recipient: Recipient) -> str:
+    def ask(self, message: OutgoingMessage, recipient: Recipient) -> str:
         """Ask the endpoint, over HTTP, as a URL that a user could write down."""
         self.urls.append(recipient.address)
         sender = WebhookSender(partial(make_session, ["127.0.0.0/8"]), allows_http=True)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.cases import try_each
 from tests.people.senders.messages import ADA, make_message
 
-from cloudsched.engine.ports.sender import MAX_ATTACHMENTS_BYTES, Attachment, Message, Recipient
+from cloudsched.engine.ports.sender import MAX_ATTACHMENTS_BYTES, Attachment, OutgoingMessage, Recipient
 from cloudsched.errors import DeliveryRefused
 from cloudsched.people.senders.mail import clean_line, make_address, write_html, write_mail
 
@@ -32,7 +32,7 @@ ANY_TEXT = st.text(st.characters(), max_size=60) | st.sampled_from(
 )
 
 
-def arrive(message: Message, recipient: Recipient = ADA, **options: Any) -> EmailMessage:
+def arrive(message: OutgoingMessage, recipient: Recipient = ADA, **options: Any) -> EmailMessage:
     """Return a mail as the recipient's program reads it."""
     raw = write_mail(message, recipient, FROM, **options).as_bytes()
     assert all(len(line) <= 998 for line in raw.split(b"\r\n")), "RFC 5322 §2.1.1"

@@ -4,8 +4,8 @@ Each priority has a queue of its own, whose rate and concurrency the operator se
 ``cloudsched-critical``, ``cloudsched-high`` and ``cloudsched-low``. So has each channel for deliveries, such
 as ``cloudsched-email``, whose rate is what the provider allows. A priority that needs more dispatches a
 second than one queue delivers has further queues, such as ``cloudsched-low-q2``, over which they are spread
-by a hash of their names. Hops, which run nothing, have ``cloudsched-hops``, so that they do not hold up what
-is due.
+by a hash of their names. Hops, which are early dispatches that only create the next one, have
+``cloudsched-hops``, so that they do not delay what is due.
 
 One queue is enough to start with: it takes the dispatches of those that do not exist.
 """

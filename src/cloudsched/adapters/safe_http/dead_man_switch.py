@@ -20,7 +20,7 @@ from cloudsched.errors import CloudschedError, DeliveryRefused
 if TYPE_CHECKING:
     import requests
 
-    from cloudsched.engine.ports.sender import Message, Recipient
+    from cloudsched.engine.ports.sender import OutgoingMessage, Recipient
 
 _REFUSALS: Final = frozenset({404, 410})
 """The answers of a check that is gone: it will not come back by itself."""
@@ -40,7 +40,7 @@ class PingSender:
             now=now,
         )
 
-    def send(self, message: Message, recipient: Recipient) -> str:
+    def send(self, message: OutgoingMessage, recipient: Recipient) -> str:
         """Post a message's text, and return its id."""
         self._posts.require_url(recipient.address)
         headers = {"Content-Type": "text/plain"}

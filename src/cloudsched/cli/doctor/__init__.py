@@ -1,1 +1,1 @@
-"""``cloudsched doctor``: what is right and wrong with a deployment, or with the local stack."""
+"""``cloudsched doctor`` checks a deployment, or the local stack."""

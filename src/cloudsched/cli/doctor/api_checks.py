@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.cli.doctor.deployment import Finding, ok, skipped, unknown, wrong
+from cloudsched.cli.doctor.deployment import CheckResult, ok, skipped, unknown, wrong
 from cloudsched.cli.options import explain_unreachable
 from cloudsched.client.flow import ApiRequest, Flow
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from cloudsched.client import Client
 
 MAX_LATENESS = timedelta(minutes=2)
-"""The most that a task may be late: the sweep finds what was lost within a minute, and its dispatch takes a moment."""
+"""How late a task may be. The sweep finds a lost dispatch within a minute, and resending it takes a moment."""
 MAX_BACKLOG_SECONDS = 3600
-"""The most that a queue may hold: what it delivers in an hour. Part of it may lie ahead, so more need not be late."""
+"""The backlog that a queue may have: what it delivers in an hour. A larger one may still be of later tasks."""
 POLL_SECONDS = 0.5
 OWNER = "cloudsched-doctor"
 QUEUE_ADMIN = 'set QUEUE_ADMIN="on" in infra/config.sh, then infra/deploy.sh and infra/upgrade.sh'
-"""What lets the API look at its queues in Cloud Tasks."""
+"""How to give the API access to its queues in Cloud Tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class Canary:
 
 
 @dataclass(frozen=True, slots=True)
-class Api:
-    """The API that is looked at."""
+class CheckedApi:
+    """The API that the doctor checks."""
 
     client: Client
     url: str
@@ -54,8 +54,8 @@ class Api:
     """The command that brings its code up to date."""
 
 
-def check_api(api: Api, canary: Canary | None) -> Iterator[Finding]:
-    """Look at the API, and at everything behind it only if it answers and accepts the caller."""
+def check_api(api: CheckedApi, canary: Canary | None) -> Iterator[CheckResult]:
+    """Check the API, and what stands behind it if it answers and accepts the caller."""
     try:
         answer = api.client.run_flow(_get("/ready"))
     except CloudschedError as error:
@@ -90,7 +90,7 @@ def check_api(api: Api, canary: Canary | None) -> Iterator[Finding]:
         yield _run_canary(api, caller, canary)
 
 
-def _find_mend(api: Api) -> str:
+def _find_mend(api: CheckedApi) -> str:
     with suppress(CloudschedError):
         if api.client.run_flow(_get("/health")).get("faults"):
             return "read the log of the process that runs the tasks, and restart it"
@@ -105,7 +105,7 @@ def _get_caller() -> Flow[CallerInfo]:
     return (yield ApiRequest("GET", "/v1/caller")).read("a caller", CallerInfo.model_validate)
 
 
-def _check_version(api: Api) -> Finding:
+def _check_version(api: CheckedApi) -> CheckResult:
     own = version("cloudsched")
     try:
         found = api.client.run_flow(_get("/openapi.json"))["info"]["version"]
@@ -116,8 +116,8 @@ def _check_version(api: Api) -> Finding:
     return ok("version", f"cloudsched {found}, as here")
 
 
-def _check_lateness(api: Api, caller: CallerInfo) -> Finding:
-    """Look for a task that should have started: the sweep sends within a minute what was lost."""
+def _check_lateness(api: CheckedApi, caller: CallerInfo) -> CheckResult:
+    """Check that no task is late: the sweep resends a lost dispatch within a minute."""
     limit = caller.now - MAX_LATENESS
     late = api.client.tasks(
         owner=None if caller.sees_all else caller.owner, status="ACTIVE", due_until=limit.isoformat()
@@ -131,8 +131,8 @@ def _check_lateness(api: Api, caller: CallerInfo) -> Finding:
     return ok("sweep lag", f"no task is more than {MAX_LATENESS.total_seconds():.0f} s late")
 
 
-def _check_queues(api: Api) -> Iterator[Finding]:
-    """Look for queues that deliver nothing, or hold much."""
+def _check_queues(api: CheckedApi) -> Iterator[CheckResult]:
+    """Check that each queue delivers, and that none has a backlog."""
     try:
         found = api.client.dispatch_queues()
     except CloudschedError as error:
@@ -152,7 +152,7 @@ def _check_queues(api: Api) -> Iterator[Finding]:
         yield ok("queues", f"{len(found)} run, and none holds more dispatches than it delivers in an hour")
 
 
-def _run_canary(api: Api, caller: CallerInfo, canary: Canary) -> Finding:
+def _run_canary(api: CheckedApi, caller: CallerInfo, canary: Canary) -> CheckResult:
     client = api.client
     handler = canary.handler
     payload = canary.payload

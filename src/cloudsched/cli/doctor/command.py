@@ -18,13 +18,13 @@ from cloudsched.features.table import FEATURES, find_place
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
-    from cloudsched.cli.doctor.deployment import Deployment, Finding
+    from cloudsched.cli.doctor.deployment import CheckResult, Deployment
 
 
 OF_CODE = frozenset({"api", "canary", "functions", "handlers", "sweep", "sweep lag", "version"})
-"""The areas in which new code, or new settings of the functions, may be at fault: going back may mend them."""
+"""The areas that new code or new settings of the functions may break. A rollback may fix them."""
 NOT_OF_CODE = 7
-"""The exit status if nothing else is wrong than an old backup, a paused queue or the like, or only not known."""
+"""The exit status if the only problems are an old backup, a paused queue or the like, or a check that could not run."""
 
 
 @click.command()
@@ -61,7 +61,7 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
     as_json: bool,
     **credentials: Any,
 ) -> None:
-    """Say what is right and wrong with the local stack, or with a deployment.
+    """Check the local stack, or a deployment.
 
     Looks at the API: its version, late tasks, and whether a task runs from end to end. With --config or --project
     it first looks at the Google Cloud project, with your own rights: database, backups, queues, secret, functions,
@@ -74,7 +74,7 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
         raise click.UsageError("--region, --name and --as are about a deployment: give --config, or --project, too.")
     if config is not None and (project or region or name):
         raise click.UsageError("--config says the project, the region and the name already: leave those options out.")
-    from cloudsched.cli.doctor.api_checks import Api, Canary, check_api  # noqa: PLC0415 - not needed for --help
+    from cloudsched.cli.doctor.api_checks import Canary, CheckedApi, check_api  # noqa: PLC0415 - not needed for --help
     from cloudsched.cli.doctor.configuration import DEFAULTS, read_configuration  # noqa: PLC0415 - likewise
     from cloudsched.cli.doctor.deployment import Deployment, Gcloud, unknown  # noqa: PLC0415 - likewise
     from cloudsched.client import Client  # noqa: PLC0415 - likewise
@@ -83,7 +83,7 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
     payload = payload or (facts.get("SMOKE_PAYLOAD") if handler is None else None) or "{}"
     handler = handler or facts.get("SMOKE_HANDLER")
     canary = None if no_canary else Canary(handler, _parse_payload(payload), timedelta(seconds=timeout))
-    findings: list[Finding] = []
+    findings: list[CheckResult] = []
     show = findings.append if as_json else _print_each(findings)
     restart = "restart it: cloudsched dev"
     log = "gcloud run services logs read NAME-api --region=REGION"
@@ -101,7 +101,7 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
             credentials["token"] = _make_token(deployment, account, services, show) or credentials["token"]
     if url:
         with Client(url, **credentials) as client:
-            api = Api(client, url, "" if is_this_machine(url) else log, restart)
+            api = CheckedApi(client, url, "" if is_this_machine(url) else log, restart)
             _show_all(show, "api", check_api(api, canary))
     else:
         show(unknown("api", "its address is not known", "give it with --url"))
@@ -109,9 +109,9 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
 
 
 def _make_token(
-    deployment: Deployment, account: str, services: dict[str, Any], show: Callable[[Finding], None]
+    deployment: Deployment, account: str, services: dict[str, Any], show: Callable[[CheckResult], None]
 ) -> str | None:
-    """Return a token by which the API knows an account, or show why there is none."""
+    """Return a token that identifies an account to the API, or show why there is none."""
     from cloudsched.cli.doctor.deployment import unknown  # noqa: PLC0415 - not for the local stack
     from cloudsched.cli.doctor.resource_checks import find_value  # noqa: PLC0415 - the same
 
@@ -134,7 +134,7 @@ def _parse_payload(text: str) -> dict[str, Any]:
     return payload
 
 
-def _look_at_deployment(deployment: Deployment, show: Callable[[Finding], None]) -> dict[str, Any]:
+def _look_at_deployment(deployment: Deployment, show: Callable[[CheckResult], None]) -> dict[str, Any]:
     """Show the state of the project's resources. Return its Cloud Run services by function."""
     from cloudsched.cli.doctor import resource_checks  # noqa: PLC0415 - not for the local stack
     from cloudsched.cli.doctor.deployment import FUNCTIONS  # noqa: PLC0415 - the same
@@ -163,8 +163,8 @@ def _look_at_deployment(deployment: Deployment, show: Callable[[Finding], None])
     return services
 
 
-def _show_all(show: Callable[[Finding], None], area: str, findings: Iterator[Finding]) -> None:
-    """Show each finding as soon as it is found. A thing that cannot be looked at is a finding, too."""
+def _show_all(show: Callable[[CheckResult], None], area: str, findings: Iterator[CheckResult]) -> None:
+    """Show each result as it arrives. A check that cannot be made is a result, too."""
     try:
         for finding in findings:
             show(finding)
@@ -172,13 +172,13 @@ def _show_all(show: Callable[[Finding], None], area: str, findings: Iterator[Fin
         show(_explain_refusal(area, error))
 
 
-def _explain_refusal(area: str, error: CloudschedError) -> Finding:
+def _explain_refusal(area: str, error: CloudschedError) -> CheckResult:
     from cloudsched.cli.doctor.deployment import unknown  # noqa: PLC0415 - not needed for --help
 
     return unknown(area, f"it cannot be looked at: {error}", "gcloud auth login, with roles/viewer on the project")
 
 
-def _print_each(findings: list[Finding]) -> Callable[[Finding], None]:
+def _print_each(findings: list[CheckResult]) -> Callable[[CheckResult], None]:
     from rich.text import Text  # noqa: PLC0415 - not needed for JSON
 
     from cloudsched.cli.doctor.deployment import Verdict  # noqa: PLC0415 - not needed for --help
@@ -188,7 +188,7 @@ def _print_each(findings: list[Finding]) -> Callable[[Finding], None]:
 
     console = make_console()
 
-    def show(finding: Finding) -> None:
+    def show(finding: CheckResult) -> None:
         findings.append(finding)
         line = Text(f"{finding.verdict:<8}", style=colours[finding.verdict])
         line.append(f"  {finding.area:<10} {to_printable(finding.what)}", style="default")
@@ -199,8 +199,8 @@ def _print_each(findings: list[Finding]) -> Callable[[Finding], None]:
     return show
 
 
-def _end(findings: Iterable[Finding], other: int, *, as_json: bool) -> None:
-    """Print the end, and exit with 1 if the code may be at fault, or with the other status if something else is."""
+def _end(findings: Iterable[CheckResult], other: int, *, as_json: bool) -> None:
+    """Print the summary. Exit with 1 if the code may be at fault, or with the other status for other problems."""
     from cloudsched.cli.doctor.deployment import Verdict  # noqa: PLC0415 - not needed for --help
 
     bad = [finding for finding in findings if not finding.is_well]

@@ -16,7 +16,7 @@ DEFAULTS = {
     "SMOKE_HANDLER": "remind",
     "SMOKE_PAYLOAD": '{"text": "cloudsched works"}',
 }
-"""What the doctor needs of the scripts' configuration, with the values that these have if it leaves them out."""
+"""The settings that the doctor reads from the scripts' configuration, with their defaults."""
 _READ = """set -eo pipefail
 file="$1"
 shift
@@ -26,7 +26,7 @@ for each; do name="${each%%=*}" && printf '%s\\0' "${!name}"; done"""
 
 
 def read_configuration(file: Path) -> dict[str, str]:
-    """Return what a configuration of ``infra/*.sh`` says. It is bash, which runs, as it does for the scripts.
+    """Return the settings in a configuration of ``infra/*.sh``. It is run as bash, as the scripts run it.
 
     Raises:
         Misconfigured: There is no bash, it failed, or no project is named.

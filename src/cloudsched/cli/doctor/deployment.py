@@ -1,4 +1,4 @@
-"""The deployment that the doctor looks at: its resources' names, what gcloud says of it, and a check's verdict."""
+"""The deployment that the doctor checks: the names of its resources, gcloud's answers, and the result of a check."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ FUNCTIONS = ("execute", "sweep", "api")
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A deployment to look at."""
+    """A deployment to check."""
 
     gcloud: Gcloud
     region: str
@@ -84,9 +84,9 @@ class Deployment:
     configured_database: str = ""
     """The database that it names, if it names one."""
     database: str = ""
-    """The database that its functions use, once that is known."""
+    """The database that its functions use, once it has been read."""
     queues_per_priority: int = 1
-    """Over how many queues its api spreads the dispatches of each priority."""
+    """The number of queues over which the API spreads each priority's dispatches."""
 
     def queue(self, kind: str) -> str:
         """Return the name of a queue: of a priority, such as ``high`` or ``high-q2``, of a channel, or of hops."""
@@ -100,7 +100,7 @@ class Deployment:
         return [*QUEUES, *(f"{each}-q{number}" for each in PRIORITIES for number in numbers)]
 
     def script(self, *words: str) -> str:
-        """Return how one of the scripts is called for this deployment, such as ``upgrade.sh``."""
+        """Return the command line of a script, such as ``upgrade.sh``, for this deployment."""
         name, *options = words
         config = [] if self.config is None else [f"--config={self.config}"]
         return shlex.join([f"infra/{name}", *config, *options])
@@ -115,19 +115,19 @@ class Deployment:
 
 
 class Verdict(StrEnum):
-    """The state of a thing."""
+    """The result of one check."""
 
     OK = "ok"
     WRONG = "wrong"
     UNKNOWN = "unknown"
-    """It could not be looked at."""
+    """It could not be checked."""
     SKIPPED = "skipped"
-    """It was not asked for, or does not apply here."""
+    """It was not requested, or does not apply here."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at, with the command that mends it, which is empty if nothing is wrong."""
+class CheckResult:
+    """The result of one check, with the command that fixes what is wrong. Without a problem, that is empty."""
 
     area: str
     verdict: Verdict
@@ -136,25 +136,25 @@ class Finding:
 
     @property
     def is_well(self) -> bool:
-        """Return whether nothing has to be done about it."""
+        """Return whether you need not act on it."""
         return self.verdict in {Verdict.OK, Verdict.SKIPPED}
 
 
-def ok(area: str, what: str) -> Finding:
-    """Return that all is well."""
-    return Finding(area, Verdict.OK, what)
+def ok(area: str, what: str) -> CheckResult:
+    """Report that the check passed."""
+    return CheckResult(area, Verdict.OK, what)
 
 
-def wrong(area: str, what: str, mend: str) -> Finding:
-    """Return that something is wrong, and the command that mends it."""
-    return Finding(area, Verdict.WRONG, what, mend)
+def wrong(area: str, what: str, mend: str) -> CheckResult:
+    """Report a problem, and the command that fixes it."""
+    return CheckResult(area, Verdict.WRONG, what, mend)
 
 
-def unknown(area: str, what: str, mend: str) -> Finding:
-    """Return that something could not be looked at, and what lets the caller look at it."""
-    return Finding(area, Verdict.UNKNOWN, what, mend)
+def unknown(area: str, what: str, mend: str) -> CheckResult:
+    """Report that a check could not be made, and what the caller needs for it."""
+    return CheckResult(area, Verdict.UNKNOWN, what, mend)
 
 
-def skipped(area: str, what: str) -> Finding:
-    """Return that something was not looked at, on purpose."""
-    return Finding(area, Verdict.SKIPPED, what)
+def skipped(area: str, what: str) -> CheckResult:
+    """Report that a check was skipped on purpose."""
+    return CheckResult(area, Verdict.SKIPPED, what)

@@ -1,4 +1,4 @@
-"""Check a deployment's resources for what changes by itself or by hand: what serves, runs, and is open to everybody.
+"""Check the resources of a deployment that may change without a deploy: what serves, what runs, and who has access.
 
 `infra/deploy.sh --check` compares the rest with the configuration: APIs, indexes, TTL, roles, limits and protection.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from cloudsched.cli.doctor.deployment import FUNCTIONS, Deployment, Finding, ok, skipped, unknown, wrong
+from cloudsched.cli.doctor.deployment import FUNCTIONS, CheckResult, Deployment, ok, skipped, unknown, wrong
 from cloudsched.config.settings import MAX_QUEUES_PER_PRIORITY
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule, Unavailable
@@ -17,14 +17,14 @@ from cloudsched.errors import InvalidSchedule, Unavailable
 SWEEP_LIMIT = timedelta(minutes=2)
 """The most that a sweep may begin late."""
 MAX_BACKUP_AGE = timedelta(hours=30)
-"""The greatest age of the last backup of a database that is backed up each day: Firestore chooses the time of day."""
+"""How old the last daily backup may be. Firestore chooses the time of day."""
 _INVOKER = "roles/run.invoker"
 _EVERYBODY = ("allUsers", "allAuthenticatedUsers")
 _UNCHECKED = "run.googleapis.com/invoker-iam-disabled"
 """The annotation of a function that everybody may call, where an organisation forbids roles for allUsers."""
 
 
-def check_database(deployment: Deployment, now: datetime) -> Iterator[Finding]:
+def check_database(deployment: Deployment, now: datetime) -> Iterator[CheckResult]:
     """Return whether the database is there, its indexes are ready, and it was backed up lately.
 
     With a prefix the database is an app's: only the indexes of collections with it count, and no backups are asked for.
@@ -69,13 +69,13 @@ def _find_prefix(deployment: Deployment) -> str:
     return find_value(api, "CLOUDSCHED_COLLECTION_PREFIX")
 
 
-def check_queues(deployment: Deployment) -> Iterator[Finding]:
+def check_queues(deployment: Deployment) -> Iterator[CheckResult]:
     """Return whether each queue is there and runs."""
     for kind in deployment.list_queues():
         yield check_queue(deployment, kind)
 
 
-def check_queue(deployment: Deployment, kind: str) -> Finding:
+def check_queue(deployment: Deployment, kind: str) -> CheckResult:
     """Return whether a queue is there and runs."""
     name = deployment.queue(kind)
     found = deployment.gcloud.resource("tasks", "queues", "describe", name, f"--location={deployment.region}")
@@ -89,13 +89,13 @@ def check_queue(deployment: Deployment, kind: str) -> Finding:
     return ok("queues", f"{name} runs, {rate:g} a second, {limits.get('maxConcurrentDispatches')} at once")
 
 
-def check_functions(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:
+def check_functions(deployment: Deployment, services: dict[str, Any]) -> Iterator[CheckResult]:
     """Return whether each function is there, ready, and serves."""
     for function in FUNCTIONS:
         yield check_function(deployment, function, services[function])
 
 
-def check_function(deployment: Deployment, function: str, found: dict[str, Any] | None) -> Finding:
+def check_function(deployment: Deployment, function: str, found: dict[str, Any] | None) -> CheckResult:
     """Return whether a function is there, ready, and serves."""
     name = f"{deployment.name}-{function}"
     if found is None:
@@ -108,7 +108,7 @@ def check_function(deployment: Deployment, function: str, found: dict[str, Any] 
     return ok("functions", f"{name} serves {status.get('latestReadyRevisionName')}")
 
 
-def check_secret(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:
+def check_secret(deployment: Deployment, services: dict[str, Any]) -> Iterator[CheckResult]:
     """Return whether what each function signs with is enabled, and accepted by the executor."""
     secret = f"{deployment.name}-dispatch"
     listed = deployment.gcloud.lines(
@@ -172,12 +172,12 @@ def environment(service: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def count_queues(service: dict[str, Any] | None) -> int:
-    """Return over how many queues a service spreads the dispatches of each priority."""
+    """Return the number of queues over which a service spreads each priority's dispatches."""
     text = find_value(service, "CLOUDSCHED_QUEUES_PER_PRIORITY")
     return int(text) if text.isdecimal() and 0 < int(text) <= MAX_QUEUES_PER_PRIORITY else 1
 
 
-def check_job(deployment: Deployment, now: datetime) -> Iterator[Finding]:
+def check_job(deployment: Deployment, now: datetime) -> Iterator[CheckResult]:
     """Return whether Cloud Scheduler calls the sweep, and the last call was recent and succeeded."""
     name = f"{deployment.name}-sweep"
     found = deployment.gcloud.resource("scheduler", "jobs", "describe", name, f"--location={deployment.region}")
@@ -207,15 +207,15 @@ def check_job(deployment: Deployment, now: datetime) -> Iterator[Finding]:
 
 
 def _next_sweep(job: dict[str, Any], since: datetime) -> datetime:
-    """Return when a job has to run next. Cloud Scheduler knows notations of its own, which count as each minute."""
+    """Return when a job has to run next. A notation that only Cloud Scheduler knows counts as every minute."""
     try:
         return Schedule.parse(job.get("schedule", "")).next_after(since) or datetime.max.replace(tzinfo=UTC)
     except InvalidSchedule:
         return since + timedelta(minutes=1)
 
 
-def check_access(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:
-    """Return whether everybody may call what only accounts may.
+def check_access(deployment: Deployment, services: dict[str, Any]) -> Iterator[CheckResult]:
+    """Check that only accounts may call the private functions.
 
     An API that believes Cloud Run is among that: it accepts tokens without a signature.
     """
@@ -248,7 +248,7 @@ def check_access(deployment: Deployment, services: dict[str, Any]) -> Iterator[F
         yield ok("iam", "not everybody may call what only accounts may")
 
 
-def _check_age(deployment: Deployment, schedules: list[Any], now: datetime) -> Finding:
+def _check_age(deployment: Deployment, schedules: list[Any], now: datetime) -> CheckResult:
     listed = deployment.gcloud.resource("firestore", "backups", "list") or []
     own = [each for each in listed if str(each.get("database", "")).endswith(f"/databases/{deployment.database}")]
     ready = [_parse(each["snapshotTime"]) for each in own if each.get("state") == "READY"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.calendar.entries import Bin
-from cloudsched.dashboard.calendar.labels import SHIFT, Mark, Placed, place_marks
+from cloudsched.dashboard.calendar.labels import SHIFT, OccurrenceMark, Placed, place_marks
 from cloudsched.dashboard.charts.svg import draw_beside, draw_picture, draw_vertical, element, group, percent
 from cloudsched.dashboard.times import DAY, WallDay
 
@@ -49,7 +49,7 @@ class DayRow:
 
     day: WallDay
     name: str
-    marks: Sequence[Mark]
+    marks: Sequence[OccurrenceMark]
     bins: Sequence[Bin]
     """Equal parts of its 24 wall-clock hours."""
     most: int

@@ -31,7 +31,7 @@ _LABEL_SIDE: Final = 0.75
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class OccurrenceMark:
     """An occurrence of a task that is not busy that day."""
 
     at: float
@@ -50,7 +50,7 @@ class Mark:
 class Placed:
     """A mark in its lane. It has no label if there is no room."""
 
-    mark: Mark
+    mark: OccurrenceMark
     lane: int
     has_label: bool
     is_left: bool
@@ -67,7 +67,7 @@ class _Reach(NamedTuple):
     after: float
 
     @classmethod
-    def of(cls, mark: Mark, size: float, *, is_left: bool) -> _Reach:
+    def of(cls, mark: OccurrenceMark, size: float, *, is_left: bool) -> _Reach:
         if is_left:
             return cls(mark.at, SHIFT + size, _MARK)
         return cls(mark.at, _MARK, SHIFT + size)
@@ -82,7 +82,7 @@ def measure(label: str) -> float:
     return sum(_WIDTHS.get(letter, _OTHER if letter.isascii() else _WIDEST) for letter in label)
 
 
-def place_marks(marks: Sequence[Mark], now: float | None, lanes: int) -> tuple[list[Placed], tuple[int, ...]]:
+def place_marks(marks: Sequence[OccurrenceMark], now: float | None, lanes: int) -> tuple[list[Placed], tuple[int, ...]]:
     """Return marks in the first lanes with room, and the numbers of those without room in each of `TIERS`.
 
     Failures come first and are always shown. If need be, they lose their labels, and get a lane of their own below the
@@ -111,7 +111,7 @@ def place_marks(marks: Sequence[Mark], now: float | None, lanes: int) -> tuple[l
 
 
 def _find_place(
-    mark: Mark, taken: Sequence[Sequence[_Reach]], now: float | None, width: float
+    mark: OccurrenceMark, taken: Sequence[Sequence[_Reach]], now: float | None, width: float
 ) -> tuple[int, bool] | None:
     """Return the first lane that has room for a mark, and the side of its label. None if there is none."""
     is_late = mark.at >= _LABEL_SIDE

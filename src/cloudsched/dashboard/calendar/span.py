@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
-from cloudsched.dashboard.charts.axis import Move, make_moves
+from cloudsched.dashboard.charts.axis import AxisButton, make_moves
 from cloudsched.dashboard.times import DAY
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _read_day(text: str | None) -> date | None:
     return min(max(day, _FIRST_DAY), _LAST_DAY)
 
 
-def make_span_moves(visit: Visit, span: DaySpan, chosen: date) -> dict[str, Move]:
+def make_span_moves(visit: Visit, span: DaySpan, chosen: date) -> dict[str, AxisButton]:
     """Return the effects of a time axis's keys in the calendar: from the month to the week, to the day, and back.
 
     Earlier and later move by what is shown. Zooming in leads to the chosen day.

@@ -11,7 +11,7 @@ from cloudsched.dashboard.calendar.day_chart import DayRow, count_bins, draw_day
 from cloudsched.dashboard.calendar.days import DayFacts, gather
 from cloudsched.dashboard.calendar.entries import BUSY, DayTotals, Entry, add_totals
 from cloudsched.dashboard.calendar.fetch import choose_day, fetch
-from cloudsched.dashboard.calendar.labels import Mark
+from cloudsched.dashboard.calendar.labels import OccurrenceMark
 from cloudsched.dashboard.calendar.month import WEEKDAYS, build_month
 from cloudsched.dashboard.calendar.span import KINDS, choose_span, find_today, make_span_moves, write_address
 from cloudsched.dashboard.status import show_status
@@ -201,12 +201,12 @@ def _list_busy(facts: DayFacts) -> list[tuple[float, str]]:
     return [(facts.day.place(each.at), each.kind) for each in facts.entries if each.task_id in facts.busy]
 
 
-def _list_marks(facts: DayFacts, visit: Visit) -> Iterable[Mark]:
+def _list_marks(facts: DayFacts, visit: Visit) -> Iterable[OccurrenceMark]:
     """Yield the occurrences of the other tasks."""
     for each in facts.entries:
         if each.task_id not in facts.busy:
             title = shorten(each.title, _LONGEST_TITLE)
-            yield Mark(
+            yield OccurrenceMark(
                 at=facts.day.place(each.at),
                 label=f"{each.at.astimezone(visit.zone):%H:%M} {title}",
                 words=f"{each.title}, {visit.moment(each.at).text}, {each.status.word.lower()}",

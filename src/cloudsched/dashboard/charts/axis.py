@@ -22,7 +22,7 @@ WHOLE: Final[Part] = (0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class AxisButton:
     """A button that shows another part of the axis."""
 
     key: str
@@ -42,9 +42,9 @@ _MOVES: Final = (
 )
 
 
-def make_moves(addresses: Mapping[str, str | None]) -> dict[str, Move]:
+def make_moves(addresses: Mapping[str, str | None]) -> dict[str, AxisButton]:
     """Return the buttons of an axis, by the key that does the same. Without an address, it would show the same."""
-    return {key: Move(key, label, words, addresses.get(key)) for key, label, words in _MOVES}
+    return {key: AxisButton(key, label, words, addresses.get(key)) for key, label, words in _MOVES}
 
 
 def find_parts(shown: Part, anchor: float | None = None, least: float = _LEAST) -> dict[str, Part]:

@@ -116,7 +116,7 @@ def find_span(lived: list[Lived], due: list[datetime], now: datetime) -> tuple[d
 
 
 def _draw_noted(noted: Sequence[Noted], start: datetime, end: datetime, height: int) -> Iterator[Markup]:
-    """Yield the changes. A word that would touch the previous one on the narrowest screen is left out."""
+    """Yield the changes. A word that would touch the previous one on the narrowest screen is omitted."""
     row = Row()
     for each in sorted(noted, key=lambda one: one.at):
         left = _place_within(each.at, start, end)

@@ -31,7 +31,7 @@ _LABEL_SIDE: Final = 0.23
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class StripBar:
     """The past and due runs in one part of the time."""
 
     start: datetime
@@ -43,18 +43,18 @@ class Bar:
 
 def make_bars(
     good: Iterable[datetime], bad: Iterable[datetime], start: datetime, end: datetime, *, bins: int
-) -> list[Bar]:
+) -> list[StripBar]:
     """Return equal bars of a span, with the past runs in each."""
     ran = sorted(good)
     failed = sorted(bad)
     edges = [start + (end - start) * index / bins for index in range(bins + 1)]
     return [
-        Bar(first, last, _count_between(ran, first, last), _count_between(failed, first, last))
+        StripBar(first, last, _count_between(ran, first, last), _count_between(failed, first, last))
         for first, last in pairwise(edges)
     ]
 
 
-def count_due(bars: Iterable[Bar], due: Iterable[datetime]) -> list[Bar]:
+def count_due(bars: Iterable[StripBar], due: Iterable[datetime]) -> list[StripBar]:
     """Return the bars with the due runs in each."""
     ordered = sorted(due)
     return [replace(each, due=_count_between(ordered, each.start, each.end)) for each in bars]
@@ -65,7 +65,7 @@ def _count_between(ordered: Sequence[datetime], start: datetime, end: datetime) 
 
 
 def draw_strip(
-    bars: Sequence[Bar], now: datetime, reach: timedelta, zone: zoneinfo.ZoneInfo, known_until: datetime | None
+    bars: Sequence[StripBar], now: datetime, reach: timedelta, zone: zoneinfo.ZoneInfo, known_until: datetime | None
 ) -> Markup:
     """Return the chart of as much time before now as after it. All bars have one scale.
 
@@ -87,8 +87,8 @@ def draw_strip(
     if known_until is not None and known_until < end:
         place = (known_until - start) / (end - start)
         width = (end - known_until) / (end - start)
-        ground = {"cls": "hatched", "fill": "url(#hatch)"}
-        marks.append(element("rect", **ground, x=percent(place), width=percent(width), y=_TOP, height=_ABOVE))
+        background = {"cls": "hatched", "fill": "url(#hatch)"}
+        marks.append(element("rect", **background, x=percent(place), width=percent(width), y=_TOP, height=_ABOVE))
 
     for each in bars:
         gap = (each.end - each.start) * _GAP

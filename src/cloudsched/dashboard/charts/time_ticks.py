@@ -12,7 +12,7 @@ from cloudsched.dashboard.charts.svg import draw_beside, draw_vertical
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-    from cloudsched.dashboard.times import ClockChange
+    from cloudsched.dashboard.times import OffsetChange
 
 _TICKS: Final = 7
 """The most round times on an axis."""
@@ -67,7 +67,7 @@ def draw_ticks(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo, height: 
 
 
 def draw_changes(
-    changes: Iterable[ClockChange], start: datetime, end: datetime, height: int, *, y: int
+    changes: Iterable[OffsetChange], start: datetime, end: datetime, height: int, *, y: int
 ) -> Iterator[Markup]:
     """Yield a line at each clock change, with the hours by which clocks go forward."""
     for change in changes:

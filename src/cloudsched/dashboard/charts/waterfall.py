@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from cloudsched.dashboard.charts.waterfall_rows import Waterfall, WaterfallRow
-    from cloudsched.dashboard.charts.waterfall_scale import Scale, Stretch
+    from cloudsched.dashboard.charts.waterfall_scale import AxisSegment, Scale
 
 _HEIGHT: Final = 32
 _AXIS: Final = 54
 _LEAST_LABELLED: Final = 0.05
-"""Narrower stretches have no times, as a part of the width."""
+"""Narrower segments have no times, as a part of the width."""
 _LAST_LABEL: Final = 0.9
 """From this place on, there is no room for a label."""
 _LEAST_WIDTH: Final = 440
@@ -31,7 +31,7 @@ _LETTER: Final = 7.6
 _SPACE: Final = 6
 """In pixels: the least space between two durations."""
 _BEGINNING: Final = 110
-"""In pixels: the width of a stretch's first time."""
+"""In pixels: the width of a segment's first time."""
 _TICK_LABEL: Final = 62
 """In pixels: the width of a tick's label."""
 _CSS: Final = {
@@ -51,20 +51,20 @@ _FILLS: Final = {
 }
 
 
-def draw_ground(waterfall: Waterfall, zone: zoneinfo.ZoneInfo) -> tuple[Markup, Markup]:
-    """Return the common ground of all rows: the gaps below their bars, and now above them."""
+def draw_background(waterfall: Waterfall, zone: zoneinfo.ZoneInfo) -> tuple[Markup, Markup]:
+    """Return the common background of all rows: the gaps below their bars, and now above them."""
     ticks = [
-        draw_vertical("ax", stretch.place(at), 0, _HEIGHT)
-        for stretch in waterfall.scale.stretches
-        if not stretch.is_gap and stretch.width > _LEAST_LABELLED
-        for at, _ in find_ticks(stretch.start, stretch.end, zone)
+        draw_vertical("ax", segment.place(at), 0, _HEIGHT)
+        for segment in waterfall.scale.segments
+        if not segment.is_gap and segment.width > _LEAST_LABELLED
+        for at, _ in find_ticks(segment.start, segment.end, zone)
     ]
     return group(*_draw_gaps(waterfall.scale, _HEIGHT), *ticks), group(*_draw_now(waterfall, _HEIGHT))
 
 
-def draw_row(row: WaterfallRow, scale: Scale, ground: tuple[Markup, Markup]) -> Markup:
-    """Return a row's bars on the ground of `draw_ground`. Failures are half as high, and lower."""
-    below, above = ground
+def draw_row(row: WaterfallRow, scale: Scale, background: tuple[Markup, Markup]) -> Markup:
+    """Return a row's bars on the background from `draw_background`. Failures are half as high, and lower."""
+    below, above = background
     start, end = scale.span
     marks = [below]
 
@@ -93,41 +93,41 @@ def draw_axis(waterfall: Waterfall, zone: zoneinfo.ZoneInfo) -> Markup:
     marks = [*_draw_gaps(waterfall.scale, _AXIS)]
     free_date = 0.0
     free_gap = 0.0
-    for stretch in waterfall.scale.stretches:
-        left = stretch.left * _LEAST_WIDTH
-        if stretch.is_gap:
-            half = len(write_duration(stretch.duration)) * _LETTER / 2
-            middle = left + stretch.width / 2 * _LEAST_WIDTH
+    for segment in waterfall.scale.segments:
+        left = segment.left * _LEAST_WIDTH
+        if segment.is_gap:
+            half = len(write_duration(segment.duration)) * _LETTER / 2
+            middle = left + segment.width / 2 * _LEAST_WIDTH
             if middle - half >= free_gap or middle - half < 0:
                 free_gap = middle + half + _SPACE
-                marks.append(_draw_duration(stretch, waterfall))
+                marks.append(_draw_duration(segment, waterfall))
             continue
 
-        local = stretch.start.astimezone(zone)
-        x = percent(stretch.left)
-        has_room = stretch.left < _LAST_LABEL
+        local = segment.start.astimezone(zone)
+        x = percent(segment.left)
+        has_room = segment.left < _LAST_LABEL
         if has_room and left >= free_date:
             free_date = left + _DATE
             marks.append(element("text", f"{local.day} {local:%b}", cls="strong alt", x=x, dx=2, y=15))
-        if has_room and stretch.width > _LEAST_LABELLED:
+        if has_room and segment.width > _LEAST_LABELLED:
             marks.append(element("text", f"{local:%H:%M:%S %z}", cls="alt", x=x, dx=2, y=32))
-            marks += _draw_ticks(stretch, zone)
+            marks += _draw_ticks(segment, zone)
     return draw_picture(_AXIS, *marks, *_draw_now(waterfall, _AXIS))
 
 
-def _draw_ticks(stretch: Stretch, zone: zoneinfo.ZoneInfo) -> Iterator[Markup]:
-    """Yield round times in a stretch: a line each, with its label where that has room on the narrowest screen."""
-    free = stretch.left * _LEAST_WIDTH + _BEGINNING
-    end = (stretch.left + stretch.width) * _LEAST_WIDTH
-    for at, label in find_ticks(stretch.start, stretch.end, zone):
-        place = stretch.place(at)
+def _draw_ticks(segment: AxisSegment, zone: zoneinfo.ZoneInfo) -> Iterator[Markup]:
+    """Yield round times in a segment: a line each, with its label where that has room on the narrowest screen."""
+    free = segment.left * _LEAST_WIDTH + _BEGINNING
+    end = (segment.left + segment.width) * _LEAST_WIDTH
+    for at, label in find_ticks(segment.start, segment.end, zone):
+        place = segment.place(at)
         yield draw_vertical("ax", place, 36, _AXIS)
         if free <= place * _LEAST_WIDTH <= end - _TICK_LABEL:
             free = place * _LEAST_WIDTH + _TICK_LABEL
             yield element("text", label, cls="alt", x=percent(place), dx=2, y=32)
 
 
-def _draw_duration(gap: Stretch, waterfall: Waterfall) -> Markup:
+def _draw_duration(gap: AxisSegment, waterfall: Waterfall) -> Markup:
     """Return a gap's duration, in its middle. Beside now, it is on its own side of the line."""
     text = write_duration(gap.duration)
     if waterfall.has_now and waterfall.now in {gap.start, gap.end}:
@@ -143,6 +143,6 @@ def _draw_now(waterfall: Waterfall, height: int) -> Iterator[Markup]:
 
 def _draw_gaps(scale: Scale, height: int) -> Iterator[Markup]:
     for gap in scale.gaps:
-        ground = element("rect", cls="f-sunk", x=percent(gap.left), y=0, width=percent(gap.width), height=height)
+        background = element("rect", cls="f-sunk", x=percent(gap.left), y=0, width=percent(gap.width), height=height)
         edges = (draw_vertical("torn", at, 0, height) for at in (gap.left, gap.left + gap.width))
-        yield group(ground, *edges)
+        yield group(background, *edges)

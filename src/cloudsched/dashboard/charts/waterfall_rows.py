@@ -92,7 +92,7 @@ class Waterfall:
 
     @property
     def gaps_text(self) -> str:
-        """Return the compressed stretches, in words."""
+        """Return the compressed segments, in words."""
         gaps = [gap for gap in self.scale.gaps if not gap.is_future]
         if not gaps:
             return ""

@@ -20,13 +20,13 @@ _LEAST: Final = 0.06
 _MOST: Final = 0.14
 _ALL_GAPS: Final = 0.45
 _LEAST_LINEAR: Final = 0.025
-"""The least width of a stretch between gaps, so that its date can be read."""
+"""The least width of a segment between gaps, so that its date can be read."""
 
 Interval = tuple[datetime, datetime]
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class AxisSegment:
     """A part of the axis: linear inside, not to scale if it is a gap."""
 
     start: datetime
@@ -64,27 +64,27 @@ def _clamp(part: float) -> float:
 class Scale:
     """The places of instants on the axis."""
 
-    stretches: tuple[Stretch, ...]
+    segments: tuple[AxisSegment, ...]
 
     @property
-    def gaps(self) -> tuple[Stretch, ...]:
-        """Return the stretches that are compressed."""
-        return tuple(stretch for stretch in self.stretches if stretch.is_gap)
+    def gaps(self) -> tuple[AxisSegment, ...]:
+        """Return the segments that are compressed."""
+        return tuple(segment for segment in self.segments if segment.is_gap)
 
     def place(self, at: datetime) -> float:
         """Return an instant's place as a fraction of the width. One outside the axis lies at its end."""
-        index = max(0, bisect_right(self.stretches, at, key=lambda stretch: stretch.start) - 1)
-        return self.stretches[index].place(at)
+        index = max(0, bisect_right(self.segments, at, key=lambda segment: segment.start) - 1)
+        return self.segments[index].place(at)
 
     def find_instant(self, place: float) -> datetime:
         """Return the instant at a place: the reverse of `place`."""
-        index = max(0, bisect_right(self.stretches, place, key=lambda stretch: stretch.left) - 1)
-        return self.stretches[index].find_instant(place)
+        index = max(0, bisect_right(self.segments, place, key=lambda segment: segment.left) - 1)
+        return self.segments[index].find_instant(place)
 
     @property
     def span(self) -> Interval:
         """Return the axis's beginning and end."""
-        return self.stretches[0].start, self.stretches[-1].end
+        return self.segments[0].start, self.segments[-1].end
 
 
 class _Cut(NamedTuple):
@@ -126,7 +126,7 @@ def make_scale(
     last = max(known_end or end, end)
     if true or start >= end:
         final = max(last, start + timedelta(milliseconds=1))
-        return Scale((Stretch(start, final, 0.0, 1.0, is_gap=False),))
+        return Scale((AxisSegment(start, final, 0.0, 1.0, is_gap=False),))
 
     clipped = [(max(begin, start), min(finish, end)) for begin, finish in running]
     cuts = _cut(merge(pair for pair in clipped if pair[0] <= pair[1]), start, end)
@@ -159,7 +159,7 @@ def _cut(busy: Sequence[Interval], start: datetime, end: datetime) -> list[_Cut]
     return cuts
 
 
-def _lay_out(cuts: Sequence[_Cut], now: datetime) -> tuple[Stretch, ...]:
+def _lay_out(cuts: Sequence[_Cut], now: datetime) -> tuple[AxisSegment, ...]:
     """Return the parts of the time with their widths: gaps by their lengths, the others in the room that is left."""
     linear = [cut.duration for cut in cuts if not cut.is_gap]
     all_linear = sum(linear, timedelta(0))
@@ -173,7 +173,7 @@ def _lay_out(cuts: Sequence[_Cut], now: datetime) -> tuple[Stretch, ...]:
         free = least * len(linear)
     spread = max(0.0, free - least * len(linear))
 
-    stretches = []
+    segments = []
     left = 0.0
     for cut in cuts:
         if cut.is_gap:
@@ -182,11 +182,11 @@ def _lay_out(cuts: Sequence[_Cut], now: datetime) -> tuple[Stretch, ...]:
             width = least + spread * (cut.duration / all_linear)
         else:
             width = least + spread / count
-        stretches.append(
-            Stretch(cut.start, cut.end, left, width, cut.is_gap, is_future=cut.start >= now and cut.is_gap)
+        segments.append(
+            AxisSegment(cut.start, cut.end, left, width, cut.is_gap, is_future=cut.start >= now and cut.is_gap)
         )
         left += width
-    return tuple(stretches)
+    return tuple(segments)
 
 
 def gap_width(duration: timedelta) -> float:

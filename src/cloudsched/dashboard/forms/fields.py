@@ -20,7 +20,7 @@ from cloudsched.dashboard.forms.payload_schema import (
     OTHERS,
     TIME,
     YES_NO,
-    Slot,
+    PayloadField,
     write_option,
 )
 from cloudsched.dashboard.words import join_phrases, only_if
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class Submitted:
     """The form was carried out."""
 
     path: str
@@ -74,7 +74,7 @@ _MOST_ROWS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class SelectOption:
     """A choice."""
 
     value: str
@@ -100,12 +100,12 @@ class Field:
     mode: str = ""
     rows: int = 0
     is_code: bool = False
-    options: tuple[Option, ...] = ()
+    options: tuple[SelectOption, ...] = ()
     fields: tuple[Field, ...] = ()
     suggestions: tuple[str, ...] = ()
 
 
-def make_fields(slot: Slot, texts: Mapping[str, str], errors: Mapping[str, str]) -> tuple[Field, ...]:
+def make_fields(slot: PayloadField, texts: Mapping[str, str], errors: Mapping[str, str]) -> tuple[Field, ...]:
     """Return the fields of a payload's slot."""
     if slot.name + AS_JSON in texts:
         return (_make_json(slot.name + AS_JSON, slot.label, slot.name, texts, errors, "JSON"),)
@@ -134,15 +134,15 @@ def make_fields(slot: Slot, texts: Mapping[str, str], errors: Mapping[str, str])
     return (field,)
 
 
-def choose(pairs: Iterable[tuple[str, str]], text: str) -> tuple[Option, ...]:
+def choose(pairs: Iterable[tuple[str, str]], text: str) -> tuple[SelectOption, ...]:
     """Return choices, if there are any. A text that is not among them is added."""
     known = list(pairs)
     if known and text and text not in {value for value, _ in known}:
         known.append((text, text))
-    return tuple(Option(value, label, value == text) for value, label in known)
+    return tuple(SelectOption(value, label, value == text) for value, label in known)
 
 
-def _list_choices(slot: Slot) -> Iterator[tuple[str, str]]:
+def _list_choices(slot: PayloadField) -> Iterator[tuple[str, str]]:
     """Yield the values of a slot with their labels, and first none. Nothing if it takes any text."""
     if slot.kind not in {CHOICE, YES_NO}:
         return
@@ -153,7 +153,7 @@ def _list_choices(slot: Slot) -> Iterator[tuple[str, str]]:
         yield each, each
 
 
-def _make_group(slot: Slot, texts: Mapping[str, str], errors: Mapping[str, str]) -> Field:
+def _make_group(slot: PayloadField, texts: Mapping[str, str], errors: Mapping[str, str]) -> Field:
     fields = tuple(field for part in slot.slots for field in make_fields(part, texts, errors))
     others = slot.name + OTHERS
     if slot.takes_more or others in texts:
@@ -161,7 +161,7 @@ def _make_group(slot: Slot, texts: Mapping[str, str], errors: Mapping[str, str])
         fields = (*fields, _make_json(others, label, others, texts, errors, "a JSON object"))
     hint = slot.hint
     if not slot.is_required:
-        hint = f"{hint} May be left out as a whole.".strip()
+        hint = f"{hint} May be omitted as a whole.".strip()
     return Field(slot.name, field_id(slot.name), slot.label, "group", path=slot.name, hint=hint, fields=fields)
 
 
@@ -174,7 +174,7 @@ def _make_json(
     return Field(name, field_id(name), label, "area", text, path, hint, error, rows=rows, is_code=True)
 
 
-def _write_hint(slot: Slot) -> str:
+def _write_hint(slot: PayloadField) -> str:
     if slot.is_required:
         return slot.hint
     if slot.default in (None, "", [], {}):

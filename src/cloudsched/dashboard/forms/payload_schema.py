@@ -57,7 +57,7 @@ _FORMAT_WORDS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class PayloadField:
     """One part of a payload."""
 
     name: str
@@ -68,25 +68,25 @@ class Slot:
     hint: str = ""
     is_required: bool = False
     options: tuple[Any, ...] = ()
-    slots: tuple[Slot, ...] = ()
+    slots: tuple[PayloadField, ...] = ()
     """The parts of an object."""
-    item: Slot | None = None
+    item: PayloadField | None = None
     """The element of a list."""
     takes_more: bool = False
     """True if an object may have fields beside its parts."""
     default: Any = None
 
 
-def read_schema(schema: Schema | None, name: str = "payload") -> Slot:
+def read_schema(schema: Schema | None, name: str = "payload") -> PayloadField:
     """Return the slots of a payload. If no form can ask for it, return one slot for JSON."""
     if schema:
-        found = _Reader(schema).read(schema, name, name, depth=0, seen=(), is_required=True)
+        found = _SchemaReader(schema).read(schema, name, name, depth=0, seen=(), is_required=True)
         if found.kind == GROUP:
             return found
-    return Slot(name, name, "Payload", JSON_TEXT, "a JSON object", is_required=True)
+    return PayloadField(name, name, "Payload", JSON_TEXT, "a JSON object", is_required=True)
 
 
-class _Reader:
+class _SchemaReader:
     """Reads one schema document. A schema may refer to its definitions, and to itself."""
 
     def __init__(self, root: Schema) -> None:
@@ -95,13 +95,13 @@ class _Reader:
 
     def read(
         self, schema: Schema, name: str, key: str, *, depth: int, seen: tuple[str, ...], is_required: bool
-    ) -> Slot:
+    ) -> PayloadField:
         self._count += 1
         about = schema
         schema, seen = self._resolve(schema, seen)
         label = str(about.get("title") or schema.get("title") or key.replace("_", " ").capitalize())
         description = str(about.get("description") or schema.get("description") or "")
-        slot = Slot(name, key, label, JSON_TEXT, "", is_required=is_required, default=about.get("default"))
+        slot = PayloadField(name, key, label, JSON_TEXT, "", is_required=is_required, default=about.get("default"))
 
         kind, options = _find_kind(schema)
         is_deep = depth >= _MAX_DEPTH or self._count > _MAX_SLOTS
@@ -117,7 +117,7 @@ class _Reader:
             return replace(slot, kind=kind, hint=_join(description, words, *_limits(schema)), options=options)
         return replace(slot, hint=_join(description, "JSON"))
 
-    def _read_group(self, schema: Schema, group: Slot, depth: int, seen: tuple[str, ...]) -> Slot:
+    def _read_group(self, schema: Schema, group: PayloadField, depth: int, seen: tuple[str, ...]) -> PayloadField:
         required = schema.get("required", ())
         slots = tuple(
             self.read(part, f"{group.name}.{key}", key, depth=depth + 1, seen=seen, is_required=key in required)

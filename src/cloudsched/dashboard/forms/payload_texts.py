@@ -21,14 +21,14 @@ from cloudsched.dashboard.forms.payload_schema import (
     PLAIN,
     TEXT,
     YES_NO,
-    Slot,
+    PayloadField,
     write_option,
 )
 
 ABSENT: Final = object()
 
 
-def write_texts(slot: Slot, value: object) -> dict[str, str]:
+def write_texts(slot: PayloadField, value: object) -> dict[str, str]:
     """Return the texts of the fields that show a value, or none for `ABSENT`."""
     if slot.kind == GROUP and isinstance(value, dict):
         texts: dict[str, str] = {}
@@ -49,7 +49,7 @@ def write_texts(slot: Slot, value: object) -> dict[str, str]:
     return {slot.name: plain}
 
 
-def _write_plain(slot: Slot, value: object) -> str | None:
+def _write_plain(slot: PayloadField, value: object) -> str | None:
     """Return a value as the text of its slot. None if the slot cannot hold it and give it back unchanged."""
     if slot.kind == LINES and slot.item is not None and isinstance(value, list):
         return _write_lines(slot.item, value)
@@ -65,7 +65,7 @@ def _write_plain(slot: Slot, value: object) -> str | None:
     return text
 
 
-def _write_lines(item: Slot, values: list[object]) -> str | None:
+def _write_lines(item: PayloadField, values: list[object]) -> str | None:
     """Return the elements of a list, one a line. None if one of them would not be one line."""
     lines = []
     for value in values:
@@ -76,7 +76,7 @@ def _write_lines(item: Slot, values: list[object]) -> str | None:
     return "\n".join(lines)
 
 
-def read_value(slot: Slot, texts: Mapping[str, str], errors: dict[str, str]) -> Any:  # noqa: ANN401 - any JSON
+def read_value(slot: PayloadField, texts: Mapping[str, str], errors: dict[str, str]) -> Any:  # noqa: ANN401 - any JSON
     """Return the value that the fields give, or `ABSENT`. Problems go to `errors`, by the field's name."""
     if slot.name + AS_JSON in texts:
         return _read_json(slot.name + AS_JSON, texts[slot.name + AS_JSON], errors)
@@ -99,7 +99,7 @@ def read_value(slot: Slot, texts: Mapping[str, str], errors: dict[str, str]) -> 
     return found
 
 
-def _read_group(slot: Slot, texts: Mapping[str, str], errors: dict[str, str]) -> Any:  # noqa: ANN401 - any JSON
+def _read_group(slot: PayloadField, texts: Mapping[str, str], errors: dict[str, str]) -> Any:  # noqa: ANN401 - any JSON
     others_name = slot.name + OTHERS
     others = _read_json(others_name, texts.get(others_name, ""), errors)
     found: dict[str, Any] = {}
@@ -108,7 +108,7 @@ def _read_group(slot: Slot, texts: Mapping[str, str], errors: dict[str, str]) ->
     elif others is not ABSENT:
         errors[others_name] = "is no JSON object"
     has_text = any(name.startswith(f"{slot.name}.") and text.strip() for name, text in texts.items())
-    if not slot.is_required and not has_text:  # it may be left out, and nothing below it was filled in
+    if not slot.is_required and not has_text:  # it may be omitted, and nothing below it was filled in
         return found or ABSENT
     for part in slot.slots:
         value = read_value(part, texts, errors)
@@ -117,7 +117,7 @@ def _read_group(slot: Slot, texts: Mapping[str, str], errors: dict[str, str]) ->
     return found
 
 
-def _read_plain(slot: Slot, text: str, errors: dict[str, str], name: str = "") -> Any:  # noqa: ANN401 - any JSON
+def _read_plain(slot: PayloadField, text: str, errors: dict[str, str], name: str = "") -> Any:  # noqa: ANN401 - any JSON
     name = name or slot.name
     if slot.kind == CHOICE:
         for option in slot.options:
@@ -133,7 +133,7 @@ def _read_plain(slot: Slot, text: str, errors: dict[str, str], name: str = "") -
     return text
 
 
-def _read_number(slot: Slot, text: str, errors: dict[str, str], name: str) -> int | float | None:
+def _read_number(slot: PayloadField, text: str, errors: dict[str, str], name: str) -> int | float | None:
     number = None
     with suppress(ValueError, RecursionError):
         if text.isascii():

@@ -19,7 +19,7 @@ from cloudsched.errors import (
 )
 
 
-class Problem(NamedTuple):
+class FormProblem(NamedTuple):
     """A refusal, as a page tells it."""
 
     status: int
@@ -45,17 +45,17 @@ _THEN: Final[tuple[tuple[type[CloudschedError], int, str], ...]] = (
 )
 
 
-def describe_problem(error: CloudschedError) -> Problem:
+def describe_problem(error: CloudschedError) -> FormProblem:
     """Return what a page tells of an error."""
     if isinstance(error, QuotaExceeded) and error.retry_after:
-        return Problem(429, str(error), f"Try again in {error.retry_after} s.")
+        return FormProblem(429, str(error), f"Try again in {error.retry_after} s.")
     if isinstance(error, Unavailable) and ": 500: " in str(error):
         then = "The other views work. If this names a damaged document, docs/guarantees.md says what to do."
-        return Problem(502, str(error), then)
+        return FormProblem(502, str(error), then)
     for kind, status, then in _THEN:
         if isinstance(error, kind):
-            return Problem(status, str(error), then)
-    return Problem(500, str(error), "")
+            return FormProblem(status, str(error), then)
+    return FormProblem(500, str(error), "")
 
 
 def place_error(field: str, names: Iterable[str]) -> str:

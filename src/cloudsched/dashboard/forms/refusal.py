@@ -10,13 +10,13 @@ from cloudsched.errors import CloudschedError, InvalidInput
 
 if TYPE_CHECKING:
     from cloudsched.dashboard.api import Json
-    from cloudsched.dashboard.forms.payload_schema import Slot
+    from cloudsched.dashboard.forms.payload_schema import PayloadField
 
 _KNOWN: Final = {"retry": "retries", "retry.maxRetries": "retries"}
 """The form's names for fields that the API calls otherwise."""
 
 
-def refuse(answer: Json, error: CloudschedError, slot: Slot, options: tuple[str, ...] = ()) -> Again:
+def refuse(answer: Json, error: CloudschedError, slot: PayloadField, options: tuple[str, ...] = ()) -> Again:
     """Show a refusal at its field, of the payload or one of the options, or above all of them."""
     problem = describe_problem(error)
     if isinstance(error, InvalidInput):

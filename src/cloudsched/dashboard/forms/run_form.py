@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from cloudsched.dashboard.api import task_path
-from cloudsched.dashboard.forms.fields import Again, Done, make_fields, read_key
+from cloudsched.dashboard.forms.fields import Again, Submitted, make_fields, read_key
 from cloudsched.dashboard.forms.payload_schema import read_schema
 from cloudsched.dashboard.forms.payload_texts import ABSENT, read_value, write_texts
 from cloudsched.dashboard.forms.refusal import refuse
@@ -41,7 +41,7 @@ def fetch(api: Api, visit: Visit, task_id: str, event: str = "") -> Json:
     return {**answer, "texts": write_texts(read_schema(answer["schema"]), payload)}
 
 
-def send(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, event: str = "") -> Done | Again:
+def send(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, event: str = "") -> Submitted | Again:
     """Check or start the run, or send the answer. The form's key makes a second request find the first one's."""
     answer = fetch(api, visit, task_id, event)
     answer |= {"texts": dict(texts), "key": read_key(texts) or answer["key"]}
@@ -60,7 +60,7 @@ def send(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, event: 
             if answer["execution"]:
                 content["executionId"] = answer["execution"]
             api.post(f"{task_path(task_id)}/events/{quote(event, safe='')}", content, headers=headers)
-            return Done(f"tasks/{task_id}", "send")
+            return Submitted(f"tasks/{task_id}", "send")
         path = f"{task_path(task_id)}/trigger"
         if texts.get("verb") != "run":
             api.post(path, content, query={"validateOnly": "true"})
@@ -68,7 +68,7 @@ def send(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, event: 
         api.post(path, content, headers=headers)
     except CloudschedError as error:
         return refuse(answer, error, slot)
-    return Done(f"tasks/{task_id}", "trigger")
+    return Submitted(f"tasks/{task_id}", "trigger")
 
 
 def build(answer: Json, _visit: Visit) -> Json:

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.api import task_path
-from cloudsched.dashboard.forms.fields import Again, Done, make_fields, read_key
-from cloudsched.dashboard.forms.payload_schema import Slot, read_schema
+from cloudsched.dashboard.forms.fields import Again, Submitted, make_fields, read_key
+from cloudsched.dashboard.forms.payload_schema import PayloadField, read_schema
 from cloudsched.dashboard.forms.payload_texts import ABSENT, read_value, write_texts
 from cloudsched.dashboard.forms.refusal import refuse
 from cloudsched.dashboard.forms.schedule_check import (
@@ -55,7 +55,7 @@ def _describe_new(api: Api, handler: str, texts: Mapping[str, str]) -> Json:
     return {"handlers": handlers, "handler": handler, "texts": dict(texts), "key": uuid.uuid4().hex}
 
 
-def send_new(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done | Again:
+def send_new(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted | Again:
     """Check or create a task. The form's key makes a second request find the task of the first."""
     handler = texts.get("handler", "")
     answer = _describe_new(api, handler, _choose_reading(texts))
@@ -80,7 +80,7 @@ def send_new(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done | Again:
         return Again({**answer, "key": uuid.uuid4().hex, "error": problem}, 422)
     except CloudschedError as error:
         return refuse(answer, error, slot, NAMES)
-    return Done(f"tasks/{task['id']}", "create")
+    return Submitted(f"tasks/{task['id']}", "create")
 
 
 def fetch_edit(api: Api, visit: Visit, task_id: str) -> Json:
@@ -124,7 +124,7 @@ def _describe_task(api: Api, task: Json, etag: str) -> Json:
 
 def send_edit(  # noqa: PLR0911 - one end for each of what may be wrong
     api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, tries: int = _TRIES
-) -> Done | Again:
+) -> Submitted | Again:
     """Check or edit a task. If somebody has changed it meanwhile, nothing is stored, and both versions are shown.
 
     Fields that were not touched in this form then show the other person's values.
@@ -157,10 +157,10 @@ def send_edit(  # noqa: PLR0911 - one end for each of what may be wrong
         return send_edit(api, visit, texts, task_id, tries - 1)
     except CloudschedError as error:
         return refuse(answer, error, slot, NAMES)
-    return Done(f"tasks/{task_id}", "edit" if content else "same")
+    return Submitted(f"tasks/{task_id}", "edit" if content else "same")
 
 
-def _read_payload_change(slot: Slot, answer: Json, errors: dict[str, str]) -> Json:
+def _read_payload_change(slot: PayloadField, answer: Json, errors: dict[str, str]) -> Json:
     """Return the payload of the form with null for what it has emptied. Empty if the form has not changed it."""
     if _payload_of(answer["texts"]) == _payload_of(answer["now"]):
         return {}
@@ -212,7 +212,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _find_slot(answer: Json) -> Slot:
+def _find_slot(answer: Json) -> PayloadField:
     """Return the slots of the payload of the chosen handler."""
     schemas = {each["name"]: each.get("payloadSchema") for each in answer["handlers"]}
     return read_schema(schemas.get(answer["handler"]))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.dashboard.forms.fields import Field, Option, choose, field_id
+from cloudsched.dashboard.forms.fields import Field, SelectOption, choose, field_id
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.document import complete_table
@@ -109,7 +109,7 @@ def _write_zone(schedule: Json, zone: str) -> str:
 
 
 def read_new(texts: Mapping[str, str], errors: dict[str, str]) -> Json:
-    """Return the options of a new task as the API takes them. Empty ones are left out."""
+    """Return the options of a new task as the API takes them. Empty ones are omitted."""
     content = _read({name: texts[name] for name in MORE if texts.get(name, "").strip()}, errors)
     if texts.get("title", "").strip():
         content["title"] = texts["title"].strip()
@@ -260,11 +260,11 @@ def make_options(
     return tuple(fields)
 
 
-def _list_options(name: str, text: str, *, is_new: bool) -> tuple[Option, ...]:
+def _list_options(name: str, text: str, *, is_new: bool) -> tuple[SelectOption, ...]:
     """Return the choices of an option. A new task may leave them all, for what is usual."""
     choices = _CHOICES.get(name, {})
     if _CONTROLS.get(name) == "checks":
-        return tuple(Option(value, label, value in text.split()) for value, label in choices.items())
+        return tuple(SelectOption(value, label, value in text.split()) for value, label in choices.items())
     if is_new and choices:
         return choose([("", "as usual"), *choices.items()], text)
     return choose(choices.items(), text)

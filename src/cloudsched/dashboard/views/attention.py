@@ -1,4 +1,4 @@
-"""The problems that need somebody: each cause with its count and its oldest task, and the latest tasks of each.
+"""The problems that need attention: each cause with its count and its oldest task, and the latest tasks of each.
 
 The counts are the store's own (``/v1/overview``), of all tasks. The page reports that there are none only if every
 cause was counted to its end, and shows the age of the counts.
@@ -39,7 +39,7 @@ FRESH: Final = timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """A problem that needs somebody."""
+    """A problem that needs attention."""
 
     key: str
     status: Status

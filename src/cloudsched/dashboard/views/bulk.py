@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.forms.fields import Again, Done, read_key
+from cloudsched.dashboard.forms.fields import Again, Submitted, read_key
 from cloudsched.dashboard.forms.problems import describe_problem
 from cloudsched.dashboard.offered_verbs import BULK_ACTIONS, BulkAction
 from cloudsched.dashboard.views.runs import RETRY_FILTERS
@@ -51,14 +51,14 @@ def fetch_retry(api: Api, visit: Visit) -> Json:
     return _count(api, _read_failures(visit.query))
 
 
-def send(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done | Again:
+def send(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted | Again:
     """Start the change, if the number of tasks is still the one that was shown."""
     action = _find_action(texts.get("action", ""))
     answer = _count(api, {name: texts[name] for name in (*TASK_FILTERS, "ids") if texts.get(name)}, action)
     return _start(api, answer, texts, said="bulk")
 
 
-def send_retry(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done | Again:
+def send_retry(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted | Again:
     """Start the retry, if the number of executions is still the one that was shown."""
     return _start(api, _count(api, _read_failures(texts)), texts, said="retries")
 
@@ -94,7 +94,7 @@ def _make_request(action: str, chosen: Mapping[str, str]) -> tuple[str, Json]:
     return "/v1/tasks/batchChange", {"action": action, "filter": wanted}
 
 
-def _start(api: Api, answer: Json, texts: Mapping[str, str], said: str) -> Done | Again:
+def _start(api: Api, answer: Json, texts: Mapping[str, str], said: str) -> Submitted | Again:
     """Start the task that does it, unless the present number differs from the form's."""
     answer["key"] = read_key(texts) or answer["key"]
     count = str(answer["count"])
@@ -111,13 +111,13 @@ def _start(api: Api, answer: Json, texts: Mapping[str, str], said: str) -> Done 
     except CloudschedError as error:
         problem = describe_problem(error)
         return Again({**answer, "error": str(problem)}, problem.status)
-    return Done(f"tasks/{task['id']}", said)
+    return Submitted(f"tasks/{task['id']}", said)
 
 
 def build(answer: Json, visit: Visit) -> Json:
     """Return what the question shows."""
     chosen: dict[str, str] = answer["chosen"]
-    asked = _Question.of_tasks(answer) if answer["action"] else _Question.of_executions(answer)
+    asked = _Confirmation.of_tasks(answer) if answer["action"] else _Confirmation.of_executions(answer)
     dropped = dict.fromkeys(("action", "ids", PICK, "page", "q", "all", "only"))
     kept = {name: text for name, text in chosen.items() if name not in dropped}
     button = f"{asked.action.verb} {asked.things}"
@@ -142,7 +142,7 @@ def build(answer: Json, visit: Visit) -> Json:
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class _Confirmation:
     """The words of the question."""
 
     action: BulkAction
@@ -155,14 +155,14 @@ class _Question:
     """The list that leads here."""
 
     @classmethod
-    def of_tasks(cls, answer: Json) -> _Question:
+    def of_tasks(cls, answer: Json) -> _Confirmation:
         action = BULK_ACTIONS[answer["action"]]
         why_nothing = f"No task can be changed so: {action.verb.lower()} concerns none."
         things = _write_things(answer, "task", "tasks")
         return cls(action, things, "would be changed", "Nothing to change", why_nothing, "tasks")
 
     @classmethod
-    def of_executions(cls, answer: Json) -> _Question:
+    def of_executions(cls, answer: Json) -> _Confirmation:
         would = "that failed would get one more attempt each"
         things = _write_things(answer, "execution", "executions")
         return cls(_RETRY, things, would, "Nothing to retry", "No failed execution matches.", "runs")

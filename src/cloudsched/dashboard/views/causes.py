@@ -1,4 +1,4 @@
-"""The causes for which tasks need somebody: their words, and the lists of their tasks."""
+"""The causes for which tasks need attention: their words, and the lists of their tasks."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.charts.axis import WHOLE, Move, find_parts, make_moves, write_windows
-from cloudsched.dashboard.charts.waterfall import draw_ground, draw_row
+from cloudsched.dashboard.charts.axis import WHOLE, AxisButton, find_parts, make_moves, write_windows
+from cloudsched.dashboard.charts.waterfall import draw_background, draw_row
 from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.times import write_duration, write_took
 from cloudsched.dashboard.words import only_if, shorten
@@ -34,7 +34,7 @@ def write_shown(waterfall: Waterfall, visit: Visit) -> str:
     return f"{start.day} {start:%b %H:%M:%S} to {end.day} {end:%b %H:%M:%S %z}"
 
 
-def make_step_moves(waterfall: Waterfall, visit: Visit) -> dict[str, Move]:
+def make_step_moves(waterfall: Waterfall, visit: Visit) -> dict[str, AxisButton]:
     """Return the buttons that show another part of the time."""
     whole = waterfall.whole
     shown = WHOLE
@@ -49,7 +49,7 @@ def make_step_moves(waterfall: Waterfall, visit: Visit) -> dict[str, Move]:
 
 def build_lines(rows: Iterable[WaterfallRow], waterfall: Waterfall, visit: Visit) -> list[Json]:
     """Return rows as they are shown. Those who do not see the chart have its content in words, as ``hidden``."""
-    ground = draw_ground(waterfall, visit.zone)
+    background = draw_background(waterfall, visit.zone)
     lines = []
     for row in rows:
         tries = only_if(row.tries > 1, f", {row.tries} attempts")
@@ -61,7 +61,7 @@ def build_lines(rows: Iterable[WaterfallRow], waterfall: Waterfall, visit: Visit
                 "name": shorten(row.name, _LONGEST_NAME) + only_if(row.count > 1, f" {TIMES} {row.count:,}"),
                 "status": row.status,
                 "took": write_duration(row.took),
-                "chart": draw_row(row, waterfall.scale, ground),
+                "chart": draw_row(row, waterfall.scale, background),
                 "hidden": f"{show_status(row.status).word.lower()}{tries}{waited}",
             }
         )

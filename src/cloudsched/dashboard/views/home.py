@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.charts.strip import Bar, count_due, draw_lateness, draw_strip, make_bars
+from cloudsched.dashboard.charts.strip import StripBar, count_due, draw_lateness, draw_strip, make_bars
 from cloudsched.dashboard.status import BAD, OPEN
 from cloudsched.dashboard.times import find_instant, parse_instant, write_duration
 from cloudsched.dashboard.views.attention import build_attention, fetch_needs
@@ -39,7 +39,7 @@ class _Past:
     bad: int
     is_at_least: bool
     """True if more have failed than were listed."""
-    bars: Sequence[Bar]
+    bars: Sequence[StripBar]
     starts: Sequence[tuple[datetime, timedelta]]
     """The instants at which occurrences of schedules were due, and their delays."""
 
@@ -173,9 +173,9 @@ def _read_counts(counts: Json, bad: Sequence[datetime], visit: Visit, *, is_cut:
     bars = []
     for each in counts["hours"]:
         start = parse_instant(each["start"])
-        bars.append(Bar(start, start + _HOUR, each["others"], each["failed"] if is_cut else failed[start]))
+        bars.append(StripBar(start, start + _HOUR, each["others"], each["failed"] if is_cut else failed[start]))
     last = bars[-1].end
-    ahead = [Bar(last + _HOUR * hour, last + _HOUR * (hour + 1)) for hour in range(13)]
+    ahead = [StripBar(last + _HOUR * hour, last + _HOUR * (hour + 1)) for hour in range(13)]
     starts = [(parse_instant(each["scheduledFor"]), timedelta(seconds=each["lateness"])) for each in counts["starts"]]
     return _Past(
         good=sum(bar.good for bar in bars),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from cloudsched.dashboard.forms.fields import Done
+from cloudsched.dashboard.forms.fields import Submitted
 from cloudsched.dashboard.words import write_count
 from cloudsched.errors import NotFound
 
@@ -33,14 +33,14 @@ def fetch(api: Api, visit: Visit) -> Json:
     return answer
 
 
-def send(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done:
+def send(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted:
     """Pause or resume a queue in Cloud Tasks."""
     queue = texts.get("queue", "")
     if queue in {"", ".", ".."}:
         raise NotFound("queue", queue)
     state = "RUNNING" if texts.get("verb") == "resume" else "PAUSED"
     api.patch(f"/v1/dispatch-queues/{quote(queue, safe='')}", {"state": state})
-    return Done("queues", f"queue-{state.lower()}")
+    return Submitted("queues", f"queue-{state.lower()}")
 
 
 def build(answer: Json, _visit: Visit) -> Json:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 TASK_FILTERS: Final = ("status", "handler", "owner", "label", "dueFrom", "dueUntil")
 TROUBLE: Final = "trouble"
-"""A filter that stands alone, or beside an owner: the reason why tasks need somebody."""
+"""A filter that stands alone, or beside an owner: the reason why tasks need attention."""
 CATEGORY: Final = "category"
 """A filter that no index has. It is searched for like words."""
 CATEGORIES: Final = {each: each.capitalize() for each in Category}
@@ -34,7 +34,7 @@ def read_task_filters(visit: Visit) -> tuple[dict[str, str], list[str]]:
 
 
 def read_trouble(visit: Visit) -> str:
-    """Return the cause for which tasks need somebody, if the address asks for those."""
+    """Return the cause for which tasks need attention, if the address asks for those."""
     return visit.query.get(TROUBLE, "").upper()
 
 
@@ -52,7 +52,7 @@ def list_tokens(visit: Visit) -> list[tuple[str, str]]:
         tokens.append((word, _drop(visit, name)))
     if trouble := read_trouble(visit):
         others = visit.with_query(**{TROUBLE: None, "troubleUntil": None, "page": None})
-        tokens.append((f"needs somebody: {trouble.lower()}", others))
+        tokens.append((f"needs attention: {trouble.lower()}", others))
     return tokens
 
 

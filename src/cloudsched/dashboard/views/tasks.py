@@ -1,6 +1,6 @@
 """The list of tasks.
 
-Calls are left out unless they are requested, because the record of the execution that made a call has the call's end.
+Calls are omitted unless they are requested, because the record of the execution that made a call has the call's end.
 """
 
 from __future__ import annotations

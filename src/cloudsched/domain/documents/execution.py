@@ -268,7 +268,7 @@ class Run(RunFields):
     attempts: tuple[Attempt, ...] = ()
     """The finished attempts: the first and the last ones."""
     omitted_attempts: int = 0
-    """The number of attempts between these, which are left out."""
+    """The number of attempts between these, which are omitted."""
     progress: tuple[ProgressNote, ...] = ()
     suspension: Suspension | None = None
     """The calls or events that it waits for, if its handler has suspended it."""
@@ -388,7 +388,7 @@ class Execution(Document):
     attempts: tuple[Attempt, ...] = ()
     """The first and the last attempts, by their numbers."""
     omitted_attempts: int = 0
-    """The number of attempts between these, which are left out."""
+    """The number of attempts between these, which are omitted."""
     status: ExecutionStatus
     content: Any = None
     """The handler's result, as JSON."""

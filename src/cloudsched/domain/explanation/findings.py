@@ -45,7 +45,7 @@ class Reason(StrEnum):
     SCHEDULED = "SCHEDULED"
     """It runs later."""
     ADJUSTED = "CALENDAR"
-    """The next occurrence has been moved, or one before it is left out, as a calendar says."""
+    """The next occurrence has been moved, or one before it is skipped, as a calendar says."""
     FOLLOWS_OWNER = "FOLLOWS_OWNER"
     """Its times are those of the zone in which its owner is."""
     UNKNOWN_ZONE = "UNKNOWN_ZONE"

@@ -60,7 +60,7 @@ class ApiResponse(BaseModel):
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-class Page(ApiResponse):
+class PageResponse(ApiResponse):
     """A page of a list, whose items are in a field of their own."""
 
     next_page_token: str | None = None
@@ -71,17 +71,17 @@ class Page(ApiResponse):
     @classmethod
     def items_field(cls) -> str:
         """Return the name of that field, on the wire."""
-        (name,) = cls.model_fields.keys() - Page.model_fields.keys()
+        (name,) = cls.model_fields.keys() - PageResponse.model_fields.keys()
         return to_camel(name)
 
 
-class TaskPage(Page, Generic[T]):
+class TaskPage(PageResponse, Generic[T]):
     """A page of a list of tasks."""
 
     tasks: tuple[T, ...]
 
 
-class ExecutionPage(Page):
+class ExecutionPage(PageResponse):
     """A page of a list of executions."""
 
     executions: tuple[Execution, ...]
@@ -141,13 +141,13 @@ class DeliveryEntry(DeliveryReport):
     """The time of the next attempt, if there is one."""
 
 
-class DeliveryPage(Page):
+class DeliveryPage(PageResponse):
     """A page of a list of deliveries."""
 
     deliveries: tuple[DeliveryEntry, ...]
 
 
-class MessagePage(Page):
+class MessagePage(PageResponse):
     """A page of the messages in an inbox."""
 
     messages: tuple[Message, ...]
@@ -313,7 +313,7 @@ class ScriptList(ApiResponse):
     scripts: tuple[ScriptSummary, ...]
 
 
-class ExportPage(Page):
+class ExportPage(PageResponse):
     """A page of the data that is stored of a person."""
 
     text: str

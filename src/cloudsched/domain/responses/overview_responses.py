@@ -11,7 +11,7 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.task import NeedCause, TaskStatus
-from cloudsched.domain.responses.api_responses import ApiResponse, Occurrence, Page
+from cloudsched.domain.responses.api_responses import ApiResponse, Occurrence, PageResponse
 from cloudsched.features.fields import LockScope
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class QueuedTask(ApiResponse):
     """The time since which it has been waiting."""
 
 
-class QueuedTaskPage(Page):
+class QueuedTaskPage(PageResponse):
     """A page of the tasks that wait in a queue, in its order."""
 
     tasks: tuple[QueuedTask, ...]
@@ -157,7 +157,7 @@ class LockDetails(ApiResponse):
     has_more_waiters: bool
 
 
-class LockPage(Page):
+class LockPage(PageResponse):
     """A page of the locks that are held or waited for, by their keys."""
 
     locks: tuple[LockDetails, ...]
@@ -404,7 +404,7 @@ class BudgetDetails(ApiResponse):
     """The time at which the usage was last summed up."""
 
 
-class BudgetPage(Page):
+class BudgetPage(PageResponse):
     """A page of a list of budgets."""
 
     budgets: tuple[BudgetDetails, ...]

@@ -1,4 +1,4 @@
-"""What may happen to occurrences once the rules of a schedule have produced them: they are moved, or left out."""
+"""What may happen to occurrences once the rules of a schedule have produced them: they are moved or skipped."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Adjustable(BaseModel):
 
     @property
     def is_adjusted(self) -> bool:
-        """Return whether some of its occurrences may be moved or left out."""
+        """Return whether some of its occurrences may be moved or skipped."""
         return False
 
     @property
@@ -60,11 +60,11 @@ class Adjustable(BaseModel):
         return base
 
     def find_skipped(self, instant: datetime, until: datetime) -> datetime | None:  # noqa: ARG002 - none is
-        """Return the first occurrence later than ``instant``, up to ``until``, that is left out, in UTC."""
+        """Return the first occurrence later than ``instant``, up to ``until``, that is skipped, in UTC."""
         return None
 
     def adjustment_note(self, occurrence: datetime) -> str | None:  # noqa: ARG002 - there is none
-        """Return why an occurrence was left out, or from where it was moved, or None if it was neither."""
+        """Return why an occurrence was skipped, or from where it was moved, or None if it was neither."""
         return None
 
     def find_moved_day(self, occurrence: datetime) -> date | None:  # noqa: ARG002 - none is

@@ -67,7 +67,7 @@ class Description(NamedTuple):
         return not self.leaves_out
 
 
-def describe(schedule: ScheduleFields, locale: str = "en", *, has_begun: bool = False) -> Description:
+def describe(schedule: Describable, locale: str = "en", *, has_begun: bool = False) -> Description:
     """Return a schedule in words, in the language of a locale such as ``de-AT``, or else in English.
 
     The start of one that has begun is no first time.
@@ -89,7 +89,7 @@ def describe(schedule: ScheduleFields, locale: str = "en", *, has_begun: bool = 
 class _Teller:
     """Tells one schedule. It notes the parts that it cannot tell in ``left_out``."""
 
-    def __init__(self, schedule: ScheduleFields, words: English, *, has_begun: bool) -> None:
+    def __init__(self, schedule: Describable, words: English, *, has_begun: bool) -> None:
         self._schedule = schedule
         self._words = words
         self._has_begun = has_begun
@@ -717,7 +717,7 @@ def _to_local(wall: int) -> datetime:
     return EPOCH + timedelta(seconds=wall)
 
 
-class ScheduleFields(Protocol):
+class Describable(Protocol):
     """The fields needed to format a schedule. `Schedule` documents them."""
 
     @property
@@ -762,7 +762,7 @@ class ScheduleFields(Protocol):
 
     @property
     def is_adjusted(self) -> bool:
-        """Return whether some of its occurrences may be moved or left out."""
+        """Return whether some of its occurrences may be moved or skipped."""
 
     @property
     def effects(self) -> Sequence[tuple[str, Sequence[str | int]]]:

@@ -33,7 +33,7 @@ from cloudsched.domain.recurrence.time_zones import SECONDS_A_DAY, ChangeDay, Fo
 from cloudsched.domain.recurrence.wall_clock import wall_clock
 
 if TYPE_CHECKING:
-    from cloudsched.domain.schedules.describe import ScheduleFields
+    from cloudsched.domain.schedules.describe import Describable
 
 _WEEKDAYS = ("SU", "MO", "TU", "WE", "TH", "FR", "SA")
 _LAST_WEEK = 5
@@ -160,7 +160,7 @@ class IcalEvent(NamedTuple):
     """Days since 1970 with more occurrences than are listed."""
 
 
-def to_ical(schedule: ScheduleFields, content: str) -> str:
+def to_ical(schedule: Describable, content: str) -> str:
     """Return a schedule as a VCALENDAR that `from_ical` reads back, or only its rules if it is not anchored.
 
     It is read back exactly from `content`, its JSON form.
@@ -194,7 +194,7 @@ def to_ical(schedule: ScheduleFields, content: str) -> str:
     return join_lines([*lines, "END:VCALENDAR"])
 
 
-def split_events(schedule: ScheduleFields) -> list[IcalEvent]:
+def split_events(schedule: Describable) -> list[IcalEvent]:
     """Return the events of an anchored schedule: one for each rule that fires at all."""
     if schedule.at is not None:
         return [IcalEvent(Moment(utc_seconds(schedule.at), 0, is_date=False))]
@@ -218,7 +218,7 @@ def event_lines(event: IcalEvent, timezone: str) -> list[str]:
     return lines + [f"EXDATE;VALUE=DATE:{EPOCH + timedelta(days=each):%Y%m%d}" for each in event.excluded_days]
 
 
-def _rule_event(schedule: ScheduleFields, text: str, start: int) -> IcalEvent | None:
+def _rule_event(schedule: Describable, text: str, start: int) -> IcalEvent | None:
     """Return the event of one rule, with its own exclusion of DTSTART, or None if the rule never fires."""
     rule = parse_rule(text)
     recurrence = _compile(schedule, (text,))
@@ -240,7 +240,7 @@ def _rule_event(schedule: ScheduleFields, text: str, start: int) -> IcalEvent | 
     return IcalEvent(Moment(start, None, is_date=False), text, excluded=(begins,))
 
 
-def _exclude(schedule: ScheduleFields, event: IcalEvent) -> IcalEvent:
+def _exclude(schedule: Describable, event: IcalEvent) -> IcalEvent:
     recurrence = _compile(schedule, (event.rule,) if event.rule else ())
     clock = recurrence.clock
     dates = set(event.dates)
@@ -268,7 +268,7 @@ def _exclude(schedule: ScheduleFields, event: IcalEvent) -> IcalEvent:
     return event._replace(excluded=tuple(sorted(excluded)), excluded_days=tuple(sorted(days)))
 
 
-def _list_dates(schedule: ScheduleFields, start: int) -> list[int]:
+def _list_dates(schedule: Describable, start: int) -> list[int]:
     """Return the instants of RDATE, and of DTSTART if there is no rule."""
     clock = _compile(schedule, ()).clock
     if schedule.rules:
@@ -280,7 +280,7 @@ def _list_dates(schedule: ScheduleFields, start: int) -> list[int]:
     return sorted(dates)
 
 
-def _compile(schedule: ScheduleFields, rules: tuple[str, ...]) -> Recurrence:
+def _compile(schedule: Describable, rules: tuple[str, ...]) -> Recurrence:
     """Return the instants of some rules alone, or of DTSTART alone if there are none."""
     return compile_recurrence(
         time_zones.in_use,

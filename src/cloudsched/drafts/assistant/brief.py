@@ -61,7 +61,7 @@ def write_arguments(tool: Handler, number: int) -> tuple[dict[str, Any], dict[st
 MAX_SHOWN: Final = 8_000
 """The number of bytes of one tool's result, or of its arguments, that are shown."""
 MAX_SHOWN_TOGETHER: Final = 48_000
-"""The number of bytes of all results that are shown, the latest first. Earlier ones are left out."""
+"""The number of bytes of all results that are shown, the latest first. Earlier ones are omitted."""
 _LEFT_OUT: Final = "(left out: too long ago)"
 
 INSTRUCTIONS: Final = """\

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cloudsched.emulator.api.protos import MESSAGES, Proto
 from cloudsched.emulator.model.errors import Code, invalid_argument
-from cloudsched.emulator.model.queue import Queue, QueueConfig
+from cloudsched.emulator.model.queue import CloudQueue, QueueConfig
 from cloudsched.emulator.model.task import (
     BODY_METHODS,
     DEFAULT_DEADLINE,
@@ -26,13 +26,13 @@ from cloudsched.emulator.model.task import (
     MAX_TASK_BYTES,
     MAX_URL_CHARACTERS,
     METHODS,
+    CloudTask,
     HttpResult,
     HttpTarget,
     OAuthToken,
     OidcToken,
     RateLimits,
     RetryConfig,
-    Task,
 )
 
 BASIC: Final = 1
@@ -77,7 +77,7 @@ def set_duration(message: Proto, length: timedelta) -> None:
     message.nanos = length.microseconds * 1000
 
 
-def read_task(message: Proto, task_id: str, *, defaults: RetryConfig, now: datetime) -> Task:
+def read_task(message: Proto, task_id: str, *, defaults: RetryConfig, now: datetime) -> CloudTask:
     """Return the new task that a message describes.
 
     The queue's retry configuration fills unset fields of the task's. Unset and past schedule times become
@@ -106,7 +106,7 @@ def read_task(message: Proto, task_id: str, *, defaults: RetryConfig, now: datet
     if message.HasField("retry_config"):
         retry_config = read_retry(message.retry_config, defaults)
         check_backoff(retry_config)
-    return Task(
+    return CloudTask(
         id=task_id,
         target=target,
         schedule_at=schedule_at,
@@ -156,7 +156,7 @@ def write_retry(message: Proto, config: RetryConfig) -> None:
         set_duration(message.max_retry_duration, config.max_retry_duration)
 
 
-def write_task(task: Task, queue_name: str, view: int) -> Proto:
+def write_task(task: CloudTask, queue_name: str, view: int) -> Proto:
     """Return a task as a message. Its body is in the FULL view only."""
     message = MESSAGES["Task"](name=f"{queue_name}/tasks/{task.id}", view=FULL if view == FULL else BASIC)
     set_timestamp(message.schedule_time, task.schedule_at)
@@ -308,7 +308,7 @@ _IGNORED: Final = frozenset({"name", "state", "purge_time", "rate_limits.max_bur
 """Paths of a mask that change nothing: output-only fields, and one that no queue has here."""
 
 
-def write_queue(queue: Queue) -> Proto:
+def write_queue(queue: CloudQueue) -> Proto:
     """Return a queue as a message."""
     config = queue.config
     message = MESSAGES["Queue"](name=queue.name, state=PAUSED if queue.paused else RUNNING)

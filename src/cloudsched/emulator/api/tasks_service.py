@@ -29,11 +29,11 @@ from cloudsched.emulator.api.codec import (
 from cloudsched.emulator.api.protos import MESSAGES, Proto
 from cloudsched.emulator.model import names
 from cloudsched.emulator.model.errors import QUEUE_MISSING, invalid_argument, not_found
-from cloudsched.emulator.model.queue import Dispatch, QueueConfig
+from cloudsched.emulator.model.queue import DispatchAttempt, QueueConfig
 
 if TYPE_CHECKING:
     from cloudsched.emulator.model.queues import Queues
-    from cloudsched.emulator.model.task import Task
+    from cloudsched.emulator.model.task import CloudTask
 
 MAX_QUEUES_A_PAGE: Final = 9800
 MAX_TASKS_A_PAGE: Final = 1000
@@ -44,7 +44,7 @@ _ListTasksResponse: Final = MESSAGES["ListTasksResponse"]
 class CloudTasksService:
     """The RPCs on queues and tasks."""
 
-    def __init__(self, queues: Queues, now: Callable[[], datetime], send: Callable[[Dispatch], None]) -> None:
+    def __init__(self, queues: Queues, now: Callable[[], datetime], send: Callable[[DispatchAttempt], None]) -> None:
         self.queues = queues
         self.now = now
         self._send = send
@@ -129,7 +129,7 @@ class CloudTasksService:
         if request.page_token and not (request.page_token.isascii() and request.page_token.isdigit()):
             raise invalid_argument("The page token does not belong to this list.")
 
-        tasks: Iterator[Task] = queue.iter_tasks(int(request.page_token or 0), self.now())
+        tasks: Iterator[CloudTask] = queue.iter_tasks(int(request.page_token or 0), self.now())
         reply = _ListTasksResponse()
         last = 0
         for task in tasks:
@@ -154,7 +154,7 @@ class CloudTasksService:
         self._send(dispatch)
         return reply
 
-    def _create(self, queue_name: str, message: Proto) -> Task:
+    def _create(self, queue_name: str, message: Proto) -> CloudTask:
         now = self.now()
         queue = self.queues.queues.get(queue_name)
         if queue is None and not self.queues.auto_create_queues:

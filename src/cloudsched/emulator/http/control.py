@@ -10,7 +10,7 @@ from cloudsched.emulator.http.rest import Reply, refuse
 from cloudsched.emulator.model.faults import Faults
 from cloudsched.emulator.model.names import parse_duration, parse_instant
 from cloudsched.emulator.runtime.attempt_history import History, format_rfc3339
-from cloudsched.emulator.runtime.dispatcher import DEFAULT_LIMIT, ClockBusy, Dispatcher, NotIdle
+from cloudsched.emulator.runtime.dispatcher import DEFAULT_LIMIT, ClockBusy, NotIdle, QueueDispatcher
 from cloudsched.emulator.runtime.tokens import TOKEN_MODES, TokenIssuer
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Control:
     def __init__(
         self,
         clock: MovableClock,
-        dispatcher: Dispatcher,
+        dispatcher: QueueDispatcher,
         queues: Queues,
         history: History,
         tokens: TokenIssuer,

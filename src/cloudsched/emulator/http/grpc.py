@@ -50,7 +50,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _Stream:
+class _GrpcStream:
     number: int
     path: str
     compression: str
@@ -74,8 +74,8 @@ class GrpcConnection(asyncio.Protocol):
                 SettingCodes.MAX_HEADER_LIST_SIZE: _MAX_HEADER_BYTES,
             },
         )
-        self._streams: dict[int, _Stream] = {}
-        self._blocked: deque[_Stream] = deque()
+        self._streams: dict[int, _GrpcStream] = {}
+        self._blocked: deque[_GrpcStream] = deque()
         self._received = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -122,7 +122,7 @@ class GrpcConnection(asyncio.Protocol):
         if not headers.get(b"content-type", b"").startswith(b"application/grpc"):
             self._http2.send_headers(event.stream_id, [(b":status", b"415")], end_stream=True)
             return
-        self._streams[event.stream_id] = _Stream(
+        self._streams[event.stream_id] = _GrpcStream(
             number=event.stream_id,
             path=headers.get(b":path", b"").decode("latin-1"),
             compression=headers.get(b"grpc-encoding", b"identity").decode("latin-1"),
@@ -167,7 +167,7 @@ class GrpcConnection(asyncio.Protocol):
             if stream.number in self._streams and not self._send(stream):
                 self._blocked.append(stream)
 
-    def _call(self, stream: _Stream) -> None:
+    def _call(self, stream: _GrpcStream) -> None:
         stream.is_complete = True
         try:
             reply = self._serve(stream.path, _unwrap(bytes(stream.body), stream.compression))
@@ -182,7 +182,7 @@ class GrpcConnection(asyncio.Protocol):
             if not self._send(stream):
                 self._blocked.append(stream)
 
-    def _refuse(self, stream: _Stream, error: RpcError) -> None:
+    def _refuse(self, stream: _GrpcStream, error: RpcError) -> None:
         del self._streams[stream.number]
         text = quote(error.message, safe=" !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~")
         trailers = [*_CONTENT, (b"grpc-status", b"%d" % error.code), (b"grpc-message", text.encode("ascii"))]
@@ -191,7 +191,7 @@ class GrpcConnection(asyncio.Protocol):
             trailers.append((b"grpc-status-details-bin", status))
         self._http2.send_headers(stream.number, trailers, end_stream=True)
 
-    def _send(self, stream: _Stream) -> bool:
+    def _send(self, stream: _GrpcStream) -> bool:
         """Send as much as the windows allow, and return whether everything was sent."""
         while stream.unsent:
             window = self._http2.local_flow_control_window(stream.number)

@@ -91,7 +91,7 @@ _DECIDING: Final = PREFACE[:3]
 """The first bytes of a gRPC connection. No HTTP/1.1 request begins with them."""
 
 
-class Listener:
+class EmulatorServer:
     """Serves the RPCs over gRPC and REST, and the control API."""
 
     def __init__(
@@ -187,7 +187,7 @@ class Listener:
 class _ProtocolSniffer(asyncio.Protocol):
     """Waits for the bytes that identify the protocol."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: EmulatorServer) -> None:
         self._listener = listener
         self._transport: asyncio.Transport | None = None
         self._seen = b""

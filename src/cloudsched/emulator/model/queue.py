@@ -21,11 +21,11 @@ from cloudsched.emulator.model.faults import Faults
 from cloudsched.emulator.model.task import (
     RETENTION,
     AttemptStatus,
+    CloudTask,
     HttpResult,
     HttpTarget,
     RateLimits,
     RetryConfig,
-    Task,
 )
 
 if TYPE_CHECKING:
@@ -101,11 +101,11 @@ class QueueConfig:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Dispatch:
+class DispatchAttempt:
     """One attempt to send: everything that the sender needs, fixed at the instant of dispatch."""
 
-    queue: Queue
-    task: Task
+    queue: CloudQueue
+    task: CloudTask
     target: HttpTarget
     attempt: int
     schedule_at: datetime
@@ -122,7 +122,7 @@ class Dispatch:
 
 
 @dataclass(slots=True, eq=False)
-class Queue:
+class CloudQueue:
     """One queue and its tasks."""
 
     name: str
@@ -131,13 +131,13 @@ class Queue:
     faults: Faults = _NO_FAULTS
     paused: bool = False
     purged_at: datetime | None = None
-    tasks: dict[str, Task] = field(default_factory=dict)
+    tasks: dict[str, CloudTask] = field(default_factory=dict)
     running_attempts: int = 0
     """Attempts in progress, including those of tasks that are gone."""
     scheduled_wake_at: datetime | None = None
     """The wake-up that `Queues` holds for this queue. `push_number` identifies its heap entry."""
     push_number: int = 0
-    _heap: list[tuple[datetime, int, Task]] = field(default_factory=list)
+    _heap: list[tuple[datetime, int, CloudTask]] = field(default_factory=list)
     _stale_entries: int = 0
     _tickets: int = 0
     _numbers: int = 0
@@ -147,7 +147,7 @@ class Queue:
     # Requests of clients
     # -----------------------------------------------------------------------------------------
 
-    def add(self, task: Task, now: datetime) -> None:
+    def add(self, task: CloudTask, now: datetime) -> None:
         """Add a new task."""
         if task.id in self.tasks or self.is_name_reserved(task.id, now):
             raise RpcError(Code.ALREADY_EXISTS, ENTITY_EXISTS)
@@ -156,7 +156,7 @@ class Queue:
         self.tasks[task.id] = task
         self._enqueue(task)
 
-    def get(self, task_id: str, now: datetime) -> Task:
+    def get(self, task_id: str, now: datetime) -> CloudTask:
         """Return the task."""
         task = self.tasks.get(task_id)
         if task is not None and now >= self._expires_at(task):
@@ -171,7 +171,7 @@ class Queue:
         task = self._get_quietly(task_id, now)
         self._delete(task, now)
 
-    def _get_quietly(self, task_id: str, now: datetime) -> Task:
+    def _get_quietly(self, task_id: str, now: datetime) -> CloudTask:
         """Return the task. An error does not say whether there was one recently."""
         try:
             return self.get(task_id, now)
@@ -184,11 +184,11 @@ class Queue:
         for task in list(self.tasks.values()):
             self._delete(task, now)
 
-    def iter_tasks(self, after: int, now: datetime) -> Iterator[Task]:
+    def iter_tasks(self, after: int, now: datetime) -> Iterator[CloudTask]:
         """Iterate over the tasks with a number above `after`, in order of creation."""
         return (task for task in self.tasks.values() if task.number > after and now < self._expires_at(task))
 
-    def run_now(self, task_id: str, now: datetime) -> Dispatch:
+    def run_now(self, task_id: str, now: datetime) -> DispatchAttempt:
         """Dispatch a task at once, regardless of the queue's state and rate."""
         task = self._get_quietly(task_id, now)
         task.schedule_at = now
@@ -202,7 +202,7 @@ class Queue:
     # Dispatch
     # ----------------------------------------------------------------------------------------------------
 
-    def take_due(self, now: datetime) -> Iterator[Dispatch]:
+    def take_due(self, now: datetime) -> Iterator[DispatchAttempt]:
         """Dispatch what is due, earliest first, as far as pause, concurrency and rate allow."""
         while not self.paused and self.running_attempts < self.config.rate_limits.max_concurrent_dispatches:
             first = self._peek()
@@ -226,7 +226,7 @@ class Queue:
     # Results
     # -----------------------------------------------------------------------------------------------------
 
-    def finish_attempt(self, dispatch: Dispatch, result: HttpResult, now: datetime) -> None:
+    def finish_attempt(self, dispatch: DispatchAttempt, result: HttpResult, now: datetime) -> None:
         """Apply the result of one attempt: the task succeeds, waits for its next attempt, or is exhausted."""
         self.running_attempts -= 1
         self.bucket.on_response(result, now)
@@ -262,7 +262,7 @@ class Queue:
                 del self._reserved_names[name]
         return self._reserved_names.get(task_id, now) > now
 
-    def duplicate(self, dispatch: Dispatch) -> Dispatch:
+    def duplicate(self, dispatch: DispatchAttempt) -> DispatchAttempt:
         """Return a duplicate of a dispatch. Its result must be reported as well."""
         self.running_attempts += 1
         dispatch.task.running_attempts += 1
@@ -271,17 +271,17 @@ class Queue:
     # Heap and state
     # ----------------------------------------------------------------------------------------------
 
-    def _expires_at(self, task: Task) -> datetime:
+    def _expires_at(self, task: CloudTask) -> datetime:
         return task.created_at + RETENTION
 
-    def _enqueue(self, task: Task) -> None:
+    def _enqueue(self, task: CloudTask) -> None:
         self._tickets += 1
         task.ticket = self._tickets
         delay = self.faults.delay(task.id, task.dispatch_count + 1)
         task.delayed_until = task.schedule_at + delay if delay else None
         heapq.heappush(self._heap, (task.delayed_until or task.schedule_at, task.ticket, task))
 
-    def _dequeue(self, task: Task) -> None:
+    def _dequeue(self, task: CloudTask) -> None:
         if not task.ticket:
             return
         task.ticket = 0
@@ -291,7 +291,7 @@ class Queue:
             heapq.heapify(self._heap)
             self._stale_entries = 0
 
-    def _peek(self) -> tuple[datetime, int, Task] | None:
+    def _peek(self) -> tuple[datetime, int, CloudTask] | None:
         heap = self._heap
         while heap:
             first = heap[0]
@@ -301,9 +301,9 @@ class Queue:
             self._stale_entries -= 1
         return None
 
-    def _send(self, task: Task, now: datetime) -> Dispatch:
+    def _send(self, task: CloudTask, now: datetime) -> DispatchAttempt:
         self._dequeue(task)
-        dispatch = Dispatch(
+        dispatch = DispatchAttempt(
             queue=self,
             task=task,
             target=task.target,
@@ -322,7 +322,7 @@ class Queue:
         task.last_attempt = AttemptStatus(dispatch.schedule_at, now)
         return dispatch
 
-    def _delete(self, task: Task, now: datetime) -> None:
+    def _delete(self, task: CloudTask, now: datetime) -> None:
         del self.tasks[task.id]
         self._dequeue(task)
         until = now + self.config.name_retention

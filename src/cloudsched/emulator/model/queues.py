@@ -23,11 +23,11 @@ from cloudsched.emulator.model.errors import (
     not_found,
 )
 from cloudsched.emulator.model.faults import Faults
-from cloudsched.emulator.model.queue import Dispatch, Queue, QueueConfig
+from cloudsched.emulator.model.queue import CloudQueue, DispatchAttempt, QueueConfig
 from cloudsched.emulator.model.token_bucket import TokenBucket
 
 if TYPE_CHECKING:
-    from cloudsched.emulator.model.task import HttpResult, Task
+    from cloudsched.emulator.model.task import CloudTask, HttpResult
 
 QUEUE_NAME_RETENTION: Final = timedelta(days=7)
 """The time that a queue's name stays taken after the queue was deleted."""
@@ -43,15 +43,15 @@ class Queues:
 
     auto_create_queues: bool = False
     faults: Faults = field(default_factory=Faults)
-    queues: dict[str, Queue] = field(default_factory=dict)
+    queues: dict[str, CloudQueue] = field(default_factory=dict)
     deleted_at: dict[str, datetime] = field(default_factory=dict)
-    _wakeups: list[tuple[datetime, int, Queue]] = field(default_factory=list)
+    _wakeups: list[tuple[datetime, int, CloudQueue]] = field(default_factory=list)
     _pushes: int = 0
 
     # Queues
     # ------------------------------------------------------------------------------------------------------
 
-    def create_queue(self, name: str, config: QueueConfig, now: datetime) -> Queue:
+    def create_queue(self, name: str, config: QueueConfig, now: datetime) -> CloudQueue:
         """Create a queue."""
         names.check_queue(name)
         if name in self.queues:
@@ -60,7 +60,7 @@ class Queues:
         if deleted_at is not None and now - deleted_at < QUEUE_NAME_RETENTION:
             raise RpcError(Code.FAILED_PRECONDITION, QUEUE_TOO_RECENT)
         self.deleted_at.pop(name, None)
-        queue = self.queues[name] = Queue(
+        queue = self.queues[name] = CloudQueue(
             name,
             config,
             TokenBucket.full(config.rate_limits, now),
@@ -78,7 +78,7 @@ class Queues:
                     raise BadQueue(f"The queue {name!r}: {error.message}") from None
                 self.create_queue(name, QueueConfig(), now)
 
-    def get_queue(self, name: str) -> Queue:
+    def get_queue(self, name: str) -> CloudQueue:
         """Return a queue."""
         queue = self.queues.get(name)
         if queue is None:
@@ -86,7 +86,7 @@ class Queues:
             raise not_found(QUEUE_MISSING)
         return queue
 
-    def list_queues(self, location: str) -> list[Queue]:
+    def list_queues(self, location: str) -> list[CloudQueue]:
         """Return the queues of one location, ordered by name."""
         prefix = f"{names.check_location(location)}/queues/"
         return [self.queues[name] for name in sorted(self.queues) if name.startswith(prefix)]
@@ -96,7 +96,7 @@ class Queues:
         name: str,
         change: Callable[[QueueConfig | None], QueueConfig],
         now: datetime,
-    ) -> Queue:
+    ) -> CloudQueue:
         """Change a queue's configuration, or create the queue. `change` gets the present one, or None."""
         queue = self.queues.get(name)
         if queue is None:
@@ -115,14 +115,14 @@ class Queues:
         self.deleted_at[name] = now
         queue.scheduled_wake_at = None
 
-    def purge_queue(self, name: str, now: datetime) -> Queue:
+    def purge_queue(self, name: str, now: datetime) -> CloudQueue:
         """Delete all tasks of a queue."""
         queue = self.get_queue(name)
         queue.purge(now)
         self.reschedule(queue)
         return queue
 
-    def pause_queue(self, name: str, *, paused: bool) -> Queue:
+    def pause_queue(self, name: str, *, paused: bool) -> CloudQueue:
         """Pause or resume dispatching. A paused queue still accepts tasks."""
         queue = self.get_queue(name)
         queue.paused = paused
@@ -132,7 +132,7 @@ class Queues:
     # Tasks
     # -------------------------------------------------------------------------------------------------------
 
-    def create_task(self, queue_name: str, task: Task, now: datetime) -> None:
+    def create_task(self, queue_name: str, task: CloudTask, now: datetime) -> None:
         """Add a task to a queue."""
         queue = self.queues.get(queue_name)
         if queue is None:
@@ -143,7 +143,7 @@ class Queues:
         queue.add(task, now)
         self.reschedule(queue)
 
-    def find(self, queue_name: str) -> Queue:
+    def find(self, queue_name: str) -> CloudQueue:
         """Return the queue of a task. The error does not say that it is the queue that is missing."""
         queue = self.queues.get(queue_name)
         if queue is None:
@@ -159,9 +159,9 @@ class Queues:
     # Dispatch and results
     # ----------------------------------------------------------------------------------------
 
-    def take_due(self, now: datetime) -> list[Dispatch]:
+    def take_due(self, now: datetime) -> list[DispatchAttempt]:
         """Dispatch everything that is due at this instant, earliest first within each queue."""
-        sent: list[Dispatch] = []
+        sent: list[DispatchAttempt] = []
         while (at := self.next_wake()) is not None and at <= now:
             _, _, queue = heapq.heappop(self._wakeups)
             queue.scheduled_wake_at = None
@@ -179,7 +179,7 @@ class Queues:
             heapq.heappop(wakes)
         return None
 
-    def finish_attempt(self, dispatch: Dispatch, result: HttpResult, now: datetime) -> None:
+    def finish_attempt(self, dispatch: DispatchAttempt, result: HttpResult, now: datetime) -> None:
         """Apply the result of one attempt."""
         queue = dispatch.queue
         queue.finish_attempt(dispatch, result, now)
@@ -191,7 +191,7 @@ class Queues:
             queue.bucket.rewind(now)
             self.reschedule(queue)
 
-    def reschedule(self, queue: Queue) -> None:
+    def reschedule(self, queue: CloudQueue) -> None:
         """Update the queue's wake-up, after each change of the queue."""
         at = queue.wake_at() if self.queues.get(queue.name) is queue else None
         if at == queue.scheduled_wake_at:

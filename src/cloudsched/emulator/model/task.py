@@ -118,7 +118,7 @@ class AttemptStatus:
 
 
 @dataclass(slots=True, eq=False)
-class Task:
+class CloudTask:
     """One task in a queue, with its counters."""
 
     id: str

@@ -18,7 +18,7 @@ from cloudsched.emulator.model.task import HttpResult
 from cloudsched.emulator.runtime.attempt_history import Attempt, History, Request
 
 if TYPE_CHECKING:
-    from cloudsched.emulator.model.queue import Dispatch
+    from cloudsched.emulator.model.queue import DispatchAttempt
     from cloudsched.emulator.model.queues import Queues
     from cloudsched.emulator.runtime.clock import MovableClock
     from cloudsched.emulator.runtime.http_sender import HttpSender
@@ -53,7 +53,7 @@ class NotIdle(RuntimeError):
 
 @dataclass(slots=True, eq=False)
 class _InFlight:
-    dispatch: Dispatch
+    dispatch: DispatchAttempt
     request: Request
     sending: asyncio.Future[HttpResult] | None = None
     timer: asyncio.TimerHandle | None = None
@@ -64,7 +64,7 @@ class _InFlight:
     fault: str = NONE
 
 
-class Dispatcher:
+class QueueDispatcher:
     """Sends tasks when they are due.
 
     The `target_timeout` is the real time that an advance of the clock waits for a target that does not
@@ -107,7 +107,7 @@ class Dispatcher:
             self._is_wake_scheduled = True
             self._loop.call_soon(self._send_due)
 
-    def start(self, dispatch: Dispatch) -> None:
+    def start(self, dispatch: DispatchAttempt) -> None:
         """Send one dispatch."""
         faults = self.queues.faults
         fault = faults.fault(dispatch.task.id, dispatch.attempt) if faults.any else NONE
@@ -135,7 +135,7 @@ class Dispatcher:
             task.cancel()
         await asyncio.gather(*flights, return_exceptions=True)
 
-    def _start_attempt(self, dispatch: Dispatch, fault: str) -> None:
+    def _start_attempt(self, dispatch: DispatchAttempt, fault: str) -> None:
         flight = _InFlight(dispatch, self._sender.build_request(dispatch), fault=fault)
         task = self._loop.create_task(self._run_attempt(flight))
         self._in_flight[task] = flight

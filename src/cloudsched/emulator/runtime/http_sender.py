@@ -17,7 +17,7 @@ from cloudsched.emulator.model.task import HORIZON, HttpResult, OAuthToken, Oidc
 from cloudsched.emulator.runtime.attempt_history import Request
 
 if TYPE_CHECKING:
-    from cloudsched.emulator.model.queue import Dispatch
+    from cloudsched.emulator.model.queue import DispatchAttempt
 
 MAX_RECORDED_BODY_BYTES: Final = 64 * 1024
 """The bytes of a response's body that are kept."""
@@ -48,7 +48,7 @@ class HttpSender:
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
         )
 
-    def build_request(self, dispatch: Dispatch) -> Request:
+    def build_request(self, dispatch: DispatchAttempt) -> Request:
         """Build the HTTP request of a dispatch."""
         target = dispatch.target
         headers = dict(target.headers)

@@ -48,7 +48,7 @@ class ServiceThread(threading.Thread):
 
     @property
     def fault(self) -> str | None:
-        """Return what keeps it from its work now, None if nothing. The error's own text may be secret, and is left out.
+        """Return what keeps it from its work now, None if nothing. The error's own text may be secret, and is omitted.
 
         A thread that has ended although nobody stopped it has a fault, too.
         """

@@ -34,7 +34,7 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class ModelUsage:
     """The usage of a model by some calls. `cost` is in dollars, 0 if no prices are set."""
 
     input_tokens: int = 0
@@ -46,8 +46,8 @@ class Usage:
         """All tokens."""
         return self.input_tokens + self.output_tokens
 
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
+    def __add__(self, other: ModelUsage) -> ModelUsage:
+        return ModelUsage(
             self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens, self.cost + other.cost
         )
 
@@ -56,7 +56,7 @@ class Usage:
 class Meter:
     """Counts what the calls within a block have used."""
 
-    total: Usage = Usage()
+    total: ModelUsage = ModelUsage()
     calls: int = 0
 
 
@@ -74,7 +74,7 @@ def meter_models() -> Iterator[Meter]:
         _METER.reset(token)
 
 
-def record_usage(usage: Usage) -> None:
+def record_usage(usage: ModelUsage) -> None:
     """Add the usage of a call. Adapters also call it for answers that are of no use."""
     meter = _METER.get()
     if meter is not None:

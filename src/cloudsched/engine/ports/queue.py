@@ -29,7 +29,7 @@ class QueueMessage:
     channel: str | None = None
     """The channel of a delivery, which has a queue of its own: its rate is what the channel's provider allows."""
     is_hop: bool = False
-    """True if it runs nothing, but comes before its time and creates another one. Hops must not hold up what is due."""
+    """True for a hop: it arrives early, runs nothing, and sends the next dispatch. Hops must not delay what is due."""
 
 
 class Dispatcher(Protocol):

@@ -21,9 +21,9 @@ class TaskQuery:
     """The filters of a list of tasks. A task must match every filter that is set.
 
     Without `due_from` and `due_until` the newest tasks come first (createdAt, then id, both descending). With either,
-    the soonest come first (nextExecutionTime, then id, both ascending), and tasks without one are left out: all that
+    the soonest come first (nextExecutionTime, then id, both ascending), and tasks without one are omitted: all that
     are not ACTIVE. A label goes only with the first order, an owner and a status: there is an index of each of these.
-    Deliveries are listed by their owner alone, and those that need somebody by the reason, perhaps with an owner.
+    Deliveries are listed by their owner alone, and those that need attention by the reason, perhaps with an owner.
 
     An index has every other combination, but for what is `looked_for`.
 
@@ -44,7 +44,7 @@ class TaskQuery:
     label: str | None = None
     """One of their labels, whole."""
     trouble: Trouble | None = None
-    """The reason why they need somebody. The latest come first, and of those that wait the last to give up."""
+    """The reason why they need attention. The latest come first, and of those that wait the last to give up."""
     trouble_until: datetime | None = None
     """The instant before which a wait must give up, exclusively. Goes with `trouble`."""
     is_delivery: bool = False

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    Template = Callable[["Message"], str]
+    Template = Callable[["OutgoingMessage"], str]
     """Returns the HTML of a message as a mail. It has to escape what it takes from the message."""
 
 MAX_ATTACHMENTS_BYTES = 7 * 1024 * 1024
@@ -26,7 +26,7 @@ class Attachment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class OutgoingMessage:
     """A message to one recipient. Its texts may come from users, so a sender escapes them as its format demands.
 
     Attributes:
@@ -68,7 +68,7 @@ class Recipient:
 class Asker(Protocol):
     """Asks the program at an address, as a `Sender` would reach it."""
 
-    def ask(self, message: Message, recipient: Recipient) -> str:
+    def ask(self, message: OutgoingMessage, recipient: Recipient) -> str:
         """Send a message, and return the beginning of the answer. Raises what `Sender.send` raises."""
         ...
 
@@ -78,10 +78,10 @@ class Sender(Protocol):
 
     * Once `send` returns, the other side has taken responsibility for the message.
     * One call tries once and sends to one recipient. The caller decides about further tries.
-    * All tries carry the same `Message.id`, so that a receiver who looks at it shows the message once.
+    * All tries carry the same `OutgoingMessage.id`, so that a receiver who looks at it shows the message once.
     """
 
-    def send(self, message: Message, recipient: Recipient) -> str:
+    def send(self, message: OutgoingMessage, recipient: Recipient) -> str:
         """Send a message, and return the id under which the other side knows it.
 
         Raises:

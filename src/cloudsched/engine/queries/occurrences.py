@@ -57,7 +57,7 @@ class OccurrenceQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class OccurrenceList:
+class OccurrenceSlice:
     """Some occurrences, each with its task, the soonest first."""
 
     items: Sequence[tuple[datetime, Task]]
@@ -72,7 +72,7 @@ def list_occurrences(
     query: OccurrenceQuery,
     limit: int,
     page_token: str | None = None,
-) -> OccurrenceList:
+) -> OccurrenceSlice:
     """Return a page of the occurrences of all matching tasks, the soonest first (time, then the task's id).
 
     Those that have not been claimed yet, without jitter. Only tasks whose next occurrence is before `until`
@@ -112,7 +112,7 @@ def list_occurrences(
     if len(found) > limit:
         token = make_token(query, page[-1][0], page[-1][1].id)
     ends = [at for at in (complete_until, reader.complete_until) if at is not None]
-    return OccurrenceList(page, token, min(ends, default=None))
+    return OccurrenceSlice(page, token, min(ends, default=None))
 
 
 class _TaskOccurrences:

@@ -42,7 +42,7 @@ class CloudschedConfig(AppConfig):  # type: ignore[misc]  # Django has no types
 
 
 class StartWithServer:
-    """A middleware that no request passes: Django makes middleware once, when a server starts.
+    """A middleware that handles no request. Django creates middleware once, when a server starts.
 
     Tests make it, too, and start nothing.
     """

@@ -25,7 +25,7 @@ from cloudsched.local.visitor import FRAMEWORK_REQUEST
 @csrf_exempt  # type: ignore[untyped-decorator]  # Django has no types
 @login_not_required  # type: ignore[untyped-decorator]
 def serve(request: Any, path: str) -> HttpResponse:  # noqa: ANN401 - Django's
-    """Serve a request to the API, or for the page. Send strangers to the project's own login."""
+    """Serve a request to the API, or for the page. Redirect anonymous users to the project's login."""
     chunks, status, headers = run_wsgi_app(find_embedding(), _write_environ(request, path), buffered=True)
     user = getattr(request, "user", None)
     is_stranger = EmbeddedPage.is_for(f"/{path}") and user is not None and not user.is_authenticated

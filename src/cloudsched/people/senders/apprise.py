@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.errors import DeliveryDelayed, Misconfigured, MissingExtra
 
 if TYPE_CHECKING:
-    from cloudsched.engine.ports.sender import Message, Recipient
+    from cloudsched.engine.ports.sender import OutgoingMessage, Recipient
 
 _MAX_REMEMBERED: Final = 1_000
 """The number of messages of which this process remembers the channels that have taken them."""
@@ -36,7 +36,7 @@ class AppriseSender:
             self._channels.append(channel)
         self._taken: OrderedDict[str, set[int]] = OrderedDict()
 
-    def send(self, message: Message, recipient: Recipient) -> str:  # noqa: ARG002 - the channels are its own
+    def send(self, message: OutgoingMessage, recipient: Recipient) -> str:  # noqa: ARG002 - the channels are its own
         """Send a message, and return its id."""
         taken = self._taken.setdefault(message.id, set())
         while len(self._taken) > _MAX_REMEMBERED:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     import requests
 
-    from cloudsched.engine.ports.sender import Message, Recipient
+    from cloudsched.engine.ports.sender import OutgoingMessage, Recipient
 
 TIMEOUT_SECONDS: Final = 15.0
 """The longest time of a whole request, to the end of its answer."""
@@ -60,7 +60,7 @@ class FcmSender:
         self._limit = limit
         self._project = quote(project, safe="")
 
-    def send(self, message: Message, recipient: Recipient) -> str:
+    def send(self, message: OutgoingMessage, recipient: Recipient) -> str:
         """Push a message, and return the name that FCM gave it."""
         from firebase_admin import messaging  # type: ignore[import-untyped] # noqa: PLC0415 - see below
         from firebase_admin.exceptions import FirebaseError  # type: ignore[import-untyped] # noqa: PLC0415
@@ -96,7 +96,7 @@ class FcmSender:
         return app
 
 
-def write_push(message: Message, token: str) -> dict[str, Any]:
+def write_push(message: OutgoingMessage, token: str) -> dict[str, Any]:
     """Return the body of the request that pushes a message to a device. It is the same for all tries."""
     tag = message.id
     if len(tag) > _MAX_COLLAPSE_ID:

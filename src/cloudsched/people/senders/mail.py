@@ -15,7 +15,7 @@ from cloudsched.engine.ports.sender import MAX_ATTACHMENTS_BYTES
 from cloudsched.errors import DeliveryRefused
 
 if TYPE_CHECKING:
-    from cloudsched.engine.ports.sender import Attachment, Message, Recipient, Template
+    from cloudsched.engine.ports.sender import Attachment, OutgoingMessage, Recipient, Template
 
 
 _VERBATIM = frozenset({"list-unsubscribe", "references", "in-reply-to", "message-id"})
@@ -57,7 +57,7 @@ def clean_line(text: str) -> str:
 
 
 def write_mail(
-    message: Message,
+    message: OutgoingMessage,
     recipient: Recipient,
     sender: Address,
     *,
@@ -97,7 +97,7 @@ def write_mail(
     return mail
 
 
-def write_html(message: Message) -> str:
+def write_html(message: OutgoingMessage) -> str:
     """Return a message as an HTML page: the title, and the body with its line breaks. Everything is escaped."""
     paragraphs = (each.strip("\n") for each in re.split(r"\n{2,}", message.body))
     body = "\n".join(f"<p>{escape(each)}</p>".replace("\n", "<br>\n") for each in paragraphs if each)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from email.headerregistry import Address
     from email.message import EmailMessage
 
-    from cloudsched.engine.ports.sender import Message, Recipient, Template
+    from cloudsched.engine.ports.sender import OutgoingMessage, Recipient, Template
 
 
 TIMEOUT_SECONDS = 30.0
@@ -100,7 +100,7 @@ class SmtpSender:
         self._idempotency_header = idempotency_header
         self._tls = tls
 
-    def send(self, message: Message, recipient: Recipient) -> str:
+    def send(self, message: OutgoingMessage, recipient: Recipient) -> str:
         """Hand a message to the server, and return its Message-ID."""
         mail = write_mail(
             message,

@@ -27,7 +27,7 @@ from cloudsched.errors import AddressGone, DeliveryRefused
 
 if TYPE_CHECKING:
     from cloudsched.adapters.safe_http.user_posts import MakeSession
-    from cloudsched.engine.ports.sender import Message, Recipient
+    from cloudsched.engine.ports.sender import OutgoingMessage, Recipient
 
 
 MAX_ANSWER: Final = 1_000
@@ -62,16 +62,16 @@ class WebhookSender:
         )
         self._now = now
 
-    def send(self, message: Message, recipient: Recipient) -> str:
+    def send(self, message: OutgoingMessage, recipient: Recipient) -> str:
         """Post a message, and return its id."""
         self._post(message, recipient)
         return message.id
 
-    def ask(self, message: Message, recipient: Recipient) -> str:
+    def ask(self, message: OutgoingMessage, recipient: Recipient) -> str:
         """Post a message, and return the beginning of the answer's body."""
         return self._post(message, recipient, reads=MAX_ANSWER).decode("utf-8", "replace")
 
-    def _post(self, message: Message, recipient: Recipient, *, reads: int = 0) -> bytes:
+    def _post(self, message: OutgoingMessage, recipient: Recipient, *, reads: int = 0) -> bytes:
         self._posts.require_url(recipient.address)
         body = write_body(message)
         timestamp = int(self._now())
@@ -87,7 +87,7 @@ class WebhookSender:
         return answer
 
 
-def write_body(message: Message) -> bytes:
+def write_body(message: OutgoingMessage) -> bytes:
     """Return what is posted. Tries differ at most in how late the message is."""
     data = {"title": message.title, "body": message.body, **message.data}
     body = {"type": message.kind, "timestamp": message.created_at.astimezone(UTC).isoformat(), "data": data}

@@ -32,7 +32,7 @@ class PatchDispatchQueue(WireModel):
 def list_dispatch_queues(call: ApiCall) -> Response:
     """List the queues in Cloud Tasks that carry dispatches, with their states, rates and depths.
 
-    Those that do not exist, or that the API's account may not see, are left out. `serve` has none, and
+    Those that do not exist, or that the API's account may not see, are omitted. `serve` has none, and
     who sees only an owner's tasks gets none. Where the administration of queues is switched off, this and
     all below are refused.
     """

@@ -117,7 +117,7 @@ def find_executions(call: ApiCall, query: bodies.ExecutionListQuery) -> Response
     """List executions of all tasks: first those that failed, then those that run, then all others.
 
     All given filters must match. Give at most one of `handler`, `label` and `category`. Each part has the
-    latest first. Results and steps are left out: get a single execution to see them. Executions of
+    latest first. Results and steps are omitted: get a single execution to see them. Executions of
     deliveries are not listed. As long as the response has a `nextPageToken`, repeat the request with it
     and the same filters. A page that looked through many executions may be shorter, even empty
     (docs/reference/http.md). A task with many open runs may make it longer than `pageSize`. Occurrences

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def list_handlers(call: ApiCall) -> Response:
     """List the handlers that you may name in a task, with the JSON schemas of their payloads.
 
-    Users see those that are open to users. Handlers that only workers have are not known here.
+    Users see those that are open to users. The API does not know handlers that only workers have.
     """
     visible = call.app.container.registry
     if call.caller.requesters is Requesters.USERS and call.caller.visible_owner is not None:

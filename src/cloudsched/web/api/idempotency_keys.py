@@ -1,4 +1,4 @@
-"""The keys and states by which a repeated request is known: ``Idempotency-Key`` and ``If-Match``."""
+"""The keys and states that identify a repeated request: ``Idempotency-Key`` and ``If-Match``."""
 
 from __future__ import annotations
 

@@ -320,9 +320,9 @@ def _allow_schedule_text(schema: Json) -> None:
     about = "A notation (RRULE, cron, an instant, a duration from now), or words such as: every weekday at 9."
     words = _text_schema(about, "every weekday at 9")
     properties["schedule"] = {"anyOf": [words, properties["schedule"]]}
-    about = "The IANA zone of a schedule that is text. UTC if it is left out."
+    about = "The IANA zone of a schedule that is text. UTC if it is omitted."
     properties["timezone"] = _text_schema(about, "Europe/Paris")
-    about = "The language of a schedule in words. If it is left out, the words tell it."
+    about = "The language of a schedule in words. If it is omitted, the words tell it."
     properties["locale"] = _text_schema(about, "en-US", "de")
 
 

@@ -23,7 +23,7 @@ from cloudsched.web.api.visibility import AllowedVerbs
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import ExecutionStatus
     from cloudsched.domain.documents.person import Person
-    from cloudsched.engine.child_tasks import Tree
+    from cloudsched.engine.child_tasks import CallTree
     from cloudsched.engine.storage.pages import Page
     from cloudsched.web.api.operation import ApiCall
 
@@ -111,7 +111,7 @@ def task_response(
     return json_response(content, status, {"ETag": quote_etag(compute_etag(task)), **(headers or {})})
 
 
-def make_tree(tree: Tree, allowed: AllowedVerbs) -> responses.Tree[Json]:
+def make_tree(tree: CallTree, allowed: AllowedVerbs) -> responses.Tree[Json]:
     """Return a task's tree as callers see it, with the caller's allowed verbs for each task."""
     return responses.Tree[Json].model_construct(
         task={**task_to_json(tree.task), "allowedVerbs": allowed.of_task(tree.task)},
@@ -138,7 +138,7 @@ def make_task_occurrence(at: datetime, task: Task) -> overview_responses.TaskOcc
     )
 
 
-def page_response(model: type[responses.Page], page: Page[Any], items: Iterable[Json]) -> Response:
+def page_response(model: type[responses.PageResponse], page: Page[Any], items: Iterable[Json]) -> Response:
     """Respond with a page of a list, whose items are JSON already."""
     content: Json = {model.items_field(): list(items)}
     if page.next_page_token:

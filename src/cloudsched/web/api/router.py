@@ -124,7 +124,7 @@ _CLOSE: Final = 0.7
 
 
 def _explain_unknown(path: str) -> str:
-    """Return the nearest path of the API, or where all are."""
+    """Return the nearest path of the API, or the address of its description."""
     said = f"There is no {path[:100]}."
     *first, last = path.strip("/").split("/")
     given = [*first, _OTHER_VERBS.get(last, last)]

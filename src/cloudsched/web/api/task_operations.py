@@ -281,7 +281,7 @@ def delete_task(call: ApiCall) -> Response:
 def tree(call: ApiCall, query: bodies.TreeFilter) -> Response:
     """Get a task with the calls below it.
 
-    A large tree is cut: `omittedChildren` says how many calls were left out at each task.
+    A large tree is cut: `omittedChildren` says how many calls were omitted at each task.
     """
     tree = call.app.tree(call.task_id, query.execution_id)
     return json_response(make_tree(tree, AllowedVerbs(call.app, call.caller)).to_wire())
@@ -291,7 +291,7 @@ def tree(call: ApiCall, query: bodies.TreeFilter) -> Response:
 def get_history(call: ApiCall) -> Response:
     """List the manual changes of a task, with their authors and times, the latest first.
 
-    50 entries are kept, or fewer if they are large: nobody can wipe out what others did. Values of fields
+    50 entries are kept, or fewer if they are large, so that no one can push out the changes of others. Values of fields
     are shown as JSON of up to 200 characters, or 600 for schedules. Those of payloads, code, free texts
     and callbacks are not shown.
     """

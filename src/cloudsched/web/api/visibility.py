@@ -49,7 +49,7 @@ class Visibility:
         self._parsed_before = count_parsed()
 
     def allow_repetition(self, is_repeated: Callable[[Task], bool]) -> None:
-        """Allow a task that this very request has changed already, whatever the precondition says about it."""
+        """Allow a task that this request has already changed, even if the precondition no longer holds."""
         self._is_repeated = is_repeated
 
     def check_task(self, task: Task) -> None:

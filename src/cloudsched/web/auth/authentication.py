@@ -84,7 +84,7 @@ class Authenticator:
         )
 
     def authenticate(self, request: Request) -> Caller:
-        """Return the caller: the one whose credential the request has, or the user for whom that server acts.
+        """Return the caller: the holder of the request's credential, or the user for whom that server acts.
 
         Raises Unauthenticated without a valid credential that is listed, Forbidden and InvalidInput as
         `acting_for` and `require_open_to`, and Unavailable if Google's keys cannot be fetched.
@@ -339,7 +339,7 @@ class ApiKeys:
     def authenticate(self, key: str) -> Caller:
         """Return the caller with this key. Raises Unauthenticated.
 
-        It takes equally long whatever is wrong with the key, so that the time does not help to guess one.
+        It takes the same time whatever is wrong with the key, so that timing does not help to guess one.
         """
         match = _KEY.fullmatch(key)
         known = self._keys.get(match[1]) if match else None

@@ -51,7 +51,7 @@ class Role(StrEnum):
     ADMIN = "admin"
     WORKER = "worker"
     DELEGATE = "delegate"
-    """A server that does nothing by itself, and acts for users whom it has authenticated."""
+    """A server that acts only for users whom it has authenticated."""
 
 
 class _Grant(NamedTuple):
@@ -106,7 +106,7 @@ class Caller:
     until: float | None = field(default=None, compare=False)
 
     def acting_for(self, user: str) -> Caller:
-        """Return a user for whom this caller acts, with the authority of that user, whatever its own is.
+        """Return a user for whom this caller acts, with exactly that user's authority.
 
         Acting for oneself changes nothing. Raises Forbidden, or InvalidInput if no user can have that id.
         """

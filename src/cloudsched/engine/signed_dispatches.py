@@ -1,8 +1,9 @@
 """Send a task's dispatches to the queue, each signed, so that the executor can verify that they came from here.
 
-Each dispatch carries an HMAC-SHA256 (RFC 2104) of its body, made with a secret that only the functions know. The body
-says what may run, so a token authorizes only that, and the secret itself is never in a queue. While a secret is being
-rotated, the previous one is still accepted, so that dispatches that wait for weeks are not lost.
+Each dispatch carries an HMAC-SHA256 (RFC 2104) of its body, made with a secret that only the functions
+know. The body says what may run, so a token authorizes only that, and the secret itself is never in a
+queue. While a secret is being rotated, the previous one is still accepted, so that dispatches that wait
+for weeks are not lost.
 """
 
 from __future__ import annotations
@@ -47,14 +48,21 @@ class DispatchSender:
     def send_hop(self, task: Task, dispatch: Dispatch, until: datetime, now: datetime) -> None:
         """Create the dispatch that follows one that came too early.
 
-        The queue delivers nothing early by its own clock. A dispatch that is early by this process's clock shows that
-        this clock is behind. Without an allowance, dispatches would follow each other until it has caught up. An
-        operator may deliver one long before its time, so only a lag that clocks may have counts.
+        The queue delivers nothing early by its own clock. A dispatch that is early by this process's
+        clock shows that this clock is behind. Without an allowance, dispatches would follow each other
+        until it has caught up. An operator may deliver one long before its time, so only a lag that
+        clocks may have counts.
         """
         lag = max(dispatch.at - now, timedelta(0))
         later = dispatch._replace(due_at=until)
         clock_lag = lag if lag <= 2 * MAX_SKEW else timedelta(0)
-        hop = dispatch_or_hop(task, later, now, hop=dispatch.hop + 1, clock_lag=clock_lag)  # guard: hop number
+        hop = dispatch_or_hop(
+            task,
+            later,
+            now,
+            hop=dispatch.hop + 1,
+            clock_lag=clock_lag,
+        )  # guard: hop number
         self.send_dispatch(hop, task.priority, None if task.delivery is None else task.delivery.channel)
 
     def send_body(self, name: str, body: bytes, at: datetime, priority: Priority) -> None:

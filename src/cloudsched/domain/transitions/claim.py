@@ -24,7 +24,14 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, WaitingFor, is_orphaned
+from cloudsched.domain.documents.execution import (
+    Execution,
+    ExecutionStatus,
+    Lease,
+    Run,
+    WaitingFor,
+    is_orphaned,
+)
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, DueRange, Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit, Effects
 from cloudsched.domain.transitions.finish import (
@@ -36,7 +43,12 @@ from cloudsched.domain.transitions.finish import (
     on_release,
 )
 from cloudsched.domain.transitions.lease import drop_lease
-from cloudsched.domain.transitions.lifecycle import complete_if_idle, drop_unstarted, start_next_backfill, with_changes
+from cloudsched.domain.transitions.lifecycle import (
+    complete_if_idle,
+    drop_unstarted,
+    start_next_backfill,
+    with_changes,
+)
 from cloudsched.domain.transitions.overlap_and_catch_up import (
     BacklogDecision,
     decide_backlog,
@@ -79,7 +91,10 @@ class DeliveryAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
-    """The effect of a delivery, and its reason. The queue counts each of these as a success, and does not redeliver."""
+    """The effect of a delivery, and its reason.
+
+    The queue counts each of these as a success, and does not redeliver.
+    """
 
     action: DeliveryAction
     reason: str
@@ -109,9 +124,9 @@ def on_orphaned_lease(
 ) -> Commit | None:
     """Close an attempt that nobody runs any more. Return None if there is no such attempt.
 
-    Its retry has a dispatch of its own: the attempt's hold on its lock has to end first, and others may be next.
-    `holder` is this process, `stopped` is the one before if that was told to stop, and `runs_here` says whether this
-    one may be running an attempt of the execution.
+    Its retry has a dispatch of its own: the attempt's hold on its lock has to end first, and others may
+    be next. `holder` is this process, `stopped` is the one before if that was told to stop, and
+    `runs_here` says whether this one may be running an attempt of the execution.
     """
     run = task.find_run(dispatch.execution_id)
     if task.deleted_at is not None or run is None or run.lease is None:
@@ -131,7 +146,9 @@ def on_orphaned_lease(
 def on_dispatch(
     task: Task, dispatch: Dispatch, now: datetime, token_hash: str, *, holder: str | None = None
 ) -> DeliveryResult | Hop | Commit:
-    """Decide what a dispatch that arrived at `now` may do. The claim gets the hash of a new random lease token.
+    """Decide what a dispatch that arrived at `now` may do.
+
+    The claim gets the hash of a new random lease token.
 
     `holder` is the name of this process, if no other executes the store's tasks while it lives.
     """
@@ -169,7 +186,8 @@ def _on_open_run(
 def _on_offered(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> DeliveryResult | Hop | Commit:
     """Expire a run that waits for a worker, or record that its turn begins, or has ended without a worker.
 
-    The beginning is committed each time, so that anyone who requeues the run at this moment gets a version conflict.
+    The beginning is committed each time, so that anyone who requeues the run at this moment gets a
+    version conflict.
     """
     decision = _expire_unclaimed(task, run, dispatch, now)
     if not isinstance(decision, DeliveryResult):
@@ -193,7 +211,10 @@ def put_off(claim: Commit, run: Run, now: datetime, until: datetime, why: str) -
 
 
 def _on_live_lease(lease: Lease) -> DeliveryResult | Hop:
-    """Dispatch again at the lease's end. A worker renews its lease all the time, so leave that one to the sweep."""
+    """Dispatch again at the lease's end.
+
+    A worker renews its lease all the time, so leave that one to the sweep.
+    """
     if lease.worker is not None:
         return drop(f"worker {lease.worker!r} is running it")
     return Hop(lease.until, "another executor is running it")
@@ -208,7 +229,8 @@ def _claim_or_offer(task: Task, run: Run, dispatch: Dispatch, now: datetime, lea
         return step.because(f"attempt {run.attempt} is offered in {task.workers.queue_key!r}")
     claimed = with_lease(run, lease, had_turn=bool(dispatch.turn_key))
     return Commit(
-        with_changes(task, now, runs=task.runs_with(claimed)), effects=Effects(claimed, f"attempt {run.attempt}")
+        with_changes(task, now, runs=task.runs_with(claimed)),
+        effects=Effects(claimed, f"attempt {run.attempt}"),
     )
 
 
@@ -217,7 +239,12 @@ def _with_turn(run: Run, dispatch: Dispatch, until: datetime | None) -> Run:
     return run.model_copy(update={"turn": max(run.turn, dispatch.turn), "turn_until": until})
 
 
-def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, lease: Lease) -> DeliveryResult | Hop | Commit:
+def _on_occurrence(
+    task: Task,
+    dispatch: Dispatch,
+    now: datetime,
+    lease: Lease,
+) -> DeliveryResult | Hop | Commit:
     occurrence = task.next_execution_time
     if occurrence is None:
         return drop("the occurrence is done")
@@ -245,7 +272,15 @@ def _on_too_many_runs(task: Task, now: datetime) -> DeliveryResult | Hop:
     return Hop(max(soonest, now + FULL_RETRY_DELAY), f"{MAX_OPEN_RUNS} runs of the task are open")
 
 
-def _claim_occurrence(task: Task, name: str, start: datetime, now: datetime, lease: Lease, *, had_turn: bool) -> Commit:
+def _claim_occurrence(
+    task: Task,
+    name: str,
+    start: datetime,
+    now: datetime,
+    lease: Lease,
+    *,
+    had_turn: bool,
+) -> Commit:
     """Claim the task's next occurrence, which has this name and start, or what its policies run instead of it."""
     at = task.next_execution_time
     assert at is not None  # noqa: S101 - it has come
@@ -262,7 +297,8 @@ def _claim_occurrence(task: Task, name: str, start: datetime, now: datetime, lea
         last = decision.decided[-1].until if chosen is None else chosen
         following, lost = _find_following(noted, last)
     noted, left_out = note_left_out(noted, last, now) if task.schedule.is_adjusted else (noted, ())
-    records, run_count = (*left_out, *missed), task.run_count + (chosen is not None)
+    records = (*left_out, *missed)
+    run_count = task.run_count + (chosen is not None)
     is_last = task.max_runs is not None and run_count >= task.max_runs
     changes: dict[str, Any] = {
         "run_count": run_count,
@@ -278,7 +314,8 @@ def _claim_occurrence(task: Task, name: str, start: datetime, now: datetime, lea
         why = "passed over" if lost is None else "passed over, and paused"
         return Commit(passed, executions=records).because(why)
     if chosen != at:
-        name, start = occurrence_id(task, chosen), jittered_start(task, chosen)
+        name = occurrence_id(task, chosen)
+        start = jittered_start(task, chosen)
     is_claimed = task.workers is None
     run = Run.build(
         execution_id=name,
@@ -291,7 +328,9 @@ def _claim_occurrence(task: Task, name: str, start: datetime, now: datetime, lea
     )
     claimed = with_changes(noted, now, runs=(*task.runs, run), **changes)
     if task.workers is not None:
-        return Commit(claimed, executions=records).because(f"attempt 1 is offered in {task.workers.queue_key!r}")
+        return Commit(claimed, executions=records).because(
+            f"attempt 1 is offered in {task.workers.queue_key!r}",
+        )
     return Commit(claimed, executions=records, effects=Effects(run, "attempt 1"))
 
 
@@ -328,14 +367,19 @@ def _find_following(task: Task, last: datetime) -> tuple[datetime | None, Invali
 def _pause_lost(lost: InvalidSchedule) -> dict[str, Any]:
     """Return the changes that pause a task whose next occurrence was not found, although there may be one.
 
-    A rule that was accepted may become too sparse to search. A dispatch that failed would be delivered again and again,
-    and search each time.
+    A rule that was accepted may become too sparse to search. A dispatch that failed would be delivered
+    again and again, and search each time.
     """
     why = f"Paused, since its next occurrence was not found: {lost.problem}. Give it another schedule."
     return {"status": TaskStatus.PAUSED, "message": why}
 
 
-def _expire_unclaimed(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> DeliveryResult | Hop | Commit:
+def _expire_unclaimed(
+    task: Task,
+    run: Run,
+    dispatch: Dispatch,
+    now: datetime,
+) -> DeliveryResult | Hop | Commit:
     """Record a run that waited too long for a worker as EXPIRED. Drop any other dispatch of it."""
     expiry = offer_expiry(task, run)
     if expiry is None or dispatch.due_at < expiry:
@@ -343,7 +387,9 @@ def _expire_unclaimed(task: Task, run: Run, dispatch: Dispatch, now: datetime) -
     if expiry > now:
         return Hop(expiry, "it may still wait for a worker")
     why = f"No worker took it within {task.expiration}."
-    ended = drop_unstarted(task, run).model_copy(update=last_run_fields(task, run, ExecutionStatus.EXPIRED, now))
+    ended = drop_unstarted(task, run).model_copy(
+        update=last_run_fields(task, run, ExecutionStatus.EXPIRED, now),
+    )
     record = execution_record(task, run, ExecutionStatus.EXPIRED, now, message=why)
     expired = Commit(complete_if_idle(start_next_backfill(ended, now), now), executions=(record,))
     return expired.because("no worker took it in time")
@@ -388,7 +434,8 @@ def make_lease(
 def _on_expired_lease(task: Task, run: Run, dispatch: Dispatch, now: datetime, lease: Lease) -> Commit:
     """Close the attempt whose lease has ended, and start the next one if the retry policy allows one.
 
-    A dispatch of an older revision closes it too, but starts nothing: the current revision has a dispatch of its own.
+    A dispatch of an older revision closes it too, but starts nothing: the current revision has a dispatch
+    of its own.
     """
     lapsed = on_lease_expired(task, run, now)
     waiting = lapsed.task.find_run(run.execution_id)
@@ -399,5 +446,11 @@ def _on_expired_lease(task: Task, run: Run, dispatch: Dispatch, now: datetime, l
     if dispatch.revision != task.revision:  # guard: revision of retry
         return lapsed.because("its lease had ended; the next attempt is the task's newer revision's")
     claimed = with_lease(waiting, lease)
-    step = Commit(with_changes(lapsed.task, now, runs=lapsed.task.runs_with(claimed)), executions=lapsed.executions)
-    return step.because(f"attempt {claimed.attempt}, since the lease of attempt {run.attempt} had ended", claimed)
+    step = Commit(
+        with_changes(lapsed.task, now, runs=lapsed.task.runs_with(claimed)),
+        executions=lapsed.executions,
+    )
+    return step.because(
+        f"attempt {claimed.attempt}, since the lease of attempt {run.attempt} had ended",
+        claimed,
+    )

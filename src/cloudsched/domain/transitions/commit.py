@@ -1,7 +1,8 @@
 """A commit: what a decision writes, atomically, and what follows from it.
 
-Every decision of this package returns one, or a value that says why there is none. It becomes complete on its way: the
-task as it was read, a linked document such as a lock, the tasks that are created with it. A store takes it whole.
+Every decision of this package returns one, or a value that says why there is none. It becomes complete on
+its way: the task as it was read, a linked document such as a lock, the tasks that are created with it. A
+store takes it whole.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """The version of a document that was read. The value is private to the adapter. Compare it only for equality."""
+    """The version of a document that was read.
+
+    The value is private to the adapter. Compare it only for equality.
+    """
 
     value: object
 
@@ -150,7 +154,8 @@ class Commit(TaskWrite):
 
         Deleted journal entries are not counted. Without `new_tasks`, neither are tasks that it creates.
         """
-        writes, deletes = len(self.messages) + len(self.entries), 0
+        writes = len(self.messages) + len(self.entries)
+        deletes = 0
         for each in (self, *self.others):
             if each.base is None and not new_tasks:
                 continue
@@ -158,11 +163,13 @@ class Commit(TaskWrite):
             if each.task.offer is not None or (each.base is not None and each.base.task.offer is not None):
                 before, after = each.find_offers()
                 if before != after:
-                    writes, deletes = writes + (after is not None), deletes + (after is None)
+                    writes = writes + (after is not None)
+                    deletes = deletes + (after is None)
         writes += len(self.unchanged) + (self.delivered is not None)
         if self.linked is not None:
             more_writes, more_deletes = self.linked.count_writes()
-            writes, deletes = writes + more_writes, deletes + more_deletes
+            writes = writes + more_writes
+            deletes = deletes + more_deletes
         return writes, deletes
 
 

@@ -1,7 +1,7 @@
 """The definition that binds an execution from its beginning: handler, payload, children or script, and their author.
 
-The definition of a run is stored only once an edit changes it: in its task, once for all runs that began with it. A
-record that may be retried by hand has a copy of its own.
+The definition of a run is stored only once an edit changes it: in its task, once for all runs that began
+with it. A record that may be retried by hand has a copy of its own.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ def drop_unused(task: Task) -> tuple[Definition, ...] | None:
 
 
 def describe_record(task: Task, run: Run) -> Definition:
-    """Return the definition that a run's record keeps for a retry by hand. The run's own payload is in the record."""
+    """Return the definition that a run's record keeps for a retry by hand.
+
+    The run's own payload is in the record.
+    """
     ran = task.as_begun(run)
     is_in_record = run.payload is not None or ran.payload != task.payload
     return _define(ran).model_copy(update={"payload": {}} if is_in_record else {})
@@ -60,8 +63,8 @@ def describe_record(task: Task, run: Run) -> Definition:
 def restore_definition(task: Task, execution: Execution) -> tuple[Task, int | None]:
     """Return the task with an ended execution's definition, and its number, or None if it is today's.
 
-    Children and scripts are their author's own, who may have mended them. So a retry runs those of today, replayed
-    against the recorded steps.
+    Children and scripts are their author's own, who may have mended them. So a retry runs those of today,
+    replayed against the recorded steps.
     """
     began = execution.began_with
     if began is None or (began.handler == task.handler and task.handler in {CHILDREN_HANDLER, SCRIPT_HANDLER}):

@@ -1,8 +1,8 @@
 """Which ended tasks the store removes by itself, with their records, once their retention has passed.
 
-A store removes each document alone, at an instant that it has (`expire_at`). So that no record is left without its
-task, this is only for a task all of whose records are written by the commit that ends it, as those of most one-time
-tasks are. The sweep removes all others.
+A store removes each document alone, at an instant that it has (`expire_at`). So that no record is left
+without its task, this is only for a task all of whose records are written by the commit that ends it, as
+those of most one-time tasks are. The sweep removes all others.
 """
 
 from __future__ import annotations
@@ -21,14 +21,18 @@ if TYPE_CHECKING:
 W = TypeVar("W", bound=TaskWrite)
 
 MIN_RETENTION: Final = timedelta(days=30)
-"""The least retention of a task that the store removes by itself. What tasks have used is summed up every day
-(`engine.usage.usage_watch`, which warns before it is this late): after that, nobody has to read an ended one again."""
+"""The least retention of a task that the store removes by itself.
+
+What tasks have used is summed up every day (`engine.usage.usage_watch`, which warns before it is this
+late): after that, nobody has to read an ended one again.
+"""
 
 
 def leaves_nothing(task: Task) -> bool:
     """Return whether an ended task leaves nothing behind when its retention ends, but for its records.
 
-    Its use has been summed up by then. One that was cancelled or expired may still wait for its lock: it never had it.
+    Its use has been summed up by then. One that was cancelled or expired may still wait for its lock: it
+    never had it.
     """
     is_summed_up = task.wake_at is not None and task.wake_at >= task.updated_at + MIN_RETENTION
     return is_summed_up and (not task.has_lock or task.status in {TaskStatus.COMPLETED, TaskStatus.FAILED})
@@ -37,9 +41,11 @@ def leaves_nothing(task: Task) -> bool:
 def settle_expiry(write: W) -> W:
     """Return a change with what it says of the removal of its task: by the store if its only record is in this.
 
-    The sweep removes calls, which stay as long as their parents may read them, and records with their own retention.
+    The sweep removes calls, which stay as long as their parents may read them, and records with their own
+    retention.
     """
-    task, before = write.task, None if write.base is None else write.base.task
+    task = write.task
+    before = None if write.base is None else write.base.task
     kept = [each for each in write.executions if each.status.is_final and each.expire_at is None]
     if kept and task.last_execution_id is None:  # so that it is known later that there is one
         task = task.model_copy(update={"last_execution_id": kept[-1].id})

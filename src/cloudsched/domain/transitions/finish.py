@@ -72,17 +72,24 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import FailureCause, JournalEntry
 
 MIN_SNOOZE = timedelta(seconds=1)
-"""The shortest snooze. A snooze costs no attempt, so nothing else slows down a handler that always snoozes."""
+"""The shortest snooze.
+
+A snooze costs no attempt, so nothing else slows down a handler that always snoozes.
+"""
 
 UNSTARTED_GRACE = timedelta(seconds=30)
-"""A run that is released within this time of its claim counts as not started: the worker was stopping, or may not run
-it."""
+"""A run that is released within this time of its claim counts as not started: the worker was stopping, or
+may not run it.
+"""
 
 MAX_EARLIER_MESSAGE = 300
 """The bytes of an attempt's error message that are kept once another attempt has followed."""
 FIRST_ATTEMPTS = 5
 LAST_ATTEMPTS = 20
-"""The first and the last attempts of an execution that are kept. One that lasts for years may have any number."""
+"""The first and the last attempts of an execution that are kept.
+
+One that lasts for years may have any number.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +133,8 @@ def on_outcome(
 ) -> Commit | None:
     """Decide what the end of an attempt changes. Return None if the caller no longer holds the lease.
 
-    `calls_in_progress` are some of the calls that a suspended handler waits for, and that are known to be under way.
+    `calls_in_progress` are some of the calls that a suspended handler waits for, and that are known to be
+    under way.
     """
     run = task.find_run(execution_id)
     if run is None or run.lease is None or run.lease.token_hash != token_hash:  # guard: lease of outcome
@@ -186,7 +194,12 @@ def _with_reported_usage(task: Task, before: Run, after: Run, now: datetime) -> 
 
 
 def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed set
-    task: Task, run: Run, report: AttemptReport, calls_in_progress: Container[int], now: datetime, random: Random
+    task: Task,
+    run: Run,
+    report: AttemptReport,
+    calls_in_progress: Container[int],
+    now: datetime,
+    random: Random,
 ) -> Commit:
     record_fields = {"failure_cause": report.failure_cause}
     match report.outcome:
@@ -261,8 +274,8 @@ def on_release(
 ) -> Commit | None:
     """Release an attempt that its process could not finish: it costs no attempt, and the run keeps its place.
 
-    A run that its worker releases at once, without progress, counts as never started: its expiration keeps running.
-    None if the caller does not hold the lease.
+    A run that its worker releases at once, without progress, counts as never started: its expiration
+    keeps running. None if the caller does not hold the lease.
     """
     run = task.find_run(execution_id)
     if run is None or run.lease is None or run.lease.token_hash != token_hash:  # guard: lease of release
@@ -282,8 +295,8 @@ def on_release(
 def on_lease_expired(task: Task, run: Run, now: datetime) -> Commit:
     """Close the leased attempt of a run as TIMED_OUT. The run waits for its next attempt, or has ended.
 
-    A worker renews its lease however long the handler takes, so it is the worker that was lost. Nobody knows whether an
-    executor's process died or its handler took too long. That attempt counts.
+    A worker renews its lease however long the handler takes, so it is the worker that was lost. Nobody
+    knows whether an executor's process died or its handler took too long. That attempt counts.
     """
     if run.lease is not None and run.lease.worker is not None:
         return on_lost_attempt(task, run, WORKER_LOST, now)
@@ -316,15 +329,16 @@ RESULT_LOST = ExecutionError.build(
 MAX_LOSSES = 3
 """The number of attempts in a row that may be lost with their process, before their run has failed."""
 LOSS_PAUSE = timedelta(seconds=5)
-"""The wait after the second of them, since a handler would crash its process as fast as that is started again. So long
-waits, too, a run that a worker releases because others that were lost run first."""
+"""The wait after the second of them, since a handler would crash its process as fast as that is started
+again. So long waits, too, a run that a worker releases because others that were lost run first.
+"""
 
 
 def on_lost_attempt(task: Task, run: Run, error: ExecutionError, now: datetime) -> Commit:
     """Close the leased attempt of a run, which nobody runs any more, as TIMED_OUT. It uses up no retry.
 
-    The run goes on, at first without a wait. After `MAX_LOSSES` in a row it has failed: its handler may be what ends
-    its process, and with it the attempts of others.
+    The run goes on, at first without a wait. After `MAX_LOSSES` in a row it has failed: its handler may
+    be what ends its process, and with it the attempts of others.
     """
     losses = run.losses + 1
     if losses >= MAX_LOSSES and task.status not in FINAL_STATUSES:
@@ -366,7 +380,11 @@ def on_hanging_attempt(task: Task, run: Run, now: datetime, wait: timedelta) -> 
 
 
 def _with_finished_attempt(
-    run: Run, status: ExecutionStatus, error: ExecutionError | None, now: datetime, ended_by: str | None = None
+    run: Run,
+    status: ExecutionStatus,
+    error: ExecutionError | None,
+    now: datetime,
+    ended_by: str | None = None,
 ) -> Run:
     if run.lease is None:
         raise ValueError(f"execution {run.execution_id} has no attempt under way")
@@ -397,7 +415,10 @@ def _drop_traceback(attempt: Attempt) -> Attempt:
     """Return an earlier attempt without its traceback, so that many of them fit one document."""
     if attempt.error is None or attempt.error.traceback is None:
         return attempt
-    error = ExecutionError(type=attempt.error.type, message=truncate(attempt.error.message, MAX_EARLIER_MESSAGE))
+    error = ExecutionError(
+        type=attempt.error.type,
+        message=truncate(attempt.error.message, MAX_EARLIER_MESSAGE),
+    )
     return attempt.model_copy(update={"error": error})
 
 
@@ -420,7 +441,14 @@ def _wait_for_retry(task: Task, run: Run, now: datetime, **record_fields: Any) -
     if task.status in FINAL_STATUSES:  # guard: final task
         ended = {**record_fields, "message": f"The task is {task.status}."}
         return _finish_run(task, run, ExecutionStatus.CANCELLED, now, **ended)
-    record = execution_record(task, run, ExecutionStatus.RETRYING, now, next_attempt_at=run.due_at, **record_fields)
+    record = execution_record(
+        task,
+        run,
+        ExecutionStatus.RETRYING,
+        now,
+        next_attempt_at=run.due_at,
+        **record_fields,
+    )
     return Commit(with_changes(task, now, runs=task.runs_with(run)), executions=(record,))
 
 
@@ -428,12 +456,15 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
     rest = drop_unstarted(task, run) if run.started_at is None else task
     rest = rest.model_copy(
         update={
-            "runs": tuple([each for each in task.runs if each.execution_id != run.execution_id]),  # guard: ended run
+            "runs": tuple(
+                [each for each in task.runs if each.execution_id != run.execution_id],
+            ),  # guard: ended run
             **last_run_fields(task, run, status, now),
         }
     )
     rest, passed = _decide_overlaps(rest, run, now)
-    failures, limit = rest.consecutive_failures, task.pause_after_failures
+    failures = rest.consecutive_failures
+    limit = task.pause_after_failures
     is_failing = limit and failures >= limit and says_how_task_is(task, run, status)
     if is_failing and task.is_active and not rest.is_one_time:
         why = f"Paused itself after {failures} failures in a row."

@@ -50,8 +50,10 @@ class RequestMark:
     key: str
     content: str = ""
     depends_on_time: bool = False
-    """True if it may do more when it is sent later, as words do, or a key that names no state. It is then remembered
-    even if it has changed nothing."""
+    """True if it may do more when it is sent later, as words do, or a key that names no state.
+
+    It is then remembered even if it has changed nothing.
+    """
     kind: RequestKind = RequestKind.NAMED
 
     @classmethod

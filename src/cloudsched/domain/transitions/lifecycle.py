@@ -1,8 +1,8 @@
 """The status changes that a task allows, and the effects of pause, resume, cancel and delete.
 
-`ALLOWED` is the only definition of the status changes. The diagram in ``docs/start/concepts.md`` is tested
-against it. Every decision is pure: it takes a task and the current time and returns the commit. `manual_verbs` asks the
-same checks as they do, so exactly the verbs that would be accepted are offered.
+`ALLOWED` is the only definition of the status changes. The diagram in ``docs/start/concepts.md`` is
+tested against it. Every decision is pure: it takes a task and the current time and returns the commit.
+`manual_verbs` asks the same checks as they do, so exactly the verbs that would be accepted are offered.
 """
 
 from __future__ import annotations
@@ -14,10 +14,22 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus, Run, Trigger
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
-from cloudsched.domain.documents.task import FINAL_STATUSES, MAX_OPEN_RUNS, Hold, RecentRequest, Task, TaskStatus
+from cloudsched.domain.documents.task import (
+    FINAL_STATUSES,
+    MAX_OPEN_RUNS,
+    Hold,
+    RecentRequest,
+    Task,
+    TaskStatus,
+)
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import drop_unused
-from cloudsched.domain.transitions.overlap_and_catch_up import end_plan, forget_backlog, resume_plan, stop_plan
+from cloudsched.domain.transitions.overlap_and_catch_up import (
+    end_plan,
+    forget_backlog,
+    resume_plan,
+    stop_plan,
+)
 from cloudsched.domain.transitions.planning import (
     find_hold,
     find_sole_hold,
@@ -48,15 +60,18 @@ ALLOWED = complete_table(
         _S.EXPIRED: frozenset({_S.ACTIVE}),
     },
 )
-"""The statuses that may follow each. Only another plan (schedule, `until`, `max_runs`) or a retry ends a final one."""
+"""The statuses that may follow each.
+
+Only another plan (schedule, `until`, `max_runs`) or a retry ends a final one.
+"""
 
 
 def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
     """Return the task with these changes, and with its timestamps, its offer and its `wake_at` updated.
 
-    A task that the store was to remove by itself (`transitions.expiry`) is so only as long as that instant stays.
-    Events for a single execution are removed together with its run. Raises NotAllowed if the table does not permit the
-    change of status.
+    A task that the store was to remove by itself (`transitions.expiry`) is so only as long as that
+    instant stays. Events for a single execution are removed together with its run. Raises NotAllowed if
+    the table does not permit the change of status.
     """
     status = changes.get("status", task.status)
     if status is not task.status:
@@ -100,7 +115,8 @@ def _bind_events(task: Task) -> dict[str, Any]:
 def complete_if_idle(task: Task, now: datetime) -> Task:
     """Return the task with a final status if nothing is left for it to do, else with only its `wake_at` updated.
 
-    A one-time task ends as its only scheduled occurrence did. A recurring one whose schedule has ended is COMPLETED.
+    A one-time task ends as its only scheduled occurrence did. A recurring one whose schedule has ended is
+    COMPLETED.
     """
     if task.status is not _S.ACTIVE or task.next_execution_time or task.runs or task.backfill:
         return with_changes(task, now)
@@ -132,7 +148,11 @@ def require_not_held(task: Task) -> None:
     """Check that a task that a user starts is not paused because its owner may use no more."""
     hold = find_hold(task)
     if hold is not None:
-        raise NotAllowed("start", "paused: its owner may use no more for now", task.message if hold.is_alone else "")
+        raise NotAllowed(
+            "start",
+            "paused: its owner may use no more for now",
+            task.message if hold.is_alone else "",
+        )
 
 
 def require_pausable(task: Task) -> None:
@@ -155,7 +175,11 @@ def require_cancellable(task: Task) -> None:
 def require_free_run(task: Task, action: str) -> None:
     """Check that the task has room for one more open run."""
     if len(task.runs) >= MAX_OPEN_RUNS:
-        raise NotAllowed(action, f"busy with {MAX_OPEN_RUNS} open runs", "Wait until some of them have ended.")
+        raise NotAllowed(
+            action,
+            f"busy with {MAX_OPEN_RUNS} open runs",
+            "Wait until some of them have ended.",
+        )
 
 
 def pause(
@@ -168,9 +192,9 @@ def pause(
 ) -> Commit:
     """Pause the task: nothing of it starts until it is resumed. A running handler may finish.
 
-    Occurrences that came due before are decided now. Those that the policies would run wait for its end. `is_gone` says
-    that its declaration is gone: any other pause takes this one over. So it does a hold: what has come due since then
-    is decided now, too.
+    Occurrences that came due before are decided now. Those that the policies would run wait for its end.
+    `is_gone` says that its declaration is gone: any other pause takes this one over. So it does a hold:
+    what has come due since then is decided now, too.
     """
     if find_sole_hold(task) is not None:
         resumed = resume(task, now)
@@ -230,10 +254,12 @@ def resume(task: Task, now: datetime) -> Commit:
 
 
 def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") -> Commit:
-    """End the task. Waiting runs are recorded as CANCELLED. A running handler can check for it, and may finish.
+    """End the task.
 
-    So are the occurrences that came due and would still have run. A task that has made calls is marked as deferred
-    until its descendants are cancelled, too.
+    Waiting runs are recorded as CANCELLED. A running handler can check for it, and may finish.
+
+    So are the occurrences that came due and would still have run. A task that has made calls is marked as
+    deferred until its descendants are cancelled, too.
     """
     if task.status is _S.CANCELLED:
         return Commit(task)
@@ -268,8 +294,13 @@ def may_have_children(task: Task, entries: Iterable[JournalEntry] = ()) -> bool:
 
 
 def delete(task: Task, now: datetime) -> Commit:
-    """Mark the task as deleted. The store then removes it and its executions. The sweep finishes that after a crash."""
-    return Commit(with_changes(task, now, deleted_at=now, next_execution_time=None, revision=task.revision + 1))
+    """Mark the task as deleted.
+
+    The store then removes it and its executions. The sweep finishes that after a crash.
+    """
+    return Commit(
+        with_changes(task, now, deleted_at=now, next_execution_time=None, revision=task.revision + 1),
+    )
 
 
 def was_recreated(task: Task, current: Task) -> bool:

@@ -1,7 +1,7 @@
 """Which tasks need somebody, and why.
 
-Stores index what `find_trouble` says of a task. What `find_needs` says also depends on the time: overviews count it,
-lists and pages show it.
+Stores index what `find_trouble` says of a task. What `find_needs` says also depends on the time:
+overviews count it, lists and pages show it.
 """
 
 from __future__ import annotations

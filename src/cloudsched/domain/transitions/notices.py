@@ -1,11 +1,12 @@
 """What the end of a run says to its owner. All channels and the inbox follow from what is found here.
 
-A success says its handler's notices, or else its result. One that says nothing is not delivered: there is neither a
-notice with a text, nor a result with a value. No channel has anything to add to that.
+A success says its handler's notices, or else its result. One that says nothing is not delivered: there is
+neither a notice with a text, nor a result with a value. No channel has anything to add to that.
 
-A failure is told like a notice, in the inbox and by the task's channels, as `tellFailures` says: the first of a row,
-and that it works again. Whoever waits for a call gets its failure instead, and a failed delivery is told in the record
-of what it delivers. Nobody reads the inbox of the owner `system`, so its tasks tell only the channels that they name.
+A failure is told like a notice, in the inbox and by the task's channels, as `tellFailures` says: the
+first of a row, and that it works again. Whoever waits for a call gets its failure instead, and a failed
+delivery is told in the record of what it delivers. Nobody reads the inbox of the owner `system`, so its
+tasks tell only the channels that they name.
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
-from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus, Message, Run, Trigger
+from cloudsched.domain.documents.execution import (
+    FAILURE_STATUSES,
+    Execution,
+    ExecutionStatus,
+    Message,
+    Run,
+    Trigger,
+)
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.policy import TellFailures
 from cloudsched.domain.documents.task import Task, TaskStatus
@@ -87,8 +95,8 @@ def find_said(task: Task, done: Done, notices: Sequence[InboxMessage]) -> tuple[
 def find_untold(before: Task, after: Task, ended: Sequence[Execution]) -> tuple[Execution, ...]:
     """Return which of the executions that a commit ends its owner is to be told of, as failures.
 
-    A one-time task that did not run at all has failed them, too. The first of a row is told, again once somebody has
-    resumed or rescheduled the task, and the one after which it pauses itself.
+    A one-time task that did not run at all has failed them, too. The first of a row is told, again once
+    somebody has resumed or rescheduled the task, and the one after which it pauses itself.
     """
     policy = after.tell_failures
     is_missed = after.status is TaskStatus.EXPIRED
@@ -142,8 +150,8 @@ def find_recovery(before: Task, after: Task) -> tuple[InboxMessage, ...]:
 def find_lateness(task: Task, run: Run) -> timedelta | None:
     """Return how much later than due an attempt of a run began, if it is late.
 
-    A failed attempt makes the next one late. The time for which a handler runs, sleeps or waits does not count, and a
-    backfill is of the past.
+    A failed attempt makes the next one late. The time for which a handler runs, sleeps or waits does not
+    count, and a backfill is of the past.
     """
     if run.trigger is Trigger.BACKFILL or run.started_at is None:
         return None

@@ -90,7 +90,12 @@ def due_ranges(task: Task, now: datetime) -> tuple[DueRange, ...]:
     start = occurrence_after(task, waiting[-1].until) if waiting else first
     if start is not None and due_since(task, start) <= now:  # guard: come due
         end = now if task.until is None else min(now, task.until)
-        last = _last_where(planned_schedule(task), start, end, lambda occurrence: due_since(task, occurrence) <= now)
+        last = _last_where(
+            planned_schedule(task),
+            start,
+            end,
+            lambda occurrence: due_since(task, occurrence) <= now,
+        )
         waiting.append(DueRange(next_at=start, until=last))
     return tuple(waiting)
 
@@ -110,7 +115,8 @@ def decide_backlog(task: Task, now: datetime) -> BacklogDecision:
     decided = tuple[Missed, ...]()
     for policy in _POLICIES:
         judged = policy(task, ranges, now)
-        decided, ranges = (*decided, *judged.decided), judged.kept
+        decided = (*decided, *judged.decided)
+        ranges = judged.kept
     return BacklogDecision(decided, ranges, early)
 
 
@@ -134,7 +140,8 @@ def _apply_overlap(task: Task, run: Run, ranges: tuple[DueRange, ...]) -> Backlo
         case Overlap.BUFFER:
             others, newest = _drop_newest(task, ranges)
         case Overlap.SKIP:
-            others, newest = ranges, ()
+            others = ranges
+            newest = ()
         case unknown:
             assert_never(unknown)
     why = f"The run of {run.execution_id} was still open (overlap is {task.overlap})."
@@ -145,14 +152,22 @@ def _apply_expiration(task: Task, ranges: tuple[DueRange, ...], now: datetime) -
     if task.expiration is None:
         return BacklogDecision(kept=ranges)
     late, rest = _split(task, ranges, now - task.expiration)
-    return BacklogDecision(_to_missed(late, _S.EXPIRED, f"It had not started within {task.expiration}."), rest)
+    return BacklogDecision(
+        _to_missed(late, _S.EXPIRED, f"It had not started within {task.expiration}."),
+        rest,
+    )
 
 
 def _apply_catch_up(task: Task, ranges: tuple[DueRange, ...], now: datetime) -> BacklogDecision:
-    decided, tolerance = tuple[Missed, ...](), find_tolerance(task)
+    decided = tuple[Missed, ...]()
+    tolerance = find_tolerance(task)
     if tolerance < now - _DISTANT_PAST:
         late, ranges = _split(task, ranges, now - tolerance)
-        decided = _to_missed(late, _S.SKIPPED, f"It was more than {tolerance} late (catchUp is {task.catch_up.mode}).")
+        decided = _to_missed(
+            late,
+            _S.SKIPPED,
+            f"It was more than {tolerance} late (catchUp is {task.catch_up.mode}).",
+        )
     if task.catch_up.mode is CatchUpMode.ALL or not ranges:
         return BacklogDecision(decided, ranges)
     others, newest = _drop_newest(task, ranges)
@@ -167,8 +182,11 @@ def _bound_pauses(_task: Task, ranges: tuple[DueRange, ...], _now: datetime) -> 
 
 
 _POLICIES: Final = (_apply_expiration, _apply_catch_up, _bound_pauses)
-"""The policies about occurrences that came due, in their order. Each judges what those before it have kept. ``overlap``
-alone decides about those that came due while a run was open."""
+"""The policies about occurrences that came due, in their order.
+
+Each judges what those before it have kept. ``overlap`` alone decides about those that came due while a
+run was open.
+"""
 
 
 def pass_over(task: Task, decided: Iterable[Missed], now: datetime) -> tuple[Task, tuple[Execution, ...]]:
@@ -188,7 +206,14 @@ def record_missed(task: Task, decided: Iterable[Missed], now: datetime) -> tuple
     """Return the records of occurrences of a task's plan that never ran, and the task with their outcomes."""
     planned = planned_schedule(task)
     records = tuple(
-        _make_record(task, each.next_at, each.status, now, each.message, _count(planned, each.next_at, each.until))
+        _make_record(
+            task,
+            each.next_at,
+            each.status,
+            now,
+            each.message,
+            _count(planned, each.next_at, each.until),
+        )
         for each in decided
     )
     return _note_outcomes(task, records), records
@@ -209,7 +234,8 @@ def _make_record(
 ) -> Execution:
     run = Run(execution_id=occurrence_id(task, first), scheduled_for=first, due_at=first)
     if covers is not None:
-        least, were = "at least " * covers.is_at_least, "were" if covers.count > 2 else "was"  # noqa: PLR2004 - itself and one more
+        least = "at least " * covers.is_at_least
+        were = "were" if covers.count > 2 else "was"
         message += f" So {were} {least}{covers.count - 1:,} more, up to {covers.until.isoformat()}."
     return execution_record(task, run, status, now, message=message, covers=covers)
 
@@ -229,7 +255,8 @@ def _list_after(
     search: Callable[[datetime], datetime | None], first: datetime, last: datetime
 ) -> tuple[list[datetime], bool]:
     """Return the results of a search after `first`, up to `last`, and whether there may be more."""
-    found, at = list[datetime](), first
+    found = list[datetime]()
+    at = first
     try:
         while len(found) < MAX_COUNTED:
             following = search(at)
@@ -249,7 +276,9 @@ def stop_plan(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
     decision = decide_backlog(task, now)
     passed, records = pass_over(task, decision.decided, now)
     noted, left_out = note_left_out(passed, now, now)
-    stopped = noted.model_copy(update={"next_execution_time": None, "backlog": decision.kept + decision.early})
+    stopped = noted.model_copy(
+        update={"next_execution_time": None, "backlog": decision.kept + decision.early},
+    )
     return stopped.model_copy(update=begin_plan(stopped, now + _TICK)), (*records, *left_out)
 
 
@@ -267,8 +296,8 @@ def end_plan(
 ) -> tuple[Task, tuple[Execution, ...]]:
     """Return the task without its plan, and the records of the occurrences that were still to run, with this status.
 
-    Those that its `successor`, the task with another plan, has as well are still to run: they stay in its backlog, and
-    the plan goes on behind now.
+    Those that its `successor`, the task with another plan, has as well are still to run: they stay in its
+    backlog, and the plan goes on behind now.
     """
     decision = decide_backlog(task, now)
     kept, gone = _find_shared(task, successor, decision.kept + decision.early)  # guard: shared occurrences
@@ -284,7 +313,10 @@ def end_plan(
             "earlier_planned_to": max(marks, default=None),
             "plan_from": max(now, *(at + _TICK for at in (*marks, kept[-1].until))),
         }
-    return ended.model_copy(update={"next_execution_time": None, "backlog": kept, **past}), (*records, *left_out)
+    return ended.model_copy(update={"next_execution_time": None, "backlog": kept, **past}), (
+        *records,
+        *left_out,
+    )
 
 
 def _find_shared(
@@ -296,10 +328,14 @@ def _find_shared(
     """
     if successor is None or (successor.max_runs is not None and successor.run_count >= successor.max_runs):
         return (), ranges
-    old, new = planned_schedule(task), planned_schedule(successor)
-    kept, gone, compared = list[DueRange](), list[DueRange](), 0
+    old = planned_schedule(task)
+    new = planned_schedule(successor)
+    kept = list[DueRange]()
+    gone = list[DueRange]()
+    compared = 0
     for each in ranges:
-        latest, at = gone, cast("datetime | None", each.next_at)
+        latest = gone
+        at = cast("datetime | None", each.next_at)
         while at is not None and at <= each.until:
             compared += 1
             if compared > MAX_COUNTED:
@@ -312,7 +348,8 @@ def _find_shared(
             )
             first = target.pop().next_at if goes_on else at
             target.append(DueRange(next_at=first, until=at))
-            at, latest = _find_next(old, at), target
+            at = _find_next(old, at)
+            latest = target
     excess = max(0, len(kept) - MAX_BACKLOG_RANGES)
     return tuple(kept[excess:]), (*gone, *kept[:excess])
 
@@ -325,14 +362,20 @@ def _find_last_recorded(task: Task) -> datetime | None:
     return recorded if task.planned_to is None else max(recorded, task.planned_to)
 
 
-def shorten_backlog(task: Task, shorter: Task, now: datetime, message: str) -> tuple[Task, tuple[Execution, ...]]:
+def shorten_backlog(
+    task: Task,
+    shorter: Task,
+    now: datetime,
+    message: str,
+) -> tuple[Task, tuple[Execution, ...]]:
     """Return `shorter`, the task with an earlier end, and the SKIPPED records of due occurrences beyond that end."""
     ranges = due_ranges(task, now)
     if not ranges:
         return shorter, ()
     is_full = shorter.max_runs is not None and shorter.run_count >= shorter.max_runs
     end = None if is_full else shorter.until
-    kept, dropped = list[DueRange](), list[DueRange]()
+    kept = list[DueRange]()
+    dropped = list[DueRange]()
     for each in ranges:
         if not is_full and (end is None or each.until <= end):
             kept.append(each)
@@ -370,9 +413,10 @@ def forget_backlog(task: Task) -> dict[str, Any]:
 def note_left_out(task: Task, until: datetime, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
     """Return the task and the record of the occurrences up to an instant that were left out, if there are any.
 
-    So a task's history shows these occurrences, with the holidays' names. They are recorded once they have passed, in
-    the commit that claims the next occurrence, pauses the task, ends it or gives it another plan. Nothing comes due of
-    a task that is paused or has ended, so nothing of that time is left out either.
+    So a task's history shows these occurrences, with the holidays' names. They are recorded once they
+    have passed, in the commit that claims the next occurrence, pauses the task, ends it or gives it
+    another plan. Nothing comes due of a task that is paused or has ended, so nothing of that time is left
+    out either.
     """
     if not task.schedule.is_adjusted or task.status is not TaskStatus.ACTIVE:
         return task, ()
@@ -429,7 +473,8 @@ def _split(
     def is_early(occurrence: datetime) -> bool:
         return jittered_start(task, occurrence) < since
 
-    early, rest = list[DueRange](), list[DueRange]()
+    early = list[DueRange]()
+    rest = list[DueRange]()
     for each in ranges:
         if rest or not is_early(each.next_at):
             rest.append(each)
@@ -442,7 +487,10 @@ def _split(
     return tuple(early), tuple(rest)
 
 
-def _drop_newest(task: Task, ranges: tuple[DueRange, ...]) -> tuple[tuple[DueRange, ...], tuple[DueRange, ...]]:
+def _drop_newest(
+    task: Task,
+    ranges: tuple[DueRange, ...],
+) -> tuple[tuple[DueRange, ...], tuple[DueRange, ...]]:
     if not ranges:
         return (), ()
     *others, last = ranges
@@ -463,19 +511,24 @@ def _last_where(
 
     The condition holds for `first`. If it stops holding at several places, this is one of them.
     """
-    low, high = first, end
+    low = first
+    high = end
     while (following := _find_next(schedule, low)) is not None and following <= high and holds(following):
         middle = low + (high - low) / 2
         jump = schedule.next_after(middle)
         if jump is not None and jump <= high and holds(jump):
             low = jump
         else:
-            low, high = following, max(middle, following)
+            low = following
+            high = max(middle, following)
     return low
 
 
 def _find_next(schedule: Schedule | DistantSchedule, at: datetime) -> datetime | None:
-    """Return the occurrence after one. Return None, too, if an accepted rule has become too sparse to search."""
+    """Return the occurrence after one.
+
+    Return None, too, if an accepted rule has become too sparse to search.
+    """
     try:
         return schedule.next_after(at)
     except SearchLimitReached:

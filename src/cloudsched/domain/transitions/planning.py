@@ -61,10 +61,12 @@ def find_tolerance(task: Task) -> timedelta:
 
 
 def occurrence_after(task: Task, instant: datetime) -> datetime | None:
-    """Return the task's first occurrence later than `instant`. None if its schedule, `until` or `max_runs` ends before.
+    """Return the task's first occurrence later than `instant`.
 
-    Occurrences up to `planned_to` are left out, so that an edit at that very instant cannot run one of them again.
-    Occurrences from before a pause come first (`backlog`), and none in between (`plan_from`).
+    None if its schedule, `until` or `max_runs` ends before.
+
+    Occurrences up to `planned_to` are left out, so that an edit at that very instant cannot run one of
+    them again. Occurrences from before a pause come first (`backlog`), and none in between (`plan_from`).
     """
     if task.max_runs is not None and task.run_count >= task.max_runs:
         return None
@@ -75,7 +77,9 @@ def occurrence_after(task: Task, instant: datetime) -> datetime | None:
         if occurrence is not None and occurrence <= due.until:
             break
     else:
-        occurrence = schedule.next_after(earlier if task.plan_from is None else max(earlier, task.plan_from - _TICK))
+        occurrence = schedule.next_after(
+            earlier if task.plan_from is None else max(earlier, task.plan_from - _TICK),
+        )
     if occurrence is None or (task.until is not None and occurrence > task.until):
         return None
     return occurrence
@@ -144,9 +148,9 @@ def find_sole_hold(task: Task) -> Hold | None:
 def occurrence_id(task: Task, occurrence: datetime) -> str:
     """Return the id of the execution of a scheduled occurrence: the same with any time zone data.
 
-    It is the wall-clock time and the zone, such as ``20270324T090000-America.Mexico_City``. ``owner`` is the zone of
-    its owner, and ``-2`` behind the time says that it is the second of two. If no zone moves the schedule, the id is
-    the instant, such as ``20270324T150000Z``.
+    It is the wall-clock time and the zone, such as ``20270324T090000-America.Mexico_City``. ``owner`` is
+    the zone of its owner, and ``-2`` behind the time says that it is the second of two. If no zone moves
+    the schedule, the id is the instant, such as ``20270324T150000Z``.
     """
     if task.timezone == "UTC" and not task.schedule.follows_owner:
         return stamp(occurrence)
@@ -219,7 +223,8 @@ def can_replan(task: Task) -> bool:
 
     They may be older if a newer release was rolled back.
     """
-    plan, data = task.zone_plan, time_zones.in_use
+    plan = task.zone_plan
+    data = time_zones.in_use
     if plan is None or (plan.release == data.release and not plan.is_stale):
         return False
     is_newest = plan.release <= max(data.release, data.rolled_back)
@@ -277,7 +282,8 @@ def planned_schedule(task: Task) -> Schedule | DistantSchedule:
 
 def note_zone(task: Task) -> ZonePlan | None:
     """Return the time zone data that a task is planned with, and the clock's reading at the instants of its plan."""
-    schedule, plan = task.schedule, task.zone_plan
+    schedule = task.schedule
+    plan = task.zone_plan
     if not schedule.follows_zone:
         return None
     data = time_zones.in_use
@@ -314,7 +320,8 @@ def _to_clock(pairs: dict[int, int]) -> tuple[int, ...]:
 
 def _read_all(task: Task, instants: Iterable[datetime], distance: timedelta) -> tuple[dict[int, int], bool]:
     """Return the clock's offsets at instants of a plan that is that far from this process's data."""
-    pairs, is_second = dict[int, int](), False
+    pairs = dict[int, int]()
+    is_second = False
     for at in instants:
         read = task.schedule.read_clock(at - distance)
         if read is None:

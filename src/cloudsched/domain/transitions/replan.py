@@ -64,7 +64,9 @@ _MAX_LISTED: Final = 1000
 
 
 def replan_zone(task: Task, now: datetime, lead: timedelta = timedelta(0)) -> Commit:
-    """Return the task planned with the data in use. It is unchanged if it was planned with these or newer ones.
+    """Return the task planned with the data in use.
+
+    It is unchanged if it was planned with these or newer ones.
 
     An occurrence that comes before the planned one is ahead by at least `lead`.
     """
@@ -82,7 +84,14 @@ def replan_zone(task: Task, now: datetime, lead: timedelta = timedelta(0)) -> Co
         following = _find_next(moved, _mover(task, plan)(planned), now, lead)
         moved = moved.model_copy(update={"next_execution_time": following})
     if following != planned:
-        moved = with_entry(task, moved, Action.MOVED, None, now, reason=_explain(task, plan, planned, following))
+        moved = with_entry(
+            task,
+            moved,
+            Action.MOVED,
+            None,
+            now,
+            reason=_explain(task, plan, planned, following),
+        )
     return Commit(complete_if_idle(start_next_backfill(with_changes(moved, now), now), now))
 
 
@@ -98,15 +107,16 @@ def _find_next(task: Task, planned: datetime, now: datetime, lead: timedelta) ->
 def _merge_kinds(task: Task, moved: Task, plan: ZonePlan, planned: datetime) -> Task:
     """Return a mixed task planned again: its local times have moved past instants that stay, or these past them.
 
-    Between the next local time and the next instant, those of one kind have been processed, and those of the other have
-    not. These become its backlog, and the plan goes on behind both.
+    Between the next local time and the next instant, those of one kind have been processed, and those of
+    the other have not. These become its backlog, and the plan goes on behind both.
     """
     schedule = moved.schedule
     following = next((at for at in plan.clock[::2] if at >= utc_seconds(planned)), None)
     local = planned + _MAX_SHIFT
     if following is not None:
         local = _mover(task, plan)(UTC_EPOCH + timedelta(seconds=following))
-    start, end = min(local, planned), max(local, planned)
+    start = min(local, planned)
+    end = max(local, planned)
     done = set(_list_kind(schedule, start, end, is_local=local > planned))
     waiting = set(_list_kind(schedule, start, end, is_local=local < planned)) - done
     groups = [(is_done, [*group]) for is_done, group in groupby(sorted(done | waiting), key=done.__contains__)]
@@ -162,7 +172,8 @@ def _move(task: Task, plan: ZonePlan) -> Task:
     def move_range(each: DueRange) -> DueRange:
         return each.model_copy(update={"next_at": move(each.next_at), "until": move(each.until)})
 
-    backfill, plan_from = task.backfill, task.plan_from
+    backfill = task.backfill
+    plan_from = task.plan_from
     return task.model_copy(
         update={
             "schedule": task.schedule.relocate(),
@@ -192,19 +203,30 @@ def _explain(task: Task, plan: ZonePlan, planned: datetime, following: datetime 
 
 
 def replan(task: Task, schedule: Schedule, now: datetime, why: str) -> Commit:
-    """Return the task planned with a changed schedule. What came due and is not part of it is SKIPPED, with `why`.
+    """Return the task planned with a changed schedule.
 
-    A task that has ended only gets the schedule: an edit may open it again. Past runs must not be left out then.
+    What came due and is not part of it is SKIPPED, with `why`.
+
+    A task that has ended only gets the schedule: an edit may open it again. Past runs must not be left
+    out then.
     """
     new_schedule = {"schedule": schedule, "timezone": schedule.timezone}
     if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
         return Commit(with_changes(task.model_copy(update=new_schedule), now))
-    ended, records = end_plan(task, now, ExecutionStatus.SKIPPED, why, successor=task.model_copy(update=new_schedule))
+    ended, records = end_plan(
+        task,
+        now,
+        ExecutionStatus.SKIPPED,
+        why,
+        successor=task.model_copy(update=new_schedule),
+    )
     changed = ended.model_copy(update={**new_schedule, "revision": task.revision + 1})
     if task.status is TaskStatus.PAUSED:
         return Commit(with_changes(changed, now), executions=records)
     first = occurrence_from(changed, changed.backlog[0].next_at if changed.backlog else now)
-    planned = changed.model_copy(update={"next_execution_time": first, **begin_plan(changed, now + _TICK, first)})
+    planned = changed.model_copy(
+        update={"next_execution_time": first, **begin_plan(changed, now + _TICK, first)},
+    )
     return Commit(complete_if_idle(start_next_backfill(planned, now), now), executions=records)
 
 
@@ -213,7 +235,10 @@ _ZONE_CHANGED = "Its owner's time zone changed before it started."
 
 
 def follow_owner(task: Task, zone: str, now: datetime) -> Commit:
-    """Return the task planned in its owner's zone. It is unchanged if it is already, or if it follows nobody."""
+    """Return the task planned in its owner's zone.
+
+    It is unchanged if it is already, or if it follows nobody.
+    """
     schedule = task.schedule
     if not schedule.follows_owner or schedule.timezone == zone or task.deleted_at is not None:
         return Commit(task)
@@ -290,7 +315,12 @@ def _find_zone_change(task: Task, fields: dict[str, Any], now: datetime) -> Zone
     return ZoneChange(at=now, shift=shift)
 
 
-def _same_local_time(task: Task, after: Schedule, at: datetime, pick: Callable[[tuple[int, ...]], int]) -> datetime:
+def _same_local_time(
+    task: Task,
+    after: Schedule,
+    at: datetime,
+    pick: Callable[[tuple[int, ...]], int],
+) -> datetime:
     """Return the instant that has the same local time in another zone. Of several, `pick` chooses one.
 
     The local time is that by which the task was planned, which this process's data may not have.

@@ -13,7 +13,12 @@ from cloudsched.domain.documents.task import RecentRequest, Task, TaskStatus
 from cloudsched.domain.documents.usage import RunUsage
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import restore_definition
-from cloudsched.domain.transitions.lifecycle import may_have_children, require_free_run, require_status, with_changes
+from cloudsched.domain.transitions.lifecycle import (
+    may_have_children,
+    require_free_run,
+    require_status,
+    with_changes,
+)
 from cloudsched.domain.transitions.run_records import execution_record, require_payload_room
 from cloudsched.domain.transitions.suspend import require_event_room
 from cloudsched.errors import InvalidInput, NotAllowed
@@ -34,7 +39,11 @@ def last_finished_execution_id(task: Task) -> str:
     if task.runs:
         raise open_run_error(max(task.runs, key=lambda run: run.scheduled_for))
     require_status(task, RETRY_ACTION, *RETRYABLE_STATUSES)
-    raise NotAllowed(RETRY_ACTION, "yet to have one", "Nothing of it has run yet; trigger the task to run it now.")
+    raise NotAllowed(
+        RETRY_ACTION,
+        "yet to have one",
+        "Nothing of it has run yet; trigger the task to run it now.",
+    )
 
 
 def retry(
@@ -48,12 +57,12 @@ def retry(
 ) -> Commit:
     """Retry an execution that did not succeed: one more attempt in the same record.
 
-    A task that has ended is active again until that attempt is over. A durable handler continues from the failure: its
-    `cancelled_calls` are created again, and its failed `retried_calls` are awaited. With `from_step`, it continues from
-    there: that step and all after it are forgotten.
+    A task that has ended is active again until that attempt is over. A durable handler continues from the
+    failure: its `cancelled_calls` are created again, and its failed `retried_calls` are awaited. With
+    `from_step`, it continues from there: that step and all after it are forgotten.
 
-    It runs the definition that the execution began with, whatever the task runs now, but today's children or script.
-    Raises NotAllowed if the execution succeeded, or its task is paused or cancelled.
+    It runs the definition that the execution began with, whatever the task runs now, but today's children
+    or script. Raises NotAllowed if the execution succeeded, or its task is paused or cancelled.
     """
     if task.find_run(execution.id):
         return Commit(task)
@@ -99,7 +108,8 @@ def retry(
 
 def _keep_marks(task: Task, execution: Execution) -> tuple[RecentRequest, ...]:
     """Return the requests that the task remembers, without answers that the execution asks for again."""
-    own, kept = f"{execution.id} ", {each.mark(execution.id) for each in execution.events}
+    own = f"{execution.id} "
+    kept = {each.mark(execution.id) for each in execution.events}
     return tuple(each for each in task.recent_requests if each.key in kept or not each.key.startswith(own))
 
 
@@ -141,14 +151,14 @@ def restore_entries(
 ) -> tuple[JournalEntry, ...]:
     """Return the journal that a manually retried execution continues from.
 
-    The entries that made it fail are repeated: at the journal's end they are dropped, and a failed call that other
-    entries follow waits again, as a new task. Entries that the handler requested after it received the failure are
-    dropped too. Everything else is kept, including failures that the handler caught, so nothing that succeeded runs
-    again.
+    The entries that made it fail are repeated: at the journal's end they are dropped, and a failed call
+    that other entries follow waits again, as a new task. Entries that the handler requested after it
+    received the failure are dropped too. Everything else is kept, including failures that the handler
+    caught, so nothing that succeeded runs again.
 
-    `cancelled_calls` were cancelled before the handler received a result. `retried_calls` have failed, and their tasks
-    were retried since: they are awaited, not created again. With `from_step`, that entry and all after it are
-    forgotten, whatever their results.
+    `cancelled_calls` were cancelled before the handler received a result. `retried_calls` have failed,
+    and their tasks were retried since: they are awaited, not created again. With `from_step`, that entry
+    and all after it are forgotten, whatever their results.
     """
     failed_by = execution.failure_cause
     steps = sorted(keep_before(execution.steps, from_step), key=lambda step: step.number)

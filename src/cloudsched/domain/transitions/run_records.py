@@ -1,8 +1,8 @@
 """Keep what is stored of runs: the records of those that ended, their effect on the task, and the limits of its size.
 
-A task's document has room for its owner's fields, the events that wait for it, and its open runs. The first two are
-refused when they are too large. Open runs are not refused, because occurrences come due whatever a task's size. Their
-texts are shortened instead, if they would not fit beside the rest.
+A task's document has room for its owner's fields, the events that wait for it, and its open runs. The
+first two are refused when they are too large. Open runs are not refused, because occurrences come due
+whatever a task's size. Their texts are shortened instead, if they would not fit beside the rest.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ _RECENT_ATTEMPTS = 3
 def last_run_fields(task: Task, run: Run, status: ExecutionStatus, now: datetime) -> dict[str, Any]:
     """Return the task's fields about a run that has finished. The run due last says if it is failing.
 
-    A run that was due before it, such as a retry or a backfill, has its record and its place among the recent outcomes.
+    A run that was due before it, such as a retry or a backfill, has its record and its place among the
+    recent outcomes.
     """
     is_again = run.execution_id == task.last_execution_id
     recent = drop_latest_run(task.recent_outcomes) if is_again else task.recent_outcomes
@@ -114,13 +115,16 @@ def execution_record(
 ) -> Execution:
     """Return the record of a run with this status. The record of a call is kept as long as its task.
 
-    It has the fields by which lists across tasks find it. Records of deliveries do not, since they are in no such list.
+    It has the fields by which lists across tasks find it. Records of deliveries do not, since they are in
+    no such list.
     """
     retention = task.execution_retention if task.parent is None else None
     found_by: dict[str, Any] = {} if task.delivery else {name: getattr(task, name) for name in _FOUND_BY}
     if task.parent is not None and found_by:
         found_by["called_by"] = CalledBy(task_id=task.parent.task_id, execution_id=task.parent.execution_id)
-    usage, payload, chat = run.usage, run.payload, None if task.source is None else task.source.chat_id
+    usage = run.usage
+    payload = run.payload
+    chat = None if task.source is None else task.source.chat_id
     ran = task if run.definition is None else task.as_begun(run)
     if run.definition is not None:
         found_by = {**found_by, "handler": ran.handler} if found_by else found_by
@@ -157,7 +161,10 @@ def execution_record(
 
 
 def _payload_fields(payload: dict[str, Any], content: object) -> dict[str, Any]:
-    """Return the record's fields for the payload of a trigger. A result that leaves no room for it matters more."""
+    """Return the record's fields for the payload of a trigger.
+
+    A result that leaves no room for it matters more.
+    """
     if content is not None and stored_size(payload) + stored_size(content) > MAX_STORED:
         return {"has_unrecorded_payload": True}
     return {"payload": payload}
@@ -198,7 +205,8 @@ def payloads_size(task: Task) -> int:
 def require_payload_room(task: Task, field: str = "payload", *, added: object = None) -> None:
     """Check that the payloads of open runs have room beside the owner's fields: they share one limit.
 
-    The earlier definitions that open runs began with share it, too, and so does the payload of one more run, `added`.
+    The earlier definitions that open runs began with share it, too, and so does the payload of one more
+    run, `added`.
     """
     payloads = payloads_size(task) + (0 if added is None else stored_size(added))
     payloads += sum(stored_size(each.model_dump(**_AS_STORED)) for each in task.earlier_definitions or ())
@@ -214,7 +222,10 @@ def require_payload_room(task: Task, field: str = "payload", *, added: object = 
 
 
 def _shorten(run: Run, max_bytes: int) -> Run:
-    """Return a run of at most that many bytes, if its texts can be shortened that far. Recent texts are kept."""
+    """Return a run of at most that many bytes, if its texts can be shortened that far.
+
+    Recent texts are kept.
+    """
     changes: list[dict[str, object]] = [
         {},
         {"log": None},

@@ -1,9 +1,9 @@
 """Suspended durable handlers: the calls and events that they wait for, and the ways in which they resume.
 
-A suspended run has no lease and no running function. It resumes at its `due_at`: the end of a sleep, a deadline, or at
-once when the last of its calls has finished or one of its events has arrived. A notification can be lost (a call whose
-process died, and whose dispatch the queue lost), so the run also polls: after as long as it has waited already, and at
-least once a day.
+A suspended run has no lease and no running function. It resumes at its `due_at`: the end of a sleep, a
+deadline, or at once when the last of its calls has finished or one of its events has arrived. A
+notification can be lost (a call whose process died, and whose dispatch the queue lost), so the run also
+polls: after as long as it has waited already, and at least once a day.
 """
 
 from __future__ import annotations
@@ -56,7 +56,13 @@ def next_poll(since: datetime, now: datetime) -> datetime:
     return now + min(max(now - since, MIN_POLL_INTERVAL), MAX_POLL_INTERVAL)
 
 
-def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Container[int], now: datetime) -> Run:
+def on_suspend(
+    task: Task,
+    run: Run,
+    outcome: Suspend,
+    calls_in_progress: Container[int],
+    now: datetime,
+) -> Run:
     """Return the run without its lease, waiting, or due at once if the call or event that it waits for has arrived."""
     has_event = any(
         event.is_for(name, run.execution_id, outcome.senders) for event in task.events for name in outcome.events
@@ -116,23 +122,37 @@ def make_questions(task: Task, run: Run, outcome: Suspend, now: datetime) -> tup
 
 
 def on_journal_append(
-    task: Task, execution_id: str, token_hash: str, entries: Sequence[JournalEntry], calls_made: int, now: datetime
+    task: Task,
+    execution_id: str,
+    token_hash: str,
+    entries: Sequence[JournalEntry],
+    calls_made: int,
+    now: datetime,
 ) -> Commit | None:
-    """Record journal entries and renew the lease. Return None if the caller does not hold it, or it has lapsed."""
+    """Record journal entries and renew the lease.
+
+    Return None if the caller does not hold it, or it has lapsed.
+    """
     run = renew_lease(task, execution_id, token_hash, now)
     if run is None:
         return None
     size = max((entry.number for entry in entries), default=0)
     sizes = {"steps": max(run.steps, size), "calls_made": max(run.calls_made, calls_made)}
     changed = run.model_copy(update={**sizes, "losses": 0} if entries else sizes)
-    updated = with_changes(task, now, runs=task.runs_with(changed), has_children=may_have_children(task, entries))
+    updated = with_changes(
+        task,
+        now,
+        runs=task.runs_with(changed),
+        has_children=may_have_children(task, entries),
+    )
     return Commit(updated, entries=tuple(entries))  # guard: journal entries
 
 
 def consume_event(event: Event, execution_id: str, transition: Commit) -> Commit:
     """Return the transition with this event taken by an execution. Other events of the same name stay.
 
-    From then on a user is an author of the execution, if a user has sent it. Raises LookupError if it is gone.
+    From then on a user is an author of the execution, if a user has sent it. Raises LookupError if it is
+    gone.
     """
     events = transition.task.events
     if event not in events:
@@ -164,7 +184,10 @@ def _end_wait(transition: Commit, execution_id: str, of_run: dict[str, Any], **c
 def on_call_finished(
     task: Task, execution_id: str, number: int, calls_in_progress: Container[int], now: datetime
 ) -> Commit:
-    """Record that a call has finished. The run becomes due if it awaited that call and no other, or any call."""
+    """Record that a call has finished.
+
+    The run becomes due if it awaited that call and no other, or any call.
+    """
     run = task.find_run(execution_id)
     if run is None:
         return Commit(task)
@@ -172,7 +195,11 @@ def on_call_finished(
         if run.call_finished_while_running:
             return Commit(task)
         return Commit(
-            with_changes(task, now, runs=task.runs_with(run.model_copy(update={"call_finished_while_running": True})))
+            with_changes(
+                task,
+                now,
+                runs=task.runs_with(run.model_copy(update={"call_finished_while_running": True})),
+            )
         )
     awaited = run.suspension.calls if run.suspension else ()
     any_call = run.suspension is not None and bool(run.suspension.any_call)
@@ -202,13 +229,21 @@ def is_asked(task: Task, event: Event) -> bool:
     return is_named or (event.sender.role is SenderRole.PERSON and _is_repeated(task, event))
 
 
-def on_event(task: Task, event: Event, now: datetime, *, early: bool = False, is_for_any: bool = False) -> Commit:
+def on_event(
+    task: Task,
+    event: Event,
+    now: datetime,
+    *,
+    early: bool = False,
+    is_for_any: bool = False,
+) -> Commit:
     """Store an event for the execution that waits for it, and make that due.
 
-    It belongs to that execution, and ends with it. An event that the execution has been sent already changes nothing,
-    as a second click. With `early`, it is kept when none waits for it: for the open execution, or for the next one.
-    With `is_for_any`, its sender means whichever execution is open when it comes. Raises NotAwaited if no execution
-    waits for it, or if it names none and several may be meant.
+    It belongs to that execution, and ends with it. An event that the execution has been sent already
+    changes nothing, as a second click. With `early`, it is kept when none waits for it: for the open
+    execution, or for the next one. With `is_for_any`, its sender means whichever execution is open when
+    it comes. Raises NotAwaited if no execution waits for it, or if it names none and several may be
+    meant.
     """
     require_storable("payload", event.payload, MAX_EVENT_BYTES)
     run = find_addressee(task, event, now, early=early)

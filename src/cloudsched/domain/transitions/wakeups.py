@@ -46,9 +46,12 @@ def executor_wakeups(task: Task) -> tuple[Dispatch, ...]:
         for run in task.runs
         if run.lease is None and (at := _waits_until(task, run)) is not None  # guard: dispatch of run
     ]
-    occurrence, start = task.next_execution_time, _next_start(task)
+    occurrence = task.next_execution_time
+    start = _next_start(task)
     if occurrence is not None and start is not None:
-        wakeups.append(Dispatch(task.id, task.revision, occurrence_id(task, occurrence), occurrence, 1, start, start))
+        wakeups.append(
+            Dispatch(task.id, task.revision, occurrence_id(task, occurrence), occurrence, 1, start, start),
+        )
     return tuple(wakeups)
 
 
@@ -61,7 +64,10 @@ def _next_start(task: Task) -> datetime | None:
 
 
 def _waits_until(task: Task, run: Run) -> datetime | None:
-    """Return when the executor is to wake for a run without a lease. None if it waits for a worker for ever."""
+    """Return when the executor is to wake for a run without a lease.
+
+    None if it waits for a worker for ever.
+    """
     return offer_expiry(task, run) if run.waiting_for is WaitingFor.WORKER else run.due_at
 
 
@@ -76,7 +82,10 @@ def lease_expiries(task: Task) -> tuple[Dispatch, ...]:
 
 
 def list_orphaned_attempts(task: Task, holder: str) -> tuple[Dispatch, ...]:
-    """Return the running attempts whose process has ended, as `holder` has taken its place. Each is overdue."""
+    """Return the running attempts whose process has ended, as `holder` has taken its place.
+
+    Each is overdue.
+    """
     return tuple(
         dispatch_run(task, run, run.lease.started_at)
         for run in task.runs
@@ -99,8 +108,8 @@ def list_grant_expiries(task: Task) -> tuple[Dispatch, ...]:
 def wake_instant(task: Task) -> datetime | None:
     """Return when the sweep must process the task if nothing else has: its earliest wake-up.
 
-    It is never before the task's last change, which has just dispatched overdue runs. So nothing new appears among the
-    instants that a sweep has left behind, and the next one need not search them again.
+    It is never before the task's last change, which has just dispatched overdue runs. So nothing new
+    appears among the instants that a sweep has left behind, and the next one need not search them again.
     """
     if task.deleted_at is not None or task.deferred:  # guard: unfinished work
         return task.updated_at
@@ -111,7 +120,10 @@ def wake_instant(task: Task) -> datetime | None:
         due = [run.lease.until for run in task.runs if run.lease is not None]  # guard: lease wakes
         if is_active:
             # guard: waiting wakes
-            waiting = (_next_start(task), *[_waits_until(task, run) for run in task.runs if run.lease is None])
+            waiting = (
+                _next_start(task),
+                *[_waits_until(task, run) for run in task.runs if run.lease is None],
+            )
             due += [at for at in waiting if at is not None]
         due += [wake.due_at for wake in list_grant_expiries(task)] if task.workers is not None else []
         due += [task.updated_at] if task.zone_plan is not None and task.zone_plan.is_stale and is_active else []
@@ -126,7 +138,8 @@ SWEEP_PREFIX: Final = b'{"sweep":'
 class Dispatch(NamedTuple):
     """One message in the queue: wake the executor at `at` for this attempt of this occurrence.
 
-    `dispatch_or_hop` makes of one that is to be sent, as `executor_wakeups` lists them, the one that is sent now.
+    `dispatch_or_hop` makes of one that is to be sent, as `executor_wakeups` lists them, the one that is
+    sent now.
     """
 
     task_id: str
@@ -135,9 +148,15 @@ class Dispatch(NamedTuple):
     scheduled_for: datetime
     attempt: int
     due_at: datetime
-    """The instant of the wake-up. It distinguishes the dispatch of an attempt that was put off from the one before."""
+    """The instant of the wake-up.
+
+    It distinguishes the dispatch of an attempt that was put off from the one before.
+    """
     at: datetime
-    """The time at which the queue delivers it, by its own clock. It is not part of the identity, nor of the name."""
+    """The time at which the queue delivers it, by its own clock.
+
+    It is not part of the identity, nor of the name.
+    """
     after: str = ""
     """The execution whose end allowed an overdue occurrence to start: its first dispatch came while that was open."""
     hop: int = 0
@@ -156,7 +175,8 @@ class Dispatch(NamedTuple):
     def encode(self, trace: str = "") -> tuple[str, bytes]:
         """Return the name and the body, a JSON object, as a part of that trace.
 
-        The body begins with the identity of the run that this dispatch may start. The name is derived from that.
+        The body begins with the identity of the run that this dispatch may start. The name is derived
+        from that.
         """
         identity = (
             f'{{"taskId":{_quote(self.task_id)},"revision":{self.revision},"executionId":{_quote(self.execution_id)}'
@@ -182,8 +202,9 @@ class Dispatch(NamedTuple):
     def name(self) -> str:
         """A Cloud Tasks task id: the same for the same content, and evenly spread, which Cloud Tasks asks for.
 
-        Sequential names raise latency and errors (cloud.google.com/tasks/docs/reference/rest/v2/projects.locations.
-        queues.tasks/create), so it begins with a hash.
+        Sequential names raise latency and errors
+        (cloud.google.com/tasks/docs/reference/rest/v2/projects.locations. queues.tasks/create), so it
+        begins with a hash.
         """
         return self.encode()[0]
 
@@ -191,18 +212,27 @@ class Dispatch(NamedTuple):
     def from_wire(cls, data: dict[str, Any]) -> Self:
         """Read a message that was delivered. Raises ValueError if it is none."""
         try:
-            task_id, execution_id, after = data["taskId"], data["executionId"], data["after"]
-            trace, turn_key = data.get("trace", ""), data.get("lockKey", "")
+            task_id = data["taskId"]
+            execution_id = data["executionId"]
+            after = data["after"]
+            trace = data.get("trace", "")
+            turn_key = data.get("lockKey", "")
             instants = data["scheduledFor"], data["dueAt"], data["at"]
-            revision, attempt, hop, repair = data["revision"], data["attempt"], data["hop"], data["repair"]
-            suspension_count, turn = data.get("suspensionCount", 0), data.get("lockGrant", 0)
+            revision = data["revision"]
+            attempt = data["attempt"]
+            hop = data["hop"]
+            repair = data["repair"]
+            suspension_count = data.get("suspensionCount", 0)
+            turn = data.get("lockGrant", 0)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"a dispatch has a field {error}") from error
         if not {*map(type, (task_id, execution_id, after, trace, turn_key, *instants))} <= {str}:
             raise ValueError("taskId, executionId, scheduledFor, dueAt, at, after and lockKey are strings")
         numbers = revision, attempt, hop, repair, suspension_count, turn
         if not {*map(type, numbers)} <= {int} or min(numbers) < 0:
-            raise ValueError("revision, attempt, hop, repair, suspensionCount and lockGrant are whole numbers")
+            raise ValueError(
+                "revision, attempt, hop, repair, suspensionCount and lockGrant are whole numbers",
+            )
         scheduled_for, due_at, delivered_at = map(datetime.fromisoformat, instants)
         if scheduled_for.tzinfo is None or due_at.tzinfo is None or delivered_at.tzinfo is None:
             raise ValueError("scheduledFor, dueAt and at name their offset from UTC")
@@ -235,12 +265,19 @@ def dispatch_run(task: Task, run: Run, due_at: datetime) -> Dispatch:
 
 
 def dispatch_or_hop(
-    task: Task, wakeup: Dispatch, now: datetime, *, hop: int = 0, repair: int = 0, clock_lag: timedelta = timedelta(0)
+    task: Task,
+    wakeup: Dispatch,
+    now: datetime,
+    *,
+    hop: int = 0,
+    repair: int = 0,
+    clock_lag: timedelta = timedelta(0),
 ) -> Dispatch:
     """Return the dispatch to send now for a wake-up, or a hop at the horizon if it lies beyond.
 
-    A hop comes at least `HOP_MARGIN` before the wake-up: one that waits in a long queue for less does not delay it.
-    If this clock is behind the queue's by `clock_lag`, it is delivered that much later: it is due by this one then.
+    A hop comes at least `HOP_MARGIN` before the wake-up: one that waits in a long queue for less does not
+    delay it. If this clock is behind the queue's by `clock_lag`, it is delivered that much later: it is
+    due by this one then.
     """
     horizon = now + HORIZON
     # guard: hop horizon
@@ -262,9 +299,9 @@ def dispatch_or_hop(
 def repair_number(overdue: timedelta) -> int:
     """Return the number of the sweep's repair of a wake-up that is overdue by this much.
 
-    It changes when the time overdue doubles, and every ten minutes from the sixteenth minute on. So simultaneous sweeps
-    send the same dispatch, a dispatch that waits in a long queue is not repeated every minute, and one that was lost
-    twice is sent a third time.
+    It changes when the time overdue doubles, and every ten minutes from the sixteenth minute on. So
+    simultaneous sweeps send the same dispatch, a dispatch that waits in a long queue is not repeated
+    every minute, and one that was lost twice is sent a third time.
     """
     minutes = int(overdue / timedelta(minutes=1))
     # guard: repair number

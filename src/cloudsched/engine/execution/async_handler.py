@@ -29,8 +29,8 @@ def prepare_async_handler(
 ) -> Callable[[], Any]:
     """Return a coroutine function that calls the handler, and returns what it returns.
 
-    It raises WorkflowError if the handler used its context from several coroutines at once, or left an operation
-    unfinished.
+    It raises WorkflowError if the handler used its context from several coroutines at once, or left an
+    operation unfinished.
     """
     context.durable_run.allow_event_loop(handlers_loop().ident or 0)
     return partial(_run, handler, context, payload, values)

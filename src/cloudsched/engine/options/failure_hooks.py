@@ -38,8 +38,9 @@ class FailureHooks(Option):
     def calls_for_failure(self, commit: Commit, before: Task) -> FailureCalls:
         """Return the calls. An attempt that timed out has said nothing: its hook gets the task as it was.
 
-        A hook may take as long as its handler. One that hangs is not called again beside itself. The hook of a run that
-        was lost too often may be what ends its process: it is called once, after the commit.
+        A hook may take as long as its handler. One that hangs is not called again beside itself. The hook
+        of a run that was lost too often may be what ends its process: it is called once, after the
+        commit.
         """
         before_commit = self._list_calls(commit, before, lost=False)
         return FailureCalls(before_commit, self._list_calls(commit, before, lost=True))
@@ -55,7 +56,8 @@ class FailureHooks(Option):
         ]
 
     def _run(self, task: Task, execution: Execution, until: datetime) -> None:
-        key, handler = (task.id, execution.id), describe_failed(task, execution).handler
+        key = (task.id, execution.id)
+        handler = describe_failed(task, execution).handler
         self._engine.hooks[key] = RunningHook(handler, self._engine.clock.now(), until)
         try:
             run_failure_hooks(self._engine.registry, task, execution)
@@ -74,10 +76,15 @@ class AsyncHookDue(ControlFlow):
 
     def __init__(self, hook: OnFailure, task: Task, execution: Execution) -> None:
         super().__init__(f"The on_failure hook of execution {execution.id} has to be awaited first.")
-        self._hook, self._task, self._execution = hook, task, execution
+        self._hook = hook
+        self._task = task
+        self._execution = execution
 
     async def call(self) -> None:
-        """Call the hook and await it. Meant for the event loop of handlers, which no error of the hook may end."""
+        """Call the hook and await it.
+
+        Meant for the event loop of handlers, which no error of the hook may end.
+        """
         from cloudsched.engine.durable.event_loop import Outcome  # noqa: PLC0415 - imports asyncio
 
         outcome = Outcome()
@@ -92,7 +99,10 @@ class HookCalls:
         self._called = set[tuple[int, str]]()
 
     def run(self, function: Callable[[], T]) -> T:
-        """Call a function that calls hooks, each of them once, however often this is repeated. Raises AsyncHookDue."""
+        """Call a function that calls hooks, each of them once, however often this is repeated.
+
+        Raises AsyncHookDue.
+        """
         token = _hook_calls.set(self)
         try:
             return function()
@@ -116,8 +126,9 @@ _hook_calls: ContextVar[HookCalls | None] = ContextVar("cloudsched_hook_calls", 
 def run_failure_hooks(registry: Registry, task: Task, execution: Execution) -> None:
     """Call the handler's hook, then the app's, for an execution that has failed permanently.
 
-    They get the task with what the execution ran, payload included. A hook that fails is logged, and changes nothing.
-    So is that this process does not have the handler with its hook, unless the worker has it that reported the failure.
+    They get the task with what the execution ran, payload included. A hook that fails is logged, and
+    changes nothing. So is that this process does not have the handler with its hook, unless the worker
+    has it that reported the failure.
     """
     about = describe_failed(task, execution)
     run_handler_hook(registry, about, execution)
@@ -160,7 +171,10 @@ def _log_failure(call: Callable[[], object], task: Task, execution: Execution) -
     except BaseException as error:
         if not is_handler_failure(error):
             raise
-        log.exception("The on_failure hook failed", extra={"action": "failure_hook_failed", **_ids(task, execution)})
+        log.exception(
+            "The on_failure hook failed",
+            extra={"action": "failure_hook_failed", **_ids(task, execution)},
+        )
 
 
 def _ids(task: Task, execution: Execution) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Journals: a journal is archived when its execution finishes, by whatever means.
 
-Its entries become the record's `steps`, and the commit that writes the record removes them. So no journal outlives its
-execution: neither when its handler ends, nor when its lease expires or its owner cancels it.
+Its entries become the record's `steps`, and the commit that writes the record removes them. So no journal
+outlives its execution: neither when its handler ends, nor when its lease expires or its owner cancels it.
 """
 
 from __future__ import annotations

@@ -40,7 +40,10 @@ def change_record(
 
 
 def iterate_records(read: Callable[..., Sequence[R]], page_size: int, after: str = "") -> Iterator[R]:
-    """Yield the records of a list, a page at a time. `read` returns those after an id, a short page only at the end."""
+    """Yield the records of a list, a page at a time.
+
+    `read` returns those after an id, a short page only at the end.
+    """
     while True:
         page = read(after=after)
         yield from page
@@ -65,7 +68,12 @@ def delete_record(records: RecordStore, kind: type[Record], record_id: str) -> N
     compare_and_set(f"{kind.collection}/{record_id}", lambda: records.load(kind, record_id), delete)
 
 
-def change_person(records: RecordStore, clock: Clock, owner: str, change: Callable[[Person], Person]) -> Person | None:
+def change_person(
+    records: RecordStore,
+    clock: Clock,
+    owner: str,
+    change: Callable[[Person], Person],
+) -> Person | None:
     """Change the record of a person, if there is one. A change that changes nothing writes nothing."""
 
     def decide(person: Person | None) -> Person | None:
@@ -90,8 +98,8 @@ def count_recent(  # noqa: PLR0913 - each is a part of the limit
 ) -> None:
     """Count one more event of at most `limit` within a span of time, each at least an interval after the last.
 
-    The counts belong to the system: erasing a person's data begins no new span. If there is no room, nothing is
-    counted.
+    The counts belong to the system: erasing a person's data begins no new span. If there is no room,
+    nothing is counted.
     """
 
     def count(known: RecentCount | None) -> RecentCount:

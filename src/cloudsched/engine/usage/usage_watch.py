@@ -54,7 +54,11 @@ class UsageWatch:
         if began_at is not None and is_behind and is_due(self._warned_at, now, SUMS_EVERY):
             self._warned_at = now
             about = {"action": "usage_behind", "since": began_at.isoformat()}
-            log.warning("The tasks that changed since %s are still being summed up", began_at.isoformat(), extra=about)
+            log.warning(
+                "The tasks that changed since %s are still being summed up",
+                began_at.isoformat(),
+                extra=about,
+            )
 
 
 def is_due(last: datetime | None, now: datetime, interval: timedelta) -> bool:

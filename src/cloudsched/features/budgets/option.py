@@ -23,10 +23,16 @@ class OwnerBudget(Option):
 
     _engine: EngineContext
 
-    def before_claim(self, claim: Commit, _dispatch: Dispatch | None, now: datetime) -> Commit | DeliveryResult | Hop:
+    def before_claim(
+        self,
+        claim: Commit,
+        _dispatch: Dispatch | None,
+        now: datetime,
+    ) -> Commit | DeliveryResult | Hop:
         """Return the pause if the run may not start."""
         assert claim.base is not None  # noqa: S101 - a claim is of a task that was read
-        task, effects = claim.base.task, claim.effects
+        task = claim.base.task
+        effects = claim.effects
         if effects.run is None or not (refusal := self._engine.usage_limit().find_refusal_of(task)):
             return claim
         from cloudsched.features.budgets.holds import hold  # noqa: PLC0415 - few starts need it

@@ -22,7 +22,9 @@ class CalendarFields(Adjustable):
     """The fields of a schedule that name calendars."""
 
     no_adjustments: ClassVar[Mapping[str, Any]] = {"calendars": (), "business_day": None}
-    patterns: ClassVar[Mapping[str, str]] = {CALENDAR_ID: "must be 1 to 100 letters, digits, hyphens and underscores"}
+    patterns: ClassVar[Mapping[str, str]] = {
+        CALENDAR_ID: "must be 1 to 100 letters, digits, hyphens and underscores",
+    }
 
     calendars: Annotated[tuple[CalendarRule, ...], FailFast(), Field(max_length=MAX_CALENDARS)] = ()
     """The calendars that the schedule respects, each with the policy for occurrences on its days."""

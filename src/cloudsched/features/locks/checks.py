@@ -34,7 +34,12 @@ def assign_scopes(draft: TaskDraft, requesters: Requesters) -> TaskDraft:
     return draft.model_copy(update={"lock_scope": scope, "children": children})
 
 
-def _lock_scope(key: str | None, scope: LockScope | None, requesters: Requesters, field: str) -> LockScope | None:
+def _lock_scope(
+    key: str | None,
+    scope: LockScope | None,
+    requesters: Requesters,
+    field: str,
+) -> LockScope | None:
     if key is None:
         return None
     if requesters is not Requesters.USERS:

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING
 
 from cloudsched.adapters.firestore.list_fields import build_write, to_document
 from cloudsched.adapters.firestore.protos import build_precondition_write, with_precondition
-from cloudsched.adapters.firestore.queries import EQUAL, MAX_DISJUNCTIONS, NAME, Filter, _Operator, build_query
+from cloudsched.adapters.firestore.queries import (
+    EQUAL,
+    MAX_DISJUNCTIONS,
+    NAME,
+    Filter,
+    _Operator,
+    build_query,
+)
 from cloudsched.domain.transitions.commit import Version
 from cloudsched.engine.storage.pages import collect_readable
 from cloudsched.errors import VersionConflict
@@ -53,7 +60,9 @@ class FirestoreLocks:
 
     def build_writes(self, lock: VersionedLock) -> list[Proto]:
         """Return the writes of a lock and its waiters, for a commit."""
-        path, document, version = ("locks", lock_id(lock.lock.key)), lock.new_document, lock.version
+        path = ("locks", lock_id(lock.lock.key))
+        document = lock.new_document
+        version = lock.version
         name = self._name(lock.lock.key)
         writes = [_Write(delete=f"{name}/waiters/{each.entry_id}") for each in lock.left]
         writes += (build_write(self._documents, (*path, "waiters", each.entry_id), each) for each in lock.entered)
@@ -68,7 +77,10 @@ class FirestoreLocks:
     def list_waiters(
         self, key: str, *, limit: int, task_ids: Sequence[str] | None = None, worker_group: str | None = None
     ) -> list[Waiter]:
-        """Return the first waiters of a lock, in their order. With `task_ids` those of some tasks, in parts."""
+        """Return the first waiters of a lock, in their order.
+
+        With `task_ids` those of some tasks, in parts.
+        """
         if task_ids is None:
             return self._list_part(key, limit, None, worker_group)
         found = list[Waiter]()
@@ -119,4 +131,9 @@ def build_waiter_query(
         filters.append(("taskId", _Operator.IN, list(task_ids)))
     elif worker_group is not None:
         filters.append(("workerGroup", EQUAL, worker_group))
-    return build_query("waiters", limit, *filters, after=None if after is None else Value(reference_value=after))
+    return build_query(
+        "waiters",
+        limit,
+        *filters,
+        after=None if after is None else Value(reference_value=after),
+    )

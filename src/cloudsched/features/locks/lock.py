@@ -49,7 +49,10 @@ class Holder(WireModel):
 
 
 class Waiter(Document):
-    """A run that waits for the lock, with everything needed to dispatch it. ``locks/{id}/waiters/{entryId}``."""
+    """A run that waits for the lock, with everything needed to dispatch it.
+
+    ``locks/{id}/waiters/{entryId}``.
+    """
 
     always_stored: ClassVar[frozenset[str]] = Document.always_stored | {"worker_group"}
 
@@ -121,8 +124,11 @@ class Lock(Document):
     waiters: tuple[Waiter, ...] = ()
     """The waiters in order. The lock's document has only those that were notified."""
     queued_limit: int = 0
-    """At least the greatest `limit` of the waiters that are documents of their own, or 0 if there are none. Just after
-    it has become 0 there may be some that were stored meanwhile. The process that made it 0 looks for them."""
+    """At least the greatest `limit` of the waiters that are documents of their own, or 0 if there are none.
+
+    Just after it has become 0 there may be some that were stored meanwhile. The process that made it 0
+    looks for them.
+    """
 
     @property
     def is_empty(self) -> bool:
@@ -147,8 +153,8 @@ def free_places(
 ) -> int:
     """Return how many of the waiters that are documents of their own must be known to change or acquire the lock.
 
-    `limit` is that of a run that asks, or 0, and `leaving` a holder that releases the lock. With `has_late`, there are
-    some although the document says that there are none.
+    `limit` is that of a run that asks, or 0, and `leaving` a holder that releases the lock. With
+    `has_late`, there are some although the document says that there are none.
     """
     holders = sum((one.task_id, one.execution_id) != leaving for one in _live_holders(lock, now))
     return max(0, max(limit, lock.queued_limit) - holders) if lock.queued_limit or has_late else 0
@@ -170,10 +176,10 @@ def acquire(
 ) -> tuple[Lock, bool, tuple[Waiter, ...]]:
     """Acquire the lock for a run, or add the run to the wait list.
 
-    A run that asks again keeps its position. If a place is free but another waiter is ahead, the last holder died
-    before it could notify that one. `until` is the end of the lease that the run would get. `holder_execution_id` is
-    the execution that would hold the lock, if another one waits: the latest of a backlog. Returned are the lock,
-    whether the run holds it now, and the waiters to notify.
+    A run that asks again keeps its position. If a place is free but another waiter is ahead, the last
+    holder died before it could notify that one. `until` is the end of the lease that the run would get.
+    `holder_execution_id` is the execution that would hold the lock, if another one waits: the latest of a
+    backlog. Returned are the lock, whether the run holds it now, and the waiters to notify.
     """
     holders = _live_holders(lock, now)
     before = next((one.due_at for one in lock.waiters if _is_same(one, waiter)), waiter.due_at)
@@ -204,16 +210,28 @@ def release(lock: Lock, task_id: str, execution_id: str, now: datetime) -> tuple
     """Return the lock without a run that held it or waited for it, and the waiters to notify."""
     gone = (task_id, execution_id)
     holders = tuple(one for one in _live_holders(lock, now) if (one.task_id, one.execution_id) != gone)
-    return _with_waiters(lock, holders, (one for one in lock.waiters if (one.task_id, one.execution_id) != gone), now)
+    return _with_waiters(
+        lock,
+        holders,
+        (one for one in lock.waiters if (one.task_id, one.execution_id) != gone),
+        now,
+    )
 
 
 def grant_places(lock: Lock, limit: int, now: datetime) -> tuple[Lock, tuple[Waiter, ...]]:
-    """Return the lock with places granted to the waiters that have one, and these. No other has a higher `limit`."""
+    """Return the lock with places granted to the waiters that have one, and these.
+
+    No other has a higher `limit`.
+    """
     raised = lock.model_copy(update={"queued_limit": max(lock.queued_limit, limit)})
     return _with_waiters(raised, _live_holders(lock, now), lock.waiters, now)
 
 
-def cancel_waits(lock: Lock, which: WaitFilter, now: datetime) -> tuple[Lock, tuple[Waiter, ...], tuple[Waiter, ...]]:
+def cancel_waits(
+    lock: Lock,
+    which: WaitFilter,
+    now: datetime,
+) -> tuple[Lock, tuple[Waiter, ...], tuple[Waiter, ...]]:
     """Remove waits. Return the lock, the waiters to notify, and the removed ones that were granted none.
 
     An attempt that is running keeps the lock, even if its task's waits are removed.
@@ -267,14 +285,20 @@ def _is_same(one: Waiter, other: Waiter) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class VersionedLock:
-    """A lock, and the version at which it was read, or None if there was no document. An empty lock is deleted."""
+    """A lock, and the version at which it was read, or None if there was no document.
+
+    An empty lock is deleted.
+    """
 
     lock: Lock
     version: Version | None
     entries: tuple[Waiter, ...] = ()
     """Those of its waiters that were read from documents of their own."""
     document: Lock | None = None
-    """Its document as it was read. A commit without changes to it only checks its version. None: write it always."""
+    """Its document as it was read.
+
+    A commit without changes to it only checks its version. None: write it always.
+    """
     is_whole: bool = True
     """True if it has all of its waiters."""
 
@@ -302,7 +326,10 @@ class VersionedLock:
         return VersionedLock(self.lock.model_copy(update={"holders": (holder,)}), self.version)
 
     def count_writes(self) -> tuple[int, int]:
-        """Return how many documents its commit writes and deletes. To check the lock's version alone is a write."""
+        """Return how many documents its commit writes and deletes.
+
+        To check the lock's version alone is a write.
+        """
         is_deleted = self.new_document.is_empty
         return len(self.entered) + (not is_deleted), len(self.left) + is_deleted
 
@@ -325,7 +352,10 @@ class Grants:
     key: str = ""
     waiters: tuple[Waiter, ...] = ()
     has_drained: bool = False
-    """True if the changed lock says that nobody else waits. Look then for a run that has begun to wait meanwhile."""
+    """True if the changed lock says that nobody else waits.
+
+    Look then for a run that has begun to wait meanwhile.
+    """
 
 
 NO_GRANTS = Grants()

@@ -45,7 +45,10 @@ def refresh_offer(task: Task, now: datetime) -> dict[str, Any]:
     if task.pull is None:
         if not any(run.waiting_for for run in task.runs):
             return {} if task.offer is None else {"offer": None}
-        return {"offer": None, "runs": tuple(run.model_copy(update={"waiting_for": None}) for run in task.runs)}
+        return {
+            "offer": None,
+            "runs": tuple(run.model_copy(update={"waiting_for": None}) for run in task.runs),
+        }
     if task.is_active:
         runs = tuple(_mark_offered(run, now) for run in task.runs)
         task = task.model_copy(update={"runs": runs})

@@ -94,7 +94,8 @@ def explain_workers(store: Store, task: Task, now: datetime) -> Workers | None:
 
     begun = task.as_begun(offered)
     is_users = begun.is_for_user and not begun.is_made_by_code
-    queue, skill = task.pull.queue, task.pull.skill or ""
+    queue = task.pull.queue
+    skill = task.pull.skill or ""
     listening = [one for one in list_workers(store, None) if is_listening(one, now) and (is_users or not one.is_user)]
     return Workers(
         needed=f"worker{f' with the skill {skill!r}' if skill else ''} on the queue {queue!r}",

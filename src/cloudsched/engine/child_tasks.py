@@ -140,7 +140,11 @@ class ChildTasks:
         for each in execution.steps:
             if each.number in failed and each.child is not None:
                 outcome = load_call_outcome(self._engine.store, each.name, each.child)
-                if not self._is_cancelled(each.child) if outcome is None else outcome.failure is None:
+                if outcome is None:
+                    has_failed = self._is_cancelled(each.child)
+                else:
+                    has_failed = outcome.failure is not None
+                if not has_failed:
                     found.append(each.number)
         return found
 
@@ -172,23 +176,23 @@ class ChildTasks:
         if delivery.channel == PING:  # it tells a switch, not a person
             return
         store = self._engine.store
-        record = None if task.last_execution_id is None else store.load_execution(task.id, task.last_execution_id)
+        why = task.message
+        record = task.last_execution_id and store.load_execution(task.id, task.last_execution_id)
+        if record:
+            why = record.message or (record.error and record.error.message) or ""
         ended = store.load_execution(delivery.task_id, delivery.execution_id)
-        why = task.message if record is None else record.message or (record.error.message if record.error else "")
         note = explain_undelivered(delivery.channel, why or task.status)
         if ended is None or note in (ended.message or ""):
             return
 
-        def note_it(
-            stored: VersionedTask | None,
-        ) -> None:  # past the committer, for which an execution ends here
+        # This goes past the committer, for which an execution would end here.
+        def note_it(stored: VersionedTask | None) -> None:
             if stored is None:
                 return
             told = ended.model_copy(
                 update={"message": truncate(f"{note} {ended.message or ''}".strip(), _MAX_MESSAGE)},
             )
-            now = self._engine.clock.now()
-            store.commit(Commit(with_changes(stored.task, now), stored, (told,)))
+            store.commit(Commit(with_changes(stored.task, self._engine.clock.now()), stored, (told,)))
 
         compare_and_set(f"task {delivery.task_id}", partial(store.load, delivery.task_id), note_it)
         about = {"action": "undelivered", "taskId": delivery.task_id, "executionId": delivery.execution_id}
@@ -221,11 +225,11 @@ class ChildTasks:
             run = stored.task.find_run(parent.execution_id) if stored else None
             if stored is None or run is None:
                 return None
-            awaited = run.suspension.calls if run.suspension else ()
             running = set[int]()
-            waits_for_all = run.suspension is not None and not run.suspension.any_call
-            if waits_for_all and parent.step in awaited and (len(awaited) > 1 or not has_ended):
-                running = self.calls_in_progress(parent.task_id, parent.execution_id, awaited)
+            if run.suspension is not None and not run.suspension.any_call:
+                awaited = run.suspension.calls
+                if parent.step in awaited and (len(awaited) > 1 or not has_ended):
+                    running = self.calls_in_progress(parent.task_id, parent.execution_id, awaited)
             step = on_call_finished(
                 stored.task,
                 parent.execution_id,

@@ -44,9 +44,8 @@ from cloudsched.domain.transitions.finish import (
 )
 from cloudsched.domain.transitions.lease import drop_lease
 from cloudsched.domain.transitions.lifecycle import (
-    complete_if_idle,
+    continue_or_complete,
     drop_unstarted,
-    start_next_backfill,
     with_changes,
 )
 from cloudsched.domain.transitions.overlap_and_catch_up import (
@@ -114,7 +113,7 @@ class Hop:
 
 
 def may_claim_early(task: Task, dispatch: Dispatch) -> bool:
-    """Return whether a run may be claimed a moment before it is due: no lease, nor a hold on a lock, ends then."""
+    """Return whether a run may be claimed a moment before it is due. Not if a lease or a lock would end first."""
     run = task.find_run(dispatch.execution_id) if task.runs else None
     return not task.has_lock and (run is None or run.lease is None)
 
@@ -291,40 +290,55 @@ def _claim_occurrence(
     missed: tuple[Execution, ...] = ()
     is_alone = _is_alone(task, start, following, now)  # guard: due now
     if not is_alone:
-        decision = _decide_due(task, now)
+        decision = _decide_due(task, at, now)
         noted, missed = record_missed(task, decision.decided, now)
-        chosen = decision.kept[0].next_at if decision.kept else None
-        last = decision.decided[-1].until if chosen is None else chosen
+        if decision.kept:
+            chosen = last = decision.kept[0].next_at
+        else:
+            chosen = None
+            last = decision.decided[-1].until
         following, lost = _find_following(noted, last)
-    noted, left_out = note_left_out(noted, last, now) if task.schedule.is_adjusted else (noted, ())
-    records = (*left_out, *missed)
+
+    records = missed
+    note = None
+    if task.schedule.is_adjusted:
+        note = task.schedule.adjustment_note(last)
+        noted, left_out = note_left_out(noted, last, now)
+        records = (*left_out, *missed)
+
     run_count = task.run_count + (chosen is not None)
     is_last = task.max_runs is not None and run_count >= task.max_runs
     changes: dict[str, Any] = {
         "run_count": run_count,
         "planned_to": last,
         "next_execution_time": None if is_last else following,  # guard: next occurrence
-        **({} if lost is None or is_last else _pause_lost(lost)),
     }
+    if lost is not None and not is_last:
+        # A rule that was accepted may become too sparse to search. A dispatch that failed would be delivered
+        # again and again, and search each time.
+        why = f"Paused, since its next occurrence was not found: {lost.problem}. Give it another schedule."
+        changes |= {"status": TaskStatus.PAUSED, "message": why}
     if chosen is None:
         changes |= {"outcome": missed[-1].status, "outcome_execution_id": missed[-1].id}
         passed = with_changes(noted, now, **changes)
-        if lost is None:
-            passed = complete_if_idle(start_next_backfill(passed, now), now)
-        why = "passed over" if lost is None else "passed over, and paused"
-        return Commit(passed, executions=records).because(why)
+        if lost is not None:
+            return Commit(passed, executions=records).because("passed over, and paused")
+        return Commit(continue_or_complete(passed, now), executions=records).because("passed over")
+
     if chosen != at:
         name = occurrence_id(task, chosen)
         start = jittered_start(task, chosen)
+    if had_turn:
+        lease = _after_turn(lease, start)
     is_claimed = task.workers is None
     run = Run.build(
         execution_id=name,
         scheduled_for=chosen,
         due_at=start,
         is_counted=True,
-        lease=(_after_turn(lease, start) if had_turn else lease) if is_claimed else None,
+        lease=lease if is_claimed else None,
         started_at=now if is_claimed else None,
-        note=task.schedule.adjustment_note(chosen) if task.schedule.is_adjusted else None,
+        note=note,
     )
     claimed = with_changes(noted, now, runs=(*task.runs, run), **changes)
     if task.workers is not None:
@@ -347,13 +361,12 @@ def _is_alone(task: Task, start: datetime, following: datetime | None, now: date
     return late <= find_tolerance(task)
 
 
-def _decide_due(task: Task, now: datetime) -> BacklogDecision:
+def _decide_due(task: Task, at: datetime, now: datetime) -> BacklogDecision:
     """Decide which of the due occurrences run. If the search for others gives up, the next one alone runs."""
     try:
         return decide_backlog(task, now)
     except InvalidSchedule:
-        at = task.next_execution_time
-        return BacklogDecision(kept=() if at is None else (DueRange(next_at=at, until=at),))
+        return BacklogDecision(kept=(DueRange(next_at=at, until=at),))
 
 
 def _find_following(task: Task, last: datetime) -> tuple[datetime | None, InvalidSchedule | None]:
@@ -362,16 +375,6 @@ def _find_following(task: Task, last: datetime) -> tuple[datetime | None, Invali
         return occurrence_after(task, last), None
     except InvalidSchedule as error:
         return None, error
-
-
-def _pause_lost(lost: InvalidSchedule) -> dict[str, Any]:
-    """Return the changes that pause a task whose next occurrence was not found, although there may be one.
-
-    A rule that was accepted may become too sparse to search. A dispatch that failed would be delivered
-    again and again, and search each time.
-    """
-    why = f"Paused, since its next occurrence was not found: {lost.problem}. Give it another schedule."
-    return {"status": TaskStatus.PAUSED, "message": why}
 
 
 def _expire_unclaimed(
@@ -391,7 +394,7 @@ def _expire_unclaimed(
         update=last_run_fields(task, run, ExecutionStatus.EXPIRED, now),
     )
     record = execution_record(task, run, ExecutionStatus.EXPIRED, now, message=why)
-    expired = Commit(complete_if_idle(start_next_backfill(ended, now), now), executions=(record,))
+    expired = Commit(continue_or_complete(ended, now), executions=(record,))
     return expired.because("no worker took it in time")
 
 

@@ -71,9 +71,8 @@ class TaskWrite:
 
     def find_offers(self) -> tuple[OfferEntry | None, OfferEntry | None]:
         """Return the offer that is stored, and the one that is to be: if they differ, it is written or deleted."""
-        stored = None if self.base is None else self.base.task
-        before = None if stored is None or stored.offer is None else stored.build_offer_entry()
-        return before, None if self.task.offer is None else self.task.build_offer_entry()
+        before = None if self.base is None else self.base.task.build_offer_entry()
+        return before, self.task.build_offer_entry()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +162,13 @@ class Commit(TaskWrite):
             if each.task.offer is not None or (each.base is not None and each.base.task.offer is not None):
                 before, after = each.find_offers()
                 if before != after:
-                    writes = writes + (after is not None)
-                    deletes = deletes + (after is None)
+                    writes += after is not None
+                    deletes += after is None
         writes += len(self.unchanged) + (self.delivered is not None)
         if self.linked is not None:
             more_writes, more_deletes = self.linked.count_writes()
-            writes = writes + more_writes
-            deletes = deletes + more_deletes
+            writes += more_writes
+            deletes += more_deletes
         return writes, deletes
 
 

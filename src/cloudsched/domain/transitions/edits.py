@@ -22,17 +22,18 @@ from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import bind_open_runs
 from cloudsched.domain.transitions.lifecycle import (
-    complete_if_idle,
+    continue_or_complete,
     drop_unstarted,
-    start_next_backfill,
     unstarted_runs,
     with_changes,
 )
 from cloudsched.domain.transitions.overlap_and_catch_up import due_ranges, end_plan, shorten_backlog
 from cloudsched.domain.transitions.planning import (
     begin_plan,
+    earliest,
     find_hold,
     find_past_start,
+    latest,
     occurrence_after,
     occurrence_from,
 )
@@ -146,7 +147,7 @@ JUST_NOW = timedelta(seconds=10)
 
 def _find_request_time(draft: TaskDraft, now: datetime) -> datetime:
     """Return the instant at which a draft's schedule is judged, so that "now" is not past once it was read and sent."""
-    asked_at = now if draft.read_at is None else min(now, draft.read_at)
+    asked_at = earliest(now, draft.read_at)
     at = None if draft.schedule is None else draft.schedule.at
     return at if at is not None and now - JUST_NOW <= at < asked_at else asked_at
 
@@ -212,9 +213,9 @@ def edit_or_restart(
         changed, records = shorten_plan(task, changed, now)
     if schedule == task.schedule and task.status is TaskStatus.ACTIVE:
         due = task.next_execution_time  # may be past: it waits for its jitter, an open run or its dispatch
-        following = occurrence_after(changed, (now if due is None else min(due, now)) - _TICK)
+        following = occurrence_after(changed, earliest(now, due) - _TICK)
         planned = changed.model_copy(update={"next_execution_time": following})
-        return Commit(complete_if_idle(start_next_backfill(planned, now), now), executions=records)
+        return Commit(continue_or_complete(planned, now), executions=records)
     if task.status is TaskStatus.PAUSED and changed.backlog:
         return Commit(with_changes(changed, now), executions=records)
     if schedule != task.schedule and (changed.backlog or unstarted_runs(changed)):
@@ -245,17 +246,17 @@ def _spec_fields(draft: TaskDraft) -> dict[str, Any]:
 
 def anchor_schedule(schedule: Schedule | None, now: datetime, lead: timedelta = NO_LEAD) -> Schedule:
     """Return a schedule with its start. Without a schedule, the task runs once, now."""
-    earliest = now + lead
+    start = now + lead
     if schedule is None:
-        return Schedule.once(earliest)
+        return Schedule.once(start)
     try:
         if schedule.is_anchored:
             return schedule
         if schedule.is_now:
-            return Schedule.once(earliest, schedule.timezone)
+            return Schedule.once(start, schedule.timezone)
         if schedule.delay is not None:
             return schedule.anchor(now)
-        return schedule.anchor(earliest)
+        return schedule.anchor(start)
     except InvalidSchedule as error:
         raise error.at(f"schedule.{error.field}") from error
 
@@ -338,25 +339,26 @@ def _first_occurrence(task: Task, now: datetime, asked_at: datetime, lead: timed
 
     Raises InvalidInput if it is in the past or too near.
     """
-    earliest = asked_at + lead
-    before = earliest - _TICK
+    nearest = asked_at + lead
+    before = nearest - _TICK
     first = occurrence_after(task, before)
     if first is not None:
         _require_room_after(task, first)
         return first
-    unbounded = task.schedule.next_after(before if task.planned_to is None else max(before, task.planned_to))
+    unbounded = task.schedule.next_after(latest(before, task.planned_to))
     if unbounded is not None:
         problem = f"ends the task before its first run at {_format_instant(unbounded)}"
         raise InvalidInput("until", problem, "Give a later end.")
     if task.schedule.is_single_time:
-        late = f"is in the past: it is {_format_instant(now)} now"
-        near = f"is nearer than the minimum lead of {lead}: it is {_format_instant(now)} now"
-        gone = "is the instant of an occurrence that was processed already"
         at = task.schedule.next_after(asked_at - _TICK)
-        problem = late if at is None else near if at < earliest else gone
+        problem = "is the instant of an occurrence that was processed already"
+        if at is None:
+            problem = f"is in the past: it is {_format_instant(now)} now"
+        elif at < nearest:
+            problem = f"is nearer than the minimum lead of {lead}: it is {_format_instant(now)} now"
         field = "schedule.at" if task.schedule.dtstart is None else "schedule.dtstart"
         raise InvalidSchedule(field, problem, "Give a later instant, or none to run now.")
-    problem = f"has no occurrence from {_format_instant(earliest)} on"
+    problem = f"has no occurrence from {_format_instant(nearest)} on"
     raise InvalidSchedule("schedule", problem, "Give a later end or count.")
 
 

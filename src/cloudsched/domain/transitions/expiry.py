@@ -45,15 +45,15 @@ def settle_expiry(write: W) -> W:
     retention.
     """
     task = write.task
-    before = None if write.base is None else write.base.task
     kept = [each for each in write.executions if each.status.is_final and each.expire_at is None]
     if kept and task.last_execution_id is None:  # so that it is known later that there is one
         task = task.model_copy(update={"last_execution_id": kept[-1].id})
         write = replace(write, task=task)
-    earlier = None if before is None else before.last_execution_id
-    has_others = before is not None and bool(before.recent_outcomes)
-    has_others = has_others or any(each.id != task.last_execution_id for each in kept)
-    has_others = has_others or earlier not in {None, *(each.id for each in kept)}
+
+    has_others = any(each.id != task.last_execution_id for each in kept)
+    if write.base is not None and not has_others:
+        before = write.base.task
+        has_others = bool(before.recent_outcomes) or before.last_execution_id not in {None, *(each.id for each in kept)}
     is_call = task.parent is not None and task.delivery is None
     is_sweeps = has_others or is_call or task.execution_retention is not None
     if is_sweeps or not task.waits_for_removal or task.wake_at is None or not leaves_nothing(task):

@@ -43,10 +43,9 @@ from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lease import drop_lease
 from cloudsched.domain.transitions.lifecycle import (
-    complete_if_idle,
+    continue_or_complete,
     drop_unstarted,
     may_have_children,
-    start_next_backfill,
     with_changes,
 )
 from cloudsched.domain.transitions.notices import (
@@ -78,9 +77,7 @@ A snooze costs no attempt, so nothing else slows down a handler that always snoo
 """
 
 UNSTARTED_GRACE = timedelta(seconds=30)
-"""A run that is released within this time of its claim counts as not started: the worker was stopping, or
-may not run it.
-"""
+"""A run that is released this soon after its claim counts as not started: its worker stopped or refused it."""
 
 MAX_EARLIER_MESSAGE = 300
 """The bytes of an attempt's error message that are kept once another attempt has followed."""
@@ -147,7 +144,9 @@ def on_outcome(
     step = _apply_outcome(task, reported, report, calls_in_progress, now, random)
     if report.ended_by is not None:
         step = step.having(task=_note_foreign_end(task, step.task, run, report, now))
-    return step.having(entries=tuple(report.entries)) if report.entries else step
+    if report.entries:
+        step = step.having(entries=tuple(report.entries))
+    return step
 
 
 def _note_foreign_end(task: Task, changed: Task, run: Run, report: AttemptReport, now: datetime) -> Task:
@@ -295,8 +294,8 @@ def on_release(
 def on_lease_expired(task: Task, run: Run, now: datetime) -> Commit:
     """Close the leased attempt of a run as TIMED_OUT. The run waits for its next attempt, or has ended.
 
-    A worker renews its lease however long the handler takes, so it is the worker that was lost. Nobody
-    knows whether an executor's process died or its handler took too long. That attempt counts.
+    A worker renews its lease however long the handler takes, so if it lapses, the worker was lost. An
+    executor's process may have died, or its handler may have taken too long, so that attempt counts.
     """
     if run.lease is not None and run.lease.worker is not None:
         return on_lost_attempt(task, run, WORKER_LOST, now)
@@ -329,13 +328,14 @@ RESULT_LOST = ExecutionError.build(
 MAX_LOSSES = 3
 """The number of attempts in a row that may be lost with their process, before their run has failed."""
 LOSS_PAUSE = timedelta(seconds=5)
-"""The wait after the second of them, since a handler would crash its process as fast as that is started
-again. So long waits, too, a run that a worker releases because others that were lost run first.
+"""The wait after the second lost attempt: a handler could crash its process as fast as that is restarted.
+
+A run waits as long if a worker releases it because other lost runs come first.
 """
 
 
 def on_lost_attempt(task: Task, run: Run, error: ExecutionError, now: datetime) -> Commit:
-    """Close the leased attempt of a run, which nobody runs any more, as TIMED_OUT. It uses up no retry.
+    """Close an attempt whose process is gone as TIMED_OUT. It uses up no retry.
 
     The run goes on, at first without a wait. After `MAX_LOSSES` in a row it has failed: its handler may
     be what ends its process, and with it the attempts of others.
@@ -475,7 +475,7 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
         )
         ended = with_entry(task, ended, Action.PAUSED, None, now, reason=why)
     else:
-        ended = complete_if_idle(rest if rest.backfill is None else start_next_backfill(rest, now), now)
+        ended = continue_or_complete(rest, now)
     return Commit(ended, executions=(execution_record(task, run, status, now, **record), *passed))
 
 

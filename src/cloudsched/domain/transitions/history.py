@@ -63,8 +63,13 @@ def with_entry(
     """
     if task is before:
         return task
-    fields = tuple(compare_fields(before, task)) if before is not None and action is Action.EDITED else ()
-    earlier = () if before is None else before.history
+    fields: tuple[FieldChange, ...] = ()
+    earlier: tuple[HistoryEntry, ...] = ()
+    if before is not None:
+        earlier = before.history
+        if action is Action.EDITED:
+            fields = tuple(compare_fields(before, task))
+
     number = earlier[-1].number + 1 if earlier else 1
     entry = HistoryEntry(number=number, at=now, action=action, by=by, fields=fields, **more)
     size = _size(entry)

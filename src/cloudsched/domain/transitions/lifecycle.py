@@ -2,7 +2,7 @@
 
 `ALLOWED` is the only definition of the status changes. The diagram in ``docs/start/concepts.md`` is
 tested against it. Every decision is pure: it takes a task and the current time and returns the commit.
-`manual_verbs` asks the same checks as they do, so exactly the verbs that would be accepted are offered.
+`manual_verbs` runs the same checks, so an interface shows exactly the verbs that would be accepted.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ Only another plan (schedule, `until`, `max_runs`) or a retry ends a final one.
 
 
 def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
-    """Return the task with these changes, and with its timestamps, its offer and its `wake_at` updated.
+    """Return the task with these changes, and with the fields that follow from them, such as `wake_at`.
 
-    A task that the store was to remove by itself (`transitions.expiry`) is so only as long as that
-    instant stays. Events for a single execution are removed together with its run. Raises NotAllowed if
-    the table does not permit the change of status.
+    An offer is the entry by which workers find a task. If the store was to remove the task by itself
+    (`transitions.expiry`), it still does only if that instant has not moved. Events for an execution are
+    removed with its run. Raises NotAllowed if `ALLOWED` does not permit the change of status.
     """
     status = changes.get("status", task.status)
     if status is not task.status:
@@ -87,7 +87,7 @@ def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
     if changed.events:
         derived |= _bind_events(changed)
     if changed.timezone != "UTC" or changed.zone_plan is not None:
-        derived["zone_plan"] = note_zone(changed.model_copy(update=derived) if derived else changed)
+        derived["zone_plan"] = note_zone(changed.model_copy(update=derived))
     if changed.earlier_definitions:
         derived["earlier_definitions"] = drop_unused(changed)
     if derived:
@@ -112,12 +112,14 @@ def _bind_events(task: Task) -> dict[str, Any]:
     return {"events": bound, "recent_requests": task.requests_with(*marks)}
 
 
-def complete_if_idle(task: Task, now: datetime) -> Task:
-    """Return the task with a final status if nothing is left for it to do, else with only its `wake_at` updated.
+def continue_or_complete(task: Task, now: datetime) -> Task:
+    """Start the next occurrence of its backfill, or end the task if nothing is left for it to do.
 
     A one-time task ends as its only scheduled occurrence did. A recurring one whose schedule has ended is
     COMPLETED.
     """
+    if task.backfill is not None:
+        task = start_next_backfill(task, now)
     if task.status is not _S.ACTIVE or task.next_execution_time or task.runs or task.backfill:
         return with_changes(task, now)
     if task.is_one_time and task.outcome in _FINAL_STATUS_BY_OUTCOME:
@@ -140,7 +142,9 @@ def require_status(task: Task, action: str, *statuses: TaskStatus) -> None:
     """Check that the task has one of these statuses."""
     if task.status not in statuses:
         raise NotAllowed(
-            action, task.status, "Give it a new schedule to start it again." * (task.status in FINAL_STATUSES)
+            action,
+            task.status,
+            "Give it a new schedule to start it again." if task.status in FINAL_STATUSES else "",
         )
 
 
@@ -192,9 +196,9 @@ def pause(
 ) -> Commit:
     """Pause the task: nothing of it starts until it is resumed. A running handler may finish.
 
-    Occurrences that came due before are decided now. Those that the policies would run wait for its end.
-    `is_gone` says that its declaration is gone: any other pause takes this one over. So it does a hold:
-    what has come due since then is decided now, too.
+    The policies decide now about the occurrences that came due before. Those that would run wait for the end
+    of the pause. `is_gone` says that the task's declaration has left the code. Any other pause replaces
+    this one. It also replaces a hold, and decides about what has come due since that began.
     """
     if find_sole_hold(task) is not None:
         resumed = resume(task, now)
@@ -225,7 +229,7 @@ def pause(
 def resume(task: Task, now: datetime) -> Commit:
     """Resume a paused task: first its occurrences from before the pause, then those from now on.
 
-    Occurrences that passed in the meantime are not run. Raises NotAllowed if its only instant is one of them.
+    Occurrences during the pause do not run. Raises NotAllowed if the task's only instant is one of them.
     """
     if task.status is _S.ACTIVE:
         return Commit(task)
@@ -250,7 +254,7 @@ def resume(task: Task, now: datetime) -> Commit:
         is_paused_as_gone=False,
         revision=task.revision + 1,
     )
-    return Commit(complete_if_idle(start_next_backfill(active, now), now))
+    return Commit(continue_or_complete(active, now))
 
 
 def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") -> Commit:

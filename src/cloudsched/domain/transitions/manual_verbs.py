@@ -202,8 +202,7 @@ def snooze(task: Task, now: datetime, until: datetime) -> Commit:
     }
     run = fresh if waiting is None else waiting.model_copy(update=moved)
     message = task.message if task.is_active else "Snoozed."
-    changes = {"status": TaskStatus.ACTIVE, "message": message}
-    return Commit(with_changes(task, now, runs=task.runs_with(run), **changes))
+    return Commit(with_changes(task, now, runs=task.runs_with(run), status=TaskStatus.ACTIVE, message=message))
 
 
 def backfill(task: Task, now: datetime, start: datetime, end: datetime) -> Commit:

@@ -31,9 +31,8 @@ from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.policy import TellFailures
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.recurrence import time_zones
-from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.planning import jittered_start
-from cloudsched.domain.transitions.run_records import derive_message_id
+from cloudsched.domain.transitions.run_records import derive_message_id, expiry_after
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.outcome import Done
@@ -87,8 +86,9 @@ def find_said(task: Task, done: Done, notices: Sequence[InboxMessage]) -> tuple[
     spoken = find_spoken(notices)
     if spoken or done.silent or says_nothing(done.content):
         return spoken
-    is_text = isinstance(done.content, str)
-    text = done.content if is_text else json.dumps(done.content, ensure_ascii=False, indent=2)
+    text = done.content
+    if not isinstance(text, str):
+        text = json.dumps(text, ensure_ascii=False, indent=2)
     return (InboxMessage(task.delivery_title or task.title, truncate(text, MAX_BODY)),)
 
 
@@ -124,10 +124,13 @@ def has_inbox(task: Task) -> bool:
 
 def describe_failure(task: Task, record: Execution) -> InboxMessage:
     """Return the message about a failure. The owner may read all of it in the record."""
-    has_begun = record.status in FAILURE_STATUSES
-    what, verb = ("Failed", "has failed") if has_begun else ("Missed", "did not run")
-    error = record.error if has_begun else None
-    why = (record.message or "").rstrip(".") if error is None else f"{error.type}: {error.message}"
+    what, verb = "Missed", "did not run"
+    why = (record.message or "").rstrip(".")
+    if record.status in FAILURE_STATUSES:
+        what, verb = "Failed", "has failed"
+        if record.error is not None:
+            why = f"{record.error.type}: {record.error.message}"
+
     body = f"What was due {say_instant(task, record.scheduled_for)} {verb}: {why}."
     if task.status is TaskStatus.PAUSED:
         body += f"\n\n{task.message}"
@@ -141,9 +144,9 @@ def find_recovery(before: Task, after: Task) -> tuple[InboxMessage, ...]:
     told_at = before.failure_told_at
     if told_at is None or after.failure_told_at is not None or after.tell_failures is TellFailures.NEVER:
         return ()
-    count = before.consecutive_failures
-    often = f" It had failed {count:,} times in a row." if count > 1 else ""
-    body = f"It has succeeded. You were told {say_instant(before, told_at)} that it had not.{often}"
+    body = f"It has succeeded. You were told {say_instant(before, told_at)} that it had not."
+    if before.consecutive_failures > 1:
+        body += f" It had failed {before.consecutive_failures:,} times in a row."
     return (InboxMessage(f"Works again: {after.delivery_title or after.title}", body),)
 
 
@@ -155,9 +158,12 @@ def find_lateness(task: Task, run: Run) -> timedelta | None:
     """
     if run.trigger is Trigger.BACKFILL or run.started_at is None:
         return None
-    is_again = run.lease is not None and run.attempts and not run.suspension_count
-    began = run.lease.started_at if run.lease is not None and is_again else run.started_at
-    due = jittered_start(task, run.scheduled_for) if run.trigger is Trigger.SCHEDULE else run.scheduled_for
+    began = run.started_at
+    if run.lease is not None and run.attempts and not run.suspension_count:
+        began = run.lease.started_at
+    due = run.scheduled_for
+    if run.trigger is Trigger.SCHEDULE:
+        due = jittered_start(task, due)
     return began - due if began - due > LATE else None
 
 
@@ -187,7 +193,7 @@ def make_messages(
             body=notice.body if late is None else say_late(late, notice.body),
             created_at=now,
             late=late,
-            expire_at=None if task.execution_retention is None else add_duration(now, task.execution_retention),
+            expire_at=expiry_after(now, task.execution_retention),
         )
         for number, notice in enumerate(notices, first)
     )

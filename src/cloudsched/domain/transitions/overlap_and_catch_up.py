@@ -31,9 +31,11 @@ from cloudsched.domain.transitions.planning import (
     DistantSchedule,
     begin_plan,
     due_since,
+    earliest,
     find_past_start,
     find_tolerance,
     jittered_start,
+    latest,
     occurrence_after,
     occurrence_id,
     planned_schedule,
@@ -89,11 +91,10 @@ def due_ranges(task: Task, now: datetime) -> tuple[DueRange, ...]:
     waiting = [DueRange(next_at=max(first, r.next_at), until=r.until) for r in task.backlog if r.until >= first]
     start = occurrence_after(task, waiting[-1].until) if waiting else first
     if start is not None and due_since(task, start) <= now:  # guard: come due
-        end = now if task.until is None else min(now, task.until)
         last = _last_where(
             planned_schedule(task),
             start,
-            end,
+            earliest(now, task.until),
             lambda occurrence: due_since(task, occurrence) <= now,
         )
         waiting.append(DueRange(next_at=start, until=last))
@@ -140,8 +141,7 @@ def _apply_overlap(task: Task, run: Run, ranges: tuple[DueRange, ...]) -> Backlo
         case Overlap.BUFFER:
             others, newest = _drop_newest(task, ranges)
         case Overlap.SKIP:
-            others = ranges
-            newest = ()
+            others, newest = ranges, ()
         case unknown:
             assert_never(unknown)
     why = f"The run of {run.execution_id} was still open (overlap is {task.overlap})."
@@ -195,11 +195,13 @@ def pass_over(task: Task, decided: Iterable[Missed], now: datetime) -> tuple[Tas
     if not decided:
         return task, ()
     last = decided[-1]
-    planned_to = last.until if task.planned_to is None else max(last.until, task.planned_to)
+    planned_to = latest(last.until, task.planned_to)
     noted, left_out = note_left_out(task, last.until, now)
     passed, records = record_missed(noted, decided, now)
-    outcome = {"outcome": last.status, "outcome_execution_id": records[-1].id} if task.is_one_time else {}
-    return passed.model_copy(update={"planned_to": planned_to, **outcome}), (*left_out, *records)
+    changes: dict[str, Any] = {"planned_to": planned_to}
+    if task.is_one_time:
+        changes |= {"outcome": last.status, "outcome_execution_id": records[-1].id}
+    return passed.model_copy(update=changes), (*left_out, *records)
 
 
 def record_missed(task: Task, decided: Iterable[Missed], now: datetime) -> tuple[Task, tuple[Execution, ...]]:
@@ -234,9 +236,10 @@ def _make_record(
 ) -> Execution:
     run = Run(execution_id=occurrence_id(task, first), scheduled_for=first, due_at=first)
     if covers is not None:
-        least = "at least " * covers.is_at_least
-        were = "were" if covers.count > 2 else "was"
-        message += f" So {were} {least}{covers.count - 1:,} more, up to {covers.until.isoformat()}."
+        others = covers.count - 1
+        were = "was" if others == 1 else "were"
+        least = "at least " if covers.is_at_least else ""
+        message += f" So {were} {least}{others:,} more, up to {covers.until.isoformat()}."
     return execution_record(task, run, status, now, message=message, covers=covers)
 
 
@@ -284,7 +287,7 @@ def stop_plan(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
 
 def resume_plan(task: Task, now: datetime) -> Task:
     """Return a PAUSED task with the plan that it resumes: first its backlog, then the occurrences from now on."""
-    plan_from = now if task.plan_from is None else max(now, task.plan_from)
+    plan_from = latest(now, task.plan_from)
     first_at = task.first_at or find_past_start(task.schedule, now)
     resumed = task.model_copy(update={"plan_from": plan_from, "first_at": first_at})
     first = task.backlog[0].next_at if task.backlog else plan_from
@@ -328,10 +331,8 @@ def _find_shared(
     """
     if successor is None or (successor.max_runs is not None and successor.run_count >= successor.max_runs):
         return (), ranges
-    old = planned_schedule(task)
-    new = planned_schedule(successor)
-    kept = list[DueRange]()
-    gone = list[DueRange]()
+    old, new = planned_schedule(task), planned_schedule(successor)
+    kept, gone = list[DueRange](), list[DueRange]()
     compared = 0
     for each in ranges:
         latest = gone
@@ -356,10 +357,10 @@ def _find_shared(
 
 def _find_last_recorded(task: Task) -> datetime | None:
     """Return the last occurrence with a record, which may lie beyond those that an earlier end has kept."""
-    recorded = None if task.plan_from is None else task.plan_from - _TICK
+    recorded = task.plan_from and task.plan_from - _TICK
     if recorded is None or not planned_schedule(task).occurs(recorded):
         return task.planned_to
-    return recorded if task.planned_to is None else max(recorded, task.planned_to)
+    return latest(recorded, task.planned_to)
 
 
 def shorten_backlog(
@@ -374,8 +375,7 @@ def shorten_backlog(
         return shorter, ()
     is_full = shorter.max_runs is not None and shorter.run_count >= shorter.max_runs
     end = None if is_full else shorter.until
-    kept = list[DueRange]()
-    dropped = list[DueRange]()
+    kept, dropped = list[DueRange](), list[DueRange]()
     for each in ranges:
         if not is_full and (end is None or each.until <= end):
             kept.append(each)
@@ -392,8 +392,8 @@ def shorten_backlog(
     if not kept:
         passed, records = pass_over(shorter, decided, now)
         return passed.model_copy(update={"backlog": ()}), records
-    past = decided[-1].until + _TICK  # the plan continues from here, once those before it have run
-    plan_from = past if shorter.plan_from is None else max(past, shorter.plan_from)
+    # The plan continues from here, once those before it have run.
+    plan_from = latest(decided[-1].until + _TICK, shorter.plan_from)
     noted, left_out = note_left_out(shorter, plan_from, now)
     noted, records = record_missed(noted, decided, now)
     return noted.model_copy(update={"backlog": tuple(kept), "plan_from": plan_from}), (*left_out, *records)
@@ -405,7 +405,9 @@ def forget_backlog(task: Task) -> dict[str, Any]:
     if following is None or not (task.backlog or task.plan_from) or task.status is not TaskStatus.ACTIVE:
         return {}
     backlog = tuple(each for each in task.backlog if each.until >= following)
-    if backlog or (task.plan_from is not None and (task.plan_from > following or _bounds_left_out(task))):
+    # True if what the calendars left out has no record from the plan's beginning on.
+    is_unrecorded = task.schedule.is_adjusted and _left_out_from(task) == task.plan_from
+    if backlog or (task.plan_from is not None and (task.plan_from > following or is_unrecorded)):
         return {"backlog": backlog}
     return {"backlog": (), "plan_from": None, "planned_to": _find_last_recorded(task)}
 
@@ -436,12 +438,7 @@ def note_left_out(task: Task, until: datetime, now: datetime) -> tuple[Task, tup
 def _left_out_from(task: Task) -> datetime:
     """Return the time from which occurrences that were left out have no record yet."""
     processed = task.created_at if task.planned_to is None else task.planned_to + _TICK
-    return processed if task.plan_from is None else max(processed, task.plan_from)
-
-
-def _bounds_left_out(task: Task) -> bool:
-    """Return whether what was left out has no record from the plan's beginning on."""
-    return task.schedule.is_adjusted and _left_out_from(task) == task.plan_from
+    return latest(processed, task.plan_from)
 
 
 def _name_reasons(task: Task, left_out: Sequence[datetime]) -> str:
@@ -473,8 +470,7 @@ def _split(
     def is_early(occurrence: datetime) -> bool:
         return jittered_start(task, occurrence) < since
 
-    early = list[DueRange]()
-    rest = list[DueRange]()
+    early, rest = list[DueRange](), list[DueRange]()
     for each in ranges:
         if rest or not is_early(each.next_at):
             rest.append(each)
@@ -511,16 +507,14 @@ def _last_where(
 
     The condition holds for `first`. If it stops holding at several places, this is one of them.
     """
-    low = first
-    high = end
+    low, high = first, end
     while (following := _find_next(schedule, low)) is not None and following <= high and holds(following):
         middle = low + (high - low) / 2
         jump = schedule.next_after(middle)
         if jump is not None and jump <= high and holds(jump):
             low = jump
         else:
-            low = following
-            high = max(middle, following)
+            low, high = following, max(middle, following)
     return low
 
 

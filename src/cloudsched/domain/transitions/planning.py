@@ -35,6 +35,16 @@ _NONE: Final = timedelta(0)
 _TICK: Final = timedelta(microseconds=1)
 
 
+def latest(instant: datetime, other: datetime | None) -> datetime:
+    """Return the later of two instants. The other may be None."""
+    return max(instant, other or instant)
+
+
+def earliest(instant: datetime, other: datetime | None) -> datetime:
+    """Return the earlier of two instants. The other may be None."""
+    return min(instant, other or instant)
+
+
 def due_since(task: Task, occurrence: datetime) -> datetime:
     """Return when the occurrence comes due.
 
@@ -73,13 +83,14 @@ def occurrence_after(task: Task, instant: datetime) -> datetime | None:
     earlier = instant if task.planned_to is None else max(instant, task.planned_to)
     schedule = task.schedule if task.zone_plan is None else planned_schedule(task)
     for due in task.backlog:
-        occurrence = schedule.next_after(max(earlier, due.next_at - _TICK)) if earlier < due.until else None
-        if occurrence is not None and occurrence <= due.until:
-            break
+        if earlier < due.until:
+            occurrence = schedule.next_after(max(earlier, due.next_at - _TICK))
+            if occurrence is not None and occurrence <= due.until:
+                break
     else:
-        occurrence = schedule.next_after(
-            earlier if task.plan_from is None else max(earlier, task.plan_from - _TICK),
-        )
+        if task.plan_from is not None:
+            earlier = max(earlier, task.plan_from - _TICK)
+        occurrence = schedule.next_after(earlier)
     if occurrence is None or (task.until is not None and occurrence > task.until):
         return None
     return occurrence
@@ -92,8 +103,7 @@ def begin_plan(task: Task, since: datetime, first: datetime | None = None) -> di
     """
     if not task.schedule.is_adjusted:
         return {}
-    at = since if first is None else min(since, first)
-    return {"plan_from": at if task.plan_from is None else max(at, task.plan_from)}
+    return {"plan_from": latest(earliest(since, first), task.plan_from)}
 
 
 def find_past_start(schedule: Schedule, now: datetime) -> datetime | None:

@@ -42,12 +42,13 @@ from cloudsched.domain.recurrence.time_zones import load_zone
 from cloudsched.domain.recurrence.wall_clock import wall_clock
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.history import with_entry
-from cloudsched.domain.transitions.lifecycle import complete_if_idle, start_next_backfill, with_changes
+from cloudsched.domain.transitions.lifecycle import continue_or_complete, with_changes
 from cloudsched.domain.transitions.overlap_and_catch_up import end_plan
 from cloudsched.domain.transitions.planning import (
     begin_plan,
     can_replan,
     find_past_start,
+    latest,
     occurrence_after,
     occurrence_from,
     plan_distance,
@@ -92,7 +93,7 @@ def replan_zone(task: Task, now: datetime, lead: timedelta = timedelta(0)) -> Co
             now,
             reason=_explain(task, plan, planned, following),
         )
-    return Commit(complete_if_idle(start_next_backfill(with_changes(moved, now), now), now))
+    return Commit(continue_or_complete(with_changes(moved, now), now))
 
 
 def _find_next(task: Task, planned: datetime, now: datetime, lead: timedelta) -> datetime | None:
@@ -115,8 +116,7 @@ def _merge_kinds(task: Task, moved: Task, plan: ZonePlan, planned: datetime) -> 
     local = planned + _MAX_SHIFT
     if following is not None:
         local = _mover(task, plan)(UTC_EPOCH + timedelta(seconds=following))
-    start = min(local, planned)
-    end = max(local, planned)
+    start, end = min(local, planned), max(local, planned)
     done = set(_list_kind(schedule, start, end, is_local=local > planned))
     waiting = set(_list_kind(schedule, start, end, is_local=local < planned)) - done
     groups = [(is_done, [*group]) for is_done, group in groupby(sorted(done | waiting), key=done.__contains__)]
@@ -129,7 +129,7 @@ def _merge_kinds(task: Task, moved: Task, plan: ZonePlan, planned: datetime) -> 
         last = max(done)
         plan_from = last + _TICK
         fields["backlog"] = tuple(each for each in ranges if each.next_at < last)
-        fields["plan_from"] = plan_from if moved.plan_from is None else max(plan_from, moved.plan_from)
+        fields["plan_from"] = latest(plan_from, moved.plan_from)
     return moved.model_copy(update=fields)
 
 
@@ -177,8 +177,8 @@ def _move(task: Task, plan: ZonePlan) -> Task:
     return task.model_copy(
         update={
             "schedule": task.schedule.relocate(),
-            "planned_to": None if task.planned_to is None else move(task.planned_to),
-            "earlier_planned_to": None if task.earlier_planned_to is None else move(task.earlier_planned_to),
+            "planned_to": task.planned_to and move(task.planned_to),
+            "earlier_planned_to": task.earlier_planned_to and move(task.earlier_planned_to),
             "backlog": tuple(map(move_range, task.backlog)),
             "backfill": backfill and backfill.model_copy(update={"next_at": move(backfill.next_at)}),
             "plan_from": plan_from and move(plan_from - _TICK) + _TICK,
@@ -227,7 +227,7 @@ def replan(task: Task, schedule: Schedule, now: datetime, why: str) -> Commit:
     planned = changed.model_copy(
         update={"next_execution_time": first, **begin_plan(changed, now + _TICK, first)},
     )
-    return Commit(complete_if_idle(start_next_backfill(planned, now), now), executions=records)
+    return Commit(continue_or_complete(planned, now), executions=records)
 
 
 _SECOND = timedelta(seconds=1)
@@ -253,7 +253,7 @@ def follow_owner(task: Task, zone: str, now: datetime) -> Commit:
     changed = _with_move(task, changed.model_copy(update={"revision": task.revision + 1}), now)
     if task.status is TaskStatus.PAUSED:
         return Commit(with_changes(changed, now))
-    return Commit(complete_if_idle(start_next_backfill(changed, now), now))
+    return Commit(continue_or_complete(changed, now))
 
 
 def _with_move(before: Task, moved: Task, now: datetime) -> Task:
@@ -264,7 +264,7 @@ def _with_move(before: Task, moved: Task, now: datetime) -> Task:
 def _move_marks(task: Task, moved: Schedule, now: datetime) -> dict[str, Any]:
 
     def move(at: datetime | None) -> datetime | None:
-        return None if at is None else _same_local_time(task, moved, at, max)
+        return at and _same_local_time(task, moved, at, max)
 
     def move_all(ranges: tuple[Any, ...]) -> tuple[Any, ...]:
         bounds = ((each, move(each.next_at), move(each.until)) for each in ranges)
@@ -278,7 +278,7 @@ def _move_marks(task: Task, moved: Schedule, now: datetime) -> dict[str, Any]:
         "earlier_planned_to": move(task.earlier_planned_to),
         "plan_from": move(task.plan_from),
         "backlog": move_all(task.backlog),
-        "backfill": None if task.backfill is None else move_all((task.backfill,))[0],
+        "backfill": task.backfill and move_all((task.backfill,))[0],
         "first_at": task.first_at and find_past_start(moved, now),
     }
     following = task.next_execution_time
@@ -309,7 +309,7 @@ def _find_zone_change(task: Task, fields: dict[str, Any], now: datetime) -> Zone
     if first is None or first > now:
         return None
     shift = _offset_at(fields["timezone"], now) - _offset_at(task.timezone, now)
-    waited = task.next_execution_time if not task.backlog else task.backlog[0].next_at
+    waited = task.backlog[0].next_at if task.backlog else task.next_execution_time
     if task.zone_change is not None and waited is not None and waited <= task.zone_change.at:
         return ZoneChange(at=now, shift=shift + task.zone_change.shift)
     return ZoneChange(at=now, shift=shift)
@@ -328,9 +328,8 @@ def _same_local_time(
     seconds = utc_seconds(at)
     offset = None if task.zone_plan is None else task.zone_plan.offset_at(seconds)
     if offset is None:
-        offset = (
-            load_zone(task.timezone).offset_at(utc_seconds(at - plan_distance(task))) - plan_distance(task) // _SECOND
-        )
+        distance = plan_distance(task)
+        offset = load_zone(task.timezone).offset_at(utc_seconds(at - distance)) - distance // _SECOND
     wall = seconds + offset
     there = pick(wall_clock(after.timezone, "shift", after.fold).instants(wall))
     return UTC_EPOCH + timedelta(seconds=there) + (at - UTC_EPOCH - timedelta(seconds=seconds))

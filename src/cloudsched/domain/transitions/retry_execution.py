@@ -92,12 +92,11 @@ def retry(
     )
     why = "Retried by its owner."
     record = execution_record(task, run, ExecutionStatus.RETRYING, now, message=why, next_attempt_at=now)
-    message = task.message if task.is_active else why
     active = with_changes(
         task,
         now,
         status=TaskStatus.ACTIVE,
-        message=message,
+        message=task.message if task.is_active else why,
         runs=task.runs_with(run),
         has_children=may_have_children(task, entries),
         events=(*task.events, *execution.events),
@@ -127,7 +126,11 @@ def require_retryable(task: Task, execution: Execution) -> None:
 
 def open_run_error(run: Run) -> NotAllowed:
     """Return the error for retrying a run that is still open."""
-    is_at = "is running" if run.lease else "is suspended" if run.suspension else "waits to be run"
+    is_at = "waits to be run"
+    if run.lease:
+        is_at = "is running"
+    elif run.suspension:
+        is_at = "is suspended"
     hint = f"{run.execution_id} {is_at}, and continues by itself: retry it after it has ended."
     return NotAllowed(RETRY_ACTION, "still at work on it", hint)
 
@@ -160,13 +163,15 @@ def restore_entries(
     and their tasks were retried since: they are awaited, not created again. With `from_step`, that entry
     and all after it are forgotten, whatever their results.
     """
-    failed_by = execution.failure_cause
+    again = {*cancelled_calls, *retried_calls}
     steps = sorted(keep_before(execution.steps, from_step), key=lambda step: step.number)
+    failed_by = execution.failure_cause
     if failed_by is not None:
+        again.update(failed_by.steps)
         steps = [step for step in steps if step.number <= failed_by.position]
         while steps and steps[-1].number in {*failed_by.steps} - {*retried_calls}:
             steps.pop()
-    again = {*cancelled_calls, *retried_calls, *(failed_by.steps if failed_by is not None else ())}
+
     return tuple(
         _reset_call(step, execution, now, is_made=step.number in retried_calls)
         if step.number in again
@@ -184,7 +189,9 @@ def require_step(execution: Execution, from_step: int) -> None:
     """Check that an execution has a step of that number."""
     last = max((step.number for step in execution.steps), default=0)
     if not 1 <= from_step <= last:
-        hint = f"Give the number of one of its steps, from 1 to {last}." if last else "It has no steps: leave this out."
+        hint = "It has no steps: leave this out."
+        if last:
+            hint = f"Give the number of one of its steps, from 1 to {last}."
         raise InvalidInput("fromStep", f"is {from_step}, and {execution.id} has no such step", hint)
 
 

@@ -8,7 +8,7 @@ whatever a task's size. Their texts are shortened instead, if they would not fit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from cloudsched.domain.documents.execution import (
@@ -24,6 +24,7 @@ from cloudsched.domain.documents.execution import (
 )
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_STORED, stored_size, truncate
 from cloudsched.domain.documents.task import Task, TaskSpec
+from cloudsched.domain.documents.usage import RunUsage
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.definitions import describe_record
 from cloudsched.errors import InvalidInput
@@ -63,8 +64,9 @@ def last_run_fields(task: Task, run: Run, status: ExecutionStatus, now: datetime
     A run that was due before it, such as a retry or a backfill, has its record and its place among the
     recent outcomes.
     """
-    is_again = run.execution_id == task.last_execution_id
-    recent = drop_latest_run(task.recent_outcomes) if is_again else task.recent_outcomes
+    recent = task.recent_outcomes
+    if run.execution_id == task.last_execution_id:  # it ran again
+        recent = drop_latest_run(recent)
     last: dict[str, Any] = {"recent_outcomes": (*recent, status)[-MAX_RECENT:]}
     is_latest = _is_latest(task, run)
     if is_latest or task.last_execution_id is None:
@@ -75,10 +77,11 @@ def last_run_fields(task: Task, run: Run, status: ExecutionStatus, now: datetime
         last |= {"outcome": status, "outcome_execution_id": run.execution_id}
     if is_latest and status not in NOT_RUN_STATUSES:  # as in `says_how_task_is`
         failures = 0
+        since = None
         if status in FAILURE_STATUSES:
             is_another = task.latest_run_at != run.scheduled_for
             failures = max(1, task.consecutive_failures + is_another)
-        since = (task.failing_since or now) if failures else None
+            since = task.failing_since or now
         last |= {"consecutive_failures": failures, "failing_since": since, "latest_run_at": run.scheduled_for}
     is_failing = last.get("failing_since", task.failing_since)
     if task.failure_told_at is not None and status is ExecutionStatus.SUCCEEDED and not is_failing:
@@ -118,29 +121,27 @@ def execution_record(
     It has the fields by which lists across tasks find it. Records of deliveries do not, since they are in
     no such list.
     """
-    retention = task.execution_retention if task.parent is None else None
-    found_by: dict[str, Any] = {} if task.delivery else {name: getattr(task, name) for name in _FOUND_BY}
-    if task.parent is not None and found_by:
-        found_by["called_by"] = CalledBy(task_id=task.parent.task_id, execution_id=task.parent.execution_id)
-    usage = run.usage
+    usage = run.usage or RunUsage()
     payload = run.payload
-    chat = None if task.source is None else task.source.chat_id
-    ran = task if run.definition is None else task.as_begun(run)
+    ran = task
     if run.definition is not None:
-        found_by = {**found_by, "handler": ran.handler} if found_by else found_by
-        payload = ran.payload if payload is None and ran.payload != task.payload else payload
-    own: dict[str, Any] = {} if payload is None else _payload_fields(payload, more.get("content"))
-    if run.started_at is not None and status.is_final and status is not ExecutionStatus.SUCCEEDED:
-        own["began_with"] = describe_record(task, run)
-    if task.events and status.is_final and status is not ExecutionStatus.SUCCEEDED:
-        own["events"] = tuple(each for each in task.events if each.execution_id == run.execution_id)
+        ran = task.as_begun(run)
+        if payload is None and ran.payload != task.payload:
+            payload = ran.payload
+    fields = _index_fields(task, ran, run)
+    if payload is not None:
+        fields |= _payload_fields(payload, more.get("content"))
+
+    if run.attempts:
+        fields["error"] = run.attempts[-1].error
+    if status.is_final:
+        fields |= _end_fields(task, run, status, now)
     return Execution.build(
         id=run.execution_id,
         task_id=task.id,
         owner=task.owner,
         scheduled_for=run.scheduled_for,
         started_at=run.started_at,
-        finished_at=now if status.is_final else None,
         attempts=run.attempts,
         omitted_attempts=run.omitted_attempts,
         status=status,
@@ -150,14 +151,44 @@ def execution_record(
         defined_by=run.defined_by or ran.defined_by,
         log=run.log,
         calls_made=run.calls_made,
-        queries=0 if usage is None else usage.queries,
-        tokens=0 if usage is None else usage.tokens,
+        queries=usage.queries,
+        tokens=usage.tokens,
         estimated_queries=task.query_per_execution or None,
         estimated_tokens=task.tokens_per_execution or None,
-        expire_at=add_duration(now, retention) if status.is_final and retention is not None else None,
-        **({} if chat is None else {"chat_id": chat, "message_id": derive_message_id(task.id, run.execution_id)}),
-        **{"error": run.attempts[-1].error if run.attempts else None, **found_by, **own, **more},
+        **{**fields, **more},
     )
+
+
+def _index_fields(task: Task, ran: Task, run: Run) -> dict[str, Any]:
+    """Return the fields by which lists across tasks find a record, and its chat."""
+    fields: dict[str, Any] = {}
+    if not task.delivery:
+        fields |= {name: getattr(task, name) for name in _FOUND_BY}
+        fields["handler"] = ran.handler
+        if task.parent is not None:
+            fields["called_by"] = CalledBy(task_id=task.parent.task_id, execution_id=task.parent.execution_id)
+    if task.source is not None and task.source.chat_id is not None:
+        fields["chat_id"] = task.source.chat_id
+        fields["message_id"] = derive_message_id(task.id, run.execution_id)
+    return fields
+
+
+def _end_fields(task: Task, run: Run, status: ExecutionStatus, now: datetime) -> dict[str, Any]:
+    """Return the fields of a record that is final, and what a retry by hand needs if it did not succeed."""
+    fields: dict[str, Any] = {"finished_at": now}
+    if task.parent is None and task.execution_retention is not None:
+        fields["expire_at"] = add_duration(now, task.execution_retention)
+    if status is not ExecutionStatus.SUCCEEDED:
+        if run.started_at is not None:
+            fields["began_with"] = describe_record(task, run)
+        if task.events:
+            fields["events"] = tuple(each for each in task.events if each.execution_id == run.execution_id)
+    return fields
+
+
+def expiry_after(now: datetime, retention: timedelta | None) -> datetime | None:
+    """Return when a document that is kept that long expires, or None if it is kept as long as its task."""
+    return None if retention is None else add_duration(now, retention)
 
 
 def _payload_fields(payload: dict[str, Any], content: object) -> dict[str, Any]:
@@ -229,13 +260,17 @@ def _shorten(run: Run, max_bytes: int) -> Run:
     changes: list[dict[str, object]] = [
         {},
         {"log": None},
-        {"progress": run.progress[-_RECENT_NOTES:]},
-        {"progress": run.progress[-_RECENT_NOTES:], "attempts": tuple(map(_shorten_error, run.attempts))},
-        {"progress": run.progress[-1:], **_keep_recent_attempts(run, _RECENT_ATTEMPTS)},
-        {"progress": (), **_keep_recent_attempts(run, 1)},
+        {"log": None, "progress": run.progress[-_RECENT_NOTES:]},
+        {
+            "log": None,
+            "progress": run.progress[-_RECENT_NOTES:],
+            "attempts": tuple(map(_shorten_error, run.attempts)),
+        },
+        {"log": None, "progress": run.progress[-1:], **_keep_recent_attempts(run, _RECENT_ATTEMPTS)},
+        {"log": None, "progress": (), **_keep_recent_attempts(run, 1)},
     ]
     for change in changes:
-        shortened = run.model_copy(update={**change, "log": None} if change else change)
+        shortened = run.model_copy(update=change)
         texts = shortened.model_dump(**_AS_STORED, exclude={"payload"})
         if stored_size(texts) <= max_bytes:
             break

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from cloudsched.domain.documents.authority import PERSON, EventSender, SenderRole
+from cloudsched.domain.documents.authority import PERSON, SenderRole
 from cloudsched.domain.documents.event import Event, EventName
 from cloudsched.domain.documents.execution import ExecutionStatus, Message, Run, Suspension
 from cloudsched.domain.documents.json_limits import require_storable, stored_size, truncate
 from cloudsched.domain.documents.task import RecentRequest, Task
-from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.lease import renew_lease
 from cloudsched.domain.transitions.lifecycle import may_have_children, with_changes
@@ -28,6 +27,7 @@ from cloudsched.domain.transitions.run_records import (
     MAX_EVENTS_BYTES,
     MAX_RECENT,
     MAX_SIDE_EVENTS_BYTES,
+    expiry_after,
 )
 from cloudsched.errors import AwaitedEvent, InvalidInput, NotAllowed, NotAwaited
 
@@ -114,7 +114,7 @@ def make_questions(task: Task, run: Run, outcome: Suspend, now: datetime) -> tup
             event=event,
             until=outcome.deadline,
             created_at=now,
-            expire_at=None if task.execution_retention is None else add_duration(now, task.execution_retention),
+            expire_at=expiry_after(now, task.execution_retention),
         )
         for person in people
         for event in outcome.events
@@ -137,12 +137,13 @@ def on_journal_append(
     if run is None:
         return None
     size = max((entry.number for entry in entries), default=0)
-    sizes = {"steps": max(run.steps, size), "calls_made": max(run.calls_made, calls_made)}
-    changed = run.model_copy(update={**sizes, "losses": 0} if entries else sizes)
+    changes = {"steps": max(run.steps, size), "calls_made": max(run.calls_made, calls_made)}
+    if entries:
+        changes["losses"] = 0
     updated = with_changes(
         task,
         now,
-        runs=task.runs_with(changed),
+        runs=task.runs_with(run.model_copy(update=changes)),
         has_children=may_have_children(task, entries),
     )
     return Commit(updated, entries=tuple(entries))  # guard: journal entries
@@ -158,7 +159,9 @@ def consume_event(event: Event, execution_id: str, transition: Commit) -> Commit
     if event not in events:
         raise LookupError(event.name)
     at = events.index(event)
-    author = {} if event.sender.author is None else {"defined_by": event.sender.author}
+    author = {}
+    if event.sender.author is not None:
+        author["defined_by"] = event.sender.author
     return _end_wait(transition, execution_id, author, events=(*events[:at], *events[at + 1 :]))
 
 
@@ -174,11 +177,10 @@ def give_up_event(name: str, senders: Container[str], execution_id: str, transit
 
 def _end_wait(transition: Commit, execution_id: str, of_run: dict[str, Any], **changes: Any) -> Commit:
     task = transition.task
-    runs = tuple(
-        each.model_copy(update={"resumed_from": None, **of_run}) if each.execution_id == execution_id else each
-        for each in task.runs
-    )
-    return transition.having(task=with_changes(task, task.updated_at, runs=runs, **changes))
+    run = task.find_run(execution_id)
+    if run is not None:
+        changes["runs"] = task.runs_with(run.model_copy(update={"resumed_from": None, **of_run}))
+    return transition.having(task=with_changes(task, task.updated_at, **changes))
 
 
 def on_call_finished(
@@ -194,18 +196,14 @@ def on_call_finished(
     if run.lease is not None:
         if run.call_finished_while_running:
             return Commit(task)
-        return Commit(
-            with_changes(
-                task,
-                now,
-                runs=task.runs_with(run.model_copy(update={"call_finished_while_running": True})),
-            )
-        )
-    awaited = run.suspension.calls if run.suspension else ()
-    any_call = run.suspension is not None and bool(run.suspension.any_call)
-    is_last = number in awaited and (any_call or not any(other in calls_in_progress for other in awaited))
-    makes_room = run.suspension is not None and run.suspension.quota_refusal is not None
-    if not (is_last or makes_room) or run.due_at <= now:
+        noted = run.model_copy(update={"call_finished_while_running": True})
+        return Commit(with_changes(task, now, runs=task.runs_with(noted)))
+
+    wait = run.suspension
+    if wait is None or run.due_at <= now:
+        return Commit(task)
+    is_last = wait.any_call or not any(other in calls_in_progress for other in wait.calls)
+    if wait.quota_refusal is None and not (number in wait.calls and is_last):
         return Commit(task)
     return Commit(with_changes(task, now, runs=task.runs_with(run.model_copy(update={"due_at": now}))))
 
@@ -251,15 +249,18 @@ def on_event(
         return Commit(task)
     if event.execution_id is None and not is_for_any and _has_other_runs(task, run):
         raise NotAwaited(event.name, list_awaited(task, now), _NAME_ONE)
-    bound = event if run is None else event.model_copy(update={"execution_id": run.execution_id})
-    is_wanted = run is not None and _waits_for(run, event, now) and not _has_event(task, run, event.name)
+    if run is None:
+        require_event_room(task, event, is_wanted=False)
+        return Commit(with_changes(task, now, events=(*task.events, event)))
+
+    bound = event.model_copy(update={"execution_id": run.execution_id})
+    is_wanted = _waits_for(run, event, now) and not _has_event(task, run, event.name)
     require_event_room(task, bound, is_wanted=is_wanted)
     runs = task.runs
-    if run is not None and is_wanted and run.lease is None:
+    if is_wanted and run.lease is None:
         runs = task.runs_with(run.model_copy(update={"due_at": min(run.due_at, now)}))
-    marks = [] if run is None else [RecentRequest.of_event(event, run.execution_id)]
-    changes = {"events": (*task.events, bound), "recent_requests": task.requests_with(*marks)}
-    return Commit(with_changes(task, now, runs=runs, **changes))
+    marks = task.requests_with(RecentRequest.of_event(event, run.execution_id))
+    return Commit(with_changes(task, now, runs=runs, events=(*task.events, bound), recent_requests=marks))
 
 
 class Repeated:
@@ -280,7 +281,7 @@ def find_addressee(task: Task, event: Event, now: datetime, *, early: bool = Fal
         return Repeated()
     if not waiting and early and not task.has_ended and (only is None or named):
         if len(named) <= 1:
-            return named[0] if named else None
+            return next(iter(named), None)
         waiting = named
     raise NotAwaited(event.name, list_awaited(task, now), _explain_refusal(task, event, len(waiting), now))
 
@@ -310,12 +311,10 @@ def _explain_refusal(task: Task, event: Event, count: int, now: datetime) -> str
     asked = [each for each in list_awaited(task, now) if each.name == event.name]
     if asked:
         others = " and ".join(sorted({sender for each in asked for sender in each.by}))
-        return f"It is awaited from {others}, and this one's sender is {_describe_sender(event.sender)}."
+        sender = event.sender
+        known = sender.person or sender.subject or "the code of the app"
+        return f"It is awaited from {others}, and this one's sender is {sender.role}, as {known}."
     return ""
-
-
-def _describe_sender(sender: EventSender) -> str:
-    return f"{sender.role}, as {sender.person or sender.subject or 'the code of the app'}"
 
 
 def list_awaited(task: Task, now: datetime) -> list[AwaitedEvent]:

@@ -9,11 +9,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from datetime import datetime, timedelta
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.documents.execution import Run, WaitingFor, is_orphaned
 from cloudsched.domain.documents.task import TaskStatus
@@ -28,10 +25,6 @@ TURN_TIMEOUT = timedelta(minutes=1)
 HORIZON = timedelta(days=30) - timedelta(minutes=1)
 """The furthest ahead that a dispatch is created. Cloud Tasks refuses more than 30 days by its own clock
 (cloud.google.com/tasks/docs/quotas). The minute allows for a slow clock on this side."""
-HOP_MARGIN = timedelta(hours=1)
-"""The least time from the last hop to its wake-up."""
-
-_quote: Final = json.JSONEncoder().encode
 
 
 def executor_wakeups(task: Task) -> tuple[Dispatch, ...]:
@@ -64,10 +57,7 @@ def _next_start(task: Task) -> datetime | None:
 
 
 def _waits_until(task: Task, run: Run) -> datetime | None:
-    """Return when the executor is to wake for a run without a lease.
-
-    None if it waits for a worker for ever.
-    """
+    """Return when the executor wakes for a run without a lease, or None if the run waits for a worker for ever."""
     return offer_expiry(task, run) if run.waiting_for is WaitingFor.WORKER else run.due_at
 
 
@@ -82,10 +72,7 @@ def lease_expiries(task: Task) -> tuple[Dispatch, ...]:
 
 
 def list_orphaned_attempts(task: Task, holder: str) -> tuple[Dispatch, ...]:
-    """Return the running attempts whose process has ended, as `holder` has taken its place.
-
-    Each is overdue.
-    """
+    """Return an overdue dispatch for each attempt whose process has ended: `holder` has taken its place."""
     return tuple(
         dispatch_run(task, run, run.lease.started_at)
         for run in task.runs
@@ -115,7 +102,7 @@ def wake_instant(task: Task) -> datetime | None:
         return task.updated_at
     is_active = task.status is TaskStatus.ACTIVE
     if not is_active and task.has_ended:
-        earliest = None if task.retention is None else add_duration(task.status_changed_at, task.retention)
+        due = [add_duration(task.status_changed_at, task.retention)] if task.retention is not None else []
     else:
         due = [run.lease.until for run in task.runs if run.lease is not None]  # guard: lease wakes
         if is_active:
@@ -125,10 +112,11 @@ def wake_instant(task: Task) -> datetime | None:
                 *[_waits_until(task, run) for run in task.runs if run.lease is None],
             )
             due += [at for at in waiting if at is not None]
-        due += [wake.due_at for wake in list_grant_expiries(task)] if task.workers is not None else []
-        due += [task.updated_at] if task.zone_plan is not None and task.zone_plan.is_stale and is_active else []
-        earliest = min(due, default=None)
-    return None if earliest is None else max(earliest, task.updated_at)
+            if task.zone_plan is not None and task.zone_plan.is_stale:
+                due.append(task.updated_at)
+        if task.workers is not None:
+            due += [wake.due_at for wake in list_grant_expiries(task)]
+    return max(min(due), task.updated_at) if due else None
 
 
 SWEEP_PREFIX: Final = b'{"sweep":'
@@ -172,128 +160,10 @@ class Dispatch(NamedTuple):
     trace: str = ""
     """The trace to continue, as a ``traceparent``. It is not part of the identity, nor of the name."""
 
-    def encode(self, trace: str = "") -> tuple[str, bytes]:
-        """Return the name and the body, a JSON object, as a part of that trace.
-
-        The body begins with the identity of the run that this dispatch may start. The name is derived
-        from that.
-        """
-        identity = (
-            f'{{"taskId":{_quote(self.task_id)},"revision":{self.revision},"executionId":{_quote(self.execution_id)}'
-            f',"scheduledFor":"{_to_text(self.scheduled_for)}","attempt":{self.attempt}'
-            f',"dueAt":"{_to_text(self.due_at)}","after":{_quote(self.after)},"hop":{self.hop},"repair":{self.repair}'
-        )
-        if self.suspension_count:
-            identity += f',"suspensionCount":{self.suspension_count}'
-        if self.turn_key:
-            identity += f',"lockKey":{_quote(self.turn_key)}'
-        if self.turn:
-            identity += f',"lockGrant":{self.turn}'
-        delivery = f',"at":"{_to_text(self.at)}"' + (f',"trace":{_quote(trace)}' if trace else "")
-        digest = hashlib.sha256(f"{identity}}}".encode()).hexdigest()
-        return f"{digest[:32]}-{self.task_id}", f"{identity}{delivery}}}".encode()
-
-    @property
-    def body(self) -> bytes:
-        """The message as bytes, as the queue carries it."""
-        return self.encode(self.trace)[1]
-
-    @property
-    def name(self) -> str:
-        """A Cloud Tasks task id: the same for the same content, and evenly spread, which Cloud Tasks asks for.
-
-        Sequential names raise latency and errors
-        (cloud.google.com/tasks/docs/reference/rest/v2/projects.locations. queues.tasks/create), so it
-        begins with a hash.
-        """
-        return self.encode()[0]
-
-    @classmethod
-    def from_wire(cls, data: dict[str, Any]) -> Self:
-        """Read a message that was delivered. Raises ValueError if it is none."""
-        try:
-            task_id = data["taskId"]
-            execution_id = data["executionId"]
-            after = data["after"]
-            trace = data.get("trace", "")
-            turn_key = data.get("lockKey", "")
-            instants = data["scheduledFor"], data["dueAt"], data["at"]
-            revision = data["revision"]
-            attempt = data["attempt"]
-            hop = data["hop"]
-            repair = data["repair"]
-            suspension_count = data.get("suspensionCount", 0)
-            turn = data.get("lockGrant", 0)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"a dispatch has a field {error}") from error
-        if not {*map(type, (task_id, execution_id, after, trace, turn_key, *instants))} <= {str}:
-            raise ValueError("taskId, executionId, scheduledFor, dueAt, at, after and lockKey are strings")
-        numbers = revision, attempt, hop, repair, suspension_count, turn
-        if not {*map(type, numbers)} <= {int} or min(numbers) < 0:
-            raise ValueError(
-                "revision, attempt, hop, repair, suspensionCount and lockGrant are whole numbers",
-            )
-        scheduled_for, due_at, delivered_at = map(datetime.fromisoformat, instants)
-        if scheduled_for.tzinfo is None or due_at.tzinfo is None or delivered_at.tzinfo is None:
-            raise ValueError("scheduledFor, dueAt and at name their offset from UTC")
-        return cls(
-            task_id=task_id,
-            revision=revision,
-            execution_id=execution_id,
-            scheduled_for=scheduled_for,
-            attempt=attempt,
-            due_at=due_at,
-            at=delivered_at,
-            after=after,
-            hop=hop,
-            repair=repair,
-            suspension_count=suspension_count,
-            turn_key=turn_key,
-            turn=turn,
-            trace=trace,
-        )
-
-
-@lru_cache(maxsize=100)  # a dispatch has most of its instants three times
-def _to_text(instant: datetime) -> str:
-    return instant.isoformat().replace("+00:00", "Z")
-
 
 def dispatch_run(task: Task, run: Run, due_at: datetime) -> Dispatch:
     """Return the dispatch that wakes the executor for a run at this instant, however far it is."""
     return Dispatch(task.id, task.revision, run.execution_id, run.scheduled_for, run.attempt, due_at, due_at)
-
-
-def dispatch_or_hop(
-    task: Task,
-    wakeup: Dispatch,
-    now: datetime,
-    *,
-    hop: int = 0,
-    repair: int = 0,
-    clock_lag: timedelta = timedelta(0),
-) -> Dispatch:
-    """Return the dispatch to send now for a wake-up, or a hop at the horizon if it lies beyond.
-
-    A hop comes at least `HOP_MARGIN` before the wake-up: one that waits in a long queue for less does not
-    delay it. If this clock is behind the queue's by `clock_lag`, it is delivered that much later: it is
-    due by this one then.
-    """
-    horizon = now + HORIZON
-    # guard: hop horizon
-    at = max(now, wakeup.due_at if wakeup.due_at <= horizon else min(wakeup.due_at - HOP_MARGIN, horizon))
-    run = task.find_run(wakeup.execution_id) if task.runs else None
-    was_held_back = wakeup.due_at <= now and run is None
-    return wakeup._replace(
-        revision=task.revision,
-        after=(task.last_execution_id or "") if was_held_back else "",
-        at=at + clock_lag,
-        hop=hop,
-        repair=repair,
-        suspension_count=run.suspension_count if run else 0,
-        turn_key="",
-        turn=0,
-    )
 
 
 def repair_number(overdue: timedelta) -> int:

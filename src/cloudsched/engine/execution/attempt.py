@@ -126,11 +126,10 @@ class Attempt:
 
         Returns None if the lease is no longer held. If `end_wait` raises, nothing is stored.
         """
-        execution_id = self.run.execution_id
 
         def decide(task: Task, base: VersionedTask) -> Commit | None:
-            now = self._engine.clock.now()
-            transition = on_journal_append(task, execution_id, self._token_hash, entries, calls_made, now)
+            mine = self.run.execution_id, self._token_hash
+            transition = on_journal_append(task, *mine, entries, calls_made, self._engine.clock.now())
             if transition is not None and end_wait is not None:
                 transition = end_wait(transition)
             return self._change_lease(transition, base)
@@ -200,8 +199,9 @@ class Attempt:
             has_calls_in_progress=bool(calls),
             is_repeat=next(conflicts) > 0,
         )
-        drafts = report.outcome.then if isinstance(report.outcome, Done) else ()
-        commit = commit.having(base=base, drafts=drafts, effects=effects)
+        commit = commit.having(base=base, effects=effects)
+        if isinstance(report.outcome, Done):
+            commit = commit.having(drafts=report.outcome.then)
         for concerns, option in self._engine.committer.options.on_outcome:
             if concerns(commit):
                 commit = option.on_outcome(commit, run, report, now)
@@ -242,9 +242,8 @@ class Attempt:
 
         def decide(task: Task, base: VersionedTask) -> Commit | None:
             now = self._engine.clock.now()
-            run_id = self.run.execution_id
-            token_hash = self._token_hash
-            released = on_release(task, run_id, token_hash, progress, reason, now, released_by=released_by)
+            mine = self.run.execution_id, self._token_hash
+            released = on_release(task, *mine, progress, reason, now, released_by=released_by)
             return self._change_lease(released, base)
 
         return run_procedure(self._end(decide))
@@ -280,11 +279,11 @@ class Attempt:
         def decide_on(read: VersionedTask | None) -> Commit | None:
             if read is None:  # deleted
                 return None
+            task = read.task
             found = self.reported_log if self.log is None else self.log.found
-            return decide(
-                self._with_log(read.task, found) if found is not None and found.lines else read.task,
-                read,
-            )
+            if found is not None and found.lines:
+                task = self._with_log(task, found)
+            return decide(task, read)
 
         committed = yield from self._engine.committer.apply(
             f"task {task_id}", lambda: self._reload(task_id), decide_on, stored

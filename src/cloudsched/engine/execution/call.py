@@ -131,14 +131,10 @@ def _report_raised(context: Context, handler: Handler, error: BaseException) -> 
     mistake = explain_mistake(error, context.durable_run.made)
     if mistake is not None:
         return _report_failure(context, Fail(str(mistake)), mistake)
-    reason = _error_text(error)
-    may_help = handler.is_retryable(error) and not _is_mistake(error)
-    return _report_failure(context, Retry(reason) if may_help else Fail(reason), error)
-
-
-def _is_mistake(error: BaseException) -> bool:
-    """Return whether the handler's code has asked for what cannot be, such as ``ctx.sleep(60)``: it would again."""
-    return isinstance(error, InvalidInput | Misuse)
+    # A handler that has asked for what cannot be, such as ``ctx.sleep(60)``, would do so again.
+    is_final = isinstance(error, InvalidInput | Misuse) or not handler.is_retryable(error)
+    outcome = Fail if is_final else Retry
+    return _report_failure(context, outcome(_error_text(error)), error)
 
 
 def _require_returned(context: Context, result: object) -> None:
@@ -201,10 +197,10 @@ def to_outcome(result: object, now: Callable[[], datetime]) -> Outcome:
         return _bind(result, now)
 
     is_short = content is None or (type(content) is str and len(content) <= _SHORT and content.isascii())
-    stored = content if is_short else to_json_value("content", content, for_readers=True)
     if not is_short:
-        require_content("content", stored)
-    return Done(stored, () if then == () else _parse_follow_ups(then), silent)
+        content = to_json_value("content", content, for_readers=True)
+        require_content("content", content)
+    return Done(content, () if then == () else _parse_follow_ups(then), silent)
 
 
 def _bind(outcome: WithoutResult, now: Callable[[], datetime]) -> Outcome:
@@ -290,7 +286,8 @@ def _free_frames(error: BaseException) -> None:
             if any(each is frame.f_code for each in gc.get_referents(frame)):
                 frame.clear()
         waiting += [current.__cause__, current.__context__]
-        waiting += current.exceptions if isinstance(current, BaseExceptionGroup) else ()
+        if isinstance(current, BaseExceptionGroup):
+            waiting += current.exceptions
 
 
 def _to_execution_error(error: BaseException, task: Task) -> ExecutionError:

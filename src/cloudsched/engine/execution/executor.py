@@ -19,8 +19,6 @@ from datetime import datetime, timedelta
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from pydantic_core import from_json
-
 from cloudsched.domain.documents.execution import lease_fingerprint
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.own_logger import own_logger
@@ -46,8 +44,9 @@ from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
 from cloudsched.engine.ports.procedure import LongCall, Pause, Procedure, run_procedure
 from cloudsched.engine.ports.queue import HEAD_START
+from cloudsched.engine.signed_dispatches import open_dispatch
 from cloudsched.engine.state.attempt_log import AttemptLog
-from cloudsched.errors import ClockSkewed, InvalidInput, QueueUnavailable, VersionConflict
+from cloudsched.errors import ClockSkewed, QueueUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Lease, Run
@@ -90,7 +89,8 @@ class Executor:
         self._sleep = sleep
         self._in_progress = in_progress
         """What this process works on, if no other executes the store's tasks while it lives."""
-        self._holder = None if in_progress is None else in_progress.holder
+        self.holder = None if in_progress is None else in_progress.holder
+        """The name of this process, if no other executes the store's tasks while it lives."""
         self.handlers = RunningHandlers(engine.clock, seconds, engine.hooks)
         """Those that run now, and those that hang."""
         self._tasks = TaskReader(
@@ -98,7 +98,7 @@ class Executor:
             engine.clock,
             checks_clock=checks_clock,
             seconds=seconds,
-            is_alone=self._holder is not None,
+            is_alone=self.holder is not None,
         )
 
     @cached_property
@@ -124,7 +124,7 @@ class Executor:
                 dispatch again.
             QueueUnavailable: The next dispatch could not be created. Deliver this one again.
         """
-        dispatch = self._authenticate(body, token)
+        dispatch = open_dispatch(body, token, self._keys)
         ids: dict[str, str | int] = {
             "taskId": dispatch.task_id,
             "executionId": dispatch.execution_id,
@@ -178,11 +178,6 @@ class Executor:
             f"attempt {attempt.run.attempt}: {type(report.outcome).__name__}",
         )
 
-    @property
-    def holder(self) -> str | None:
-        """The name of this process, if no other executes the store's tasks while it lives."""
-        return self._holder
-
     def stopped_before(self, holder: str) -> None:
         """Note the name of a process that was told to stop, and has ended."""
         if self._in_progress is not None:
@@ -215,22 +210,12 @@ class Executor:
         seconds = min(length, HEAD_START).total_seconds()
         return Pause(partial(self._sleep or (lambda _: None), seconds), seconds)
 
-    # ── Authenticate, load, decide, claim
-    # ────────────────────────────────────────────────────────────────────────────
-
-    def _authenticate(self, body: bytes, token: str) -> Dispatch:
-        self._keys.verify(body, token)
-        try:
-            return Dispatch.from_wire(from_json(body))
-        except ValueError as error:
-            hint = "Only cloudsched creates dispatches."
-            raise InvalidInput("(body)", f"is not a dispatch: {error}", hint) from error
+    # ── Authenticate, load, decide, claim ──────────────────────────────────────────────────────────────
 
     def _claim(self, dispatch: Dispatch, *, is_due: bool) -> Procedure[Attempt | DeliveryResult | None]:
         """Claim what is due, or due in a moment. Return None if nothing is to be decided before it is due."""
-        token_hash = lease_fingerprint(
-            secrets.token_hex(16),
-        )  # nobody sends the token back  # guard: lease token
+        # Nobody sends the token back.
+        token_hash = lease_fingerprint(secrets.token_hex(16))  # guard: lease token
         recalled = self._tasks.recall(dispatch.task_id)
 
         def decide(loaded: Loaded) -> Commit | Attempt | _Passed | None:
@@ -270,9 +255,9 @@ class Executor:
         if not may_claim_early(stored.task, dispatch):
             return None
         decision = self._decide(stored, dispatch, dispatch.due_at, token_hash)
-        if isinstance(decision, Commit) and decision.effects.run is None:
-            return None
-        return decision if isinstance(decision, Commit | Attempt) else None
+        if isinstance(decision, Attempt) or (isinstance(decision, Commit) and decision.effects.run is not None):
+            return decision
+        return None
 
     def _decide(
         self, stored: VersionedTask, dispatch: Dispatch, now: datetime, token_hash: str
@@ -289,7 +274,7 @@ class Executor:
         if self._in_progress is not None:
             decision = self._decide_in_process(stored.task, dispatch, now, self._in_progress)
         if decision is None:
-            decision = on_dispatch(stored.task, dispatch, now, token_hash, holder=self._holder)
+            decision = on_dispatch(stored.task, dispatch, now, token_hash, holder=self.holder)
         if stored.task.runs and isinstance(decision, Commit):
             self._report_stuck(stored.task, dispatch, now)
         if self._in_progress is not None and isinstance(decision, Commit) and decision.effects.run is not None:
@@ -307,13 +292,13 @@ class Executor:
     ) -> Commit | Hop | None:
         """Return what follows if only this process executes the store's tasks, None if it makes no difference."""
         run = task.find_run(dispatch.execution_id)
-        if self._holder is None or run is None:
+        if self.holder is None or run is None:
             return None
         if run.lease is None:
             return self._await_turn(task, run, dispatch, now, here)
         runs_here = here.is_shared(dispatch)
-        orphaned = on_orphaned_lease(task, dispatch, now, self._holder, here.stopped, runs_here=runs_here)
-        if orphaned is not None or not runs_here or run.lease.holder != self._holder or run.lease.until > now:
+        orphaned = on_orphaned_lease(task, dispatch, now, self.holder, here.stopped, runs_here=runs_here)
+        if orphaned is not None or not runs_here or run.lease.holder != self.holder or run.lease.until > now:
             return orphaned
         left = here.time_left(dispatch, run.lease)  # though its lease has lapsed by the clock
         if left > timedelta(0):
@@ -371,8 +356,7 @@ class Executor:
             return Hop(later, self.handlers.describe())
         return claim
 
-    # ── Call
-    # ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── Call ───────────────────────────────────────────────────────────────────────────────────────────
 
     def start(self, attempt: Attempt) -> bool:
         """Dispatch what may run concurrently, and make the context.
@@ -383,9 +367,8 @@ class Executor:
         run = attempt.run
         # Else this run alone is open, and holds the next occurrence back: there is nothing to send.
         if attempt.task.overlap is Overlap.ALLOW or len(attempt.task.runs) > 1:
-            with suppress(
-                QueueUnavailable,
-            ):  # the handler need not wait for the queue: `dispatch` sends these as well
+            # The handler need not wait for the queue: `dispatch` sends these as well.
+            with suppress(QueueUnavailable):
                 attempt.sent_wakeups = self.dispatch_wakeups(attempt.task)
         now = self._engine.clock.now()
         attempt.early = attempt.lease.started_at - now
@@ -396,8 +379,7 @@ class Executor:
         clock = self._engine.clock
         logs = self._engine.logs
         handler = attempt.handler = self._engine.registry.find(task.handler)
-        # Its code, or a dependency's, gets the context, which alone writes a journal, or has begun one
-        # before.
+        # Its code, or a dependency's, gets the context, which alone writes a journal, or has begun one before.
         if handler is None or handler.takes_context or handler.dependencies or run.steps:
             durable_run: DurableRun = Replay(task.id, run, clock, lambda: self._durable.surround(attempt))
         else:
@@ -412,8 +394,7 @@ class Executor:
         """Call the handler, and return a report of how the attempt ended."""
         return self.handlers.call(attempt, self._engine.registry, self._tracer)
 
-    # ── Dispatch
-    # ─────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── Dispatch ───────────────────────────────────────────────────────────────────────────────────────
 
     def dispatch(self, attempt: Attempt, committed: Committed | None) -> None:
         """Dispatch what follows an attempt.
@@ -450,8 +431,7 @@ class Executor:
             self._engine.sender.send(task, [wake for wake in wakeups if wake not in future], now)
         return wakeups
 
-    # ── What runs nothing
-    # ────────────────────────────────────────────────────────────────────────────────────────────
+    # ── What runs nothing ──────────────────────────────────────────────────────────────────────────────
 
     def _pass_over(self, dispatch: Dispatch, passed: _Passed) -> DeliveryResult:
         task = passed.task

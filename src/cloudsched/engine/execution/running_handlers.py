@@ -104,10 +104,8 @@ class RunningHandlers:
         """Return the name of the thread in which this process runs the attempt of a run, None if it does not."""
         for attempt in tuple(self._tasks.get(task.id, ())):
             begun = self._begun.get(attempt)
-            if begun is not None and (attempt.run.execution_id, attempt.run.attempt) == (
-                run.execution_id,
-                run.attempt,
-            ):
+            is_same = (attempt.run.execution_id, attempt.run.attempt) == (run.execution_id, run.attempt)
+            if begun is not None and is_same:
                 return begun[1]
         return None
 

@@ -53,8 +53,7 @@ class OtherTasks(Option):
             if each.base is None:
                 continue
             base = each.base.task
-            had_grant = any(run.turn_until for run in each.base.task.runs)
             with suppress(StoreUnavailable, QueueUnavailable):
-                if had_grant and base.revision != each.task.revision:
+                if base.revision != each.task.revision and any(run.turn_until for run in base.runs):
                     engine.committer.options.leave(base)  # as in `Scheduler`
                 self._child_tasks.notify_family(each.task)

@@ -18,9 +18,8 @@ FIRST: Final = {
 LAST: Final = {
     "cloudsched.engine.options.failure_hooks:FailureHooks": {"calls_for_failure": "task.id"},
     "cloudsched.engine.options.other_tasks:OtherTasks": {"after_commit": "commit.others"},
-    "cloudsched.engine.options.usage:Usage": {
-        "before_commit": "task.id",
-    },  # counts all that the others have added
+    # It counts all that the others have added.
+    "cloudsched.engine.options.usage:Usage": {"before_commit": "task.id"},
 }
 TABLE: Final = {
     **FIRST,

@@ -152,12 +152,11 @@ class Committer:
                 option.after_commit(committed)
         return committed.stored
 
-    def _complete(self, commit: Commit, before: Task) -> tuple[Commit, FailureCalls]:
+    def _complete(self, whole: Commit, before: Task) -> tuple[Commit, FailureCalls]:
         """Return a decision with what the options add, as it is written, and the calls that are made around that."""
-        whole = commit
         calls = NO_CALLS
-        if commit.executions:
-            whole, calls = self._complete_records(commit, before)
+        if whole.executions:
+            whole, calls = self._complete_records(whole, before)
         for concerns, option in self.options.before_commit:
             if concerns(whole):
                 whole = option.before_commit(whole, before)

@@ -1,18 +1,17 @@
 """Log the changes of a commit: one line for each change of state, with an ``action`` and the ids.
 
-Cloud Logging shows these lines, and log-based metrics are computed from them. No line has a payload, a
-result or a token. A final failure is an ERROR and a retry a WARNING, each with the exception's message
-and traceback. The rest is INFO.
+Cloud Logging shows these lines, and log-based metrics are computed from them. No line has a payload, a result or a
+token. A final failure is an ERROR and a retry a WARNING, each with the exception's message and traceback. The rest is
+INFO.
 
-============================================
-===================================================================== ``created edited deleted``
-of a task ``paused resumed completed failed_task``      a task's new status, also ``cancelled_task
-expired_task`` ``run_requested``                             a manual run, or one of a backfill, was added
+============================================  ============================================================
+``created edited deleted``                    of a task
+``paused resumed completed failed_task``      a task's new status, also ``cancelled_task expired_task``
+``run_requested``                             a manual run, or one of a backfill, was added
 ``queued_for_worker``                         an attempt waits for a worker under the ``queueKey``
-``started``                                   an attempt, with ``latenessSeconds``: how long after it was
-due ``succeeded failed timed_out retrying``       an execution's new status, also ``skipped cancelled
-expired suspended`` ============================================
-=====================================================================
+``started``                                   an attempt, with ``latenessSeconds``: how long after it was due
+``succeeded failed timed_out retrying``       an execution's new status, also ``skipped cancelled expired suspended``
+============================================  ============================================================
 """
 
 from __future__ import annotations
@@ -105,14 +104,18 @@ def _log_run(task: Task, run: Run, before: Run | None) -> None:
 
 
 def _log_execution(task: Task, execution: Execution) -> None:
-    error = execution.error
     level = _LEVELS.get(execution.status, logging.INFO)
+    error = execution.error
     trace = ""
-    fields: dict[str, object] = {} if error is None else {"error": error.type}
+    fields: dict[str, object] = {}
     reason = ""
+    if error is not None:
+        fields["error"] = error.type
     if level > logging.INFO:
-        reason = f"{error.type}: {error.message}" if error is not None else execution.message or ""
-        trace = whole_traceback(error.traceback) if error is not None and error.traceback else ""
+        reason = execution.message or ""
+        if error is not None:
+            reason = f"{error.type}: {error.message}"
+            trace = whole_traceback(error.traceback or "")
     _log_line(
         task,
         execution.status.lower(),

@@ -42,10 +42,8 @@ class LogSeal:
         """Return a log as text that only this secret opens, and only for its execution, which is `about`."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - only where something is logged
 
-        nonce, content = (
-            os.urandom(_NONCE_BYTES),
-            zlib.compress(found.model_dump_json(by_alias=True).encode()),
-        )
+        nonce = os.urandom(_NONCE_BYTES)
+        content = zlib.compress(found.model_dump_json(by_alias=True).encode())
         sealed = nonce + AESGCM(_derive_key(self.current)).encrypt(nonce, content, about.encode())
         return _VERSION + base64.b64encode(sealed).decode()
 

@@ -180,8 +180,7 @@ class Quotas:
 
     def count_room(self, owner: str, wanted: int) -> int:
         """Return how many of the wanted tasks the owner has room for. Costs one count for each limit."""
-        unfinished = self._limits.unfinished
-        created = self._limits.creations_a_minute
+        unfinished, created = self._limits.unfinished, self._limits.creations_a_minute
         room = wanted
         if unfinished is not None:
             room = min(room, unfinished - self._store.search.count_unfinished(owner, unfinished))
@@ -191,8 +190,7 @@ class Quotas:
         return max(0, room)
 
     def _find_refusal(self, owner: str) -> QuotaExceeded | None:
-        unfinished = self._limits.unfinished
-        created = self._limits.creations_a_minute
+        unfinished, created = self._limits.unfinished, self._limits.creations_a_minute
         if unfinished is not None and self._store.search.count_unfinished(owner, unfinished) >= unfinished:
             return QuotaExceeded("tasks that have not ended", unfinished, "Cancel or delete some of them.")
         since = self._clock.now() - _MINUTE

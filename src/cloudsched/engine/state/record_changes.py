@@ -77,10 +77,12 @@ def change_person(
     """Change the record of a person, if there is one. A change that changes nothing writes nothing."""
 
     def decide(person: Person | None) -> Person | None:
-        changed = None if person is None else change(person)
-        return (
-            person if changed is None or changed == person else changed.model_copy(update={"updated_at": clock.now()})
-        )
+        if person is None:
+            return None
+        changed = change(person)
+        if changed == person:
+            return person
+        return changed.model_copy(update={"updated_at": clock.now()})
 
     return change_record(records, Person, owner, decide)
 

@@ -80,10 +80,8 @@ class UsageLedger:
     def add(self, owner: str, source: str, counts: UsageCounts) -> None:
         """Add what was used without a task, such as by drafts: a read and a write. Raises Contended."""
         now = self._clock.now()
-        month, since = (
-            month_of(now),
-            now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0),
-        )
+        month = month_of(now)
+        since = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
         mark = UsageMark(task_id=source, since=since, handler=source, counts=counts)
         if self._write(owner, month, 0, (mark,), adds=True):
             self._write(owner, month, _choose_sheet(source), (mark,), adds=True)

@@ -103,16 +103,16 @@ class DeliveryMaker:
         if isinstance(report.outcome, Done):
             done = report.outcome
             said = (*find_said(task, done, report.notices), *find_recovery(task, after))
-            ids = {each: _derive_id(task, run.execution_id, each) for each in _list_sent(task)} if said else {}
-            payload = _build_payload(task, run.execution_id, None if done.silent else done.content, said) if ids else {}
-            for channel, delivery_id in ids.items():
-                siblings, late = (
-                    tuple(each for each in ids.values() if each != delivery_id),
-                    find_lateness(task, run),
-                )
-                made.append(
-                    self._make(task, run.execution_id, channel, payload, now, siblings=siblings, late=late),
-                )
+            if said:
+                content = None if done.silent else done.content
+                payload = _build_payload(task, run.execution_id, content, said)
+                late = find_lateness(task, run)
+                ids = {each: _derive_id(task, run.execution_id, each) for each in _list_sent(task)}
+                for channel, delivery_id in ids.items():
+                    siblings = tuple(each for each in ids.values() if each != delivery_id)
+                    made.append(
+                        self._make(task, run.execution_id, channel, payload, now, siblings=siblings, late=late),
+                    )
         if task.on_completion is not None and status is not None:
             payload = _build_callback_payload(task, run.execution_id, report, status)
             made.append(self._make_callback(task, run.execution_id, payload, now, task.find_author(run)))
@@ -269,10 +269,14 @@ def _build_payload(
 
 def _build_failure(task: Task, record: Execution) -> dict[str, Any]:
     """Return the payload of what programs are told of an execution that ended without a result."""
-    reason = truncate(record.message or (record.error.message if record.error is not None else ""), MAX_BODY)
-    kind = record.error.type if record.error is not None else record.status.title().replace("_", "")
-    data: dict[str, Any] = {**_to_ids(task, record.id), "content": None, "status": record.status}
-    data["error"] = {"type": kind, "message": reason}
+    reason = record.message
+    kind = record.status.title().replace("_", "")
+    if record.error is not None:
+        reason = reason or record.error.message
+        kind = record.error.type
+    reason = truncate(reason or "", MAX_BODY)
+    error = {"type": kind, "message": reason}
+    data = {**_to_ids(task, record.id), "content": None, "status": record.status, "error": error}
     title = task.delivery_title or task.title
     return {"title": title, "body": reason, "data": data, "kind": _kind_of(record.status)}
 
@@ -280,8 +284,9 @@ def _build_failure(task: Task, record: Execution) -> dict[str, Any]:
 def _to_ids(task: Task, execution_id: str) -> dict[str, str]:
     """Return the ids that a result belongs to, with the task's chat and the message's id there."""
     ids = {"taskId": task.id, "executionId": execution_id}
-    chat = None if task.source is None else task.source.chat_id
-    return ids if chat is None else {**ids, "chatId": chat, "messageId": derive_message_id(task.id, execution_id)}
+    if task.source is not None and task.source.chat_id is not None:
+        ids |= {"chatId": task.source.chat_id, "messageId": derive_message_id(task.id, execution_id)}
+    return ids
 
 
 def _build_callback_payload(

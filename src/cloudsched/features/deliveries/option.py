@@ -48,15 +48,11 @@ class Deliveries(Option):
         if known is None:
             return commit
         statuses = (each.status for each in commit.executions if each.id == run.execution_id and each.status.is_final)
-        planned = make_deliveries(self._engine).make_all(
-            task,
-            known,
-            report,
-            now,
-            commit.task,
-            next(statuses, None),
-        )
-        writes = write_new(self._engine.store, planned) if is_repeat else tuple(TaskWrite(each) for each in planned)
+        make_all = make_deliveries(self._engine).make_all
+        planned = make_all(task, known, report, now, commit.task, next(statuses, None))
+        writes = tuple(map(TaskWrite, planned))
+        if is_repeat:
+            writes = write_new(self._engine.store, planned)
         return commit.having(others=(*commit.others, *writes))
 
     def _mark(self, commit: Commit, delivery: Delivery, *, is_repeat: bool) -> Commit:
@@ -87,7 +83,9 @@ def make_deliveries(engine: EngineContext) -> DeliveryMaker:
 
 def write_new(store: Store, planned: Sequence[Task]) -> tuple[TaskWrite, ...]:
     """Return the writes of those deliveries that do not exist yet. One document is read for each."""
-    existing = {each.task.id for each in store.load_many([each.id for each in planned])} if planned else ()
+    if not planned:
+        return ()
+    existing = {each.task.id for each in store.load_many([each.id for each in planned])}
     return tuple(TaskWrite(each) for each in planned if each.id not in existing)
 
 

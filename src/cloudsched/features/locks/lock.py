@@ -156,8 +156,10 @@ def free_places(
     `limit` is that of a run that asks, or 0, and `leaving` a holder that releases the lock. With
     `has_late`, there are some although the document says that there are none.
     """
+    if not lock.queued_limit and not has_late:
+        return 0
     holders = sum((one.task_id, one.execution_id) != leaving for one in _live_holders(lock, now))
-    return max(0, max(limit, lock.queued_limit) - holders) if lock.queued_limit or has_late else 0
+    return max(0, max(limit, lock.queued_limit) - holders)
 
 
 def with_queued_limit(lock: Lock, *, is_whole: bool) -> Lock:
@@ -166,8 +168,9 @@ def with_queued_limit(lock: Lock, *, is_whole: bool) -> Lock:
     It falls to 0 only, and never to a smaller limit: a waiter with a greater one may be entering the list.
     """
     limits = [one.limit for one in lock.waiters if one.notified_at is None]
-    is_drained = is_whole and not limits
-    queued_limit = 0 if is_drained else max([lock.queued_limit, *limits])
+    queued_limit = max([lock.queued_limit, *limits])
+    if is_whole and not limits:
+        queued_limit = 0
     return lock if queued_limit == lock.queued_limit else lock.model_copy(update={"queued_limit": queued_limit})
 
 

@@ -164,10 +164,8 @@ class HeldLock(Option):
 
 
 def _wait(lock_key: str | None) -> DeliveryResult:
-    return DeliveryResult(
-        DeliveryAction.WAITING,
-        f"others hold {lock_key!r}",
-    )  # releasing it dispatches the run again
+    """Return that a run waits: the release of the lock dispatches it again."""
+    return DeliveryResult(DeliveryAction.WAITING, f"others hold {lock_key!r}")
 
 
 def has_missed_grant(run: Run, dispatch: Dispatch) -> bool:

@@ -129,6 +129,8 @@ class TaskPullFields(WireModel):
 
     def build_offer_entry(self) -> OfferEntry | None:
         """Return the document by which workers find it, or None if it offers nothing."""
+        if self.offer is None:
+            return None
         entry: OfferEntry | None = find_place("cloudsched.features.pull.offers:build_offer_entry")(self)
         return entry
 

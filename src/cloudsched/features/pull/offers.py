@@ -50,8 +50,7 @@ def refresh_offer(task: Task, now: datetime) -> dict[str, Any]:
             "runs": tuple(run.model_copy(update={"waiting_for": None}) for run in task.runs),
         }
     if task.is_active:
-        runs = tuple(_mark_offered(run, now) for run in task.runs)
-        task = task.model_copy(update={"runs": runs})
+        task = task.model_copy(update={"runs": tuple(_mark_offered(run, now) for run in task.runs)})
     return {"runs": task.runs, "offer": _build_offer(task)}
 
 

@@ -47,7 +47,6 @@ from cloudsched.features.pull.offers import list_offered_runs
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.handlers.registry import Registry
@@ -384,14 +383,10 @@ def on_worker_claim(
     claimed_by: str | None,
 ) -> Commit | None:
     """Claim a run that a task offers to workers. Return None if it offers none, or only expired ones."""
-    run = next((each for each in list_offered_runs(task) if not _has_expired(task, each, now)), None)
+    offered = ((each, offer_expiry(task, each)) for each in list_offered_runs(task))
+    run = next((each for each, expiry in offered if expiry is None or expiry > now), None)
     if run is None:
         return None
     lease = make_lease(task, now, token_hash, worker=worker, claimed_by=claimed_by)
     claimed = with_lease(run, lease, had_turn=bool(run.turn))
     return Commit(with_changes(task, now, runs=task.runs_with(claimed)), effects=Effects(claimed))
-
-
-def _has_expired(task: Task, run: Run, now: datetime) -> bool:
-    expiry = offer_expiry(task, run)
-    return expiry is not None and expiry <= now

@@ -1,4 +1,4 @@
-"""The authority on which a task is read or changed: a value made once, at a door, and required by all below it."""
+"""The authority by which a task is read or changed: made once, at the boundary, and required below it."""
 
 from __future__ import annotations
 

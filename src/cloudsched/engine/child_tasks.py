@@ -58,7 +58,7 @@ _SAMPLE_SIZE = 20
 
 
 class _Call(NamedTuple):
-    """The part of a call that a cancel needs: there may be thousands of calls, and their payloads may be large."""
+    """The part of a call that a cancel needs: there may be thousands of calls, with large payloads."""
 
     id: str
     parent: Parent | None
@@ -134,7 +134,7 @@ class ChildTasks:
         return [number for number, stored in found if stored and stored.task.status is TaskStatus.CANCELLED]
 
     def list_retried_calls(self, execution: Execution) -> list[int]:
-        """Return the numbers of the calls that made an execution fail but, being retried, have not failed any more."""
+        """Return the numbers of the calls that made an execution fail, and that have not failed since their retry."""
         failed = () if execution.failure_cause is None else execution.failure_cause.steps
         found = []
         for each in execution.steps:
@@ -149,12 +149,12 @@ class ChildTasks:
         return found
 
     def _is_cancelled(self, call: str) -> bool:
-        """Return whether a call was cancelled, though its attempt may still run: it will end without a result."""
+        """Return whether a call was cancelled: its attempt may still run, but ends without a result."""
         stored = self._engine.store.load(call)
         return stored is not None and stored.task.status is TaskStatus.CANCELLED
 
     def notify_family(self, task: Task) -> None:
-        """Notify the parent of a task that has ended, and cancel the calls below a task that was cancelled."""
+        """Notify the parent of a task that has ended, and cancel the calls of a task that was cancelled."""
         if task.parent is not None:
             self.notify_parent(task)
         if task.status is TaskStatus.CANCELLED and task.deferred:
@@ -387,7 +387,7 @@ class ChildTasks:
 
 
 MAX_TREE = 2_000
-"""The largest number of calls shown: in a larger tree those nearest to the root, and among them the newest."""
+"""The most calls that are shown: those nearest to the root, and among them the newest."""
 MAX_TREE_BYTES = 2_000_000
 """The largest size in bytes of their documents together."""
 MAX_READ = 10_000

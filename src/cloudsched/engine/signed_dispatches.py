@@ -1,4 +1,4 @@
-"""Send a task's dispatches to the queue, each signed, so that the executor can verify that they came from here.
+"""Send a task's dispatches, each signed, so that the executor can verify that they came from here.
 
 Each dispatch carries an HMAC-SHA256 (RFC 2104) of its body, made with a secret that only the functions
 know. The body says what may run, so a token authorizes only that, and the secret itself is never in a
@@ -121,8 +121,8 @@ def dispatch_or_hop(
 def encode_dispatch(dispatch: Dispatch, trace: str = "") -> tuple[str, bytes]:
     """Return the name of a dispatch, and its body: a JSON object that names the trace which it continues.
 
-    The body begins with the identity of the run that it may start, and the name is a hash of that. So the same
-    content has the same name, and names are spread evenly: sequential ones raise latency and errors
+    The body begins with the identity of the run that it may start, and the name is a hash of that. So the
+    same content has the same name, and names are spread evenly: sequential ones raise latency and errors
     (cloud.google.com/tasks/docs/reference/rest/v2/projects.locations.queues.tasks/create).
     """
     identity = (
@@ -144,7 +144,7 @@ def encode_dispatch(dispatch: Dispatch, trace: str = "") -> tuple[str, bytes]:
 
 
 def open_dispatch(body: bytes, token: str, keys: SigningKeys) -> Dispatch:
-    """Verify a dispatch that was delivered, and read it. Raises Unauthenticated, or InvalidInput if it is none."""
+    """Verify and read a dispatch that was delivered. Raises Unauthenticated, or InvalidInput."""
     keys.verify(body, token)
     try:
         return parse_dispatch(from_json(body))

@@ -84,7 +84,7 @@ def current_trace() -> Trace | None:
 
 
 def trace_for(execution_id: str) -> str:
-    """Return the ``traceparent`` for a dispatch of an execution: the current one, or "" if it is another's."""
+    """Return the ``traceparent`` for a dispatch of an execution, or "" if the current one is another's."""
     position = _current.get()
     if position is None or position.execution_id not in {"", execution_id}:
         return ""
@@ -115,7 +115,7 @@ class Tracer:
         return _Position(None if position is None else current_trace(), task_id, execution_id)
 
     def flush(self) -> None:
-        """Export pending spans at the end of a request: a process that sleeps between two requests would not."""
+        """Export pending spans at the end of a request: a process that sleeps between requests would not."""
 
     @staticmethod
     def _activate(trace: Trace | None, execution_id: str) -> AbstractContextManager[None]:
@@ -128,7 +128,7 @@ attempt_fields: ContextVar[Mapping[str, object]] = ContextVar("cloudsched_log_fi
 
 
 def current_log_fields() -> Mapping[str, object]:
-    """Return ``taskId``, ``executionId``, ``handler``, ``attempt`` and ``owner`` while a handler runs, else none."""
+    """Return the ids of the attempt while its handler runs: ``taskId``, ``executionId``, ``attempt`` and more."""
     return attempt_fields.get()
 
 

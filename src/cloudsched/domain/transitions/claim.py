@@ -1,18 +1,18 @@
 """Decide what a delivered dispatch does, before the handler is called.
 
-The decision is one of three. `DeliveryResult`: run nothing, because the dispatch is stale or its work is done. `Hop`:
-it is too early, or another executor holds the lease, so dispatch again later. `Commit`: commit it, and call the handler
-if its effects name a run.
+The decision is one of three. `DeliveryResult`: run nothing, because the dispatch is stale or its work is
+done. `Hop`: it is too early, or another executor holds the lease, so dispatch again later. `Commit`: commit
+it, and call the handler if its effects name a run.
 
 Policies that are decided here, each visible in the executions:
 
 * An occurrence later than the task's ``expiration`` is recorded as EXPIRED and not run.
-* Several occurrences due at once are a backlog: ``catchUp`` says which run. The others are recorded as SKIPPED, by one
-  record however many they are.
-* An attempt whose lease ended without a result is recorded as TIMED_OUT and counts: the next one begins at once, as
-  long as the retry policy has attempts left.
-* An attempt whose process has ended, as the next process with the store for itself knows, is recorded so at once. It
-  does not count, nor does one whose worker no longer renews its lease.
+* Several occurrences due at once are a backlog: ``catchUp`` says which run. The others are recorded as
+  SKIPPED, by one record however many they are.
+* An attempt whose lease ended without a result is recorded as TIMED_OUT and counts: the next one begins at
+  once, as long as the retry policy has attempts left.
+* An attempt whose process has ended, as the next process with the store for itself knows, is recorded so at
+  once. It does not count, nor does one whose worker no longer renews its lease.
 * A task for workers is offered to them instead of run here. A run that no worker claimed within the task's
   ``expiration`` is recorded as EXPIRED.
 """
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.wakeups import Dispatch
 
 FULL_RETRY_DELAY = timedelta(minutes=1)
-"""The least wait of an occurrence whose task has `MAX_OPEN_RUNS` open runs, since those may be overdue themselves."""
+"""The least wait of an occurrence whose task has `MAX_OPEN_RUNS` open runs: those may be overdue themselves."""
 
 
 class DeliveryAction(StrEnum):
@@ -253,6 +253,7 @@ def _on_occurrence(
         return drop(
             "the occurrence is done" if dispatch.scheduled_for < occurrence else f"the next occurrence is {name}"
         )
+
     start = jittered_start(task, occurrence) if task.jitter or task.zone_change else occurrence
     if start > now:  # guard: early occurrence
         return Hop(start, "it is too early")
@@ -280,7 +281,7 @@ def _claim_occurrence(
     *,
     had_turn: bool,
 ) -> Commit:
-    """Claim the task's next occurrence, which has this name and start, or what its policies run instead of it."""
+    """Claim the task's next occurrence, or what its policies run instead."""
     at = task.next_execution_time
     assert at is not None  # noqa: S101 - it has come
     noted = task

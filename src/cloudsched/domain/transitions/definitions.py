@@ -1,4 +1,4 @@
-"""The definition that binds an execution from its beginning: handler, payload, children or script, and their author.
+"""Bind an execution to the definition that it began with: handler, payload, children or script, and author.
 
 The definition of a run is stored only once an edit changes it: in its task, once for all runs that began
 with it. A record that may be retried by hand has a copy of its own.
@@ -34,7 +34,7 @@ def bind_open_runs(task: Task, changed: Task) -> Task:
 
 
 def describe_bound_runs(task: Task) -> str:
-    """Return the sentence about open runs that go on with their definition from before an edit, or an empty text."""
+    """Return a sentence about open runs that keep their definition from before an edit, or an empty text."""
     count = sum(run.definition is not None for run in task.runs)
     if not count:
         return ""
@@ -81,7 +81,7 @@ def _with_earlier(task: Task, earlier: Definition) -> Task:
 
 
 def _define(task: Task, number: int = 0, *, has_payload: bool = True) -> Definition:
-    """Return a task's definition. Without `has_payload`, the payload is empty: each run has one of its own."""
+    """Return a task's definition. Without `has_payload` its payload is empty: each run has its own."""
     values = {name: getattr(task, name) for name in DEFINED}
     if not has_payload:
         values["payload"] = {}

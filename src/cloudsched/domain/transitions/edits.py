@@ -89,7 +89,7 @@ def _has_occurrence(task: Task, at: datetime) -> bool:
 
 
 def shorten_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the edited task without its plan beyond `until` or `max_runs`, and the records of its runs there."""
+    """Drop the task's plan beyond `until` or `max_runs`, and return the records of its runs there."""
     why = "Its task was given an earlier end before it started."
     waiting = unstarted_runs(changed)
     late = [run for run in waiting if changed.until is not None and run.scheduled_for > changed.until]
@@ -142,11 +142,11 @@ def new_task(
 
 
 JUST_NOW = timedelta(seconds=10)
-"""The time after a single instant in which it still counts as now: clocks differ, and requests take a moment."""
+"""How long a single instant still counts as now: clocks differ, and requests take a moment."""
 
 
 def _find_request_time(draft: TaskDraft, now: datetime) -> datetime:
-    """Return the instant at which a draft's schedule is judged, so that "now" is not past once it was read and sent."""
+    """Return the instant at which a draft's schedule is judged, so that "now" is not in the past on arrival."""
     asked_at = earliest(now, draft.read_at)
     at = None if draft.schedule is None else draft.schedule.at
     return at if at is not None and now - JUST_NOW <= at < asked_at else asked_at

@@ -39,7 +39,7 @@ def leaves_nothing(task: Task) -> bool:
 
 
 def settle_expiry(write: W) -> W:
-    """Return a change with what it says of the removal of its task: by the store if its only record is in this.
+    """Return a change that says whether the store removes its task: if it has no other record than this one.
 
     The sweep removes calls, which stay as long as their parents may read them, and records with their own
     retention.
@@ -70,7 +70,7 @@ def goes_on(write: TaskWrite) -> bool:
 
 
 def keep_record(write: W, record: Execution | None) -> W:
-    """Return the change of a task that goes on (`goes_on`), with its only record as it is kept from now on."""
+    """Return the change of a task that goes on (`goes_on`), whose only record no longer expires."""
     is_ours = record is not None and write.base is not None and record.expire_at == write.base.task.expire_at
     if record is None or not is_ours or any(each.id == record.id for each in write.executions):
         return write

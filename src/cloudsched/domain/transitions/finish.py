@@ -2,17 +2,18 @@
 
 Policies that are decided here, each visible in the executions:
 
-* A failed attempt is repeated as the retry policy says (RETRYING), until no attempt is left (FAILED) or the task ends.
+* A failed attempt is repeated as the retry policy says (RETRYING), until no attempt is left (FAILED) or the
+  task ends.
 * An outcome that the handler chooses overrides the policy: `Retry`, `Snooze`, `Fail`, `Cancel`.
-* An attempt that is lost with its process uses up no retry. The process may have been stopped, or ended by another
-  handler. A run that is lost so three times in a row is FAILED. The caller lets it run apart from others that were
-  lost, so none of these is what ended its process.
-* ``overlap`` decides whether occurrences that came due while the run was open are skipped or one is kept. Those skipped
-  have one record.
+* An attempt that is lost with its process uses up no retry. The process may have been stopped, or ended by
+  another handler. A run that is lost so three times in a row is FAILED. The caller lets it run apart from
+  others that were lost, so none of these is what ended its process.
+* ``overlap`` decides whether occurrences that came due while the run was open are skipped or one is kept.
+  Those skipped have one record.
 * A task that failed ``pauseAfterFailures`` times in a row pauses itself.
 
-Only the holder of the lease may finish an attempt: for anyone else `on_outcome` returns None, and the result is
-dropped.
+Only the holder of the lease may finish an attempt: for anyone else `on_outcome` returns None, and the
+result is dropped.
 """
 
 from __future__ import annotations
@@ -403,7 +404,7 @@ def _with_finished_attempt(
 
 
 def with_attempt(run: Run, attempt: Attempt) -> Run:
-    """Return a run without its lease, with one more finished attempt, and without the middle ones if too many."""
+    """Return a run without its lease and with one more finished attempt. Drop the middle ones of too many."""
     attempts = (*map(_drop_traceback, run.attempts), attempt)
     too_many = max(0, len(attempts) - FIRST_ATTEMPTS - LAST_ATTEMPTS)
     shown = attempts[:FIRST_ATTEMPTS] + attempts[FIRST_ATTEMPTS + too_many :]
@@ -437,7 +438,7 @@ def _retry_or_finish(
 
 
 def _wait_for_retry(task: Task, run: Run, now: datetime, **record_fields: Any) -> Commit:
-    """Return the run waiting for its next attempt, or cancelled if its task has ended, since nothing would wake it."""
+    """Return the run waiting for its next attempt, or cancelled if its task has ended and nothing would wake it."""
     if task.status in FINAL_STATUSES:  # guard: final task
         ended = {**record_fields, "message": f"The task is {task.status}."}
         return _finish_run(task, run, ExecutionStatus.CANCELLED, now, **ended)
@@ -463,6 +464,7 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
         }
     )
     rest, passed = _decide_overlaps(rest, run, now)
+
     failures = rest.consecutive_failures
     limit = task.pause_after_failures
     is_failing = limit and failures >= limit and says_how_task_is(task, run, status)
@@ -480,7 +482,7 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
 
 
 def _decide_overlaps(task: Task, run: Run, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task past the occurrences that its policy skips while the run was open, and their records."""
+    """Skip the occurrences that came due while the run was open, as the policy says, and return their records."""
     started_at = run.started_at or now
     if task.next_execution_time is None or not started_at < task.next_execution_time <= now:
         return task, ()  # nothing came due meanwhile, or a backlog from before the run: catchUp decides

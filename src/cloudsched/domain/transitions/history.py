@@ -97,7 +97,7 @@ def _find_side(entry: HistoryEntry) -> str:
 
 
 def compare_fields(before: Task, after: Task) -> list[FieldChange]:
-    """Return the fields that an owner sets and that differ, with their values if these are short and not private."""
+    """Return the owner's fields that differ, with their values if these are short and not private."""
     names = [name for name in _FIELDS if getattr(before, name) != getattr(after, name)]
     old = _show_values(before, names)
     new = _show_values(after, names)

@@ -165,7 +165,7 @@ def require_pausable(task: Task) -> None:
 
 
 def require_future(task: Task, following: datetime | None) -> None:
-    """Check that a paused task would have something to do: `following` is its next occurrence, were it resumed."""
+    """Check that a paused task would have something to do. `following` is its next occurrence if resumed."""
     require_status(task, "resume", _S.PAUSED)
     if following is None and task.is_one_time and task.planned_to is None and not task.runs:
         raise NotAllowed("resume", "PAUSED past its only instant", "Give it a new schedule.")
@@ -308,14 +308,14 @@ def delete(task: Task, now: datetime) -> Commit:
 
 
 def was_recreated(task: Task, current: Task) -> bool:
-    """Return whether a task that was read as deleted or cancelled has since been created again or rescheduled."""
+    """Return whether a deleted or cancelled task has since been created again or rescheduled."""
     if current.created_at != task.created_at or (task.deleted_at is not None and current.deleted_at is None):
         return True
     return task.status is _S.CANCELLED and current.status is not _S.CANCELLED and current.deleted_at is None
 
 
 def start_next_backfill(task: Task, now: datetime) -> Task:
-    """Return the task with the next occurrence of its backfill as a waiting run, unless other work comes first."""
+    """Start the next occurrence of the task's backfill as a waiting run, unless other work comes first."""
     current = task.backfill
     scheduled = task.next_execution_time
     if (
@@ -325,6 +325,7 @@ def start_next_backfill(task: Task, now: datetime) -> Task:
         or (scheduled and jittered_start(task, scheduled) <= now)
     ):
         return task
+
     run = Run(
         execution_id=requested_id(current.next_at, Trigger.BACKFILL, current.requested_at),
         scheduled_for=current.next_at,
@@ -338,7 +339,7 @@ def start_next_backfill(task: Task, now: datetime) -> Task:
 
 
 def unstarted_runs(task: Task) -> list[Run]:
-    """Return the scheduled runs that wait for a worker and have not started, the earliest occurrence first."""
+    """Return the scheduled runs that wait for a worker and have not started, in the order of their occurrences."""
     waiting = [run for run in task.runs if run.is_counted and run.lease is None and run.started_at is None]
     return sorted(waiting, key=lambda run: run.scheduled_for)
 

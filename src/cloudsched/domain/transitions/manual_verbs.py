@@ -150,7 +150,7 @@ def trigger(
     *,
     author: Requesters | None,
 ) -> Commit:
-    """Run the task now, once, without changing its plan: with a payload of this run's own, if `author` gives one.
+    """Run the task now, once, without changing its plan. The payload is this run's own, if `author` gives one.
 
     Raises NotAllowed if the task is not active, or has too many open runs.
     """

@@ -140,7 +140,7 @@ def describe_failure(task: Task, record: Execution) -> InboxMessage:
 
 
 def find_recovery(before: Task, after: Task) -> tuple[InboxMessage, ...]:
-    """Return the message that a task works again of whose failure its owner was told, if a success makes it so."""
+    """Return the message that a task works again, if its owner was told of its failure."""
     told_at = before.failure_told_at
     if told_at is None or after.failure_told_at is not None or after.tell_failures is TellFailures.NEVER:
         return ()
@@ -200,6 +200,6 @@ def make_messages(
 
 
 def say_instant(task: Task, at: datetime) -> str:
-    """Return an instant in the task's time zone, to stand in a sentence: "on 2027-01-04 at 09:00:00 (Europe/Paris)"."""
+    """Return an instant in the task's time zone, as in "on 2027-01-04 at 09:00:00 (Europe/Paris)"."""
     zone = task.timezone if time_zones.in_use.knows(task.timezone) else "UTC"
     return f"on {at.astimezone(time_zones.in_use.tzinfo(zone)):%Y-%m-%d at %H:%M:%S} ({zone})"

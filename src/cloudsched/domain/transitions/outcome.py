@@ -105,7 +105,7 @@ class Suspend:
     question: str | None = None
     """The question that the event answers, for the users whom it names."""
     quota_refusal: str | None = None
-    """The reason why its owner's quota has no room for calls that it is to make, or None if none of them waits."""
+    """Why its owner's quota has no room for calls that it is to make, or None if none of them waits."""
     any_call: bool = False
     """True if it is enough that one of the calls ends."""
     deadline: datetime | None = None

@@ -1,19 +1,22 @@
-"""Decide about occurrences that came due and have not started, when their task stops or is given another plan.
+"""Decide about due occurrences that have not started, when their task stops or is given another plan.
 
-`due_ranges` says which these are, whatever they wait for: the end of their jitter, a lock, a worker, an open run, or a
-late dispatch. A claim, a pause, a cancel and any other plan ask it in their own commit, so that each of them is covered
-by exactly one record:
+`due_ranges` says which these are, whatever they wait for: the end of their jitter, a lock, a worker, an
+open run, or a late dispatch. A claim, a pause, a cancel and any other plan ask it in their own commit, so
+that each of them is covered by exactly one record:
 
-* Those that a policy rules out end at once: SKIPPED by ``overlap`` or ``catchUp``, EXPIRED by ``expiration``.
-* Those that the policies would run wait for the end of a pause (`Task.backlog`), as do those whose jitter is not over,
-  which no policy has judged yet. The policies judge them again in their turn. A cancel records them as CANCELLED.
+* Those that a policy rules out end at once: SKIPPED by ``overlap`` or ``catchUp``, EXPIRED by
+  ``expiration``.
+* Those that the policies would run wait for the end of a pause (`Task.backlog`), as do those whose jitter
+  is not over, which no policy has judged yet. The policies judge them again in their turn. A cancel records
+  them as CANCELLED.
 * A new plan that has them as well runs them (`end_plan`). One without them records them as SKIPPED.
 * Those that were left out up to then are SKIPPED, too, with the reason, such as a holiday. Those before the
-  latest occurrence that was processed have a record, and those before `plan_from` have one or were not of the plan.
+  latest occurrence that was processed have a record, and those before `plan_from` have one or were not of
+  the plan.
 
-Any number of occurrences may have come due, so those in a row that end for one reason have one record, with their
-number. Finding the ends of such a range takes a search, not a walk over its occurrences, and a steady rule is counted
-by a division. Of others, at most `MAX_COUNTED` are counted.
+Any number of occurrences may have come due, so those in a row that end for one reason have one record, with
+their number. Finding the ends of such a range takes a search, not a walk over its occurrences, and a steady
+rule is counted by a division. Of others, at most `MAX_COUNTED` are counted.
 """
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
 
 MAX_BACKLOG_RANGES = 10
-"""The most pauses that may follow each other before the occurrences that came due ahead of the first have run."""
+"""The most pauses in a row before the occurrences that came due ahead of the first have run."""
 MAX_COUNTED: Final = 1000
 """The most occurrences of a range that are counted one by one. Beyond them, the record says "at least"."""
 
@@ -129,7 +132,7 @@ def decide_overlap_at_end(task: Task, run: Run, now: datetime) -> BacklogDecisio
 def _split_startable(
     task: Task, ranges: tuple[DueRange, ...], now: datetime
 ) -> tuple[tuple[DueRange, ...], tuple[DueRange, ...]]:
-    """Split due occurrences into those that may start, and those behind the first one whose jitter is not over."""
+    """Split due occurrences into those that may start, and those from the first whose jitter is not over."""
     return _split(task, ranges, now + _TICK) if task.jitter else (ranges, ())
 
 
@@ -190,7 +193,7 @@ run was open.
 
 
 def pass_over(task: Task, decided: Iterable[Missed], now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task past the decided occurrences, and their records, with those of what was left out before."""
+    """Return the task past the decided occurrences, and the records of these and of what was left out before."""
     decided = tuple(decided)
     if not decided:
         return task, ()
@@ -286,7 +289,7 @@ def stop_plan(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
 
 
 def resume_plan(task: Task, now: datetime) -> Task:
-    """Return a PAUSED task with the plan that it resumes: first its backlog, then the occurrences from now on."""
+    """Return a PAUSED task with the plan that it resumes: its backlog, then the occurrences from now on."""
     plan_from = latest(now, task.plan_from)
     first_at = task.first_at or find_past_start(task.schedule, now)
     resumed = task.model_copy(update={"plan_from": plan_from, "first_at": first_at})
@@ -297,7 +300,7 @@ def resume_plan(task: Task, now: datetime) -> Task:
 def end_plan(
     task: Task, now: datetime, status: ExecutionStatus, message: str, *, successor: Task | None = None
 ) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task without its plan, and the records of the occurrences that were still to run, with this status.
+    """Drop the task's plan, and record the occurrences that were still to run with this status.
 
     Those that its `successor`, the task with another plan, has as well are still to run: they stay in its
     backlog, and the plan goes on behind now.
@@ -369,7 +372,7 @@ def shorten_backlog(
     now: datetime,
     message: str,
 ) -> tuple[Task, tuple[Execution, ...]]:
-    """Return `shorter`, the task with an earlier end, and the SKIPPED records of due occurrences beyond that end."""
+    """Return `shorter`, the task with an earlier end, and SKIPPED records of due occurrences beyond it."""
     ranges = due_ranges(task, now)
     if not ranges:
         return shorter, ()
@@ -386,6 +389,7 @@ def shorten_backlog(
             kept.append(DueRange(next_at=each.next_at, until=last))
             following = planned_schedule(task).next_after(last)
             dropped.append(DueRange(next_at=following or each.until, until=each.until))
+
     if not dropped:
         return shorter, ()
     decided = _to_missed(dropped, _S.SKIPPED, message)
@@ -413,7 +417,7 @@ def forget_backlog(task: Task) -> dict[str, Any]:
 
 
 def note_left_out(task: Task, until: datetime, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task and the record of the occurrences up to an instant that were left out, if there are any.
+    """Record the occurrences up to an instant that a calendar left out, if there are any.
 
     So a task's history shows these occurrences, with the holidays' names. They are recorded once they
     have passed, in the commit that claims the next occurrence, pauses the task, ends it or gives it
@@ -503,7 +507,7 @@ def _last_where(
     end: datetime,
     holds: Callable[[datetime], bool] = lambda _: True,
 ) -> datetime:
-    """Return the last occurrence from `first` to `end` before the first one for which a condition does not hold.
+    """Return the last occurrence from `first` to `end` for which a condition holds without a break.
 
     The condition holds for `first`. If it stops holding at several places, this is one of them.
     """

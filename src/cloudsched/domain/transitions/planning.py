@@ -1,16 +1,17 @@
-"""The plan of a task: its next occurrences, when each starts, and what it is called, whatever the time zone data say.
+"""The plan of a task: its next occurrences, their starts and their names, whatever the time zone data say.
 
-Governments change clocks, and each process has the data of some release. So an occurrence is known by its wall-clock
-time, its zone and, of a time that comes twice, which of the two it is. Every retry, duplicate and repair refers to it
-by that (`occurrence_id`). Its instant follows from the data. `wakeups` derives from it when the executor is woken.
+Governments change clocks, and each process has the data of some release. So an occurrence is known by its
+wall-clock time, its zone and, of a time that comes twice, which of the two it is. Every retry, duplicate
+and repair refers to it by that (`occurrence_id`). Its instant follows from the data. `wakeups` derives from
+it when the executor is woken.
 
-A plan is *own* if this process's data have the same clock changes for the task's zone as those it was planned with. All
-else is a plan of other data, with these rules:
+A plan is *own* if this process's data have the same clock changes for the task's zone as those it was
+planned with. All else is a plan of other data, with these rules:
 
 * Its plan stays: the next occurrence keeps its instant and its name.
-* Later occurrences are planned at the same distance from this process's own data at which the next one already is. So a
-  process with older data neither moves a task back nor runs it early, and one whose data do not know the zone keeps to
-  the offset that was known last. It marks the plan as stale.
+* Later occurrences are planned at the same distance from this process's own data at which the next one
+  already is. So a process with older data neither moves a task back nor runs it early, and one whose data
+  do not know the zone keeps to the offset that was known last. It marks the plan as stale.
 * A process with newer data plans again (`replan_zone`), as soon as it has anything to do with the task.
 """
 
@@ -54,7 +55,7 @@ def due_since(task: Task, occurrence: datetime) -> datetime:
 
 
 def jittered_start(task: Task, occurrence: datetime) -> datetime:
-    """Return when the occurrence starts: once it is due, after a part of the task's jitter that is fixed for it."""
+    """Return when the occurrence starts: when it is due, plus its own fixed part of the task's jitter."""
     begin = due_since(task, occurrence)
     if not task.jitter:
         return begin
@@ -97,7 +98,7 @@ def occurrence_after(task: Task, instant: datetime) -> datetime | None:
 
 
 def begin_plan(task: Task, since: datetime, first: datetime | None = None) -> dict[str, Any]:
-    """Return the changes with which a plan begins at an instant, or with its first occurrence if that came before.
+    """Return the changes with which a plan begins at an instant, or at its first occurrence if that is earlier.
 
     Only adjusted schedules need them: what was left out before was not of the plan, and gets no record.
     """
@@ -128,7 +129,7 @@ def upcoming_occurrences(task: Task, count: int) -> list[datetime]:
 
 
 def waits_for_open_run(task: Task) -> bool:
-    """Return whether ``overlap`` lets the next occurrence start only once an open run of its task has ended."""
+    """Return whether the next occurrence has to wait for an open run to end, as ``overlap`` says."""
     return task.overlap is not Overlap.ALLOW and holds_back_schedule(task)
 
 
@@ -138,7 +139,7 @@ def holds_back_schedule(task: Task) -> bool:
 
 
 def is_held_back(task: Task) -> bool:
-    """Return whether the next occurrence, even if it is due, starts only once an open run of its task has ended."""
+    """Return whether the next occurrence, even if it is due, has to wait for an open run to end."""
     return waits_for_open_run(task) or len(task.runs) >= MAX_OPEN_RUNS
 
 
@@ -175,7 +176,7 @@ def occurrence_id(task: Task, occurrence: datetime) -> str:
 
 
 def name_occurrence(schedule: Schedule, occurrence: datetime, distance: timedelta = _NONE) -> str:
-    """Return the id of the execution of an occurrence of a schedule, in a plan that far from this process's data."""
+    """Return the id of an occurrence's execution, in a plan that far from this process's data."""
     if not schedule.follows_zone and not schedule.follows_owner:
         return stamp(occurrence)
     read = schedule.read_clock(occurrence - distance)
@@ -260,7 +261,7 @@ class DistantSchedule:
 
     @property
     def interval(self) -> timedelta | None:
-        """The time between any two occurrences that follow each other, or None if it is not always the same."""
+        """The time between any two successive occurrences, or None if it varies."""
         return self._schedule.interval
 
     def next_after(self, instant: datetime) -> datetime | None:
@@ -273,7 +274,7 @@ class DistantSchedule:
         return min((at for at in (local, other) if at is not None), default=None)
 
     def next_local(self, instant: datetime) -> datetime | None:
-        """Return the first occurrence strictly later than an instant that is a local time, of a mixed schedule."""
+        """Return the first local time of a mixed schedule strictly later than an instant."""
         found = self._schedule.find_next_of_kind(instant - self._distance, is_local=True)
         return None if found is None else found + self._distance
 
@@ -291,7 +292,7 @@ def planned_schedule(task: Task) -> Schedule | DistantSchedule:
 
 
 def note_zone(task: Task) -> ZonePlan | None:
-    """Return the time zone data that a task is planned with, and the clock's reading at the instants of its plan."""
+    """Return the time zone data that a task is planned with, and the clock readings of its plan."""
     schedule = task.schedule
     plan = task.zone_plan
     if not schedule.follows_zone:
@@ -311,6 +312,7 @@ def note_zone(task: Task) -> ZonePlan | None:
             is_second=is_second,
             is_stale=data.is_outdated(task.timezone),
         )
+
     named = _plan_instants(task)
     known = {at for at in named if plan.offset_at(utc_seconds(at)) is not None}
     new = [at for at in named if at not in known]

@@ -1,28 +1,31 @@
 """Plan a task again, with newer time zone data, another schedule, or another zone of its owner.
 
-With newer time zone data (`replan_zone`), each instant of the plan is read on the clock that the task was planned with,
-and found again on the clock of the data in use. So an occurrence that ran at 09:00 still has run at 09:00, whatever
-instant that is now, and the next ones are at 09:00:
+With newer time zone data (`replan_zone`), each instant of the plan is read on the clock that the task was
+planned with, and found again on the clock of the data in use. So an occurrence that ran at 09:00 still has
+run at 09:00, whatever instant that is now, and the next ones are at 09:00:
 
-* The next occurrence is the one that was planned, at its new instant, or one that is new before it, such as a time that
-  a gap no longer skips. A new one must lie ahead by at least the minimum lead.
-* If the instant has passed, it is late, and `catch_up` and `expiration` decide as they do for any other. If a gap skips
-  the time now, the schedule's ``gap`` decides.
+* The next occurrence is the one that was planned, at its new instant, or one that is new before it, such as
+  a time that a gap no longer skips. A new one must lie ahead by at least the minimum lead.
+* If the instant has passed, it is late, and `catch_up` and `expiration` decide as they do for any other. If
+  a gap skips the time now, the schedule's ``gap`` decides.
 * Two times that meet at one instant now are one occurrence: if one of them has run, so has the other.
-* Elapsed hours, and dates that were given as instants, stay where they are, unless the hours count from a DTSTART whose
-  own instant has moved. Local times of the same schedule may move past them, and each still runs once.
+* Elapsed hours, and dates that were given as instants, stay where they are, unless the hours count from a
+  DTSTART whose own instant has moved. Local times of the same schedule may move past them, and each still
+  runs once.
 
-The revision stays: nobody has changed the task. Its dispatches are sent again, since they are named for their instant.
+The revision stays: nobody has changed the task. Its dispatches are sent again, since they are named for
+their instant.
 
-When what the schedule reads from records has changed (`replan`), the runs that have started, and those that wait for
-another attempt or for a worker, stay. So do due occurrences, if the changed schedule has them as well. Otherwise they
-are recorded as SKIPPED. A run is not undone: an occurrence that ran on Friday because Monday was a holiday runs on
-Monday too, if Monday no longer is one.
+When what the schedule reads from records has changed (`replan`), the runs that have started, and those that
+wait for another attempt or for a worker, stay. So do due occurrences, if the changed schedule has them as
+well. Otherwise they are recorded as SKIPPED. A run is not undone: an occurrence that ran on Friday because
+Monday was a holiday runs on Monday too, if Monday no longer is one.
 
-When the owner's time zone has changed (`follow_owner`), an occurrence is named by its local time, and keeps that name:
-a local time that has run is not run again, and one that has not is due when it comes in the new zone. If the clock has
-passed it, it is due at once. So the marks of the plan move with their local times. Rules of elapsed time have no local
-times to move: their plan is made anew, as after a change of the schedule. Open runs stay.
+When the owner's time zone has changed (`follow_owner`), an occurrence is named by its local time, and keeps
+that name: a local time that has run is not run again, and one that has not is due when it comes in the new
+zone. If the clock has passed it, it is due at once. So the marks of the plan move with their local times.
+Rules of elapsed time have no local times to move: their plan is made anew, as after a change of the
+schedule. Open runs stay.
 """
 
 from __future__ import annotations
@@ -106,7 +109,7 @@ def _find_next(task: Task, planned: datetime, now: datetime, lead: timedelta) ->
 
 
 def _merge_kinds(task: Task, moved: Task, plan: ZonePlan, planned: datetime) -> Task:
-    """Return a mixed task planned again: its local times have moved past instants that stay, or these past them.
+    """Plan a mixed task again: its local times have moved past instants that stay, or the reverse.
 
     Between the next local time and the next instant, those of one kind have been processed, and those of
     the other have not. These become its backlog, and the plan goes on behind both.
@@ -188,7 +191,7 @@ def _move(task: Task, plan: ZonePlan) -> Task:
 
 
 def _explain(task: Task, plan: ZonePlan, planned: datetime, following: datetime | None) -> str:
-    """Return why the next occurrence moved, such as ``moved by tzdata 2026c: 09:00 is 15:00 UTC, not 14:00 UTC``."""
+    """Return why the next occurrence moved: ``moved by tzdata 2026c: 09:00 is 15:00 UTC, not 14:00 UTC``."""
     release = f"tzdata {time_zones.in_use.release}"
     offset = plan.offset_at(utc_seconds(planned))
     if following is None:
@@ -304,7 +307,7 @@ def _pass_mark(fields: dict[str, Any], moved: Schedule, first: datetime, mark: d
 
 
 def _find_zone_change(task: Task, fields: dict[str, Any], now: datetime) -> ZoneChange | None:
-    """Return the zone change that says since when the due occurrences have been due, or None if none is due."""
+    """Return since when the due occurrences have been due in the new zone, or None if none is due."""
     first = fields["backlog"][0].next_at if fields["backlog"] else fields.get("next_execution_time")
     if first is None or first > now:
         return None

@@ -1,4 +1,4 @@
-"""Retry an execution by hand: what that does to its task, and which entries of its journal are kept or repeated."""
+"""Retry an execution by hand: change its task, and keep or repeat the entries of its journal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RETRY_ACTION = "retry an execution of"
 
 
 def last_finished_execution_id(task: Task) -> str:
-    """Return the execution that finished last, or, if none has run, the last one that was skipped or expired."""
+    """Return the execution that finished last, or, if none has run, the last skipped or expired one."""
     last = task.last_execution_id or task.outcome_execution_id
     if last is not None:
         return last

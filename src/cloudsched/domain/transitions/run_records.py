@@ -1,4 +1,4 @@
-"""Keep what is stored of runs: the records of those that ended, their effect on the task, and the limits of its size.
+"""Record runs that ended, note their effect on the task, and keep its document within its limits.
 
 A task's document has room for its owner's fields, the events that wait for it, and its open runs. The
 first two are refused when they are too large. Open runs are not refused, because occurrences come due
@@ -47,7 +47,7 @@ MAX_AWAITED_EVENTS_BYTES = 224 * 1024
 MAX_HISTORY_BYTES = 8 * 1024
 """The most bytes that are kept of a task's history of actions by hand."""
 _STATE_BYTES = 48 * 1024
-"""The most of the fields that the scheduler keeps, its history included, besides the events and the open runs."""
+"""The most of the scheduler's own fields, its history included, without the events and the open runs."""
 MIN_RUNS_BYTES = MAX_DOCUMENT_BYTES - MAX_SPEC_BYTES - MAX_AWAITED_EVENTS_BYTES - _STATE_BYTES
 """The least room for the open runs."""
 
@@ -90,7 +90,7 @@ def last_run_fields(task: Task, run: Run, status: ExecutionStatus, now: datetime
 
 
 def says_how_task_is(task: Task, run: Run, status: ExecutionStatus) -> bool:
-    """Return whether a run of this status decides if its task is failing: it ran, and none that ran was due later."""
+    """Return whether a run of this status decides if its task is failing: of those that ran, it was due last."""
     return _is_latest(task, run) and status not in NOT_RUN_STATUSES
 
 

@@ -41,7 +41,7 @@ MAX_POLL_INTERVAL = timedelta(days=1)
 
 MAX_EVENTS = 20
 MAX_EVENT_BYTES = 8 * 1024
-"""The number of each side's events that may wait for a task, and the size limit of one event's payload as JSON."""
+"""The number of each side's events that may wait for a task, and the size limit of an event's payload."""
 
 MAX_TITLE = 200
 """The most bytes of the title of a question. Its body has the whole."""
@@ -63,7 +63,7 @@ def on_suspend(
     calls_in_progress: Container[int],
     now: datetime,
 ) -> Run:
-    """Return the run without its lease, waiting, or due at once if the call or event that it waits for has arrived."""
+    """Return the run without its lease, waiting, or due at once if its call or event has arrived."""
     has_event = any(
         event.is_for(name, run.execution_id, outcome.senders) for event in task.events for name in outcome.events
     )
@@ -72,6 +72,7 @@ def on_suspend(
         and bool(outcome.calls)
         and (outcome.any_call or not any(call in calls_in_progress for call in outcome.calls))
     )
+
     has_room = run.call_finished_while_running and outcome.quota_refusal is not None
     is_ready = calls_finished or has_event or has_room
     return run.model_copy(
@@ -166,7 +167,7 @@ def consume_event(event: Event, execution_id: str, transition: Commit) -> Commit
 
 
 def give_up_event(name: str, senders: Container[str], execution_id: str, transition: Commit) -> Commit:
-    """Return the transition with an execution that no longer waits for an event: none that comes later is accepted.
+    """End an execution's wait for an event: none that comes later is accepted.
 
     Raises LookupError if one was accepted before.
     """
@@ -290,7 +291,7 @@ _NAME_ONE: Final = "Its task has, or had, more than one execution: name the one 
 
 
 def _has_other_runs(task: Task, run: Run | None) -> bool:
-    """Return whether a task has had another execution than the one that an event is for: its sender may mean that."""
+    """Return whether a task has had another execution, which an event's sender may mean."""
     own = None if run is None else run.execution_id
     if any(each.execution_id != own for each in task.runs) or task.last_execution_id not in {None, own}:
         return True

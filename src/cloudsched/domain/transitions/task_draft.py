@@ -89,7 +89,7 @@ _OTHER_NAMES: Mapping[str, str] = {
         'Put it into the schedule: {"rrule": "FREQ=DAILY", "exdates": ["2027-01-01"]}.',
     ),
 }
-"""The names of fields in other schedulers, in small letters without separators, with the name here, or a sentence."""
+"""The names of fields in other schedulers, in lower case without separators, with ours, or a sentence."""
 
 
 _DETAILS: Final = (
@@ -112,7 +112,7 @@ class TaskDraft(TaskSpec):
     """The schedule of the task. None: once, now."""
 
     read_at: ClassVar[datetime | None] = None
-    """The instant at which the words of its schedule were read, if one sets it: their "now" means that instant."""
+    """The instant that "now" means in the words of its schedule, if these were read before."""
     schedule_text: ClassVar[str | None] = None
     """The text that its schedule was read from, if that means a whole schedule."""
     called: ClassVar = "of a task"
@@ -427,7 +427,7 @@ def _replace_local(patch: dict[str, Any]) -> dict[str, Any]:
 
 
 def _keep_zone(task: Task, patch: dict[str, Any]) -> dict[str, Any]:
-    """Return a patch whose schedule names a zone: the task's own, as for words, unless the caller names one."""
+    """Return a patch whose schedule names a zone: the task's own, unless the caller names one."""
     schedule = patch.get("schedule")
     if not isinstance(schedule, dict) or schedule.keys() & {"timezone", "followsOwner"}:
         return patch

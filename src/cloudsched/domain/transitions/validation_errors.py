@@ -180,7 +180,7 @@ def _find_place(fault: InvalidInput) -> Place:
 
 
 def say_in_python(error: InvalidInput, given: Iterable[str], model: type[BaseModel]) -> None:
-    """Let an error's message name fields as Python code does: as it gave them, and by the names of a model's fields.
+    """Name fields in an error's message as Python code does: as they were given, or as the model does.
 
     `field` and the names inside a field stay those of JSON, which such data has.
     """

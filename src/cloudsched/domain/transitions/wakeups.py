@@ -1,10 +1,10 @@
 """The instants at which a task needs processing, and the dispatches that wake the executor for them.
 
-* A **wake-up** is such an instant. `executor_wakeups` derives all of them from the task's document alone, each as the
-  dispatch that is due then, so they can be computed again after any crash.
-* A **dispatch** is the queue message for a wake-up. Where the wake-up lies beyond the horizon the dispatch is a *hop*:
-  it is delivered early and only sends the next one. Its name is derived from the run that it may start, so creating it
-  twice is harmless.
+* A **wake-up** is such an instant. `executor_wakeups` derives all of them from the task's document alone,
+  each as the dispatch that is due then, so they can be computed again after any crash.
+* A **dispatch** is the queue message for a wake-up. Where the wake-up lies beyond the horizon the dispatch
+  is a *hop*: it is delivered early and only sends the next one. Its name is derived from the run that it
+  may start, so creating it twice is harmless.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HORIZON = timedelta(days=30) - timedelta(minutes=1)
 
 
 def executor_wakeups(task: Task) -> tuple[Dispatch, ...]:
-    """Return the wake-ups of the executor: for waiting runs, and for the next occurrence unless an open run blocks it.
+    """Return the executor's wake-ups: for waiting runs, and for the next occurrence unless a run blocks it.
 
     A run that waits for a worker wakes the executor only when its expiration ends.
     """
@@ -57,7 +57,7 @@ def _next_start(task: Task) -> datetime | None:
 
 
 def _waits_until(task: Task, run: Run) -> datetime | None:
-    """Return when the executor wakes for a run without a lease, or None if the run waits for a worker for ever."""
+    """Return when the executor wakes for a run without a lease, or None if it waits for a worker for ever."""
     return offer_expiry(task, run) if run.waiting_for is WaitingFor.WORKER else run.due_at
 
 
@@ -67,7 +67,7 @@ def offer_expiry(task: Task, run: Run) -> datetime | None:
 
 
 def lease_expiries(task: Task) -> tuple[Dispatch, ...]:
-    """Return the ends of the leases of running attempts: lapsed ones are closed whatever the task's status."""
+    """Return the ends of the leases of running attempts: a lapsed one is closed whatever the task's status."""
     return tuple(dispatch_run(task, run, run.lease.until) for run in task.runs if run.lease is not None)
 
 
@@ -146,7 +146,7 @@ class Dispatch(NamedTuple):
     It is not part of the identity, nor of the name.
     """
     after: str = ""
-    """The execution whose end allowed an overdue occurrence to start: its first dispatch came while that was open."""
+    """The execution whose end let an overdue occurrence start: its first dispatch came while that was open."""
     hop: int = 0
     """The number of dispatches that preceded it for the same wake-up."""
     repair: int = 0

@@ -55,7 +55,7 @@ async def _run(handler: Handler, context: Context, payload: object, values: dict
 
 
 class _Watched:
-    """Awaits what a handler returned, and logs where it kept the event loop, and all other handlers, waiting."""
+    """Awaits what a handler returned, and logs where it blocked the event loop, and so all other handlers."""
 
     def __init__(self, awaitable: Awaitable[object], handler: str) -> None:
         self._awaitable = awaitable

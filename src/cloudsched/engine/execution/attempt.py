@@ -1,4 +1,4 @@
-"""Change a claimed run under its lease: renew it, append to the journal, release or finish the run, free its lock."""
+"""Change a claimed run under its lease: renew it, append to the journal, release or finish the run."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ log = own_logger(__name__)
 
 
 class Attempt:
-    """A claimed run on its way through the pipeline, with the last known state of its task, which it commits on."""
+    """A claimed run in the pipeline, with the last known state of its task, which its commits change."""
 
     context: Context
     """What its handler gets. `Executor.start` makes it, and what else the call of the handler needs."""
@@ -76,7 +76,7 @@ class Attempt:
         self.task = claimed.task
         """The task as it was last read or written."""
         self.begun_task = claimed.task if run.definition is None else claimed.task.as_begun(run)
-        """The task as it was claimed, with what the run began with: whoever edits it meanwhile changes later runs."""
+        """The task as it was claimed, with what the run began with: later edits only change later runs."""
         self.run = run
         """The run as it was claimed."""
         self.lease_token = lease_token
@@ -257,7 +257,7 @@ class Attempt:
         return self._change_lease(Commit(released), base)
 
     def _change_lease(self, change: Commit | None, base: VersionedTask) -> Commit | None:
-        """Return a change of the lease with what the options add, or None if the run no longer has what it needs."""
+        """Return a change of the lease with what the options add, or None if one of them refuses."""
         commit = None if change is None else change.having(base=base, effects=NO_READS)
         for concerns, option in self._engine.committer.options.on_lease_change:
             if commit is not None and concerns(commit):
@@ -302,7 +302,7 @@ class Attempt:
 
 
 def _to_failure(report: AttemptReport, error: InvalidInput, attempt: Attempt) -> AttemptReport:
-    """Return the report as a failure, since a follow-up or the outcome was refused, which would happen every time.
+    """Return the report as a failure: a follow-up or the outcome was refused, and would be every time.
 
     It is without notices and progress, which may have been too large.
     """

@@ -109,6 +109,7 @@ def _call(
             )
         else:
             result = yield from call({})
+
         _require_returned(context, result)
         try:
             outcome = to_outcome(result, context.durable_run.clock_now)
@@ -243,7 +244,7 @@ def _report_suspended(context: Context, suspended: Suspended) -> AttemptReport:
 
 
 def _report_failure(context: Context, outcome: Outcome, error: BaseException) -> AttemptReport:
-    """Report a failure, after creating the calls that the handler started before it: the record names them."""
+    """Report a failure, after creating the calls that the handler had started: the record names them."""
     try:
         context.durable_run.make_calls()
     except Suspended as suspended:
@@ -268,7 +269,7 @@ def _report(context: Context, outcome: Outcome, error: BaseException | None = No
 
 
 def _free_frames(error: BaseException) -> None:
-    """Let the functions that an error has ended forget their variables, whoever keeps the error or its causes.
+    """Let the functions that an error has ended forget their variables, whoever keeps the error.
 
     It is often kept in a cycle: by code that notes it and raises it again, as libraries for retries do.
     What the handler held would stay until garbage is collected, which memory that it filled does not

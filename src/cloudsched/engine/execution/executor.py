@@ -189,7 +189,7 @@ class Executor:
         return any(map(_ends_process, self.handlers.list_running()))
 
     def release_all(self) -> None:
-        """Release the attempts that this process runs, which stops: that costs none, and the next process goes on.
+        """Release the attempts of this process, which stops. That uses up none, and the next process goes on.
 
         One whose handler ends this process is left to the next, to which it is lost.
         """
@@ -262,7 +262,7 @@ class Executor:
     def _decide(
         self, stored: VersionedTask, dispatch: Dispatch, now: datetime, token_hash: str
     ) -> Commit | Attempt | DeliveryResult | Hop:
-        """Return what to commit for a dispatch, its attempt if the claim is committed already, or why nothing is."""
+        """Return what to commit for a dispatch, its attempt if that is committed already, or why nothing is."""
         # guard: own claim
         known = next(
             (run for run in stored.task.runs if run.lease and run.lease.token_hash == token_hash),
@@ -270,6 +270,7 @@ class Executor:
         )
         if known is not None:  # committed, but its answer was lost; of a backlog it may be a later occurrence
             return Attempt(self._engine, stored, known)
+
         decision: DeliveryResult | Hop | Commit | None = None
         if self._in_progress is not None:
             decision = self._decide_in_process(stored.task, dispatch, now, self._in_progress)
@@ -290,7 +291,7 @@ class Executor:
     def _decide_in_process(
         self, task: Task, dispatch: Dispatch, now: datetime, here: WorkInProgress
     ) -> Commit | Hop | None:
-        """Return what follows if only this process executes the store's tasks, None if it makes no difference."""
+        """Decide by what this process alone knows, as the only executor of its store. None if that changes nothing."""
         run = task.find_run(dispatch.execution_id)
         if self.holder is None or run is None:
             return None
@@ -300,6 +301,7 @@ class Executor:
         orphaned = on_orphaned_lease(task, dispatch, now, self.holder, here.stopped, runs_here=runs_here)
         if orphaned is not None or not runs_here or run.lease.holder != self.holder or run.lease.until > now:
             return orphaned
+
         left = here.time_left(dispatch, run.lease)  # though its lease has lapsed by the clock
         if left > timedelta(0):
             return Hop(now + left, "its handler runs here, and has time left: the clock was set forward")
@@ -500,7 +502,7 @@ class TaskReader:
         self._seconds = seconds
         self._is_alone = is_alone
         self._agreed: tuple[float, float] | None = None
-        """The seconds at which the clock agreed with the store's, and by how much it was ahead of them then."""
+        """The seconds at which the clock agreed with the store's, and how far it was ahead of them."""
 
     def recall(self, task_id: str) -> Loaded | None:
         """Return a task as this process knows it, with the time for which everything is decided.
@@ -522,7 +524,7 @@ class TaskReader:
         return is_recent and abs(now.timestamp() - seconds - ahead) < _SET_SECONDS
 
     def load(self, task_id: str) -> Loaded:
-        """Return a task, or None, with the time for which everything is decided: the clock may be set in a moment.
+        """Return a task, or None, and the time at which everything is decided: the clock may be set in a moment.
 
         Raises ClockSkewed if this machine's clock does not agree with the store's.
         """

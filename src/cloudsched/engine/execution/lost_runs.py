@@ -13,7 +13,7 @@ from collections.abc import Hashable
 from typing import Final, NamedTuple
 
 FIRST_TURN: Final = 20.0
-"""The seconds after which runs that were lost once, as by a power failure, no longer wait for one of them to end."""
+"""The seconds after which runs that were lost once, as by a power failure, no longer run one by one."""
 MIN_WAIT: Final = 0.05
 """The least number of seconds after which a run asks again whether it is its turn."""
 

@@ -101,7 +101,7 @@ class RunningHandlers:
         return self._seconds is None or self._seconds() - begun[0] >= (lease.until - lease.started_at).total_seconds()
 
     def find_thread(self, task: Task, run: Run) -> str | None:
-        """Return the name of the thread in which this process runs the attempt of a run, None if it does not."""
+        """Return the name of the thread in which this process runs the attempt of a run, or None."""
         for attempt in tuple(self._tasks.get(task.id, ())):
             begun = self._begun.get(attempt)
             is_same = (attempt.run.execution_id, attempt.run.attempt) == (run.execution_id, run.attempt)

@@ -72,7 +72,7 @@ def _was_lost(execution: Execution) -> bool:
 
 
 class AsyncHookDue(ControlFlow):
-    """An asynchronous hook has to be awaited, and then the call that raised this is repeated (`HookCalls.run`)."""
+    """An asynchronous hook has to be awaited. Then the call that raised this is repeated (`HookCalls.run`)."""
 
     def __init__(self, hook: OnFailure, task: Task, execution: Execution) -> None:
         super().__init__(f"The on_failure hook of execution {execution.id} has to be awaited first.")
@@ -93,7 +93,7 @@ class AsyncHookDue(ControlFlow):
 
 
 class HookCalls:
-    """The hooks that were called for one result, so that an event loop can await asynchronous ones without a thread."""
+    """The hooks that were called for one result, so that an event loop can await the asynchronous ones."""
 
     def __init__(self) -> None:
         self._called = set[tuple[int, str]]()
@@ -182,7 +182,7 @@ def _ids(task: Task, execution: Execution) -> dict[str, str]:
 
 
 def failure_hook(registry: Registry, task: Task) -> OnFailure | None:
-    """Return the hook that this process calls when an execution of the task has failed permanently, if it has one."""
+    """Return the hook that this process calls when an execution of the task has failed permanently."""
     handler = registry.find(task.handler)
     return None if handler is None else handler.on_failure
 

@@ -50,6 +50,7 @@ class OtherTasks(Option):
                 is_down = True  # it need not be asked for each
             if is_down and any(wake.due_at > now for wake in wakeups):  # the sweep finds by itself what is due
                 engine.committer.defer(each.task.id, now)
+
             if each.base is None:
                 continue
             base = each.base.task

@@ -26,7 +26,7 @@ TABLE: Final = {
     **{place: hooks for each in FEATURES for place, hooks in each.options.items()},
     **LAST,
 }
-"""By option, what each of its hooks concerns: a path from the hook's first argument to what such a task has."""
+"""By option, what each of its hooks concerns: a path from the hook's first argument."""
 
 
 def make_options(engine: EngineContext) -> Options:

@@ -33,6 +33,7 @@ class Usage(Option):
             "deletes": deletes + sum([each.size for each in commit.archived]),
             "dispatches": commit.effects.dispatches + claims,
         }
+
         if ended := sum([each.status.is_final and each.started_at is not None for each in commit.executions]):
             estimated = {"queries": before.query_per_execution, "tokens": before.tokens_per_execution}
             used |= {

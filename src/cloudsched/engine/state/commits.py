@@ -153,7 +153,7 @@ class Committer:
         return committed.stored
 
     def _complete(self, whole: Commit, before: Task) -> tuple[Commit, FailureCalls]:
-        """Return a decision with what the options add, as it is written, and the calls that are made around that."""
+        """Return a commit with what the options add, and the calls that are made before and after it."""
         calls = NO_CALLS
         if whole.executions:
             whole, calls = self._complete_records(whole, before)

@@ -111,6 +111,7 @@ def _log_execution(task: Task, execution: Execution) -> None:
     reason = ""
     if error is not None:
         fields["error"] = error.type
+
     if level > logging.INFO:
         reason = execution.message or ""
         if error is not None:
@@ -156,6 +157,7 @@ def _log_line(
         message += f": {' '.join(reason.split())}"
     if not log.isEnabledFor(level):
         return
+
     line = log.makeRecord(
         log.name,
         level,

@@ -88,7 +88,7 @@ class LogKeeper:
     """Returns the seal that encrypts them. Called when there is something to keep, or to read."""
 
     def accept(self, run: Run, reported: RunLog | None, now: datetime) -> RunLog | None:
-        """Return a worker's reported log as lines of this attempt, within the bounds, or None if nothing is kept.
+        """Return a worker's reported log as lines of this attempt, or None if nothing is kept.
 
         Lines from before the claim, or from the future, get the nearest instant of the claim's time.
         """
@@ -104,7 +104,7 @@ class LogKeeper:
         return RunLog(omitted_lines=reported.omitted_lines).add(lines)
 
     def keep(self, task_id: str, run: Run, token_hash: str, found: RunLog) -> Run:
-        """Return a run with all that the holder of a lease has logged, after what was logged before its claim."""
+        """Return a run with all that the holder of a lease has logged, behind the lines from before its claim."""
         about = f"{task_id}/{run.execution_id}"
         seal = self.make_seal()
         kept = (seal.open(run.log, about) or RunLog()).with_lines_of(token_hash[:_CLAIM_CHARACTERS], found)

@@ -90,7 +90,7 @@ class QuotaCheck:
 
 
 class _RunCreations:
-    """What the runs of this process may still create in the present minute, by owner, before the store is asked."""
+    """What the runs of this process may still create this minute, by owner, before the store is asked."""
 
     def __init__(self) -> None:
         self._minute: datetime | None = None

@@ -1,4 +1,4 @@
-"""Change records that others may change at the same time: read, decide, write, and again if another was first."""
+"""Change records that others may change at the same time: read, decide, write, and repeat on a conflict."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def count_recent(  # noqa: PLR0913 - each is a part of the limit
     hint: str,
     interval: timedelta = timedelta(0),
 ) -> None:
-    """Count one more event of at most `limit` within a span of time, each at least an interval after the last.
+    """Count an event of at most `limit` within a span of time, each at least an interval after the last.
 
     The counts belong to the system: erasing a person's data begins no new span. If there is no room,
     nothing is counted.

@@ -87,7 +87,7 @@ class UsageLedger:
             self._write(owner, month, _choose_sheet(source), (mark,), adds=True)
 
     def count_queries(self, owner: str, month: str, changed: Iterable[Task]) -> int:
-        """Return the queries of a month: those of the owner's sheets, and what changed tasks have counted since."""
+        """Return the queries of a month: those of the owner's sheets, and those of tasks that changed since."""
         sheets = self.list_sheets(owner, month)
         known = {mark.key: mark.counts.queries for sheet in sheets for mark in sheet.marks}
         settled = sum(each.counts.queries for sheet in sheets for each in sheet.settled)

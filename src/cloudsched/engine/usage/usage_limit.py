@@ -26,7 +26,7 @@ class UsageLimit:
     """Says whether owners may use more. This one limits nothing."""
 
     def prepare(self, task: Task, now: datetime, after: Task | None = None) -> Task:  # noqa: ARG002 - the same
-        """Return a task that is created or revived, ready to ask before it starts if its owner's use is limited.
+        """Return a new or revived task that asks before it starts, if its owner's use is limited.
 
         `after` is the task that calls it, or that it follows.
         """

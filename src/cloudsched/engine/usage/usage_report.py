@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MAX_TASKS: Final = 2000
 """The number of tasks that are read at a time. The next call continues."""
 MAX_TASKS_OF_REQUEST: Final = 800
-"""The number of them that somebody's request reads, so that it costs the processor about a tenth of a second."""
+"""The number of them that a request reads: about a tenth of a second of the processor."""
 MAX_BYTES_OF_REQUEST: Final = 2 * MAX_PAGE_BYTES
 """The most bytes of these as they are stored, but for the last page's last."""
 _PAGE: Final = 200
@@ -77,7 +77,7 @@ class UsageSummation:
         return self._save(self._continue(front, owner, most, max_bytes, on_changed), stored)
 
     def list_unsummed(self, owner: str, limit: int) -> Sequence[Task] | None:
-        """Return the tasks of an owner that have changed since they were summed up, a read each, None if more."""
+        """Return the tasks of an owner that changed since they were summed up, a read each. None if too many."""
         stored = self._store.records.load(UsageFront, front_id(owner))
         since = "" if stored is None else stored.record.done
         changed = partial(self._store.search.list_changed, owner, since, limit=min(limit, _PAGE))

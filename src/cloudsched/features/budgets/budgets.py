@@ -1,4 +1,4 @@
-"""Budgets: warn when an owner has used most of one, pause the owner's tasks when it is used up, and resume them.
+"""Budgets: warn an owner who has used most of one, pause the tasks when it is used up, and resume them.
 
 A task whose owner has a budget knows that (`Task.has_budget`), and each of its starts asks first: what is
 used beyond a budget is at most what was running when it was used up. The answer is exact, since it counts

@@ -19,7 +19,7 @@ RETRY_DELAY = timedelta(minutes=5)
 
 
 class OwnerBudget(Option):
-    """Pauses a task in place of a start: what is due is kept, and goes on when its owner has a budget again."""
+    """Pauses a task in place of a start. What is due is kept, and runs when its owner has a budget again."""
 
     _engine: EngineContext
 

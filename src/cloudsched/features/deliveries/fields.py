@@ -33,7 +33,7 @@ class PingEvent(StrEnum):
 
 
 class Ping(InputModel):
-    """The dead-man's switch that is told when a task's executions begin and end, such as a check of healthchecks.io.
+    """The dead-man's switch, such as a check of healthchecks.io, that is told when executions begin and end.
 
     Users may name only addresses at the host of their own webhook, and at hosts that the operator allows.
     """

@@ -71,7 +71,7 @@ _START_EXPIRATION: Final = timedelta(minutes=1)
 _EXPIRATION: Final = timedelta(days=3)
 """A message that did not even begin to be sent by then is not news any more."""
 _FAILURE: Final = "FAILURE"
-"""Precedes the channel in what the id of a delivery is derived from that tells of a failure: a retry may succeed."""
+"""Precedes the channel in the text that makes the id of a failure's delivery: a retry may succeed."""
 _ATTEMPT: Final = timedelta(minutes=3)
 """The longest duration of one attempt: several answers of a slow mail server."""
 
@@ -94,7 +94,7 @@ class DeliveryMaker:
         after: Task,
         status: ExecutionStatus | None,
     ) -> tuple[Task, ...]:
-        """Return the deliveries of an attempt: of its result if it succeeds, and the callback if its execution ends.
+        """Return the deliveries of an attempt: its result's if it succeeds, and the callback of an execution's end.
 
         `after` is the task as the attempt leaves it. `status` is the final status of its execution, or
         None if it goes on.
@@ -119,7 +119,7 @@ class DeliveryMaker:
         return tuple(made)
 
     def make_callback(self, task: Task, record: Execution, now: datetime) -> Task:
-        """Return the callback of an execution that has ended without an attempt's own word: its final record says how.
+        """Return the callback of an execution that ended without a report of its attempt: its record says how.
 
         The task has a callback.
         """

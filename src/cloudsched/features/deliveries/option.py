@@ -32,7 +32,7 @@ class Deliveries(Option):
     _engine: EngineContext
 
     def on_outcome(self, commit: Commit, run: Run, report: AttemptReport, now: datetime) -> Commit:
-        """Return the commit with the deliveries that it creates, or with the mark that its own delivery has arrived.
+        """Return the commit with the deliveries that it creates, or with the mark that its own has arrived.
 
         At first each is taken to be new, so that nothing is read. If a commit has conflicted, those that
         exist are left alone: an execution that is run again, by a backfill say, is not delivered again.

@@ -1,4 +1,4 @@
-"""Checks of what tasks say of their locks: who may share one, who may start a task, and what new code would change."""
+"""Check what tasks say of their locks: who may share one, who may start a task, what new code would change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task says of its lock: the fields of tasks, children and runs, and the keys by which locks are stored.
+"""The fields of tasks, children and runs about a lock, and the keys by which locks are stored.
 
 Tasks share a key with the tasks of all owners, or with those of their own alone. Locks are found by their
 key, so the scope becomes a part of it.
@@ -32,7 +32,7 @@ class SpecLockFields(WireModel):
     """The fields that the owner of a task sets."""
 
     lock_key: _Key | None = None
-    """The resource that the task works on: runs with the same key take turns, in the order of their due times."""
+    """The resource that the task works on: runs with the same key take turns, the earliest due first."""
     lock_scope: LockScope | None = None
     """The tasks that share the lock key.
 
@@ -79,7 +79,7 @@ class TaskLockFields(WireModel):
 
     @property
     def has_lock(self) -> bool:
-        """Return whether its runs take a lock, or one of them holds one: it may have been edited meanwhile."""
+        """Return whether its runs take a lock, or one of them, from before an edit, holds one."""
         task: Any = self  # a `Task`, which has these fields
         return task.lock_key is not None or bool([run for run in task.runs if run.lock_key is not None])
 

@@ -115,7 +115,7 @@ class FirestoreLocks:
 
 
 def build_lock_query(limit: int, begin: str, end: str | None, after: str) -> Message:
-    """Return the query for the first locks by their keys, from `begin` to before `end`, those after `after`."""
+    """Return the query for the first locks by key, from `begin` to before `end`, those after `after`."""
     filters: list[Filter] = [("key", _Operator.GREATER_THAN_OR_EQUAL, begin)]
     if end is not None:
         filters.append(("key", _Operator.LESS_THAN, end))

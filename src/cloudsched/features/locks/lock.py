@@ -1,20 +1,20 @@
 """Resource locks: the runs that hold one, and those that wait for it.
 
-A task may name a lock key: a document, an account, a machine. Runs with the same key hold the lock up to a limit at
-once, in the order in which they came due. The lock is a document of its own, committed together with the task whose run
-acquires or releases it, so the two cannot disagree.
+A task may name a lock key: a document, an account, a machine. Runs with the same key hold the lock up to a
+limit at once, in the order in which they came due. The lock is a document of its own, committed together
+with the task whose run acquires or releases it, so the two cannot disagree.
 
 * A holder's claim ends with its lease, so a holder that died blocks the others no longer than that.
-* A run that must wait is stored in the wait list with its due instant, and loses no attempt. When a place is free the
-  runs at the head are notified. Nobody polls.
-* Each waiter is a small document of its own until it is notified. Then it moves into the lock's document. So the lock's
-  document stays small, and waiting costs the same however many others wait. The functions here get a lock with the
-  waiters that matter to them: those that were notified, the head of the list as far as there are places
-  (`free_places`), and those that are to be changed.
-* A notified run has `TURN_TIMEOUT` to acquire the lock. After that the next one may have it. A late run waits again,
-  at the position that its due instant gives it.
-* If no worker claims a waiter in time, all waiters of its worker group go back to their queue, and ask for the lock
-  again when a worker claims them.
+* A run that must wait is stored in the wait list with its due instant, and loses no attempt. When a place
+  is free the runs at the head are notified. Nobody polls.
+* Each waiter is a small document of its own until it is notified. Then it moves into the lock's document.
+  So the lock's document stays small, and waiting costs the same however many others wait. The functions
+  here get a lock with the waiters that matter to them: those that were notified, the head of the list as
+  far as there are places (`free_places`), and those that are to be changed.
+* A notified run has `TURN_TIMEOUT` to acquire the lock. After that the next one may have it. A late run
+  waits again, at the position that its due instant gives it.
+* If no worker claims a waiter in time, all waiters of its worker group go back to their queue, and ask for
+  the lock again when a worker claims them.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Waiter(Document):
         return self.notified_at is not None and self.notified_at + TURN_TIMEOUT <= now  # guard: missed grant
 
     def with_next_grant(self, now: datetime) -> Waiter:
-        """Return it with the number of its next turn: one that its run has never had, nor any dispatch for it."""
+        """Return it with the number of its next turn, which no dispatch for its run has ever had."""
         return self.model_copy(update={"turn": max(self.turn + 1, int(now.timestamp()))})
 
 
@@ -151,7 +151,7 @@ def worker_group(task: Task) -> str:
 def free_places(
     lock: Lock, limit: int, now: datetime, leaving: tuple[str, str] | None = None, *, has_late: bool = False
 ) -> int:
-    """Return how many of the waiters that are documents of their own must be known to change or acquire the lock.
+    """Return how many waiters with documents of their own must be known to change or acquire the lock.
 
     `limit` is that of a run that asks, or 0, and `leaving` a holder that releases the lock. With
     `has_late`, there are some although the document says that there are none.
@@ -249,7 +249,7 @@ def cancel_waits(
 def _with_waiters(
     lock: Lock, holders: tuple[Holder, ...], waiters: Iterable[Waiter], now: datetime
 ) -> tuple[Lock, tuple[Waiter, ...]]:
-    """Return the lock with these holders and the waiters that have not missed their grant, and those to notify."""
+    """Return the lock with these holders and all waiters that have not missed their turn, and those to notify."""
     here = [one for one in waiters if not one.has_missed_grant(now)]
     queue, granted = _mark_granted(here, len(holders), now)
     return lock.model_copy(update={"holders": holders, "waiters": queue}), granted
@@ -307,7 +307,7 @@ class VersionedLock:
 
     @property
     def new_document(self) -> Lock:
-        """The document to write: with the waiters that were notified, and the greatest limit of the others."""
+        """The document to write: with the notified waiters, and the greatest limit of the others."""
         notified = tuple(one for one in self.lock.waiters if one.notified_at is not None)
         limits = [one.limit for one in self.lock.waiters if one.notified_at is None]
         queued_limit = max([self.lock.queued_limit, *limits])
@@ -350,7 +350,7 @@ class VersionedLock:
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """The waiters that may acquire a lock now, and are to be notified once the changed lock has been committed."""
+    """The waiters that may acquire a lock now. They are notified once the changed lock is committed."""
 
     key: str = ""
     waiters: tuple[Waiter, ...] = ()

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 class LockStore(Protocol):
     """Stores locks, each under its key, and their waiters.
 
-    * A commit takes effect only if the lock still has the version that was read. Of any number of callers that expect
-      the same version, exactly one succeeds. The commit of a task can write a lock as well, with the same guarantee.
+    * A commit takes effect only if the lock still has the version that was read. Of any number of callers
+      that expect the same version, exactly one succeeds. The commit of a task can write a lock as well,
+      with the same guarantee.
     * A read that starts after a commit has returned sees it.
     * A waiter that cannot be read is skipped in lists. Loading a lock that cannot be read is an error.
     """

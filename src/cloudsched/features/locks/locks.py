@@ -60,7 +60,7 @@ class AcquireResult:
 
 
 class Locks:
-    """Acquires, extends and releases resource locks, cancels waits, and notifies the waiters that are granted one.
+    """Acquires, extends and releases locks, cancels waits, and notifies the waiters that are granted one.
 
     A `VersionConflict` means that another process changed the lock or started the run: read the task
     again and retry. `QueueUnavailable` means that waiters could not be notified: the sweep does that.
@@ -114,7 +114,7 @@ class Locks:
         claimed: Sequence[tuple[Task, Run]],
         now: datetime,
     ) -> set[tuple[str, str]]:
-        """Add runs that a worker would claim to the wait list of a lock that is taken: one read and one commit for all.
+        """Add runs that a worker would claim to the wait list of a taken lock, with one read and one commit.
 
         Return the (task id, execution id) of those that could not get the lock. The others may get it if
         they ask.

@@ -46,6 +46,7 @@ class HeldLock(Option):
             run = run.model_copy(update={"lock_key": claim.task.scoped_lock_key})
             task = claim.task.model_copy(update={"runs": claim.task.runs_with(run)})
             claim = claim.having(task=task, effects=replace(claim.effects, run=run))
+
         if run.lock_key is None:
             return claim
         if dispatch is None:

@@ -60,6 +60,7 @@ def list_queued_tasks(
         since, key = read_token(query, page_token)
         rank, _, task_id = key.partition(".")
         after = f"{rank} {since.isoformat(timespec='microseconds')}", task_id
+
     skilled = store.search.list_queue_keys(owner, limit=MAX_KEYS_OF_QUEUE - 1, prefix=f"{queue}/")
     offers = store.list_offers((queue, *skilled), owner, limit=limit + 1, after=after)
     page = offers[:limit]

@@ -31,14 +31,13 @@ from cloudsched.engine.durable.results import load_call_outcome
 from cloudsched.engine.ports.procedure import Procedure, run_procedure
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.state.commits import compare_and_set, repeat_on_conflict
-from cloudsched.engine.storage.pages import iterate_pages
+from cloudsched.engine.storage.pages import Page, iterate_pages
 from cloudsched.errors import NotAllowed, QueueUnavailable, StoreUnavailable, VersionConflict, WorkflowError
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.state.quotas import QuotaCheck
-    from cloudsched.engine.storage.pages import Page
 
 log = own_logger(__name__)
 

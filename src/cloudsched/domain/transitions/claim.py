@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cloudsched.domain.documents.execution import (
     Execution,
@@ -62,11 +62,8 @@ from cloudsched.domain.transitions.planning import (
     waits_for_open_run,
 )
 from cloudsched.domain.transitions.run_records import execution_record, last_run_fields
-from cloudsched.domain.transitions.wakeups import TURN_TIMEOUT, offer_expiry
+from cloudsched.domain.transitions.wakeups import TURN_TIMEOUT, Dispatch, offer_expiry
 from cloudsched.errors import InvalidSchedule
-
-if TYPE_CHECKING:
-    from cloudsched.domain.transitions.wakeups import Dispatch
 
 FULL_RETRY_DELAY = timedelta(minutes=1)
 """The least wait of an occurrence whose task has `MAX_OPEN_RUNS` open runs: those may be overdue themselves."""

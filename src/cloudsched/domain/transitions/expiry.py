@@ -11,12 +11,11 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.commit import TaskWrite
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
-    from cloudsched.domain.documents.task import Task
 
 W = TypeVar("W", bound=TaskWrite)
 

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from cloudsched.domain.documents.event import Event
-from cloudsched.domain.documents.execution import Run, Trigger
+from cloudsched.domain.documents.execution import Execution, Run, Trigger
 from cloudsched.domain.documents.task import Backfill, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.transitions.commit import Commit
@@ -35,7 +35,6 @@ from cloudsched.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.authority import EventSender, Requesters
-    from cloudsched.domain.documents.execution import Execution
 
 
 def find_task_verbs(task: Task, now: Callable[[], datetime], sender: EventSender) -> list[Verb]:

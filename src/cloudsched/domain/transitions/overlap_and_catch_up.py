@@ -419,7 +419,8 @@ def forget_backlog(task: Task) -> dict[str, Any]:
 def note_left_out(task: Task, until: datetime, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
     """Record the occurrences up to an instant that a calendar left out, if there are any.
 
-    So a task's history shows these occurrences, with the holidays' names. They are recorded once they
+    A calendar leaves an occurrence out if it falls on one of its days, such as a holiday. So a task's history
+    shows these occurrences, with the holidays' names. They are recorded once they
     have passed, in the commit that claims the next occurrence, pauses the task, ends it or gives it
     another plan. Nothing comes due of a task that is paused or has ended, so nothing of that time is left
     out either.

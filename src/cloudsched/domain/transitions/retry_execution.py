@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.execution import ExecutionStatus, Run
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind, StepRecord, StepStatus, call_id
 from cloudsched.domain.documents.task import RecentRequest, Task, TaskStatus
 from cloudsched.domain.documents.usage import RunUsage
@@ -22,9 +21,6 @@ from cloudsched.domain.transitions.lifecycle import (
 from cloudsched.domain.transitions.run_records import execution_record, require_payload_room
 from cloudsched.domain.transitions.suspend import require_event_room
 from cloudsched.errors import InvalidInput, NotAllowed
-
-if TYPE_CHECKING:
-    from cloudsched.domain.documents.execution import Execution
 
 RETRYABLE_STATUSES = (TaskStatus.ACTIVE, TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.EXPIRED)
 """The task statuses in which an execution may be retried manually."""

@@ -10,15 +10,12 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cloudsched.domain.documents.execution import Run, WaitingFor, is_orphaned
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.planning import jittered_start, occurrence_id, waits_for_open_run
-
-if TYPE_CHECKING:
-    from cloudsched.domain.documents.task import Task
 
 TURN_TIMEOUT = timedelta(minutes=1)
 """The time for which a turn is kept for a run that was told of it."""

@@ -10,10 +10,10 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.task import FINAL_STATUSES
+from cloudsched.domain.documents.task import FINAL_STATUSES, Task
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import NO_READS, Commit, Committed, Effects, VersionedTask
-from cloudsched.domain.transitions.finish import on_outcome, on_release
+from cloudsched.domain.transitions.finish import AttemptReport, on_outcome, on_release
 from cloudsched.domain.transitions.lease import on_heartbeat
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.outcome import Done, Fail, Suspend
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Lease, ProgressNote, Run
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.log_lines import RunLog
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.domain.transitions.wakeups import Dispatch
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.handlers.registry import Handler

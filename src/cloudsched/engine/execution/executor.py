@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from cloudsched.domain.documents.execution import lease_fingerprint
+from cloudsched.domain.documents.execution import Lease, Run, lease_fingerprint
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
@@ -41,22 +41,19 @@ from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.execution.lost_runs import LostRuns
 from cloudsched.engine.execution.running_handlers import RETRY_INTERVAL, RunningHandlers
 from cloudsched.engine.handlers.context import Context
-from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
+from cloudsched.engine.ports.clock import MAX_SKEW, Clock, measure_skew
 from cloudsched.engine.ports.procedure import LongCall, Pause, Procedure, run_procedure
 from cloudsched.engine.ports.queue import HEAD_START
-from cloudsched.engine.signed_dispatches import open_dispatch
+from cloudsched.engine.signed_dispatches import SigningKeys, open_dispatch
 from cloudsched.engine.state.attempt_log import AttemptLog
 from cloudsched.errors import ClockSkewed, QueueUnavailable, VersionConflict
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.execution import Lease, Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.durable_services import DurableServices
-    from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.signed_dispatches import SigningKeys
     from cloudsched.engine.tracing import Tracer
 
     Loaded: TypeAlias = tuple[VersionedTask | None, datetime]

@@ -12,7 +12,7 @@ from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, E
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.durable.suspension import is_handler_failure
 from cloudsched.engine.durable.user_calls import call_function, is_async
-from cloudsched.engine.engine_context import RunningHook
+from cloudsched.engine.engine_context import EngineContext, RunningHook
 from cloudsched.engine.ports.procedure import LongCall
 from cloudsched.engine.state.options import FailureCalls, Option
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.commit import Commit
-    from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.handlers.registry import OnFailure, Registry
 
 log = own_logger(__name__)

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.domain.documents.execution import MISSED_STATUSES
-from cloudsched.domain.documents.task import FINAL_STATUSES
+from cloudsched.domain.documents.task import FINAL_STATUSES, Task
 from cloudsched.domain.transitions.commit import Commit, Committed, TaskWrite, VersionedTask
 from cloudsched.domain.transitions.expiry import W, goes_on, keep_record, settle_expiry
 from cloudsched.domain.transitions.lifecycle import with_changes
@@ -33,7 +33,6 @@ from cloudsched.errors import (
 )
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import Store
 
 S = TypeVar("S")

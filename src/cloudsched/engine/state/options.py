@@ -14,13 +14,12 @@ from operator import attrgetter
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from cloudsched.domain.transitions.commit import Commit
+from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.claim import DeliveryResult, Hop
-    from cloudsched.domain.transitions.commit import Committed, VersionedTask
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.domain.transitions.wakeups import Dispatch
     from cloudsched.engine.ports.procedure import LongCall

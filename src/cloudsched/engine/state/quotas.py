@@ -22,12 +22,11 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.policy import QUOTA_PREFIX
-from cloudsched.domain.documents.task import FINAL_STATUSES
+from cloudsched.domain.documents.task import FINAL_STATUSES, Task
 from cloudsched.domain.in_words import to_words
 from cloudsched.errors import InvalidInput, QuotaExceeded
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.commit import LinkedWrite
     from cloudsched.engine.authority import Authority

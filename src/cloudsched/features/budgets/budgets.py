@@ -30,7 +30,7 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.planning import find_hold
-from cloudsched.engine.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.state.record_changes import change_record, iterate_records
@@ -42,7 +42,6 @@ from cloudsched.features.budgets.budget import ENFORCED_EVERY, WARNING_SHARE, Bu
 from cloudsched.features.budgets.holds import hold, release
 
 if TYPE_CHECKING:
-    from cloudsched.engine.authority import Authority
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.runtime.container import Container

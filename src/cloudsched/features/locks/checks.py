@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import Requesters
-from cloudsched.engine.code_check.compare import Difference, Mismatch
+from cloudsched.engine.code_check.compare import CodeReport, Difference, DifferencePlace, Mismatch
 from cloudsched.errors import InvalidInput
 from cloudsched.features.locks.fields import LockScope
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.task_draft import TaskDraft
-    from cloudsched.engine.code_check.compare import CodeReport, DifferencePlace
     from cloudsched.engine.handlers.registry import Handler
 
 MAX_LOCKS: Final = 50_000

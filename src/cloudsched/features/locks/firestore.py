@@ -31,8 +31,6 @@ from cloudsched.errors import VersionConflict
 from cloudsched.features.locks.lock import Lock, VersionedLock, Waiter, lock_id
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
     from cloudsched.adapters.google.channel import Message as Proto
 

@@ -5,8 +5,8 @@ limit at once, in the order in which they came due. The lock is a document of it
 with the task whose run acquires or releases it, so the two cannot disagree.
 
 * A holder's claim ends with its lease, so a holder that died blocks the others no longer than that.
-* A run that must wait is stored in the wait list with its due instant, and loses no attempt. When a place
-  is free the runs at the head are notified. Nobody polls.
+* A run that must wait is stored in the wait list with its due instant, and loses no attempt. When a place is
+  free, the runs at the head are notified: each is *granted* a turn. Nobody polls.
 * Each waiter is a small document of its own until it is notified. Then it moves into the lock's document.
   So the lock's document stays small, and waiting costs the same however many others wait. The functions
   here get a lock with the waiters that matter to them: those that were notified, the head of the list as

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.execution import WaitingFor
+from cloudsched.domain.documents.execution import Run, WaitingFor
 from cloudsched.domain.transitions.claim import DeliveryAction, DeliveryResult, Hop
-from cloudsched.domain.transitions.commit import Commit, Effects
+from cloudsched.domain.transitions.commit import Commit, Committed, Effects
 from cloudsched.domain.transitions.lifecycle import with_changes
-from cloudsched.domain.transitions.wakeups import executor_wakeups, offer_expiry
+from cloudsched.domain.transitions.wakeups import Dispatch, executor_wakeups, offer_expiry
 from cloudsched.engine.state.options import Option
 from cloudsched.features.locks.lock import Grants, is_held_by
 from cloudsched.features.locks.locks import Locks
@@ -17,11 +17,8 @@ from cloudsched.features.locks.locks import Locks
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.commit import Committed
     from cloudsched.domain.transitions.finish import AttemptReport
-    from cloudsched.domain.transitions.wakeups import Dispatch
     from cloudsched.engine.engine_context import EngineContext
 
 

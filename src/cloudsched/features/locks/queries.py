@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import Store
     from cloudsched.features.locks.lock import Holder, Lock, Waiter
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cloudsched.engine.code_check.compare import Difference, Mismatch
+from cloudsched.engine.code_check.compare import CodeReport, Difference, DifferencePlace, Mismatch
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.code_check.compare import CodeReport, DifferencePlace
     from cloudsched.engine.handlers.registry import Handler
 
 

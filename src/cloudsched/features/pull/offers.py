@@ -1,4 +1,4 @@
-"""The occurrences of a task that wait for a worker, and the documents by which workers find them."""
+"""Offer the runs of a task to workers. An *offer* is the document by which they find its first waiting run."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from pydantic import Field, StringConstraints
 from cloudsched.domain.documents.document import Duration, InputInstant, WireModel
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ProgressNote, lease_fingerprint
 from cloudsched.domain.documents.log_lines import MAX_LINES, MAX_LOG_BYTES, LogLine, RunLog
-from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Owner
+from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Owner, Task
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, go_on
@@ -46,7 +46,6 @@ from cloudsched.web.waiting_room import try_until_found
 if TYPE_CHECKING:
     from werkzeug.wrappers import Response
 
-    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.execution.attempt import Attempt
     from cloudsched.features.pull.claims import WorkerClaims
 

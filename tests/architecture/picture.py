@@ -37,6 +37,8 @@ DOORS: Final = {
 }
 """The packages by which programs and people use all the others."""
 SATELLITES: Final = {folder: row for row in FEATURES for folder in row.folders if "/" not in folder}
+SLICES: Final = {folder.partition("/")[2]: row for row in FEATURES for folder in row.folders if "/" in folder}
+"""The features, by their folders below `features`."""
 
 
 @cache
@@ -73,12 +75,18 @@ def package_of(module: str) -> str:
     return module.partition("/")[0]
 
 
+def _box_of(module: str) -> str:
+    """Return the box of the picture that a module belongs to: its package, or its feature."""
+    package, _, rest = module.partition("/")
+    return rest.partition("/")[0] if package == "features" and "/" in rest else package
+
+
 def find_arrows() -> dict[str, set[str]]:
-    """Return by package which others its modules import."""
+    """Return by box which others its modules import."""
     arrows: dict[str, set[str]] = {}
     for module in read_modules():
-        package = package_of(module)
-        targets = {package_of(target) for target in find_imports(module)} - {package}
+        package = _box_of(module)
+        targets = {_box_of(target) for target in find_imports(module)} - {package}
         arrows.setdefault(package, set()).update(targets)
     return {package: targets for package, targets in arrows.items() if package not in {"__init__", "__main__"}}
 
@@ -101,15 +109,16 @@ def reduce_arrows(arrows: dict[str, set[str]]) -> dict[str, set[str]]:
 
 
 def draw() -> str:
-    """Return the picture in Mermaid's language. Commands of satellites are imported by `cli`, and use it: no arrows."""
+    """Return the picture in Mermaid's language. What is beside the kernel uses `cli` for its commands: no arrows."""
     arrows = {
-        package: targets - {"features"} - (DOORS.keys() if package in SATELLITES else set())
+        package: targets - {"features"} - (DOORS.keys() if package in {*SATELLITES, *SLICES} else set())
         for package, targets in find_arrows().items()
         if package != "features"
     }
     groups = {
         "doors": ("Doors", DOORS),
         "satellites": ("Satellites", {name: row.about for name, row in SATELLITES.items()}),
+        "features": ("Features", {name: row.about for name, row in SLICES.items()}),
         "kernel": ("Kernel", KERNEL),
     }
     lines = ["flowchart TD"]

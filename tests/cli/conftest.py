@@ -134,3 +134,9 @@ def run_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
 def tasks(run_command: Callable[..., CommandResult], url: str) -> Callable[..., CommandResult]:
     """Type a `cloudsched tasks` command."""
     return lambda *words: run_command("tasks", "--url", url, *words)
+
+
+@pytest.fixture
+def calendars(run_command: Callable[..., CommandResult], url: str) -> Callable[..., CommandResult]:
+    """Type a `cloudsched admin calendars` command."""
+    return lambda *words: run_command("admin", "calendars", "--url", url, *words)

@@ -18,7 +18,7 @@ from cloudsched.cli.doctor import api_checks
 from cloudsched.config.access import Access
 from cloudsched.engine.sweep.shard_sweeps import SweepNotes
 from cloudsched.testing import Simulation
-from cloudsched.web.api import operations
+from cloudsched.web.api import service_operations
 from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
@@ -84,7 +84,7 @@ def test_a_process_that_cannot_do_its_work_is_to_be_restarted(
     run_command: Run, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fault = {"cloudsched-watch": "finds that due work has not started for a minute"}
-    monkeypatch.setattr(operations, "find_faults", lambda: fault)
+    monkeypatch.setattr(service_operations, "find_faults", lambda: fault)
     _, found = look(run_command, url)
     assert "due work has not started" in found["api"]["what"]
     assert "restart" in found["api"]["mend"]

@@ -123,7 +123,7 @@ def test_a_retry_that_a_budget_holds_is_held_and_not_retrying(pages: Pages, app:
         assert "It waits until its task is resumed" in text
         assert "</svg>Retrying" not in text
     assert "next attempt was due" in home
-    assert "nothing is overdue; without budget: 1" in home
+    assert "nothing is overdue; used-up budgets hold 1 task" in home
     Budgets.of(app.container).put("bob", 10, by=OWN_CODE)
     pages.sim.advance(timedelta(hours=1))
     assert [each.status for each in pages.sim.executions("sync")] == [ExecutionStatus.FAILED]

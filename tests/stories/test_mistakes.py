@@ -71,7 +71,7 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "every int": (lambda d: Schedule.every(60), "interval: is 60 (give a timedelta, such as timedelta(minutes=5))"),
     "every zero": (lambda d: Schedule.every(timedelta(0)), "rrule: cannot repeat every 0:00:00 (give whole seconds, 1 or more)"),
     "schedule cron": (lambda d: Schedule(cron="0 9 * * *"), 'cron: is no field of a schedule (write Schedule.parse("0 9 * * 1-5"), or give the cron expression itself as the schedule)'),
-    "schedule tz": (lambda d: Schedule(rrule="FREQ=DAILY", tz="UTC"), "tz: is no field of a schedule (there are: at, delay, rrule, dtstart, timezone, rdates, exdates, gap, fold, sub_daily, local, calendars, business_day, follows_owner, start_zone)"),
+    "schedule tz": (lambda d: Schedule(rrule="FREQ=DAILY", tz="UTC"), "tz: is no field of a schedule (there are: at, delay, rrule, dtstart, timezone, rdates, exdates, gap, fold, sub_daily, local, follows_owner, start_zone, calendars, business_day)"),
     "schedule time_zone": (lambda d: Schedule(rrule="FREQ=DAILY", time_zone="UTC"), "time_zone: is no field of a schedule (did you mean timezone?)"),
     "schedule empty": (lambda d: Schedule(), "rrule: is missing (give `at` for one instant, or `rrule` for several)"),
     "schedule once naive": (lambda d: Schedule.once(NAIVE), "at: has no time zone (give an aware datetime, or an offset such as Z)"),

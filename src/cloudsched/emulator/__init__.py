@@ -57,6 +57,6 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - the names have different ty
         package = (error.name or "cloudsched").partition(".")[0]
         if package == "cloudsched":
             raise
-        message = f"The emulator needs {package}: install cloudsched with its extra dev"
+        message = f"The emulator needs {package}, which is not installed: install cloudsched with its extra dev"
         raise ModuleNotFoundError(message, name=error.name) from error
     return getattr(module, name)

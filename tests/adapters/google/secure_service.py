@@ -21,8 +21,8 @@ from cloudsched.local.wsgi_server import WebServer
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 OURS = """
 import sys
-from cloudsched.adapters.google.channel import Service, open_channel
-channel = open_channel(Service(sys.argv[1], ("https://www.googleapis.com/auth/cloud-platform",)), None)
+from cloudsched.adapters.google.channel import GoogleService, open_channel
+channel = open_channel(GoogleService(sys.argv[1], ("https://www.googleapis.com/auth/cloud-platform",)), None)
 """
 CALL = """
 method = channel.unary_unary("/google.firestore.v1.Firestore/Commit", bytes, bytes)

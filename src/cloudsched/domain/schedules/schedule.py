@@ -430,7 +430,8 @@ class Schedule(ScheduleFields):
         field = ".".join(parts[:1] if "rrule" in parts else parts) or "(schedule)"
         if error["type"] != "extra_forbidden" or "." in field:
             return InvalidSchedule(field, *describe_error(error, cls.patterns))
-        names = [(each.alias or name) if is_wire else name for name, each in cls.model_fields.items()]
+        fields = sorted(cls.model_fields.items(), key=lambda field: field[0] in cls.no_adjustments)
+        names = [(each.alias or name) if is_wire else name for name, each in fields]
         near = get_close_matches(field, names, n=1)
         if near:
             hint = f"did you mean {near[0]}?"

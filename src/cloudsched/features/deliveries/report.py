@@ -51,9 +51,10 @@ def list_deliveries(
 
     Two reads each. Raises InvalidInput.
     """
-    query = TaskQuery(owner, is_delivery=True)
     if owner is None:
         query = TaskQuery(owner=None, trouble=Trouble.DELIVERY)
+    else:
+        query = TaskQuery(owner, is_delivery=True)
     page = store.list_tasks(query, limit=limit, page_token=page_token)
     messages = [(task, task.delivery) for task in page.items if task.delivery]
     items = [(task, _report(task, delivery, _load_record(store, task))) for task, delivery in messages]

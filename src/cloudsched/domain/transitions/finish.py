@@ -457,9 +457,8 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
     rest = drop_unstarted(task, run) if run.started_at is None else task
     rest = rest.model_copy(
         update={
-            "runs": tuple(
-                [each for each in task.runs if each.execution_id != run.execution_id],
-            ),  # guard: ended run
+            # guard: ended run
+            "runs": tuple([each for each in task.runs if each.execution_id != run.execution_id]),
             **last_run_fields(task, run, status, now),
         }
     )

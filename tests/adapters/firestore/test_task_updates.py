@@ -63,7 +63,7 @@ class ComparedStore(FirestoreStore):
             stored = decode(document.fields)
             assert stored["private"].pop("commitId")
             assert stored["private"]["changed"].pop("at")
-            whole = decode(self._build_write(each.task, "tasks", each.task.id).update.fields)
+            whole = decode(self._writes.build_document(each.task, "tasks", each.task.id).update.fields)
             assert to_text(stored) == to_text(whole)
         return committed
 

@@ -30,39 +30,23 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from cloudsched.adapters.firestore import protos as messages
 from cloudsched.adapters.firestore.list_fields import (
-    CHANGED_AT,
-    OFFER_WRITTEN_AT,
-    OPEN,
-    TASK_SHARD,
-    TROUBLE,
     TaskVersion,
-    add_list_fields,
-    build_delivery_mark,
-    build_kept_mark,
-    build_write,
-    hide_from_lists,
-    is_wake_moved,
-    list_field_paths,
     read_task,
     to_document,
 )
 from cloudsched.adapters.firestore.protos import (
     MAX_ID_BYTES,
-    build_precondition_write,
     document_name,
     get_commit_id,
-    get_private,
     require_request_fits,
-    require_write_fits,
-    with_precondition,
 )
 from cloudsched.adapters.firestore.rising_ids import RisingIds
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.shards import Placement, Shards, query_in_order
-from cloudsched.adapters.firestore.values import encode_model
-from cloudsched.domain.documents.document import Document, find_changes
+from cloudsched.adapters.firestore.writes import CommitWrites
+from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution
-from cloudsched.domain.documents.journal import JournalEntry, entry_id
+from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.commit import Commit, TaskWrite, VersionedTask
 from cloudsched.engine.storage.known_tasks import KnownTasks
@@ -113,6 +97,7 @@ class FirestoreStore:
         self._shards = Shards(self._rpc, self._documents, shards)
         self._known = KnownTasks()
         self._rising_ids = RisingIds()
+        self._writes = CommitWrites(self._documents, self._shards)
 
     @cached_property
     def records(self) -> FirestoreRecords:
@@ -180,26 +165,9 @@ class FirestoreStore:
         documents and decides again, as after any other conflict.
         """
         task = commit.task
-        writes: list[google_calls.Message] = []
-        places: list[tuple[int, TaskWrite]] = []
-        for each in (commit, *commit.others):
-            places.append((len(writes), each))
-            writes += self._build_task_writes(each)
-        writes += (self._build_write(m, "inboxes", m.owner, "messages", m.id) for m in commit.messages)
+        writes, places = self._writes.build(commit)
         if commit.linked is not None:
             writes += self.locks.build_writes(commit.linked)
-        for archived in commit.archived:
-            steps = f"{self._documents}/tasks/{task.id}/executions/{archived.execution_id}/steps"
-            writes += (_Write(delete=f"{steps}/{entry_id(number)}") for number in range(1, archived.size + 1))
-        writes += (
-            self._build_write(e, "tasks", task.id, "executions", e.execution_id, "steps", e.id) for e in commit.entries
-        )
-        writes += (
-            build_precondition_write(f"{self._documents}/tasks/{each.task.id}", each.version)
-            for each in commit.unchanged
-        )
-        if commit.delivered is not None:
-            writes.append(build_delivery_mark(self._documents, commit.delivered))
         require_request_fits(writes)
         response = self._rpc.commit(writes)
         if response is None:
@@ -311,64 +279,3 @@ class FirestoreStore:
     def _get(self, *path: str) -> google_calls.Message | None:
         name = self._document_name(*path)
         return None if name is None else self._rpc.get(name)[0]
-
-    def _build_task_writes(self, task_write: TaskWrite) -> list[google_calls.Message]:
-        task = task_write.task
-        base = task_write.base
-        version = None if base is None else base.version
-        if base is None:
-            write = self._build_write(task, "tasks", task.id)
-        else:
-            write = self._build_update(task, base)
-        with_precondition(write, version)
-        write.update_transforms.add(field_path=CHANGED_AT, set_to_server_value=_REQUEST_TIME)
-        writes = [write]
-        before, offer = task_write.find_offers()
-        if offer != before:
-            writes.append(self._build_offer_write(task.id, offer))
-        writes += (self._build_write(e, "tasks", task.id, "executions", e.id) for e in task_write.executions)
-        if task_write.kept_record is not None:
-            writes.append(build_kept_mark(self._documents, task.id, task_write.kept_record))
-        return writes
-
-    def _build_update(self, task: Task, base: VersionedTask) -> google_calls.Message:
-        """Return the write of what differs from the task as it was read.
-
-        A field in the mask that the write does not have is deleted: it has its default again.
-        """
-        stored = base.task
-        version = cast("TaskVersion", base.version)
-        shard = self._shards.choose(task.id)
-        written = find_changes(stored, task)
-        if is_wake_moved(stored, task):
-            written = {*written, "wake_at"}
-        task.require_readable(written)
-        write = _Write()
-        path = ("tasks", task.id)
-        write.update.name = "/".join((self._documents, *path))
-        fields = write.update.fields
-        encode_model(fields, task, written)
-        hide_from_lists(fields, task)
-        add_list_fields(fields, task, shard)
-        paths = list_field_paths(stored, task, written, version, shard)
-        private = get_private(fields)
-        for field_path in (OPEN, TROUBLE, TASK_SHARD):
-            if field_path not in paths:
-                private.pop(field_path.split(".")[1], None)
-        write.update_mask.field_paths.extend(paths)
-        require_write_fits(path, write, task, version.size)
-        return write
-
-    def _build_write(self, document: Document, *path: str) -> google_calls.Message:
-        return build_write(self._documents, path, document, self._shards.choose(path[1]))
-
-    def _build_offer_write(self, task_id: str, offer: OfferEntry | None) -> google_calls.Message:
-        """Return the write of a task's offer, or its deletion.
-
-        The precondition of the task's own write covers it.
-        """
-        if offer is None:
-            return _Write(delete=f"{self._documents}/offers/{task_id}")
-        write = self._build_write(offer, "offers", task_id)
-        write.update_transforms.add(field_path=OFFER_WRITTEN_AT, set_to_server_value=_REQUEST_TIME)
-        return write

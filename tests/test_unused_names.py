@@ -17,6 +17,7 @@ FOR_USERS = {
     "add_worker": "Simulation: a test of a user's own handlers runs a worker",
     "create_table": "SqlalchemyOutbox: a project without migrations makes the table",
     "drops_answers": "SimulatedChannel: a channel of a user's own tests takes a message and fails",
+    "redeliver": "Simulation: a test of a user's own handlers sees what a duplicate dispatch does",
     "inject": "CloudTasksEmulator: faults for a user's own tests",
 }
 """What users call although nothing of ours does, and why."""

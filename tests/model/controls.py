@@ -180,7 +180,7 @@ CONTROLS = (
         },
     ),
     Control("recurring", {"ended run": '"runs": task.runs,'}),
-    Control("distant", {"hop horizon": "at = max(now, wakeup.due_at)"}),
+    Control("distant", {"hop horizon": "if False:"}),
     Control(
         "distant", {"hop number": "hop = dispatch_or_hop(task, later, now, hop=dispatch.hop, clock_lag=clock_lag)"}
     ),

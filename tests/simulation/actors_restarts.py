@@ -70,7 +70,7 @@ class Restarts:
         self._lives += 1
         in_progress = WorkInProgress()
         for app in self._world.apps[:3]:
-            app.container.executor._holder = app.container.sweeper._holder = f"life {self._lives}"  # noqa: SLF001 - a new life of it
+            app.container.executor.holder = app.container.sweeper._holder = f"life {self._lives}"  # noqa: SLF001 - a new life of it
             app.container.executor._in_progress = in_progress  # noqa: SLF001 - they are one process
 
     def has_ended(self, lease: Lease) -> bool:

@@ -845,7 +845,7 @@ export interface FailedTask {
   onCompletion?: OnCompletion;
   /** The dead-man's switch that is told when an execution begins and ends. */
   ping?: Ping;
-  /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
+  /** The resource that the task works on: runs with the same key take turns, the earliest due first. */
   lockKey?: string;
   /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
   lockScope?: LockScope;
@@ -1316,7 +1316,7 @@ export interface NewTask {
   onCompletion?: OnCompletion | null;
   /** The dead-man's switch that is told when an execution begins and ends. */
   ping?: PingInput | null;
-  /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
+  /** The resource that the task works on: runs with the same key take turns, the earliest due first. */
   lockKey?: string | null;
   /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
   lockScope?: LockScope | null;
@@ -1463,7 +1463,7 @@ export interface PersonPatch {
   channels?: Record<string, Array<DeliveryChannel> | null> | null;
 }
 
-/** The dead-man's switch that is told when a task's executions begin and end, such as a check of healthchecks.io. */
+/** The dead-man's switch, such as a check of healthchecks.io, that is told when executions begin and end. */
 export interface Ping {
   /** Posted to when an execution has succeeded. If it has no query, `/start` and `/fail` are added to it when one begins, and when one has failed, timed out or expired, unless `startUrl` and `failureUrl` say otherwise. */
   url: string;
@@ -1473,7 +1473,7 @@ export interface Ping {
   failureUrl?: string;
 }
 
-/** The dead-man's switch that is told when a task's executions begin and end, such as a check of healthchecks.io. */
+/** The dead-man's switch, such as a check of healthchecks.io, that is told when executions begin and end. */
 export interface PingInput {
   /** Posted to when an execution has succeeded. If it has no query, `/start` and `/fail` are added to it when one begins, and when one has failed, timed out or expired, unless `startUrl` and `failureUrl` say otherwise. */
   url: string;
@@ -1765,7 +1765,7 @@ export interface ReportedTask {
   onCompletion?: OnCompletion;
   /** The dead-man's switch that is told when an execution begins and ends. */
   ping?: Ping;
-  /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
+  /** The resource that the task works on: runs with the same key take turns, the earliest due first. */
   lockKey?: string;
   /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
   lockScope?: LockScope;
@@ -2226,7 +2226,7 @@ export interface Task {
   onCompletion?: OnCompletion;
   /** The dead-man's switch that is told when an execution begins and ends. */
   ping?: Ping;
-  /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
+  /** The resource that the task works on: runs with the same key take turns, the earliest due first. */
   lockKey?: string;
   /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
   lockScope?: LockScope;
@@ -2387,7 +2387,7 @@ export interface TaskPatch {
   onCompletion?: OnCompletion | null;
   /** The dead-man's switch that is told when an execution begins and ends. */
   ping?: PingInput | null;
-  /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
+  /** The resource that the task works on: runs with the same key take turns, the earliest due first. */
   lockKey?: string | null;
   /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
   lockScope?: LockScope | null;

@@ -1,4 +1,4 @@
-"""The authority on which a task is read or changed: a value made once, at a door, and required by all below it."""
+"""The authority by which a task is read or changed: made once, at the boundary, and required below it."""
 
 from __future__ import annotations
 
@@ -61,18 +61,29 @@ class Authority:
             raise Unauthenticated("The credential has expired meanwhile; nothing more is changed with it.")
 
     def require_owner(self, owner: str) -> None:
-        """Check that it may make or change something of an owner's now. Raises Forbidden or Unauthenticated."""
+        """Check that it may make or change something of an owner's now.
+
+        Raises Forbidden or Unauthenticated.
+        """
         self.require_valid()
         if self.sender is None or self.owner not in {None, owner}:
             raise Forbidden(f"{self.actor.subject} may change nothing of another owner's.")
 
     def require_author(self, what: str, author: Requesters | None) -> None:
-        """Check that it may replace or delete what somebody stored: a user, not what a server did. Raises Forbidden."""
+        """Check that it may replace or delete what somebody stored: a user, not what a server did.
+
+        Raises Forbidden.
+        """
         if self.is_user and author is None:
-            raise Forbidden(f"A server stored this {what} for its owner, who may use it, and not replace or delete it.")
+            raise Forbidden(
+                f"A server stored this {what} for its owner, who may use it, and not replace or delete it.",
+            )
 
     def require_server(self) -> None:
-        """Check that no user asks, for a change that only servers may make. Raises Forbidden or Unauthenticated."""
+        """Check that no user asks, for a change that only servers may make.
+
+        Raises Forbidden or Unauthenticated.
+        """
         self.require_valid()
         if self.is_user:
             raise Forbidden("Only an admin may change this.")
@@ -91,5 +102,11 @@ def _allow(_: Task) -> None:
     """Allow everything."""
 
 
-OWN_CODE: Final = Authority(Requesters.SERVERS, TRUSTED_CODE, owner=None, is_valid=lambda: True, authorize=_allow)
+OWN_CODE: Final = Authority(
+    Requesters.SERVERS,
+    TRUSTED_CODE,
+    owner=None,
+    is_valid=lambda: True,
+    authorize=_allow,
+)
 """The app's own code, in a handler, a server or a command: it may do everything."""

@@ -52,7 +52,7 @@ def _make_handler(row: HandlerRow, container: object) -> Handler:
 
 
 def _check(row: HandlerRow, container: object, draft: TaskDraft, requesters: Requesters) -> None:
-    """Refuse a user's task of a handler whose tasks only an operation of the API makes, and check any other."""
+    """Refuse a user's task of a handler whose tasks only the API makes, and check any other."""
     if row.instead and requesters is Requesters.USERS:
         raise InvalidInput("handler", f"is {draft.handler!r}", row.instead)
     if row.check:

@@ -1,7 +1,8 @@
 """Calls, which are tasks with a parent: creating them, notifying their parents, and cancelling descendants.
 
-A call's task id is derived from its place in the parent's journal, so creating it again has no effect. When a call
-ends, its parent is notified. Like a dispatch, that is a hint: the parent reads the result from the call's own task.
+A call's task id is derived from its place in the parent's journal, so creating it again has no effect.
+When a call ends, its parent is notified. Like a dispatch, that is a hint: the parent reads the result
+from the call's own task.
 
 ``GET /v1/tasks/{id}/tree`` and ``cloudsched tasks tree`` show a task with its descendants.
 """
@@ -30,14 +31,13 @@ from cloudsched.engine.durable.results import load_call_outcome
 from cloudsched.engine.ports.procedure import Procedure, run_procedure
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.state.commits import compare_and_set, repeat_on_conflict
-from cloudsched.engine.storage.pages import iterate_pages
+from cloudsched.engine.storage.pages import Page, iterate_pages
 from cloudsched.errors import NotAllowed, QueueUnavailable, StoreUnavailable, VersionConflict, WorkflowError
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.state.quotas import QuotaCheck
-    from cloudsched.engine.storage.pages import Page
 
 log = own_logger(__name__)
 
@@ -57,7 +57,7 @@ _SAMPLE_SIZE = 20
 
 
 class _Call(NamedTuple):
-    """The part of a call that a cancel needs: there may be thousands of calls, and their payloads may be large."""
+    """The part of a call that a cancel needs: there may be thousands of calls, with large payloads."""
 
     id: str
     parent: Parent | None
@@ -74,10 +74,10 @@ class ChildTasks:
     def create(self, task: Task, find_caller: FindCaller) -> bool:
         """Store a call unless it exists already, create its dispatches, and return whether it is new.
 
-        It is stored only as long as the run that makes it may go on: so once a cancel has been stored, no more calls
-        are made. After QueueUnavailable the call is stored, and the sweep creates its dispatch. After QuotaExceeded and
-        LeaseLost nothing is. A task that has no call in progress may always make one, since its own place would
-        otherwise never become free.
+        It is stored only as long as the run that makes it may go on: so once a cancel has been stored, no
+        more calls are made. After QueueUnavailable the call is stored, and the sweep creates its
+        dispatch. After QuotaExceeded and LeaseLost nothing is. A task that has no call in progress may
+        always make one, since its own place would otherwise never become free.
         """
         stored = self._commit_new(task, find_caller)
         self._engine.sender.send(stored or task, executor_wakeups(stored or task), self._engine.clock.now())
@@ -117,9 +117,9 @@ class ChildTasks:
     def _may_exceed(self, task: Task) -> bool:
         """Return whether a call may be made although its owner has no room.
 
-        It may if it exists already, or if its parent has no call in progress: a task that waits for a call does
-        nothing itself, so its place serves for one of its calls. Else tasks that wait could take all the room that
-        their calls need.
+        It may if it exists already, or if its parent has no call in progress: a task that waits for a
+        call does nothing itself, so its place serves for one of its calls. Else tasks that wait could
+        take all the room that their calls need.
         """
         if self._engine.store.load(task.id) is not None:
             return True
@@ -133,23 +133,27 @@ class ChildTasks:
         return [number for number, stored in found if stored and stored.task.status is TaskStatus.CANCELLED]
 
     def list_retried_calls(self, execution: Execution) -> list[int]:
-        """Return the numbers of the calls that made an execution fail but, being retried, have not failed any more."""
+        """Return the numbers of the calls that made an execution fail, and that have not failed since their retry."""
         failed = () if execution.failure_cause is None else execution.failure_cause.steps
         found = []
         for each in execution.steps:
             if each.number in failed and each.child is not None:
                 outcome = load_call_outcome(self._engine.store, each.name, each.child)
-                if not self._is_cancelled(each.child) if outcome is None else outcome.failure is None:
+                if outcome is None:
+                    has_failed = self._is_cancelled(each.child)
+                else:
+                    has_failed = outcome.failure is not None
+                if not has_failed:
                     found.append(each.number)
         return found
 
     def _is_cancelled(self, call: str) -> bool:
-        """Return whether a call was cancelled, though its attempt may still run: it will end without a result."""
+        """Return whether a call was cancelled: its attempt may still run, but ends without a result."""
         stored = self._engine.store.load(call)
         return stored is not None and stored.task.status is TaskStatus.CANCELLED
 
     def notify_family(self, task: Task) -> None:
-        """Notify the parent of a task that has ended, and cancel the calls below a task that was cancelled."""
+        """Notify the parent of a task that has ended, and cancel the calls of a task that was cancelled."""
         if task.parent is not None:
             self.notify_parent(task)
         if task.status is TaskStatus.CANCELLED and task.deferred:
@@ -158,7 +162,8 @@ class ChildTasks:
     def notify_parent(self, task: Task) -> None:
         """Notify a task's parent that the task has ended, if it has. Repeating this is harmless.
 
-        After StoreUnavailable, call this again. After QueueUnavailable it is stored, and the sweep resumes the parent.
+        After StoreUnavailable, call this again. After QueueUnavailable it is stored, and the sweep
+        resumes the parent.
         """
         if task.parent is not None and task.delivery is None and (task.has_ended or task.deleted_at):
             self._wake_parent_run(task.parent, has_ended=True)
@@ -170,29 +175,40 @@ class ChildTasks:
         if delivery.channel == PING:  # it tells a switch, not a person
             return
         store = self._engine.store
-        record = None if task.last_execution_id is None else store.load_execution(task.id, task.last_execution_id)
+        why = task.message
+        record = task.last_execution_id and store.load_execution(task.id, task.last_execution_id)
+        if record:
+            why = record.message or (record.error and record.error.message) or ""
         ended = store.load_execution(delivery.task_id, delivery.execution_id)
-        why = task.message if record is None else record.message or (record.error.message if record.error else "")
         note = explain_undelivered(delivery.channel, why or task.status)
         if ended is None or note in (ended.message or ""):
             return
 
-        def note_it(stored: VersionedTask | None) -> None:  # past the committer, for which an execution ends here
+        # This goes past the committer, for which an execution would end here.
+        def note_it(stored: VersionedTask | None) -> None:
             if stored is None:
                 return
-            told = ended.model_copy(update={"message": truncate(f"{note} {ended.message or ''}".strip(), _MAX_MESSAGE)})
-            now = self._engine.clock.now()
-            store.commit(Commit(with_changes(stored.task, now), stored, (told,)))
+            told = ended.model_copy(
+                update={"message": truncate(f"{note} {ended.message or ''}".strip(), _MAX_MESSAGE)},
+            )
+            store.commit(Commit(with_changes(stored.task, self._engine.clock.now()), stored, (told,)))
 
         compare_and_set(f"task {delivery.task_id}", partial(store.load, delivery.task_id), note_it)
         about = {"action": "undelivered", "taskId": delivery.task_id, "executionId": delivery.execution_id}
-        log.warning("%s It is of task %s, whose owner is %s.", note, delivery.task_id, task.owner, extra=about)
+        log.warning(
+            "%s It is of task %s, whose owner is %s.",
+            note,
+            delivery.task_id,
+            task.owner,
+            extra=about,
+        )
 
     def recheck_awaited_calls(self, task: Task, execution_id: str) -> None:
         """Resume a run that has just been suspended if none of the calls that it waits for is in progress.
 
-        A call that ended while the run was being suspended may have notified it without effect, because an earlier
-        notification was already recorded. Store and queue failures are ignored: the run polls later by itself.
+        A call that ended while the run was being suspended may have notified it without effect, because
+        an earlier notification was already recorded. Store and queue failures are ignored: the run polls
+        later by itself.
         """
         run = task.find_run(execution_id)
         if run is None or run.suspension is None or not run.suspension.calls or run.due_at <= self._engine.clock.now():
@@ -208,12 +224,18 @@ class ChildTasks:
             run = stored.task.find_run(parent.execution_id) if stored else None
             if stored is None or run is None:
                 return None
-            awaited = run.suspension.calls if run.suspension else ()
             running = set[int]()
-            waits_for_all = run.suspension is not None and not run.suspension.any_call
-            if waits_for_all and parent.step in awaited and (len(awaited) > 1 or not has_ended):
-                running = self.calls_in_progress(parent.task_id, parent.execution_id, awaited)
-            step = on_call_finished(stored.task, parent.execution_id, parent.step, running, self._engine.clock.now())
+            if run.suspension is not None and not run.suspension.any_call:
+                awaited = run.suspension.calls
+                if parent.step in awaited and (len(awaited) > 1 or not has_ended):
+                    running = self.calls_in_progress(parent.task_id, parent.execution_id, awaited)
+            step = on_call_finished(
+                stored.task,
+                parent.execution_id,
+                parent.step,
+                running,
+                self._engine.clock.now(),
+            )
             return stored.task if step.task is stored.task else step.having(base=stored)
 
         load = partial(self._engine.store.load, parent.task_id)
@@ -221,13 +243,17 @@ class ChildTasks:
         task = found.stored.task if isinstance(found, Committed) else found
         if task is not None:
             now = self._engine.clock.now()
-            self._engine.sender.send(task, [each for each in executor_wakeups(task) if each.due_at <= now], now)
+            self._engine.sender.send(
+                task,
+                [each for each in executor_wakeups(task) if each.due_at <= now],
+                now,
+            )
 
     def calls_in_progress(self, task_id: str, execution_id: str, awaited: tuple[int, ...]) -> set[int]:
         """Return some of the awaited calls that are in progress, or an empty set if none is found.
 
-        Only the newest calls are read, and the very newest first by itself: usually it is still running, and nothing
-        else has to be read. Older calls are not checked here: the parent polls them itself.
+        Only the newest calls are read, and the very newest first by itself: usually it is still running,
+        and nothing else has to be read. Older calls are not checked here: the parent polls them itself.
         """
         query = TaskQuery(parent=task_id, status=TaskStatus.ACTIVE)
         found = set[int]()
@@ -242,13 +268,15 @@ class ChildTasks:
     def pages(self, task_id: str, status: TaskStatus | None = None) -> Iterator[Page[Task]]:
         """Return the pages of a task's calls, newest first."""
         query = TaskQuery(parent=task_id, status=status)
-        return iterate_pages(lambda token: self._engine.store.list_tasks(query, limit=_PAGE_SIZE, page_token=token))
+        return iterate_pages(
+            lambda token: self._engine.store.list_tasks(query, limit=_PAGE_SIZE, page_token=token),
+        )
 
     def remove(self, task: Task) -> bool:
         """Remove a task that is being deleted, and cancel its descendants. Return whether it has been purged.
 
-        It stays while one of its handlers is running that holds a lock, and while a call below it cannot be read. The
-        sweep removes it later. Before all that, its usage is noted.
+        It stays while one of its handlers is running that holds a lock, and while a call below it cannot
+        be read. The sweep removes it later. Before all that, its usage is noted.
         """
         self._engine.usage().note([task])
         now = self._engine.clock.now()
@@ -263,10 +291,11 @@ class ChildTasks:
     def cancel_descendants(self, task: Task) -> bool:
         """Cancel every descendant of a task that has not ended. Return whether those were all.
 
-        If the task has been recreated or rescheduled meanwhile, the calls made since then are left alone. A call whose
-        document cannot be read is skipped, and the sweep has to return to it.
+        If the task has been recreated or rescheduled meanwhile, the calls made since then are left alone.
+        A call whose document cannot be read is skipped, and the sweep has to return to it.
         """
-        waiting, unreadable = [task.id], 0
+        waiting = [task.id]
+        unreadable = 0
         while waiting:
             parent = waiting.pop()
             for status in (TaskStatus.ACTIVE, TaskStatus.PAUSED):
@@ -277,7 +306,12 @@ class ChildTasks:
             unreadable += skipped
         if unreadable:
             details = {"action": "calls_not_cancelled", "taskId": task.id, "unreadable": unreadable}
-            log.error("%d calls below %s cannot be read, and were not cancelled", unreadable, task.id, extra=details)
+            log.error(
+                "%d calls below %s cannot be read, and were not cancelled",
+                unreadable,
+                task.id,
+                extra=details,
+            )
         return not unreadable
 
     def _children_of_generation(
@@ -288,7 +322,8 @@ class ChildTasks:
         Those made since the task was recreated are omitted. The task is read after its calls, so a call that was
         found cannot belong to a generation that began later.
         """
-        found, unreadable = list[_Call](), 0
+        found = list[_Call]()
+        unreadable = 0
         for page in self.pages(parent, status):
             found += [_Call(each.id, each.parent, each.created_at, bool(each.has_children)) for each in page.items]
             unreadable += page.unreadable
@@ -305,7 +340,8 @@ class ChildTasks:
     def complete_cancel(self, task: Task) -> Task | None:
         """Cancel the calls below a cancelled task, and clear its deferred mark. Return the task.
 
-        None if the sweep has to come back, since a call cannot be read. No handler makes more of them: see `create`.
+        None if the sweep has to come back, since a call cannot be read. No handler makes more of them:
+        see `create`.
         """
         stored = self._engine.store.load(task.id) if self.cancel_descendants(task) else None
         if stored is None:
@@ -313,7 +349,9 @@ class ChildTasks:
         return self._engine.committer.try_to_change(stored, self._engine.clock.now(), deferred=False)
 
     def cancel_call(self, task_id: str, reason: str) -> None:
-        """Cancel a call that its caller does not need any more, and its descendants. Repeating this is harmless.
+        """Cancel a call that its caller does not need any more, and its descendants.
+
+        Repeating this is harmless.
 
         If this process dies meanwhile, the call's own mark tells the sweep what is left to cancel.
         """
@@ -322,7 +360,13 @@ class ChildTasks:
         if stored is not None and stored.task.deferred and stored.task.status is TaskStatus.CANCELLED:
             self.complete_cancel(stored.task)
 
-    def _cancel(self, task_id: str, reason: str = "Its parent was cancelled.", *, is_below: bool = True) -> None:
+    def _cancel(
+        self,
+        task_id: str,
+        reason: str = "Its parent was cancelled.",
+        *,
+        is_below: bool = True,
+    ) -> None:
         def decide(stored: VersionedTask | None) -> Commit | None:
             if stored is None:
                 return None
@@ -342,7 +386,7 @@ class ChildTasks:
 
 
 MAX_TREE = 2_000
-"""The largest number of calls shown: in a larger tree those nearest to the root, and among them the newest."""
+"""The most calls that are shown: those nearest to the root, and among them the newest."""
 MAX_TREE_BYTES = 2_000_000
 """The largest size in bytes of their documents together."""
 MAX_READ = 10_000
@@ -356,14 +400,19 @@ class CallTree:
     task: Task
     children: Sequence[CallTree]
     omitted_children: int
-    """The number of the task's calls that are not among `children`. A lower bound if `MAX_READ` was reached."""
+    """The number of the task's calls that are not among `children`.
+
+    A lower bound if `MAX_READ` was reached.
+    """
 
 
 def load_tree(task: Task, child_tasks: ChildTasks, execution_id: str | None = None) -> CallTree:
     """Return a task's tree, cut where it is too large. Costs one query for each task that has made calls."""
     shown: dict[str, list[Task]] = {}
     left_out: dict[str, int] = {}
-    room, unread, bytes_left = MAX_TREE, MAX_READ, MAX_TREE_BYTES
+    room = MAX_TREE
+    unread = MAX_READ
+    bytes_left = MAX_TREE_BYTES
     waiting = deque([task])
     while waiting:
         parent = waiting.popleft()

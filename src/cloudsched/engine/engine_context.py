@@ -1,4 +1,4 @@
-"""The shared objects of the engine's parts: one frozen object, made once for an app and handed to each part."""
+"""The objects that the engine's parts share: one frozen object, made once for an app."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class EngineContext:
 
     settings: EngineSettings
     reads_preferences: bool
-    """True if owners' preferences give new tasks their channels: mail or pushes are set up, or settings say so."""
+    """True if owners' preferences choose the channels of new tasks: mail or push is set up, or settings say so."""
     registry: Registry
     """The handlers, with the built-in ones."""
     clock: Clock
@@ -82,7 +82,7 @@ class EngineContext:
     """The `on_failure` hooks that have not returned, by task and execution."""
 
     def replan(self, stored: VersionedTask) -> VersionedTask:
-        """Plan a task with the time zone data in use, commit and dispatch it, unless that is done, and return it.
+        """Plan a task with the time zone data in use, commit and dispatch it, unless that is done.
 
         After QueueUnavailable it is planned, and the sweep sends the dispatch.
         """

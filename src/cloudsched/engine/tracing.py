@@ -1,14 +1,15 @@
 """The trace that the current work belongs to, so that a task can be followed from the API to its handler.
 
-A trace is identified as in W3C Trace Context (w3.org/TR/trace-context): by its id and its latest span, in one line of
-text. A request brings one along. A dispatch carries it in its signed body, but not in its name, and the executor
-continues it. A trace ends with the occurrence, and the next occurrence starts a new one: otherwise a task that runs for
-years would be a single trace.
+A trace is identified as in W3C Trace Context (w3.org/TR/trace-context): by its id and its latest span, in
+one line of text. A request brings one along. A dispatch carries it in its signed body, but not in its
+name, and the executor continues it. A trace ends with the occurrence, and the next occurrence starts a
+new one: otherwise a task that runs for years would be a single trace.
 
-Without OpenTelemetry there are no spans, but each log line still names its trace. An occurrence that continues no trace
-gets one that is derived from its ids: so the lines of all its attempts, also those of workers, share it. While a
-handler runs, the lines have the ids of its attempt, too. Python does not pass context variables on to threads: in a
-thread that a handler starts, run the function with ``contextvars.copy_context().run``.
+Without OpenTelemetry there are no spans, but each log line still names its trace. An occurrence that
+continues no trace gets one that is derived from its ids: so the lines of all its attempts, also those of
+workers, share it. While a handler runs, the lines have the ids of its attempt, too. Python does not pass
+context variables on to threads: in a thread that a handler starts, run the function with
+``contextvars.copy_context().run``.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def current_trace() -> Trace | None:
 
 
 def trace_for(execution_id: str) -> str:
-    """Return the ``traceparent`` for a dispatch of an execution: the current one, or "" if it is another's."""
+    """Return the ``traceparent`` for a dispatch of an execution, or "" if the current one is another's."""
     position = _current.get()
     if position is None or position.execution_id not in {"", execution_id}:
         return ""
@@ -105,7 +106,8 @@ class Tracer:
             attributes: The attributes of the span. `taskId` belongs to `execution_id`.
         """
         del name  # not used without spans
-        task_id, position = str(attributes.get("taskId", "")), _current.get()
+        task_id = str(attributes.get("taskId", ""))
+        position = _current.get()
         if parent:
             return _Position(Trace.parse(parent), task_id, execution_id)
         if position is not None and (position.task_id, position.execution_id) == (task_id, execution_id):
@@ -113,7 +115,7 @@ class Tracer:
         return _Position(None if position is None else current_trace(), task_id, execution_id)
 
     def flush(self) -> None:
-        """Export pending spans at the end of a request: a process that sleeps between two requests would not."""
+        """Export pending spans at the end of a request: a process that sleeps between requests would not."""
 
     @staticmethod
     def _activate(trace: Trace | None, execution_id: str) -> AbstractContextManager[None]:
@@ -126,7 +128,7 @@ attempt_fields: ContextVar[Mapping[str, object]] = ContextVar("cloudsched_log_fi
 
 
 def current_log_fields() -> Mapping[str, object]:
-    """Return ``taskId``, ``executionId``, ``handler``, ``attempt`` and ``owner`` while a handler runs, else none."""
+    """Return the ids of the attempt while its handler runs: ``taskId``, ``executionId``, ``attempt`` and more."""
     return attempt_fields.get()
 
 

@@ -1,7 +1,7 @@
 """The table of features and satellites: what each adds to the kernel, and where that is.
 
-The kernel imports none of them. It looks here for what it is asked for, and imports that by its place, ``module:name``,
-when it is first used. To take one out is to delete its folder and its row.
+The kernel imports none of them. It looks here for what it is asked for, and imports that by its place,
+``module:name``, when it is first used. To take one out is to delete its folder and its row.
 """
 
 from __future__ import annotations
@@ -19,9 +19,15 @@ class HandlerRow:
 
     name: str
     run: str
-    """The function that runs its tasks. It gets the container, the context if it takes one, and the payload."""
+    """The function that runs its tasks.
+
+    It gets the container, the context if it takes one, and the payload.
+    """
     check: str = ""
-    """The function that checks a task before it is stored. It gets the container, the draft and its requesters."""
+    """The function that checks a task before it is stored.
+
+    It gets the container, the draft and its requesters.
+    """
     instead: str = ""
     """What users are told to use instead of such a task. They may not name the handler then."""
     takes_context: bool = True
@@ -86,7 +92,10 @@ class Feature:
     """What other schedulers call its fields: by the field's name in JSON, names in small letters without separators."""
     draft_checks: tuple[DraftCheckRow, ...] = ()
     user_checks: tuple[str, ...] = ()
-    """Functions of a handler, a task or child of a user's, and its place. They refuse what users may not ask for."""
+    """Functions of a handler, a task or child of a user's, and its place.
+
+    They refuse what users may not ask for.
+    """
     edit_checks: tuple[str, ...] = ()
     """Functions of a task that raise InvalidInput if a user may not edit it."""
     start_checks: tuple[str, ...] = ()
@@ -94,11 +103,20 @@ class Feature:
     code_checks: tuple[str, ...] = ()
     """Classes that compare stored tasks with the code. See `engine.code_check.compare`."""
     usage_limit: str = ""
-    """The class that says whether owners may use more, made of the container. See `engine.usage.usage_limit`."""
+    """The class that says whether owners may use more, made of the container.
+
+    See `engine.usage.usage_limit`.
+    """
     turns: str = ""
-    """The function that explains what the runs of a task take turns at. See `domain.explanation.findings.Turns`."""
+    """The function that explains what the runs of a task take turns at.
+
+    See `domain.explanation.findings.Turns`.
+    """
     workers: str = ""
-    """The function that says which worker the runs of a task wait for. See `domain.explanation.findings.Workers`."""
+    """The function that says which worker the runs of a task wait for.
+
+    See `domain.explanation.findings.Workers`.
+    """
     undelivered: str = ""
     """The function that finds what did not reach anybody. See `domain.explanation.findings.Undelivered`."""
     stores: Mapping[str, str] = field(default_factory=dict)
@@ -172,7 +190,10 @@ FEATURES: Final = (
         ),
         other_names={"lockkey": "concurrencykey documentid lock mutex singleton"},
         draft_checks=(
-            DraftCheckRow(("lock_key", "lock_scope", "children"), "cloudsched.features.locks.checks:assign_scopes"),
+            DraftCheckRow(
+                ("lock_key", "lock_scope", "children"),
+                "cloudsched.features.locks.checks:assign_scopes",
+            ),
         ),
         edit_checks=("cloudsched.features.locks.checks:require_own_scopes",),
         start_checks=("cloudsched.features.locks.checks:explain_refusal",),
@@ -243,7 +264,12 @@ FEATURES: Final = (
         optional_handlers=("cloudsched.drafts.wiring:with_assistant",),
         operations=("cloudsched.drafts.operations",),
         commands=(
-            CommandRow("draft", "cloudsched.drafts.command:draft", "Draft a task, or a change of one.", "tasks"),
+            CommandRow(
+                "draft",
+                "cloudsched.drafts.command:draft",
+                "Draft a task, or a change of one.",
+                "tasks",
+            ),
         ),
     ),
     Feature(
@@ -252,7 +278,11 @@ FEATURES: Final = (
         folders=("scripts",),
         wiring="cloudsched.scripts.wiring:ScriptsWiring",
         handlers=(
-            HandlerRow("cloudsched.script", "cloudsched.scripts.handlers:run", "cloudsched.scripts.handlers:check"),
+            HandlerRow(
+                "cloudsched.script",
+                "cloudsched.scripts.handlers:run",
+                "cloudsched.scripts.handlers:check",
+            ),
         ),
         records=("cloudsched.scripts.documents:StoredScript", "cloudsched.scripts.documents:ScriptTree"),
         operations=("cloudsched.scripts.operations",),
@@ -269,8 +299,16 @@ FEATURES: Final = (
                 "cloudsched.people.handlers:deliver",
                 "cloudsched.people.handlers:refuse_deliveries",
             ),
-            HandlerRow("cloudsched.erase-person", "cloudsched.people.handlers:erase", instead=_PERSON_OPERATIONS),
-            HandlerRow("cloudsched.export-person", "cloudsched.people.handlers:export", instead=_PERSON_OPERATIONS),
+            HandlerRow(
+                "cloudsched.erase-person",
+                "cloudsched.people.handlers:erase",
+                instead=_PERSON_OPERATIONS,
+            ),
+            HandlerRow(
+                "cloudsched.export-person",
+                "cloudsched.people.handlers:export",
+                instead=_PERSON_OPERATIONS,
+            ),
         ),
         records=(
             "cloudsched.people.documents:ExportPart",
@@ -280,7 +318,10 @@ FEATURES: Final = (
         operations=("cloudsched.people.operations", "cloudsched.people.feed_operations"),
         commands=(
             CommandRow(
-                "people", "cloudsched.people.command:people", "Show people, and change how they are reached.", "Tasks"
+                "people",
+                "cloudsched.people.command:people",
+                "Show people, and change how they are reached.",
+                "Tasks",
             ),
         ),
         pages="cloudsched.people.pages:VIEWS",
@@ -321,7 +362,11 @@ FEATURES: Final = (
         folders=("emulator",),
         commands=(
             CommandRow(
-                "emulator", "cloudsched.emulator.cli:emulator", "Run a local Cloud Tasks alone.", "Local", "dev"
+                "emulator",
+                "cloudsched.emulator.cli:emulator",
+                "Run a local Cloud Tasks alone.",
+                "Local",
+                "dev",
             ),
         ),
     ),

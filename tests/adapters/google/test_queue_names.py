@@ -12,6 +12,7 @@ from cloudsched.adapters.google.cloud_tasks import choose_queues, list_queue_ids
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.wakeups import Dispatch
 from cloudsched.engine.ports.queue import QueueMessage
+from cloudsched.engine.signed_dispatches import encode_dispatch
 
 AT = datetime(2027, 1, 1, 9, tzinfo=UTC)
 MESSAGES = st.builds(
@@ -45,6 +46,6 @@ def test_dispatches_are_spread_evenly() -> None:
     counts = Counter[str]()
     for number in range(10_000):
         dispatch = Dispatch(f"task-{number:06}", 1, "e", AT, 1, AT + timedelta(seconds=number), AT)
-        counts[choose_queues("q", QueueMessage(dispatch.name, AT, b"", "t"), 10)[0]] += 1
+        counts[choose_queues("q", QueueMessage(encode_dispatch(dispatch)[0], AT, b"", "t"), 10)[0]] += 1
     assert len(counts) == 10
     assert max(counts.values()) < 1.2 * 1_000

@@ -24,7 +24,8 @@ from cloudsched.domain.transitions.outcome import Done, Fail
 from cloudsched.domain.transitions.overlap_and_catch_up import MAX_BACKLOG_RANGES, MAX_COUNTED, due_ranges
 from cloudsched.domain.transitions.planning import find_hold, occurrence_id
 from cloudsched.domain.transitions.task_draft import to_editable_fields
-from cloudsched.domain.transitions.wakeups import dispatch_or_hop, executor_wakeups
+from cloudsched.domain.transitions.wakeups import executor_wakeups
+from cloudsched.engine.signed_dispatches import dispatch_or_hop
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.features.budgets import holds
 from cloudsched.features.pull.work_queue import on_worker_claim

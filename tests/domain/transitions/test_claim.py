@@ -19,7 +19,8 @@ from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.lease import on_heartbeat
 from cloudsched.domain.transitions.outcome import Retry
 from cloudsched.domain.transitions.suspend import on_journal_append
-from cloudsched.domain.transitions.wakeups import Dispatch, dispatch_or_hop, executor_wakeups, lease_expiries
+from cloudsched.domain.transitions.wakeups import Dispatch, executor_wakeups, lease_expiries
+from cloudsched.engine.signed_dispatches import dispatch_or_hop
 from cloudsched.features.locks.option import has_missed_grant
 from cloudsched.testing import START
 

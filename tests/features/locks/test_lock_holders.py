@@ -14,8 +14,8 @@ from cloudsched import App, Context, Schedule
 from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.transitions.claim import on_dispatch
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.domain.transitions.wakeups import Dispatch
 from cloudsched.engine.ports.queue import QueueMessage
+from cloudsched.engine.signed_dispatches import parse_dispatch
 from cloudsched.errors import VersionConflict
 from cloudsched.features.locks.lock import Holder, Lock, WaitFilter, cancel_waits
 from cloudsched.features.locks.locks import Locks
@@ -89,7 +89,7 @@ def test_a_duplicate_delivery_does_not_enqueue_a_run_in_progress(app: App, sim: 
 
     @app.handler("hold")
     def hold(ctx: Context) -> None:
-        dispatch = Dispatch.from_wire(json.loads(body))
+        dispatch = parse_dispatch(json.loads(body))
         decision = on_dispatch(before, dispatch, ctx.now(), "theirs")
         assert isinstance(decision, Commit)
         assert decision.effects.run

@@ -1,18 +1,18 @@
 """Decide what a delivered dispatch does, before the handler is called.
 
-The decision is one of three. `DeliveryResult`: run nothing, because the dispatch is stale or its work is done. `Hop`:
-it is too early, or another executor holds the lease, so dispatch again later. `Commit`: commit it, and call the handler
-if its effects name a run.
+The decision is one of three. `DeliveryResult`: run nothing, because the dispatch is stale or its work is
+done. `Hop`: it is too early, or another executor holds the lease, so dispatch again later. `Commit`: commit
+it, and call the handler if its effects name a run.
 
 Policies that are decided here, each visible in the executions:
 
 * An occurrence later than the task's ``expiration`` is recorded as EXPIRED and not run.
-* Several occurrences due at once are a backlog: ``catchUp`` says which run. The others are recorded as SKIPPED, by one
-  record however many they are.
-* An attempt whose lease ended without a result is recorded as TIMED_OUT and counts: the next one begins at once, as
-  long as the retry policy has attempts left.
-* An attempt whose process has ended, as the next process with the store for itself knows, is recorded so at once. It
-  does not count, nor does one whose worker no longer renews its lease.
+* Several occurrences due at once are a backlog: ``catchUp`` says which run. The others are recorded as
+  SKIPPED, by one record however many they are.
+* An attempt whose lease ended without a result is recorded as TIMED_OUT and counts: the next one begins at
+  once, as long as the retry policy has attempts left.
+* An attempt whose process has ended, as the next process with the store for itself knows, is recorded so at
+  once. It does not count, nor does one whose worker no longer renews its lease.
 * A task for workers is offered to them instead of run here. A run that no worker claimed within the task's
   ``expiration`` is recorded as EXPIRED.
 """
@@ -22,9 +22,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, WaitingFor, is_orphaned
+from cloudsched.domain.documents.execution import (
+    Execution,
+    ExecutionStatus,
+    Lease,
+    Run,
+    WaitingFor,
+    is_orphaned,
+)
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, DueRange, Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit, Effects
 from cloudsched.domain.transitions.finish import (
@@ -36,7 +43,11 @@ from cloudsched.domain.transitions.finish import (
     on_release,
 )
 from cloudsched.domain.transitions.lease import drop_lease
-from cloudsched.domain.transitions.lifecycle import complete_if_idle, drop_unstarted, start_next_backfill, with_changes
+from cloudsched.domain.transitions.lifecycle import (
+    continue_or_complete,
+    drop_unstarted,
+    with_changes,
+)
 from cloudsched.domain.transitions.overlap_and_catch_up import (
     BacklogDecision,
     decide_backlog,
@@ -51,14 +62,11 @@ from cloudsched.domain.transitions.planning import (
     waits_for_open_run,
 )
 from cloudsched.domain.transitions.run_records import execution_record, last_run_fields
-from cloudsched.domain.transitions.wakeups import TURN_TIMEOUT, offer_expiry
+from cloudsched.domain.transitions.wakeups import TURN_TIMEOUT, Dispatch, offer_expiry
 from cloudsched.errors import InvalidSchedule
 
-if TYPE_CHECKING:
-    from cloudsched.domain.transitions.wakeups import Dispatch
-
 FULL_RETRY_DELAY = timedelta(minutes=1)
-"""The least wait of an occurrence whose task has `MAX_OPEN_RUNS` open runs, since those may be overdue themselves."""
+"""The least wait of an occurrence whose task has `MAX_OPEN_RUNS` open runs: those may be overdue themselves."""
 
 
 class DeliveryAction(StrEnum):
@@ -79,7 +87,10 @@ class DeliveryAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
-    """The effect of a delivery, and its reason. The queue counts each of these as a success, and does not redeliver."""
+    """The effect of a delivery, and its reason.
+
+    The queue counts each of these as a success, and does not redeliver.
+    """
 
     action: DeliveryAction
     reason: str
@@ -99,7 +110,7 @@ class Hop:
 
 
 def may_claim_early(task: Task, dispatch: Dispatch) -> bool:
-    """Return whether a run may be claimed a moment before it is due: no lease, nor a hold on a lock, ends then."""
+    """Return whether a run may be claimed a moment before it is due. Not if a lease or a lock would end first."""
     run = task.find_run(dispatch.execution_id) if task.runs else None
     return not task.has_lock and (run is None or run.lease is None)
 
@@ -109,9 +120,9 @@ def on_orphaned_lease(
 ) -> Commit | None:
     """Close an attempt that nobody runs any more. Return None if there is no such attempt.
 
-    Its retry has a dispatch of its own: the attempt's hold on its lock has to end first, and others may be next.
-    `holder` is this process, `stopped` is the one before if that was told to stop, and `runs_here` says whether this
-    one may be running an attempt of the execution.
+    Its retry has a dispatch of its own: the attempt's hold on its lock has to end first, and others may
+    be next. `holder` is this process, `stopped` is the one before if that was told to stop, and
+    `runs_here` says whether this one may be running an attempt of the execution.
     """
     run = task.find_run(dispatch.execution_id)
     if task.deleted_at is not None or run is None or run.lease is None:
@@ -131,7 +142,9 @@ def on_orphaned_lease(
 def on_dispatch(
     task: Task, dispatch: Dispatch, now: datetime, token_hash: str, *, holder: str | None = None
 ) -> DeliveryResult | Hop | Commit:
-    """Decide what a dispatch that arrived at `now` may do. The claim gets the hash of a new random lease token.
+    """Decide what a dispatch that arrived at `now` may do.
+
+    The claim gets the hash of a new random lease token.
 
     `holder` is the name of this process, if no other executes the store's tasks while it lives.
     """
@@ -169,7 +182,8 @@ def _on_open_run(
 def _on_offered(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> DeliveryResult | Hop | Commit:
     """Expire a run that waits for a worker, or record that its turn begins, or has ended without a worker.
 
-    The beginning is committed each time, so that anyone who requeues the run at this moment gets a version conflict.
+    The beginning is committed each time, so that anyone who requeues the run at this moment gets a
+    version conflict.
     """
     decision = _expire_unclaimed(task, run, dispatch, now)
     if not isinstance(decision, DeliveryResult):
@@ -193,7 +207,10 @@ def put_off(claim: Commit, run: Run, now: datetime, until: datetime, why: str) -
 
 
 def _on_live_lease(lease: Lease) -> DeliveryResult | Hop:
-    """Dispatch again at the lease's end. A worker renews its lease all the time, so leave that one to the sweep."""
+    """Dispatch again at the lease's end.
+
+    A worker renews its lease all the time, so leave that one to the sweep.
+    """
     if lease.worker is not None:
         return drop(f"worker {lease.worker!r} is running it")
     return Hop(lease.until, "another executor is running it")
@@ -208,7 +225,8 @@ def _claim_or_offer(task: Task, run: Run, dispatch: Dispatch, now: datetime, lea
         return step.because(f"attempt {run.attempt} is offered in {task.workers.queue_key!r}")
     claimed = with_lease(run, lease, had_turn=bool(dispatch.turn_key))
     return Commit(
-        with_changes(task, now, runs=task.runs_with(claimed)), effects=Effects(claimed, f"attempt {run.attempt}")
+        with_changes(task, now, runs=task.runs_with(claimed)),
+        effects=Effects(claimed, f"attempt {run.attempt}"),
     )
 
 
@@ -217,7 +235,12 @@ def _with_turn(run: Run, dispatch: Dispatch, until: datetime | None) -> Run:
     return run.model_copy(update={"turn": max(run.turn, dispatch.turn), "turn_until": until})
 
 
-def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, lease: Lease) -> DeliveryResult | Hop | Commit:
+def _on_occurrence(
+    task: Task,
+    dispatch: Dispatch,
+    now: datetime,
+    lease: Lease,
+) -> DeliveryResult | Hop | Commit:
     occurrence = task.next_execution_time
     if occurrence is None:
         return drop("the occurrence is done")
@@ -227,6 +250,7 @@ def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, lease: Lease) 
         return drop(
             "the occurrence is done" if dispatch.scheduled_for < occurrence else f"the next occurrence is {name}"
         )
+
     start = jittered_start(task, occurrence) if task.jitter or task.zone_change else occurrence
     if start > now:  # guard: early occurrence
         return Hop(start, "it is too early")
@@ -245,8 +269,16 @@ def _on_too_many_runs(task: Task, now: datetime) -> DeliveryResult | Hop:
     return Hop(max(soonest, now + FULL_RETRY_DELAY), f"{MAX_OPEN_RUNS} runs of the task are open")
 
 
-def _claim_occurrence(task: Task, name: str, start: datetime, now: datetime, lease: Lease, *, had_turn: bool) -> Commit:
-    """Claim the task's next occurrence, which has this name and start, or what its policies run instead of it."""
+def _claim_occurrence(
+    task: Task,
+    name: str,
+    start: datetime,
+    now: datetime,
+    lease: Lease,
+    *,
+    had_turn: bool,
+) -> Commit:
+    """Claim the task's next occurrence, or what its policies run instead."""
     at = task.next_execution_time
     assert at is not None  # noqa: S101 - it has come
     noted = task
@@ -256,42 +288,61 @@ def _claim_occurrence(task: Task, name: str, start: datetime, now: datetime, lea
     missed: tuple[Execution, ...] = ()
     is_alone = _is_alone(task, start, following, now)  # guard: due now
     if not is_alone:
-        decision = _decide_due(task, now)
+        decision = _decide_due(task, at, now)
         noted, missed = record_missed(task, decision.decided, now)
-        chosen = decision.kept[0].next_at if decision.kept else None
-        last = decision.decided[-1].until if chosen is None else chosen
+        if decision.kept:
+            chosen = last = decision.kept[0].next_at
+        else:
+            chosen = None
+            last = decision.decided[-1].until
         following, lost = _find_following(noted, last)
-    noted, left_out = note_left_out(noted, last, now) if task.schedule.is_adjusted else (noted, ())
-    records, run_count = (*left_out, *missed), task.run_count + (chosen is not None)
+
+    records = missed
+    note = None
+    if task.schedule.is_adjusted:
+        note = task.schedule.adjustment_note(last)
+        noted, left_out = note_left_out(noted, last, now)
+        records = (*left_out, *missed)
+
+    run_count = task.run_count + (chosen is not None)
     is_last = task.max_runs is not None and run_count >= task.max_runs
     changes: dict[str, Any] = {
         "run_count": run_count,
         "planned_to": last,
         "next_execution_time": None if is_last else following,  # guard: next occurrence
-        **({} if lost is None or is_last else _pause_lost(lost)),
     }
+    if lost is not None and not is_last:
+        # A rule that was accepted may become too sparse to search. A dispatch that failed would be delivered
+        # again and again, and search each time.
+        why = f"Paused, since its next occurrence was not found: {lost.problem}. Give it another schedule."
+        changes |= {"status": TaskStatus.PAUSED, "message": why}
     if chosen is None:
         changes |= {"outcome": missed[-1].status, "outcome_execution_id": missed[-1].id}
         passed = with_changes(noted, now, **changes)
-        if lost is None:
-            passed = complete_if_idle(start_next_backfill(passed, now), now)
-        why = "passed over" if lost is None else "passed over, and paused"
-        return Commit(passed, executions=records).because(why)
+        if lost is not None:
+            return Commit(passed, executions=records).because("passed over, and paused")
+        return Commit(continue_or_complete(passed, now), executions=records).because("passed over")
+
     if chosen != at:
-        name, start = occurrence_id(task, chosen), jittered_start(task, chosen)
+        name = occurrence_id(task, chosen)
+        start = jittered_start(task, chosen)
+    if had_turn:
+        lease = _after_turn(lease, start)
     is_claimed = task.workers is None
     run = Run.build(
         execution_id=name,
         scheduled_for=chosen,
         due_at=start,
         is_counted=True,
-        lease=(_after_turn(lease, start) if had_turn else lease) if is_claimed else None,
+        lease=lease if is_claimed else None,
         started_at=now if is_claimed else None,
-        note=task.schedule.adjustment_note(chosen) if task.schedule.is_adjusted else None,
+        note=note,
     )
     claimed = with_changes(noted, now, runs=(*task.runs, run), **changes)
     if task.workers is not None:
-        return Commit(claimed, executions=records).because(f"attempt 1 is offered in {task.workers.queue_key!r}")
+        return Commit(claimed, executions=records).because(
+            f"attempt 1 is offered in {task.workers.queue_key!r}",
+        )
     return Commit(claimed, executions=records, effects=Effects(run, "attempt 1"))
 
 
@@ -308,13 +359,12 @@ def _is_alone(task: Task, start: datetime, following: datetime | None, now: date
     return late <= find_tolerance(task)
 
 
-def _decide_due(task: Task, now: datetime) -> BacklogDecision:
+def _decide_due(task: Task, at: datetime, now: datetime) -> BacklogDecision:
     """Decide which of the due occurrences run. If the search for others gives up, the next one alone runs."""
     try:
         return decide_backlog(task, now)
     except InvalidSchedule:
-        at = task.next_execution_time
-        return BacklogDecision(kept=() if at is None else (DueRange(next_at=at, until=at),))
+        return BacklogDecision(kept=(DueRange(next_at=at, until=at),))
 
 
 def _find_following(task: Task, last: datetime) -> tuple[datetime | None, InvalidSchedule | None]:
@@ -325,17 +375,12 @@ def _find_following(task: Task, last: datetime) -> tuple[datetime | None, Invali
         return None, error
 
 
-def _pause_lost(lost: InvalidSchedule) -> dict[str, Any]:
-    """Return the changes that pause a task whose next occurrence was not found, although there may be one.
-
-    A rule that was accepted may become too sparse to search. A dispatch that failed would be delivered again and again,
-    and search each time.
-    """
-    why = f"Paused, since its next occurrence was not found: {lost.problem}. Give it another schedule."
-    return {"status": TaskStatus.PAUSED, "message": why}
-
-
-def _expire_unclaimed(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> DeliveryResult | Hop | Commit:
+def _expire_unclaimed(
+    task: Task,
+    run: Run,
+    dispatch: Dispatch,
+    now: datetime,
+) -> DeliveryResult | Hop | Commit:
     """Record a run that waited too long for a worker as EXPIRED. Drop any other dispatch of it."""
     expiry = offer_expiry(task, run)
     if expiry is None or dispatch.due_at < expiry:
@@ -343,9 +388,11 @@ def _expire_unclaimed(task: Task, run: Run, dispatch: Dispatch, now: datetime) -
     if expiry > now:
         return Hop(expiry, "it may still wait for a worker")
     why = f"No worker took it within {task.expiration}."
-    ended = drop_unstarted(task, run).model_copy(update=last_run_fields(task, run, ExecutionStatus.EXPIRED, now))
+    ended = drop_unstarted(task, run).model_copy(
+        update=last_run_fields(task, run, ExecutionStatus.EXPIRED, now),
+    )
     record = execution_record(task, run, ExecutionStatus.EXPIRED, now, message=why)
-    expired = Commit(complete_if_idle(start_next_backfill(ended, now), now), executions=(record,))
+    expired = Commit(continue_or_complete(ended, now), executions=(record,))
     return expired.because("no worker took it in time")
 
 
@@ -388,7 +435,8 @@ def make_lease(
 def _on_expired_lease(task: Task, run: Run, dispatch: Dispatch, now: datetime, lease: Lease) -> Commit:
     """Close the attempt whose lease has ended, and start the next one if the retry policy allows one.
 
-    A dispatch of an older revision closes it too, but starts nothing: the current revision has a dispatch of its own.
+    A dispatch of an older revision closes it too, but starts nothing: the current revision has a dispatch
+    of its own.
     """
     lapsed = on_lease_expired(task, run, now)
     waiting = lapsed.task.find_run(run.execution_id)
@@ -399,5 +447,11 @@ def _on_expired_lease(task: Task, run: Run, dispatch: Dispatch, now: datetime, l
     if dispatch.revision != task.revision:  # guard: revision of retry
         return lapsed.because("its lease had ended; the next attempt is the task's newer revision's")
     claimed = with_lease(waiting, lease)
-    step = Commit(with_changes(lapsed.task, now, runs=lapsed.task.runs_with(claimed)), executions=lapsed.executions)
-    return step.because(f"attempt {claimed.attempt}, since the lease of attempt {run.attempt} had ended", claimed)
+    step = Commit(
+        with_changes(lapsed.task, now, runs=lapsed.task.runs_with(claimed)),
+        executions=lapsed.executions,
+    )
+    return step.because(
+        f"attempt {claimed.attempt}, since the lease of attempt {run.attempt} had ended",
+        claimed,
+    )

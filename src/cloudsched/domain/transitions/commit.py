@@ -1,7 +1,8 @@
 """A commit: what a decision writes, atomically, and what follows from it.
 
-Every decision of this package returns one, or a value that says why there is none. It becomes complete on its way: the
-task as it was read, a linked document such as a lock, the tasks that are created with it. A store takes it whole.
+Every decision of this package returns one, or a value that says why there is none. It becomes complete on
+its way: the task as it was read, a linked document such as a lock, the tasks that are created with it. A
+store takes it whole.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """The version of a document that was read. The value is private to the adapter. Compare it only for equality."""
+    """The version of a document that was read.
+
+    The value is private to the adapter. Compare it only for equality.
+    """
 
     value: object
 
@@ -66,15 +70,14 @@ class TaskWrite:
     """The id of its record that goes on without `expire_at`: nothing else of it is written. It must exist."""
 
     def find_offers(self) -> tuple[OfferEntry | None, OfferEntry | None]:
-        """Return the offer that is stored, and the one that is to be: if they differ, it is written or deleted."""
-        stored = None if self.base is None else self.base.task
-        before = None if stored is None or stored.offer is None else stored.build_offer_entry()
-        return before, None if self.task.offer is None else self.task.build_offer_entry()
+        """Return the stored offer, and the one that is to be. It is written or deleted if they differ."""
+        before = None if self.base is None else self.base.task.build_offer_entry()
+        return before, self.task.build_offer_entry()
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryMark:
-    """The effect of a delivery's end on the record of the execution whose result it delivers: `is_delivered`."""
+    """The mark `is_delivered` that the end of a delivery sets in the record whose result it delivers."""
 
     task_id: str
     execution_id: str
@@ -89,7 +92,7 @@ class Effects:
     reason: str = ""
     """The reason for it, for the log of dispatches."""
     reads: int = 1
-    """The number of documents that were read for it, its linked document apart: the task, if it was not known."""
+    """The number of documents that were read for it, without its linked document."""
     dispatches: int = 0
     """The number of dispatches that it took."""
     sends: object = None
@@ -97,7 +100,7 @@ class Effects:
     journals: Mapping[str, Sequence[JournalEntry]] = field(default_factory=dict)
     """The journals that have been loaded already, by execution id."""
     has_calls_in_progress: bool = False
-    """True if it suspends the run for several calls, of which one has already ended and others are in progress."""
+    """True if it suspends the run for several calls, of which one has ended and others are in progress."""
     is_repeat: bool = False
     """True if it ends an attempt, and was decided before: that commit met a conflict."""
 
@@ -113,7 +116,7 @@ class Commit(TaskWrite):
     messages: Sequence[Message] = ()
     """Messages that are created or overwritten."""
     linked: LinkedWrite | None = None
-    """A document of a feature that is written like the task: only if it still has the version that was read."""
+    """A document of a feature that is written only if it still has the version that was read."""
     entries: Sequence[JournalEntry] = ()
     """Journal entries that are created or overwritten."""
     archived: Sequence[ArchivedJournal] = ()
@@ -136,7 +139,7 @@ class Commit(TaskWrite):
         return bool([run for run in runs if run.steps or self.entries or self.effects.journals])
 
     def having(self, **changes: Any) -> Self:
-        """Return the commit with some fields changed, in an eighth of the time that `dataclasses.replace` takes."""
+        """Return the commit with some fields changed. It takes an eighth of the time of `dataclasses.replace`."""
         changed = object.__new__(type(self))
         vars(changed).update(vars(self), **changes)
         return changed
@@ -150,7 +153,8 @@ class Commit(TaskWrite):
 
         Deleted journal entries are not counted. Without `new_tasks`, neither are tasks that it creates.
         """
-        writes, deletes = len(self.messages) + len(self.entries), 0
+        writes = len(self.messages) + len(self.entries)
+        deletes = 0
         for each in (self, *self.others):
             if each.base is None and not new_tasks:
                 continue
@@ -158,11 +162,13 @@ class Commit(TaskWrite):
             if each.task.offer is not None or (each.base is not None and each.base.task.offer is not None):
                 before, after = each.find_offers()
                 if before != after:
-                    writes, deletes = writes + (after is not None), deletes + (after is None)
+                    writes += after is not None
+                    deletes += after is None
         writes += len(self.unchanged) + (self.delivered is not None)
         if self.linked is not None:
             more_writes, more_deletes = self.linked.count_writes()
-            writes, deletes = writes + more_writes, deletes + more_deletes
+            writes += more_writes
+            deletes += more_deletes
         return writes, deletes
 
 

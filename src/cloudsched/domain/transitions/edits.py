@@ -1,8 +1,9 @@
 """Apply a caller's draft: to a new task, or to an existing one.
 
-Times: without a schedule the task runs once, now. A rule without DTSTART begins now, too: its first run is within the
-second. An instant in the past, or nearer than the configured lead, is refused. One that passed less than `JUST_NOW` ago
-is now. A recurring schedule that began in the past continues with its first occurrence from now.
+Times: without a schedule the task runs once, now. A rule without DTSTART begins now, too: its first run
+is within the second. An instant in the past, or nearer than the configured lead, is refused. One that
+passed less than `JUST_NOW` ago is now. A recurring schedule that began in the past continues with its
+first occurrence from now.
 """
 
 from __future__ import annotations
@@ -21,17 +22,18 @@ from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import bind_open_runs
 from cloudsched.domain.transitions.lifecycle import (
-    complete_if_idle,
+    continue_or_complete,
     drop_unstarted,
-    start_next_backfill,
     unstarted_runs,
     with_changes,
 )
 from cloudsched.domain.transitions.overlap_and_catch_up import due_ranges, end_plan, shorten_backlog
 from cloudsched.domain.transitions.planning import (
     begin_plan,
+    earliest,
     find_hold,
     find_past_start,
+    latest,
     occurrence_after,
     occurrence_from,
 )
@@ -63,7 +65,10 @@ def reset_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Ex
     ends = [at for at in (ended.planned_to, ended.earlier_planned_to) if at is not None]
     # An occurrence that is in both schedules is the same one, and is not run again.
     processed = [at for at in ends if changed.schedule.occurs(at)]
-    planned_to = max((at for at in processed if not ended.backlog or at < ended.backlog[0].next_at), default=None)
+    planned_to = max(
+        (at for at in processed if not ended.backlog or at < ended.backlog[0].next_at),
+        default=None,
+    )
     reset = {
         "consecutive_failures": 0,
         "failing_since": None,
@@ -84,7 +89,7 @@ def _has_occurrence(task: Task, at: datetime) -> bool:
 
 
 def shorten_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the edited task without its plan beyond `until` or `max_runs`, and the records of its runs there."""
+    """Drop the task's plan beyond `until` or `max_runs`, and return the records of its runs there."""
     why = "Its task was given an earlier end before it started."
     waiting = unstarted_runs(changed)
     late = [run for run in waiting if changed.until is not None and run.scheduled_for > changed.until]
@@ -103,13 +108,16 @@ def _skip_runs(task: Task, runs: list[Run], now: datetime, reason: str) -> tuple
 def new_task(
     draft: TaskDraft, now: datetime, lead: timedelta = NO_LEAD, *, new_id: str | None = None, **state: Any
 ) -> Task:
-    """Return the new task that a draft describes, with further fields of its state. Its first run is `lead` away.
+    """Return the new task that a draft describes, with further fields of its state.
+
+    Its first run is `lead` away.
 
     If the draft has no id, it gets the new one, or one that is drawn.
     """
     asked_at = _find_request_time(draft, now)
     schedule = anchor_schedule(draft.schedule, asked_at, lead)
-    spec, first = _spec_fields(draft), schedule.first()
+    spec = _spec_fields(draft)
+    first = schedule.first()
     task = Task.build(
         id=draft.id or new_id or str(uuid.uuid4()),
         owner=draft.owner,
@@ -134,21 +142,25 @@ def new_task(
 
 
 JUST_NOW = timedelta(seconds=10)
-"""The time after a single instant in which it still counts as now: clocks differ, and requests take a moment."""
+"""How long a single instant still counts as now: clocks differ, and requests take a moment."""
 
 
 def _find_request_time(draft: TaskDraft, now: datetime) -> datetime:
-    """Return the instant at which a draft's schedule is judged, so that "now" is not past once it was read and sent."""
-    asked_at = now if draft.read_at is None else min(now, draft.read_at)
+    """Return the instant at which a draft's schedule is judged, so that "now" is not in the past on arrival."""
+    asked_at = earliest(now, draft.read_at)
     at = None if draft.schedule is None else draft.schedule.at
     return at if at is not None and now - JUST_NOW <= at < asked_at else asked_at
 
 
 def _find_edit_time(task: Task, changed: Task, now: datetime, asked_at: datetime) -> datetime:
-    """Return the instant at which an edit's schedule is judged. A "now" that may have run must not run again."""
+    """Return the instant at which an edit's schedule is judged.
+
+    A "now" that may have run must not run again.
+    """
     if changed.schedule == task.schedule:
         return now
-    at, last = changed.schedule.at, changed.earlier_planned_to
+    at = changed.schedule.at
+    last = changed.earlier_planned_to
     return now if at is not None and last is not None and at <= last else asked_at
 
 
@@ -157,13 +169,13 @@ def edit_or_restart(
 ) -> Commit:
     """Return the edited task. `defined_by` is USERS if it counts as a user's from now on.
 
-    An edit concerns later runs: those that have begun go on with the handler, payload, children or script, and author
-    that they began with.
+    An edit concerns later runs: those that have begun go on with the handler, payload, children or
+    script, and author that they began with.
 
-    The plan changes only if the schedule, `until` or `max_runs` does. Occurrences of the old plan that came due and
-    have not started run if the new one has them as well. The others are recorded, as SKIPPED unless a policy had ruled
-    them out. A task that has ended starts again if any of the three changes. A draft without changes changes nothing,
-    not even the revision.
+    The plan changes only if the schedule, `until` or `max_runs` does. Occurrences of the old plan that
+    came due and have not started run if the new one has them as well. The others are recorded, as SKIPPED
+    unless a policy had ruled them out. A task that has ended starts again if any of the three changes. A
+    draft without changes changes nothing, not even the revision.
     """
     spec = _spec_fields(draft)
     asked_at = _find_request_time(draft, now)
@@ -201,15 +213,21 @@ def edit_or_restart(
         changed, records = shorten_plan(task, changed, now)
     if schedule == task.schedule and task.status is TaskStatus.ACTIVE:
         due = task.next_execution_time  # may be past: it waits for its jitter, an open run or its dispatch
-        following = occurrence_after(changed, (now if due is None else min(due, now)) - _TICK)
+        following = occurrence_after(changed, earliest(now, due) - _TICK)
         planned = changed.model_copy(update={"next_execution_time": following})
-        return Commit(complete_if_idle(start_next_backfill(planned, now), now), executions=records)
+        return Commit(continue_or_complete(planned, now), executions=records)
     if task.status is TaskStatus.PAUSED and changed.backlog:
         return Commit(with_changes(changed, now), executions=records)
     if schedule != task.schedule and (changed.backlog or unstarted_runs(changed)):
         first = occurrence_from(changed, changed.backlog[0].next_at if changed.backlog else now)
     else:
-        first = _first_occurrence_after_edit(task, changed, now, _find_edit_time(task, changed, now, asked_at), lead)
+        first = _first_occurrence_after_edit(
+            task,
+            changed,
+            now,
+            _find_edit_time(task, changed, now, asked_at),
+            lead,
+        )
     if task.status is TaskStatus.PAUSED:
         return Commit(with_changes(changed, now), executions=records)
     begun = {"next_execution_time": first, **begin_plan(changed, now + _TICK, first)}
@@ -228,26 +246,29 @@ def _spec_fields(draft: TaskDraft) -> dict[str, Any]:
 
 def anchor_schedule(schedule: Schedule | None, now: datetime, lead: timedelta = NO_LEAD) -> Schedule:
     """Return a schedule with its start. Without a schedule, the task runs once, now."""
-    earliest = now + lead
+    start = now + lead
     if schedule is None:
-        return Schedule.once(earliest)
+        return Schedule.once(start)
     try:
         if schedule.is_anchored:
             return schedule
         if schedule.is_now:
-            return Schedule.once(earliest, schedule.timezone)
+            return Schedule.once(start, schedule.timezone)
         if schedule.delay is not None:
             return schedule.anchor(now)
-        return schedule.anchor(earliest)
+        return schedule.anchor(start)
     except InvalidSchedule as error:
         raise error.at(f"schedule.{error.field}") from error
 
 
 def _choose_schedule(task: Task, draft: TaskDraft, now: datetime, lead: timedelta) -> Schedule:
-    """Return the schedule after an edit. A missing one keeps the task's, and so does the same one without DTSTART.
+    """Return the schedule after an edit.
 
-    So does the same text, if it recurs: "every 90 minutes" counts from where it began. A single instant is another one
-    each time: "in 2 hours". So a repeated creation, however late, does not run an ended task again.
+    A missing one keeps the task's, and so does the same one without DTSTART.
+
+    So does the same text, if it recurs: "every 90 minutes" counts from where it began. A single instant
+    is another one each time: "in 2 hours". So a repeated creation, however late, does not run an ended
+    task again.
     """
     if draft.schedule is None:
         return task.schedule
@@ -265,9 +286,13 @@ def _choose_schedule(task: Task, draft: TaskDraft, now: datetime, lead: timedelt
 def _begin_at_due(task: Task, schedule: Schedule, now: datetime) -> Schedule:
     """Return a schedule whose start nobody named with one at what came due, if nothing else changes by that.
 
-    A rule of the clock, such as a cron expression, has the same times then, and those that came due may be among them.
+    A rule of the clock, such as a cron expression, has the same times then, and those that came due may
+    be among them.
     """
-    due = [*(run.scheduled_for for run in unstarted_runs(task)), *(each.next_at for each in due_ranges(task, now))]
+    due = [
+        *(run.scheduled_for for run in unstarted_runs(task)),
+        *(each.next_at for each in due_ranges(task, now)),
+    ]
     if not due or schedule.is_one_time or any("COUNT=" in rule for rule in schedule.rules):
         return schedule
     start = min(due).astimezone(load_tzinfo(schedule.timezone)).replace(tzinfo=None, fold=0).isoformat()
@@ -285,7 +310,8 @@ def _list_next(schedule: Schedule, now: datetime) -> list[datetime | None]:
 def _means_the_same(read: Schedule, task: Task) -> bool:
     """Return whether a text that is read again means the schedule that it gave to a task.
 
-    "tomorrow at 9 and 17" means other dates, and so does "every day next week" once that week's task has ended.
+    "tomorrow at 9 and 17" means other dates, and so does "every day next week" once that week's task has
+    ended.
     """
     kept = task.schedule
     if (read.timezone, read.follows_owner) != (kept.timezone, kept.follows_owner):
@@ -313,25 +339,26 @@ def _first_occurrence(task: Task, now: datetime, asked_at: datetime, lead: timed
 
     Raises InvalidInput if it is in the past or too near.
     """
-    earliest = asked_at + lead
-    before = earliest - _TICK
+    nearest = asked_at + lead
+    before = nearest - _TICK
     first = occurrence_after(task, before)
     if first is not None:
         _require_room_after(task, first)
         return first
-    unbounded = task.schedule.next_after(before if task.planned_to is None else max(before, task.planned_to))
+    unbounded = task.schedule.next_after(latest(before, task.planned_to))
     if unbounded is not None:
         problem = f"ends the task before its first run at {_format_instant(unbounded)}"
         raise InvalidInput("until", problem, "Give a later end.")
     if task.schedule.is_single_time:
-        late = f"is in the past: it is {_format_instant(now)} now"
-        near = f"is nearer than the minimum lead of {lead}: it is {_format_instant(now)} now"
-        gone = "is the instant of an occurrence that was processed already"
         at = task.schedule.next_after(asked_at - _TICK)
-        problem = late if at is None else near if at < earliest else gone
+        problem = "is the instant of an occurrence that was processed already"
+        if at is None:
+            problem = f"is in the past: it is {_format_instant(now)} now"
+        elif at < nearest:
+            problem = f"is nearer than the minimum lead of {lead}: it is {_format_instant(now)} now"
         field = "schedule.at" if task.schedule.dtstart is None else "schedule.dtstart"
         raise InvalidSchedule(field, problem, "Give a later instant, or none to run now.")
-    problem = f"has no occurrence from {_format_instant(earliest)} on"
+    problem = f"has no occurrence from {_format_instant(nearest)} on"
     raise InvalidSchedule("schedule", problem, "Give a later end or count.")
 
 

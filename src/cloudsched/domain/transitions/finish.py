@@ -2,17 +2,18 @@
 
 Policies that are decided here, each visible in the executions:
 
-* A failed attempt is repeated as the retry policy says (RETRYING), until no attempt is left (FAILED) or the task ends.
+* A failed attempt is repeated as the retry policy says (RETRYING), until no attempt is left (FAILED) or the
+  task ends.
 * An outcome that the handler chooses overrides the policy: `Retry`, `Snooze`, `Fail`, `Cancel`.
-* An attempt that is lost with its process uses up no retry. The process may have been stopped, or ended by another
-  handler. A run that is lost so three times in a row is FAILED. The caller lets it run apart from others that were
-  lost, so none of these is what ended its process.
-* ``overlap`` decides whether occurrences that came due while the run was open are skipped or one is kept. Those skipped
-  have one record.
+* An attempt that is lost with its process uses up no retry. The process may have been stopped, or ended by
+  another handler. A run that is lost so three times in a row is FAILED. The caller lets it run apart from
+  others that were lost, so none of these is what ended its process.
+* ``overlap`` decides whether occurrences that came due while the run was open are skipped or one is kept.
+  Those skipped have one record.
 * A task that failed ``pauseAfterFailures`` times in a row pauses itself.
 
-Only the holder of the lease may finish an attempt: for anyone else `on_outcome` returns None, and the result is
-dropped.
+Only the holder of the lease may finish an attempt: for anyone else `on_outcome` returns None, and the
+result is dropped.
 """
 
 from __future__ import annotations
@@ -43,10 +44,9 @@ from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lease import drop_lease
 from cloudsched.domain.transitions.lifecycle import (
-    complete_if_idle,
+    continue_or_complete,
     drop_unstarted,
     may_have_children,
-    start_next_backfill,
     with_changes,
 )
 from cloudsched.domain.transitions.notices import (
@@ -72,17 +72,22 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import FailureCause, JournalEntry
 
 MIN_SNOOZE = timedelta(seconds=1)
-"""The shortest snooze. A snooze costs no attempt, so nothing else slows down a handler that always snoozes."""
+"""The shortest snooze.
+
+A snooze costs no attempt, so nothing else slows down a handler that always snoozes.
+"""
 
 UNSTARTED_GRACE = timedelta(seconds=30)
-"""A run that is released within this time of its claim counts as not started: the worker was stopping, or may not run
-it."""
+"""A run that is released this soon after its claim counts as not started: its worker stopped or refused it."""
 
 MAX_EARLIER_MESSAGE = 300
 """The bytes of an attempt's error message that are kept once another attempt has followed."""
 FIRST_ATTEMPTS = 5
 LAST_ATTEMPTS = 20
-"""The first and the last attempts of an execution that are kept. One that lasts for years may have any number."""
+"""The first and the last attempts of an execution that are kept.
+
+One that lasts for years may have any number.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +131,8 @@ def on_outcome(
 ) -> Commit | None:
     """Decide what the end of an attempt changes. Return None if the caller no longer holds the lease.
 
-    `calls_in_progress` are some of the calls that a suspended handler waits for, and that are known to be under way.
+    `calls_in_progress` are some of the calls that a suspended handler waits for, and that are known to be
+    under way.
     """
     run = task.find_run(execution_id)
     if run is None or run.lease is None or run.lease.token_hash != token_hash:  # guard: lease of outcome
@@ -139,7 +145,9 @@ def on_outcome(
     step = _apply_outcome(task, reported, report, calls_in_progress, now, random)
     if report.ended_by is not None:
         step = step.having(task=_note_foreign_end(task, step.task, run, report, now))
-    return step.having(entries=tuple(report.entries)) if report.entries else step
+    if report.entries:
+        step = step.having(entries=tuple(report.entries))
+    return step
 
 
 def _note_foreign_end(task: Task, changed: Task, run: Run, report: AttemptReport, now: datetime) -> Task:
@@ -186,7 +194,12 @@ def _with_reported_usage(task: Task, before: Run, after: Run, now: datetime) -> 
 
 
 def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed set
-    task: Task, run: Run, report: AttemptReport, calls_in_progress: Container[int], now: datetime, random: Random
+    task: Task,
+    run: Run,
+    report: AttemptReport,
+    calls_in_progress: Container[int],
+    now: datetime,
+    random: Random,
 ) -> Commit:
     record_fields = {"failure_cause": report.failure_cause}
     match report.outcome:
@@ -261,8 +274,8 @@ def on_release(
 ) -> Commit | None:
     """Release an attempt that its process could not finish: it costs no attempt, and the run keeps its place.
 
-    A run that its worker releases at once, without progress, counts as never started: its expiration keeps running.
-    None if the caller does not hold the lease.
+    A run that its worker releases at once, without progress, counts as never started: its expiration
+    keeps running. None if the caller does not hold the lease.
     """
     run = task.find_run(execution_id)
     if run is None or run.lease is None or run.lease.token_hash != token_hash:  # guard: lease of release
@@ -282,8 +295,8 @@ def on_release(
 def on_lease_expired(task: Task, run: Run, now: datetime) -> Commit:
     """Close the leased attempt of a run as TIMED_OUT. The run waits for its next attempt, or has ended.
 
-    A worker renews its lease however long the handler takes, so it is the worker that was lost. Nobody knows whether an
-    executor's process died or its handler took too long. That attempt counts.
+    A worker renews its lease however long the handler takes, so if it lapses, the worker was lost. An
+    executor's process may have died, or its handler may have taken too long, so that attempt counts.
     """
     if run.lease is not None and run.lease.worker is not None:
         return on_lost_attempt(task, run, WORKER_LOST, now)
@@ -316,15 +329,17 @@ RESULT_LOST = ExecutionError.build(
 MAX_LOSSES = 3
 """The number of attempts in a row that may be lost with their process, before their run has failed."""
 LOSS_PAUSE = timedelta(seconds=5)
-"""The wait after the second of them, since a handler would crash its process as fast as that is started again. So long
-waits, too, a run that a worker releases because others that were lost run first."""
+"""The wait after the second lost attempt: a handler could crash its process as fast as that is restarted.
+
+A run waits as long if a worker releases it because other lost runs come first.
+"""
 
 
 def on_lost_attempt(task: Task, run: Run, error: ExecutionError, now: datetime) -> Commit:
-    """Close the leased attempt of a run, which nobody runs any more, as TIMED_OUT. It uses up no retry.
+    """Close an attempt whose process is gone as TIMED_OUT. It uses up no retry.
 
-    The run goes on, at first without a wait. After `MAX_LOSSES` in a row it has failed: its handler may be what ends
-    its process, and with it the attempts of others.
+    The run goes on, at first without a wait. After `MAX_LOSSES` in a row it has failed: its handler may
+    be what ends its process, and with it the attempts of others.
     """
     losses = run.losses + 1
     if losses >= MAX_LOSSES and task.status not in FINAL_STATUSES:
@@ -366,7 +381,11 @@ def on_hanging_attempt(task: Task, run: Run, now: datetime, wait: timedelta) -> 
 
 
 def _with_finished_attempt(
-    run: Run, status: ExecutionStatus, error: ExecutionError | None, now: datetime, ended_by: str | None = None
+    run: Run,
+    status: ExecutionStatus,
+    error: ExecutionError | None,
+    now: datetime,
+    ended_by: str | None = None,
 ) -> Run:
     if run.lease is None:
         raise ValueError(f"execution {run.execution_id} has no attempt under way")
@@ -385,7 +404,7 @@ def _with_finished_attempt(
 
 
 def with_attempt(run: Run, attempt: Attempt) -> Run:
-    """Return a run without its lease, with one more finished attempt, and without the middle ones if too many."""
+    """Return a run without its lease and with one more finished attempt. Drop the middle ones of too many."""
     attempts = (*map(_drop_traceback, run.attempts), attempt)
     too_many = max(0, len(attempts) - FIRST_ATTEMPTS - LAST_ATTEMPTS)
     shown = attempts[:FIRST_ATTEMPTS] + attempts[FIRST_ATTEMPTS + too_many :]
@@ -397,7 +416,10 @@ def _drop_traceback(attempt: Attempt) -> Attempt:
     """Return an earlier attempt without its traceback, so that many of them fit one document."""
     if attempt.error is None or attempt.error.traceback is None:
         return attempt
-    error = ExecutionError(type=attempt.error.type, message=truncate(attempt.error.message, MAX_EARLIER_MESSAGE))
+    error = ExecutionError(
+        type=attempt.error.type,
+        message=truncate(attempt.error.message, MAX_EARLIER_MESSAGE),
+    )
     return attempt.model_copy(update={"error": error})
 
 
@@ -416,11 +438,18 @@ def _retry_or_finish(
 
 
 def _wait_for_retry(task: Task, run: Run, now: datetime, **record_fields: Any) -> Commit:
-    """Return the run waiting for its next attempt, or cancelled if its task has ended, since nothing would wake it."""
+    """Return the run waiting for its next attempt, or cancelled if its task has ended and nothing would wake it."""
     if task.status in FINAL_STATUSES:  # guard: final task
         ended = {**record_fields, "message": f"The task is {task.status}."}
         return _finish_run(task, run, ExecutionStatus.CANCELLED, now, **ended)
-    record = execution_record(task, run, ExecutionStatus.RETRYING, now, next_attempt_at=run.due_at, **record_fields)
+    record = execution_record(
+        task,
+        run,
+        ExecutionStatus.RETRYING,
+        now,
+        next_attempt_at=run.due_at,
+        **record_fields,
+    )
     return Commit(with_changes(task, now, runs=task.runs_with(run)), executions=(record,))
 
 
@@ -428,12 +457,15 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
     rest = drop_unstarted(task, run) if run.started_at is None else task
     rest = rest.model_copy(
         update={
-            "runs": tuple([each for each in task.runs if each.execution_id != run.execution_id]),  # guard: ended run
+            # guard: ended run
+            "runs": tuple([each for each in task.runs if each.execution_id != run.execution_id]),
             **last_run_fields(task, run, status, now),
         }
     )
     rest, passed = _decide_overlaps(rest, run, now)
-    failures, limit = rest.consecutive_failures, task.pause_after_failures
+
+    failures = rest.consecutive_failures
+    limit = task.pause_after_failures
     is_failing = limit and failures >= limit and says_how_task_is(task, run, status)
     if is_failing and task.is_active and not rest.is_one_time:
         why = f"Paused itself after {failures} failures in a row."
@@ -444,12 +476,12 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
         )
         ended = with_entry(task, ended, Action.PAUSED, None, now, reason=why)
     else:
-        ended = complete_if_idle(rest if rest.backfill is None else start_next_backfill(rest, now), now)
+        ended = continue_or_complete(rest, now)
     return Commit(ended, executions=(execution_record(task, run, status, now, **record), *passed))
 
 
 def _decide_overlaps(task: Task, run: Run, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task past the occurrences that its policy skips while the run was open, and their records."""
+    """Skip the occurrences that came due while the run was open, as the policy says, and return their records."""
     started_at = run.started_at or now
     if task.next_execution_time is None or not started_at < task.next_execution_time <= now:
         return task, ()  # nothing came due meanwhile, or a backlog from before the run: catchUp decides

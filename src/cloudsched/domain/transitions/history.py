@@ -1,8 +1,9 @@
 """Note actions on a task by hand in its document, in the commit that does them.
 
-The notes cost no operation. Their room is bounded: the oldest ones fall off, of the side that takes the most room. So
-nobody can wipe out what others did by doing much. Each has a number, which tells how many are missing. Payloads, code,
-free texts and addresses are named when they change, and never copied. Of other values, only short ones are.
+The notes cost no operation. Their room is bounded: the oldest ones fall off, of the side that takes the
+most room. So nobody can wipe out what others did by doing much. Each has a number, which tells how many
+are missing. Payloads, code, free texts and addresses are named when they change, and never copied. Of
+other values, only short ones are.
 """
 
 from __future__ import annotations
@@ -26,12 +27,23 @@ if TYPE_CHECKING:
 MAX_ENTRIES: Final = 50
 _FIELDS: Final = ("schedule", *TaskSpec.model_fields)
 """The fields that an edit can change."""
-_MAX_VALUE, _MAX_SCHEDULE = 200, 600
+_MAX_VALUE = 200
+_MAX_SCHEDULE = 600
 """The longest value that is copied, as JSON, and the longest schedule, without its defaults."""
 _MAX_ENTRY_BYTES: Final = 2_000
 """The largest entry. A larger one only names its fields."""
 _NAMED_ONLY: Final = frozenset(
-    {"payload", "children", "script", "source", "description", "purpose", "on_completion", "ping", "delivery_title"}
+    {
+        "payload",
+        "children",
+        "script",
+        "source",
+        "description",
+        "purpose",
+        "on_completion",
+        "ping",
+        "delivery_title",
+    }
 )
 """The fields whose values are not copied, since they may be private or secrets."""
 
@@ -46,12 +58,18 @@ def with_entry(
 ) -> Task:
     """Return a changed task with an entry for the action, or as it is if nothing has changed.
 
-    `before` is the task before the change, or None if it is new, and `by` who did it, or None for the scheduler.
+    `before` is the task before the change, or None if it is new, and `by` who did it, or None for the
+    scheduler.
     """
     if task is before:
         return task
-    fields = tuple(compare_fields(before, task)) if before is not None and action is Action.EDITED else ()
-    earlier = () if before is None else before.history
+    fields: tuple[FieldChange, ...] = ()
+    earlier: tuple[HistoryEntry, ...] = ()
+    if before is not None:
+        earlier = before.history
+        if action is Action.EDITED:
+            fields = tuple(compare_fields(before, task))
+
     number = earlier[-1].number + 1 if earlier else 1
     entry = HistoryEntry(number=number, at=now, action=action, by=by, fields=fields, **more)
     size = _size(entry)
@@ -79,9 +97,10 @@ def _find_side(entry: HistoryEntry) -> str:
 
 
 def compare_fields(before: Task, after: Task) -> list[FieldChange]:
-    """Return the fields that an owner sets and that differ, with their values if these are short and not private."""
+    """Return the owner's fields that differ, with their values if these are short and not private."""
     names = [name for name in _FIELDS if getattr(before, name) != getattr(after, name)]
-    old, new = _show_values(before, names), _show_values(after, names)
+    old = _show_values(before, names)
+    new = _show_values(after, names)
     shown = map(to_camel, names)
     return [FieldChange(field=name, before=old.get(name), after=new.get(name)) for name in shown]
 

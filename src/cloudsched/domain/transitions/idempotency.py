@@ -1,20 +1,21 @@
 """Recognise a request that comes again because its answer was lost.
 
-A request is known by its original content, before its words were read and defaults were applied: "in 2 seconds" means
-another instant when it is read again. A task keeps the marks of its latest requests. A repetition changes nothing, and
-gets the task as it is now.
+A request is known by its original content, before its words were read and defaults were applied: "in 2
+seconds" means another instant when it is read again. A task keeps the marks of its latest requests. A
+repetition changes nothing, and gets the task as it is now.
 
-* A request that is named, by an idempotency key, a draft's token or an ETag, is known by its name. With other content
-  the same name is refused.
-* A creation with an id of its caller's own is known by its content, until another creation has edited the task: the
-  content that was first sent is then an edit back to it.
+* A request that is named, by an idempotency key, a draft's token or an ETag, is known by its name. With
+  other content the same name is refused.
+* A creation with an id of its caller's own is known by its content, until another creation has edited the
+  task: the content that was first sent is then an edit back to it.
 * A creation with a key makes its task's id from that. It never edits a task.
-* A request without a name that must be done once, such as a trigger, gets its name from the code that decides it, since
-  a commit whose answer was lost is decided again.
+* A request without a name that must be done once, such as a trigger, gets its name from the code that
+  decides it, since a commit whose answer was lost is decided again.
 * An event is also known by its content, its sender and the execution that it was for (`Event.mark`).
 
-The marks of creations are kept as long as the task exists, and otherwise the latest ones of each side. So neither a
-user nor a worker can make a task forget what a server has asked for, and requests without names displace none.
+The marks of creations are kept as long as the task exists, and otherwise the latest ones of each side. So
+neither a user nor a worker can make a task forget what a server has asked for, and requests without names
+displace none.
 """
 
 from __future__ import annotations
@@ -50,18 +51,20 @@ class RequestMark:
     key: str
     content: str = ""
     depends_on_time: bool = False
-    """True if it may do more when it is sent later, as words do, or a key that names no state. It is then remembered
-    even if it has changed nothing."""
+    """True if it may do more when it is sent later, as words do, or a key that names no state.
+
+    It is then remembered even if it has changed nothing.
+    """
     kind: RequestKind = RequestKind.NAMED
 
     @classmethod
     def of_content(cls, content: object, *, depends_on_time: bool = False) -> RequestMark:
-        """Return the mark of a creation that nothing but its content, with its id, identifies: JSON, or models."""
+        """Return the mark of a creation that only its content, with its id, identifies: JSON, or models."""
         return cls(_BY_ID, _hash(content), depends_on_time=depends_on_time)
 
     @classmethod
     def of_new_task(cls, content: object) -> RequestMark:
-        """Return the mark of a creation whose key its task's id is made from: an existing task is not edited."""
+        """Return the mark of a creation whose key makes its task's id: an existing task is not edited."""
         return cls(_BY_KEY, _hash(content))
 
     @classmethod
@@ -96,7 +99,7 @@ class RequestMark:
         return any(each.key == self.key and each.content == self.content for each in task.recent_requests)
 
     def fields(self, task: Task | None, now: datetime, sender: EventSender | None) -> dict[str, Any]:
-        """Return the fields in which a task remembers this request once its sender has created or changed it by it."""
+        """Return the fields in which a task remembers this request of a sender."""
         at = None if self.key in CREATION_KEYS else choose_instant(task, now)
         side = "" if sender is None else sender.side
         request = RecentRequest(key=self.key, content=self.content, at=at, side=side, kind=self.kind)
@@ -104,7 +107,7 @@ class RequestMark:
 
 
 def choose_instant(task: Task | None, now: datetime) -> datetime:
-    """Return the instant of a task's next request: now, or right after the latest if the clock shows no later one."""
+    """Return the instant of a task's next request: now, or just after the latest one if that is later."""
     known = [] if task is None else [each.at for each in task.recent_requests if each.at is not None]
     return max(now, known[-1] + timedelta(microseconds=1)) if known else now
 

@@ -1,4 +1,4 @@
-"""The lease of a running attempt: whoever runs it renews its lease, and every end drops it. `claim` gives it."""
+"""Renew and drop the lease of a running attempt. `claim` grants it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def on_heartbeat(
 
 
 def renew_lease(task: Task, execution_id: str, token_hash: str, now: datetime, **changes: Any) -> Run | None:
-    """Return a run with its lease renewed from now, and further changes. None if the caller does not hold the lease.
+    """Return a run with its lease renewed from now, and further changes, or None if the caller does not hold it.
 
-    A lapsed lease is not renewed, even if nobody has taken over the run yet: another run may hold the lock. A lease is
-    never shortened, even if the task's `expected_duration` was.
+    A lapsed lease is not renewed, even if nobody has taken over the run yet: another run may hold the
+    lock. A lease is never shortened, even if the task's `expected_duration` was.
     """
     run = task.find_run(execution_id)
     # guard: lease of heartbeat
@@ -37,7 +37,9 @@ def renew_lease(task: Task, execution_id: str, token_hash: str, now: datetime, *
 
 
 def drop_lease(run: Run, released_by: str | None = None, **changes: Any) -> Run:
-    """Return the run without its lease. Of a worker's lease, keep the claim, and the caller who released it."""
+    """Return the run without its lease. Keep a worker's claim, and the caller who released it."""
     claim = run.lease.token_hash if run.lease and run.lease.worker else None
     # guard: released lease
-    return run.model_copy(update={"lease": None, "released_claim": claim, "released_by": released_by, **changes})
+    return run.model_copy(
+        update={"lease": None, "released_claim": claim, "released_by": released_by, **changes},
+    )

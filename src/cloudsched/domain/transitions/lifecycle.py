@@ -1,8 +1,8 @@
 """The status changes that a task allows, and the effects of pause, resume, cancel and delete.
 
-`ALLOWED` is the only definition of the status changes. The diagram in ``docs/start/concepts.md`` is tested
-against it. Every decision is pure: it takes a task and the current time and returns the commit. `manual_verbs` asks the
-same checks as they do, so exactly the verbs that would be accepted are offered.
+`ALLOWED` is the only definition of the status changes. The diagram in ``docs/start/concepts.md`` is
+tested against it. Every decision is pure: it takes a task and the current time and returns the commit.
+`manual_verbs` runs the same checks, so an interface shows exactly the verbs that would be accepted.
 """
 
 from __future__ import annotations
@@ -14,10 +14,22 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus, Run, Trigger
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
-from cloudsched.domain.documents.task import FINAL_STATUSES, MAX_OPEN_RUNS, Hold, RecentRequest, Task, TaskStatus
+from cloudsched.domain.documents.task import (
+    FINAL_STATUSES,
+    MAX_OPEN_RUNS,
+    Hold,
+    RecentRequest,
+    Task,
+    TaskStatus,
+)
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import drop_unused
-from cloudsched.domain.transitions.overlap_and_catch_up import end_plan, forget_backlog, resume_plan, stop_plan
+from cloudsched.domain.transitions.overlap_and_catch_up import (
+    end_plan,
+    forget_backlog,
+    resume_plan,
+    stop_plan,
+)
 from cloudsched.domain.transitions.planning import (
     find_hold,
     find_sole_hold,
@@ -48,15 +60,18 @@ ALLOWED = complete_table(
         _S.EXPIRED: frozenset({_S.ACTIVE}),
     },
 )
-"""The statuses that may follow each. Only another plan (schedule, `until`, `max_runs`) or a retry ends a final one."""
+"""The statuses that may follow each.
+
+Only another plan (schedule, `until`, `max_runs`) or a retry ends a final one.
+"""
 
 
 def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
-    """Return the task with these changes, and with its timestamps, its offer and its `wake_at` updated.
+    """Return the task with these changes, and with the fields that follow from them, such as `wake_at`.
 
-    A task that the store was to remove by itself (`transitions.expiry`) is so only as long as that instant stays.
-    Events for a single execution are removed together with its run. Raises NotAllowed if the table does not permit the
-    change of status.
+    An offer is the entry by which workers find a task. If the store was to remove the task by itself
+    (`transitions.expiry`), it still does only if that instant has not moved. Events for an execution are
+    removed with its run. Raises NotAllowed if `ALLOWED` does not permit the change of status.
     """
     status = changes.get("status", task.status)
     if status is not task.status:
@@ -72,7 +87,7 @@ def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
     if changed.events:
         derived |= _bind_events(changed)
     if changed.timezone != "UTC" or changed.zone_plan is not None:
-        derived["zone_plan"] = note_zone(changed.model_copy(update=derived) if derived else changed)
+        derived["zone_plan"] = note_zone(changed.model_copy(update=derived))
     if changed.earlier_definitions:
         derived["earlier_definitions"] = drop_unused(changed)
     if derived:
@@ -97,11 +112,14 @@ def _bind_events(task: Task) -> dict[str, Any]:
     return {"events": bound, "recent_requests": task.requests_with(*marks)}
 
 
-def complete_if_idle(task: Task, now: datetime) -> Task:
-    """Return the task with a final status if nothing is left for it to do, else with only its `wake_at` updated.
+def continue_or_complete(task: Task, now: datetime) -> Task:
+    """Start the next occurrence of its backfill, or end the task if nothing is left for it to do.
 
-    A one-time task ends as its only scheduled occurrence did. A recurring one whose schedule has ended is COMPLETED.
+    A one-time task ends as its only scheduled occurrence did. A recurring one whose schedule has ended is
+    COMPLETED.
     """
+    if task.backfill is not None:
+        task = start_next_backfill(task, now)
     if task.status is not _S.ACTIVE or task.next_execution_time or task.runs or task.backfill:
         return with_changes(task, now)
     if task.is_one_time and task.outcome in _FINAL_STATUS_BY_OUTCOME:
@@ -124,7 +142,9 @@ def require_status(task: Task, action: str, *statuses: TaskStatus) -> None:
     """Check that the task has one of these statuses."""
     if task.status not in statuses:
         raise NotAllowed(
-            action, task.status, "Give it a new schedule to start it again." * (task.status in FINAL_STATUSES)
+            action,
+            task.status,
+            "Give it a new schedule to start it again." if task.status in FINAL_STATUSES else "",
         )
 
 
@@ -132,7 +152,11 @@ def require_not_held(task: Task) -> None:
     """Check that a task that a user starts is not paused because its owner may use no more."""
     hold = find_hold(task)
     if hold is not None:
-        raise NotAllowed("start", "paused: its owner may use no more for now", task.message if hold.is_alone else "")
+        raise NotAllowed(
+            "start",
+            "paused: its owner may use no more for now",
+            task.message if hold.is_alone else "",
+        )
 
 
 def require_pausable(task: Task) -> None:
@@ -141,7 +165,7 @@ def require_pausable(task: Task) -> None:
 
 
 def require_future(task: Task, following: datetime | None) -> None:
-    """Check that a paused task would have something to do: `following` is its next occurrence, were it resumed."""
+    """Check that a paused task would have something to do. `following` is its next occurrence if resumed."""
     require_status(task, "resume", _S.PAUSED)
     if following is None and task.is_one_time and task.planned_to is None and not task.runs:
         raise NotAllowed("resume", "PAUSED past its only instant", "Give it a new schedule.")
@@ -155,7 +179,11 @@ def require_cancellable(task: Task) -> None:
 def require_free_run(task: Task, action: str) -> None:
     """Check that the task has room for one more open run."""
     if len(task.runs) >= MAX_OPEN_RUNS:
-        raise NotAllowed(action, f"busy with {MAX_OPEN_RUNS} open runs", "Wait until some of them have ended.")
+        raise NotAllowed(
+            action,
+            f"busy with {MAX_OPEN_RUNS} open runs",
+            "Wait until some of them have ended.",
+        )
 
 
 def pause(
@@ -168,9 +196,9 @@ def pause(
 ) -> Commit:
     """Pause the task: nothing of it starts until it is resumed. A running handler may finish.
 
-    Occurrences that came due before are decided now. Those that the policies would run wait for its end. `is_gone` says
-    that its declaration is gone: any other pause takes this one over. So it does a hold: what has come due since then
-    is decided now, too.
+    The policies decide now about the occurrences that came due before. Those that would run wait for the end
+    of the pause. `is_gone` says that the task's declaration has left the code. Any other pause replaces
+    this one. It also replaces a hold, and decides about what has come due since that began.
     """
     if find_sole_hold(task) is not None:
         resumed = resume(task, now)
@@ -201,7 +229,7 @@ def pause(
 def resume(task: Task, now: datetime) -> Commit:
     """Resume a paused task: first its occurrences from before the pause, then those from now on.
 
-    Occurrences that passed in the meantime are not run. Raises NotAllowed if its only instant is one of them.
+    Occurrences during the pause do not run. Raises NotAllowed if the task's only instant is one of them.
     """
     if task.status is _S.ACTIVE:
         return Commit(task)
@@ -226,14 +254,16 @@ def resume(task: Task, now: datetime) -> Commit:
         is_paused_as_gone=False,
         revision=task.revision + 1,
     )
-    return Commit(complete_if_idle(start_next_backfill(active, now), now))
+    return Commit(continue_or_complete(active, now))
 
 
 def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") -> Commit:
-    """End the task. Waiting runs are recorded as CANCELLED. A running handler can check for it, and may finish.
+    """End the task.
 
-    So are the occurrences that came due and would still have run. A task that has made calls is marked as deferred
-    until its descendants are cancelled, too.
+    Waiting runs are recorded as CANCELLED. A running handler can check for it, and may finish.
+
+    So are the occurrences that came due and would still have run. A task that has made calls is marked as
+    deferred until its descendants are cancelled, too.
     """
     if task.status is _S.CANCELLED:
         return Commit(task)
@@ -268,19 +298,24 @@ def may_have_children(task: Task, entries: Iterable[JournalEntry] = ()) -> bool:
 
 
 def delete(task: Task, now: datetime) -> Commit:
-    """Mark the task as deleted. The store then removes it and its executions. The sweep finishes that after a crash."""
-    return Commit(with_changes(task, now, deleted_at=now, next_execution_time=None, revision=task.revision + 1))
+    """Mark the task as deleted.
+
+    The store then removes it and its executions. The sweep finishes that after a crash.
+    """
+    return Commit(
+        with_changes(task, now, deleted_at=now, next_execution_time=None, revision=task.revision + 1),
+    )
 
 
 def was_recreated(task: Task, current: Task) -> bool:
-    """Return whether a task that was read as deleted or cancelled has since been created again or rescheduled."""
+    """Return whether a deleted or cancelled task has since been created again or rescheduled."""
     if current.created_at != task.created_at or (task.deleted_at is not None and current.deleted_at is None):
         return True
     return task.status is _S.CANCELLED and current.status is not _S.CANCELLED and current.deleted_at is None
 
 
 def start_next_backfill(task: Task, now: datetime) -> Task:
-    """Return the task with the next occurrence of its backfill as a waiting run, unless other work comes first."""
+    """Start the next occurrence of the task's backfill as a waiting run, unless other work comes first."""
     current = task.backfill
     scheduled = task.next_execution_time
     if (
@@ -290,6 +325,7 @@ def start_next_backfill(task: Task, now: datetime) -> Task:
         or (scheduled and jittered_start(task, scheduled) <= now)
     ):
         return task
+
     run = Run(
         execution_id=requested_id(current.next_at, Trigger.BACKFILL, current.requested_at),
         scheduled_for=current.next_at,
@@ -303,7 +339,7 @@ def start_next_backfill(task: Task, now: datetime) -> Task:
 
 
 def unstarted_runs(task: Task) -> list[Run]:
-    """Return the scheduled runs that wait for a worker and have not started, the earliest occurrence first."""
+    """Return the scheduled runs that wait for a worker and have not started, in the order of their occurrences."""
     waiting = [run for run in task.runs if run.is_counted and run.lease is None and run.started_at is None]
     return sorted(waiting, key=lambda run: run.scheduled_for)
 

@@ -1,7 +1,8 @@
 """What callers do with a task by hand: the verbs that its state allows, and the runs that they ask for.
 
-A verb is offered by the check that the change itself makes. `web.api.visibility` decides which callers may use it. Each
-run that is asked for has an id of its own. `lifecycle` has the verbs that change the status.
+A verb is offered by the check that the change itself makes. `web.api.visibility` decides which callers
+may use it. Each run that is asked for has an id of its own. `lifecycle` has the verbs that change the
+status.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from cloudsched.domain.documents.event import Event
-from cloudsched.domain.documents.execution import Run, Trigger
+from cloudsched.domain.documents.execution import Execution, Run, Trigger
 from cloudsched.domain.documents.task import Backfill, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.transitions.commit import Commit
@@ -34,11 +35,13 @@ from cloudsched.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.authority import EventSender, Requesters
-    from cloudsched.domain.documents.execution import Execution
 
 
 def find_task_verbs(task: Task, now: Callable[[], datetime], sender: EventSender) -> list[Verb]:
-    """Return the verbs that a task's state allows, and that would change it. Only some tasks need the clock."""
+    """Return the verbs that a task's state allows, and that would change it.
+
+    Only some tasks need the clock.
+    """
     return [verb for verb in Verb if _is_allowed(verb, task, now, sender)]
 
 
@@ -109,7 +112,12 @@ def _takes_events(
         return False
     at = now()
     return any(
-        _passes(find_addressee, task, Event(name=each.name, at=at, sender=sender, execution_id=each.execution_id), at)
+        _passes(
+            find_addressee,
+            task,
+            Event(name=each.name, at=at, sender=sender, execution_id=each.execution_id),
+            at,
+        )
         for each in list_awaited(task, at)
         if execution_id in {None, each.execution_id}
     )
@@ -134,8 +142,14 @@ def find_triggered(task: Task, mark: RequestMark) -> str | None:
     return None if found is None or found.at is None else requested_id(found.at, Trigger.MANUAL, found.at)
 
 
-def trigger(task: Task, now: datetime, payload: dict[str, Any] | None = None, *, author: Requesters | None) -> Commit:
-    """Run the task now, once, without changing its plan: with a payload of this run's own, if `author` gives one.
+def trigger(
+    task: Task,
+    now: datetime,
+    payload: dict[str, Any] | None = None,
+    *,
+    author: Requesters | None,
+) -> Commit:
+    """Run the task now, once, without changing its plan. The payload is this run's own, if `author` gives one.
 
     Raises NotAllowed if the task is not active, or has too many open runs.
     """
@@ -157,9 +171,10 @@ def trigger(task: Task, now: datetime, payload: dict[str, Any] | None = None, *,
 def snooze(task: Task, now: datetime, until: datetime) -> Commit:
     """Repeat the last run at `until`, without changing the plan: its occurrences until then run, too.
 
-    A task has one snooze at most that waits: another one moves it, and one for the same minute changes nothing, so a
-    second click does not run it twice. A task that has ended is active again until that run is over. Raises NotAllowed
-    if nothing of it has run, it is paused or cancelled, or it has too many open runs.
+    A task has one snooze at most that waits: another one moves it, and one for the same minute changes
+    nothing, so a second click does not run it twice. A task that has ended is active again until that run
+    is over. Raises NotAllowed if nothing of it has run, it is paused or cancelled, or it has too many
+    open runs.
     """
     require_snoozable(task)
     if not now < until <= now + MAX_SNOOZE:
@@ -177,11 +192,16 @@ def snooze(task: Task, now: datetime, until: datetime) -> Commit:
         due_at=until,
         note=f"{latest} again, since it was snoozed.",
     )
-    moved = {"scheduled_for": until, "due_at": until, "note": fresh.note, "waiting_for": None, "turn_until": None}
+    moved = {
+        "scheduled_for": until,
+        "due_at": until,
+        "note": fresh.note,
+        "waiting_for": None,
+        "turn_until": None,
+    }
     run = fresh if waiting is None else waiting.model_copy(update=moved)
     message = task.message if task.is_active else "Snoozed."
-    changes = {"status": TaskStatus.ACTIVE, "message": message}
-    return Commit(with_changes(task, now, runs=task.runs_with(run), **changes))
+    return Commit(with_changes(task, now, runs=task.runs_with(run), status=TaskStatus.ACTIVE, message=message))
 
 
 def backfill(task: Task, now: datetime, start: datetime, end: datetime) -> Commit:

@@ -1,7 +1,7 @@
-"""Which tasks need somebody, and why.
+"""Find the tasks that need attention, and why.
 
-Stores index what `find_trouble` says of a task. What `find_needs` says also depends on the time: overviews count it,
-lists and pages show it.
+A task's *trouble* is the reason that its document alone shows: stores index it. `find_needs` adds what also
+depends on the time. Overviews count these causes, and lists and pages show them.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from cloudsched.domain.documents.task import NeedCause, Task, TaskStatus, Troubl
 from cloudsched.domain.transitions.planning import find_sole_hold, is_held_back
 
 GIVES_UP_SOON: Final = timedelta(days=7)
-"""A wait that gives up within this time needs somebody."""
+"""A task needs attention if its wait for an event or a call times out within this time."""
 LATE: Final = timedelta(minutes=3)
-"""The time after which overdue work will not start by itself: the sweep, each minute, has not helped either."""
+"""The delay after which overdue work needs attention: the sweep, which runs every minute, has not started it."""
 
 
 def find_needs(task: Task, now: datetime) -> tuple[NeedCause, ...]:
-    """Return the causes for which a task needs somebody now: its trouble, and that it is overdue."""
+    """Return why a task needs attention now: its trouble, and whether it is overdue."""
     trouble = find_trouble(task)
     causes = []
     if trouble is not None and (trouble[0] is not Trouble.WAITING or trouble[1] < now + GIVES_UP_SOON):
@@ -43,9 +43,9 @@ def is_late(due_at: datetime, now: datetime) -> bool:
 
 
 def find_trouble(task: Task) -> tuple[Trouble, datetime] | None:
-    """Return why a task needs somebody, and since when (WAITING: when it gives up). None if it needs nobody.
+    """Return a task's trouble and since when it has it, or None. For WAITING, return when the wait times out.
 
-    A call needs nobody: the task that made it decides what it does and how it ends.
+    A call has none: the task that made it handles its failure.
     """
     if task.deleted_at is not None or (task.parent is not None and task.delivery is None):
         return None

@@ -1,11 +1,12 @@
 """What the end of a run says to its owner. All channels and the inbox follow from what is found here.
 
-A success says its handler's notices, or else its result. One that says nothing is not delivered: there is neither a
-notice with a text, nor a result with a value. No channel has anything to add to that.
+A success says its handler's notices, or else its result. One that says nothing is not delivered: there is
+neither a notice with a text, nor a result with a value. No channel has anything to add to that.
 
-A failure is told like a notice, in the inbox and by the task's channels, as `tellFailures` says: the first of a row,
-and that it works again. Whoever waits for a call gets its failure instead, and a failed delivery is told in the record
-of what it delivers. Nobody reads the inbox of the owner `system`, so its tasks tell only the channels that they name.
+A failure is told like a notice, in the inbox and by the task's channels, as `tellFailures` says: the
+first of a row, and that it works again. Whoever waits for a call gets its failure instead, and a failed
+delivery is told in the record of what it delivers. Nobody reads the inbox of the owner `system`, so its
+tasks tell only the channels that they name.
 """
 
 from __future__ import annotations
@@ -18,14 +19,20 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
-from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus, Message, Run, Trigger
+from cloudsched.domain.documents.execution import (
+    FAILURE_STATUSES,
+    Execution,
+    ExecutionStatus,
+    Message,
+    Run,
+    Trigger,
+)
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.policy import TellFailures
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.recurrence import time_zones
-from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.planning import jittered_start
-from cloudsched.domain.transitions.run_records import derive_message_id
+from cloudsched.domain.transitions.run_records import derive_message_id, expiry_after
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.outcome import Done
@@ -79,16 +86,17 @@ def find_said(task: Task, done: Done, notices: Sequence[InboxMessage]) -> tuple[
     spoken = find_spoken(notices)
     if spoken or done.silent or says_nothing(done.content):
         return spoken
-    is_text = isinstance(done.content, str)
-    text = done.content if is_text else json.dumps(done.content, ensure_ascii=False, indent=2)
+    text = done.content
+    if not isinstance(text, str):
+        text = json.dumps(text, ensure_ascii=False, indent=2)
     return (InboxMessage(task.delivery_title or task.title, truncate(text, MAX_BODY)),)
 
 
 def find_untold(before: Task, after: Task, ended: Sequence[Execution]) -> tuple[Execution, ...]:
     """Return which of the executions that a commit ends its owner is to be told of, as failures.
 
-    A one-time task that did not run at all has failed them, too. The first of a row is told, again once somebody has
-    resumed or rescheduled the task, and the one after which it pauses itself.
+    A one-time task that did not run at all has failed them, too. The first of a row is told, again once
+    somebody has resumed or rescheduled the task, and the one after which it pauses itself.
     """
     policy = after.tell_failures
     is_missed = after.status is TaskStatus.EXPIRED
@@ -116,10 +124,13 @@ def has_inbox(task: Task) -> bool:
 
 def describe_failure(task: Task, record: Execution) -> InboxMessage:
     """Return the message about a failure. The owner may read all of it in the record."""
-    has_begun = record.status in FAILURE_STATUSES
-    what, verb = ("Failed", "has failed") if has_begun else ("Missed", "did not run")
-    error = record.error if has_begun else None
-    why = (record.message or "").rstrip(".") if error is None else f"{error.type}: {error.message}"
+    what, verb = "Missed", "did not run"
+    why = (record.message or "").rstrip(".")
+    if record.status in FAILURE_STATUSES:
+        what, verb = "Failed", "has failed"
+        if record.error is not None:
+            why = f"{record.error.type}: {record.error.message}"
+
     body = f"What was due {say_instant(task, record.scheduled_for)} {verb}: {why}."
     if task.status is TaskStatus.PAUSED:
         body += f"\n\n{task.message}"
@@ -129,27 +140,30 @@ def describe_failure(task: Task, record: Execution) -> InboxMessage:
 
 
 def find_recovery(before: Task, after: Task) -> tuple[InboxMessage, ...]:
-    """Return the message that a task works again of whose failure its owner was told, if a success makes it so."""
+    """Return the message that a task works again, if its owner was told of its failure."""
     told_at = before.failure_told_at
     if told_at is None or after.failure_told_at is not None or after.tell_failures is TellFailures.NEVER:
         return ()
-    count = before.consecutive_failures
-    often = f" It had failed {count:,} times in a row." if count > 1 else ""
-    body = f"It has succeeded. You were told {say_instant(before, told_at)} that it had not.{often}"
+    body = f"It has succeeded. You were told {say_instant(before, told_at)} that it had not."
+    if before.consecutive_failures > 1:
+        body += f" It had failed {before.consecutive_failures:,} times in a row."
     return (InboxMessage(f"Works again: {after.delivery_title or after.title}", body),)
 
 
 def find_lateness(task: Task, run: Run) -> timedelta | None:
     """Return how much later than due an attempt of a run began, if it is late.
 
-    A failed attempt makes the next one late. The time for which a handler runs, sleeps or waits does not count, and a
-    backfill is of the past.
+    A failed attempt makes the next one late. The time for which a handler runs, sleeps or waits does not
+    count, and a backfill is of the past.
     """
     if run.trigger is Trigger.BACKFILL or run.started_at is None:
         return None
-    is_again = run.lease is not None and run.attempts and not run.suspension_count
-    began = run.lease.started_at if run.lease is not None and is_again else run.started_at
-    due = jittered_start(task, run.scheduled_for) if run.trigger is Trigger.SCHEDULE else run.scheduled_for
+    began = run.started_at
+    if run.lease is not None and run.attempts and not run.suspension_count:
+        began = run.lease.started_at
+    due = run.scheduled_for
+    if run.trigger is Trigger.SCHEDULE:
+        due = jittered_start(task, due)
     return began - due if began - due > LATE else None
 
 
@@ -179,13 +193,13 @@ def make_messages(
             body=notice.body if late is None else say_late(late, notice.body),
             created_at=now,
             late=late,
-            expire_at=None if task.execution_retention is None else add_duration(now, task.execution_retention),
+            expire_at=expiry_after(now, task.execution_retention),
         )
         for number, notice in enumerate(notices, first)
     )
 
 
 def say_instant(task: Task, at: datetime) -> str:
-    """Return an instant in the task's time zone, to stand in a sentence: "on 2027-01-04 at 09:00:00 (Europe/Paris)"."""
+    """Return an instant in the task's time zone, as in "on 2027-01-04 at 09:00:00 (Europe/Paris)"."""
     zone = task.timezone if time_zones.in_use.knows(task.timezone) else "UTC"
     return f"on {at.astimezone(time_zones.in_use.tzinfo(zone)):%Y-%m-%d at %H:%M:%S} ({zone})"

@@ -1,7 +1,7 @@
 """The outcomes of an attempt: a closed set.
 
-A handler that returns anything else has succeeded with that as its result. One that raises has failed, and is retried
-as its task's retry policy says.
+A handler that returns anything else has succeeded with that as its result. One that raises has failed,
+and is retried as its task's retry policy says.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class _Noted:
 class Done(_Noted):
     """The occurrence has succeeded, with `content` (any JSON value, or a pydantic model) as its result.
 
-    `then` are follow-ups: tasks that are created in the commit that records the success, or not at all. A result that
-    is `silent` is recorded and not delivered, which leaves what `Context.notify` has said.
+    `then` are follow-ups: tasks that are created in the commit that records the success, or not at all. A
+    result that is `silent` is recorded and not delivered, which leaves what `Context.notify` has said.
     """
 
     content: Any = None
@@ -105,7 +105,7 @@ class Suspend:
     question: str | None = None
     """The question that the event answers, for the users whom it names."""
     quota_refusal: str | None = None
-    """The reason why its owner's quota has no room for calls that it is to make, or None if none of them waits."""
+    """Why its owner's quota has no room for calls that it is to make, or None if none of them waits."""
     any_call: bool = False
     """True if it is enough that one of the calls ends."""
     deadline: datetime | None = None

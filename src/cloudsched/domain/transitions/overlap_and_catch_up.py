@@ -1,19 +1,22 @@
-"""Decide about occurrences that came due and have not started, when their task stops or is given another plan.
+"""Decide about due occurrences that have not started, when their task stops or is given another plan.
 
-`due_ranges` says which these are, whatever they wait for: the end of their jitter, a lock, a worker, an open run, or a
-late dispatch. A claim, a pause, a cancel and any other plan ask it in their own commit, so that each of them is covered
-by exactly one record:
+`due_ranges` says which these are, whatever they wait for: the end of their jitter, a lock, a worker, an
+open run, or a late dispatch. A claim, a pause, a cancel and any other plan ask it in their own commit, so
+that each of them is covered by exactly one record:
 
-* Those that a policy rules out end at once: SKIPPED by ``overlap`` or ``catchUp``, EXPIRED by ``expiration``.
-* Those that the policies would run wait for the end of a pause (`Task.backlog`), as do those whose jitter is not over,
-  which no policy has judged yet. The policies judge them again in their turn. A cancel records them as CANCELLED.
+* Those that a policy rules out end at once: SKIPPED by ``overlap`` or ``catchUp``, EXPIRED by
+  ``expiration``.
+* Those that the policies would run wait for the end of a pause (`Task.backlog`), as do those whose jitter
+  is not over, which no policy has judged yet. The policies judge them again in their turn. A cancel records
+  them as CANCELLED.
 * A new plan that has them as well runs them (`end_plan`). One without them records them as SKIPPED.
 * Those that were left out up to then are SKIPPED, too, with the reason, such as a holiday. Those before the
-  latest occurrence that was processed have a record, and those before `plan_from` have one or were not of the plan.
+  latest occurrence that was processed have a record, and those before `plan_from` have one or were not of
+  the plan.
 
-Any number of occurrences may have come due, so those in a row that end for one reason have one record, with their
-number. Finding the ends of such a range takes a search, not a walk over its occurrences, and a steady rule is counted
-by a division. Of others, at most `MAX_COUNTED` are counted.
+Any number of occurrences may have come due, so those in a row that end for one reason have one record, with
+their number. Finding the ends of such a range takes a search, not a walk over its occurrences, and a steady
+rule is counted by a division. Of others, at most `MAX_COUNTED` are counted.
 """
 
 from __future__ import annotations
@@ -31,9 +34,11 @@ from cloudsched.domain.transitions.planning import (
     DistantSchedule,
     begin_plan,
     due_since,
+    earliest,
     find_past_start,
     find_tolerance,
     jittered_start,
+    latest,
     occurrence_after,
     occurrence_id,
     planned_schedule,
@@ -45,7 +50,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
 
 MAX_BACKLOG_RANGES = 10
-"""The most pauses that may follow each other before the occurrences that came due ahead of the first have run."""
+"""The most pauses in a row before the occurrences that came due ahead of the first have run."""
 MAX_COUNTED: Final = 1000
 """The most occurrences of a range that are counted one by one. Beyond them, the record says "at least"."""
 
@@ -89,8 +94,12 @@ def due_ranges(task: Task, now: datetime) -> tuple[DueRange, ...]:
     waiting = [DueRange(next_at=max(first, r.next_at), until=r.until) for r in task.backlog if r.until >= first]
     start = occurrence_after(task, waiting[-1].until) if waiting else first
     if start is not None and due_since(task, start) <= now:  # guard: come due
-        end = now if task.until is None else min(now, task.until)
-        last = _last_where(planned_schedule(task), start, end, lambda occurrence: due_since(task, occurrence) <= now)
+        last = _last_where(
+            planned_schedule(task),
+            start,
+            earliest(now, task.until),
+            lambda occurrence: due_since(task, occurrence) <= now,
+        )
         waiting.append(DueRange(next_at=start, until=last))
     return tuple(waiting)
 
@@ -110,7 +119,8 @@ def decide_backlog(task: Task, now: datetime) -> BacklogDecision:
     decided = tuple[Missed, ...]()
     for policy in _POLICIES:
         judged = policy(task, ranges, now)
-        decided, ranges = (*decided, *judged.decided), judged.kept
+        decided = (*decided, *judged.decided)
+        ranges = judged.kept
     return BacklogDecision(decided, ranges, early)
 
 
@@ -122,7 +132,7 @@ def decide_overlap_at_end(task: Task, run: Run, now: datetime) -> BacklogDecisio
 def _split_startable(
     task: Task, ranges: tuple[DueRange, ...], now: datetime
 ) -> tuple[tuple[DueRange, ...], tuple[DueRange, ...]]:
-    """Split due occurrences into those that may start, and those behind the first one whose jitter is not over."""
+    """Split due occurrences into those that may start, and those from the first whose jitter is not over."""
     return _split(task, ranges, now + _TICK) if task.jitter else (ranges, ())
 
 
@@ -145,14 +155,22 @@ def _apply_expiration(task: Task, ranges: tuple[DueRange, ...], now: datetime) -
     if task.expiration is None:
         return BacklogDecision(kept=ranges)
     late, rest = _split(task, ranges, now - task.expiration)
-    return BacklogDecision(_to_missed(late, _S.EXPIRED, f"It had not started within {task.expiration}."), rest)
+    return BacklogDecision(
+        _to_missed(late, _S.EXPIRED, f"It had not started within {task.expiration}."),
+        rest,
+    )
 
 
 def _apply_catch_up(task: Task, ranges: tuple[DueRange, ...], now: datetime) -> BacklogDecision:
-    decided, tolerance = tuple[Missed, ...](), find_tolerance(task)
+    decided = tuple[Missed, ...]()
+    tolerance = find_tolerance(task)
     if tolerance < now - _DISTANT_PAST:
         late, ranges = _split(task, ranges, now - tolerance)
-        decided = _to_missed(late, _S.SKIPPED, f"It was more than {tolerance} late (catchUp is {task.catch_up.mode}).")
+        decided = _to_missed(
+            late,
+            _S.SKIPPED,
+            f"It was more than {tolerance} late (catchUp is {task.catch_up.mode}).",
+        )
     if task.catch_up.mode is CatchUpMode.ALL or not ranges:
         return BacklogDecision(decided, ranges)
     others, newest = _drop_newest(task, ranges)
@@ -167,28 +185,40 @@ def _bound_pauses(_task: Task, ranges: tuple[DueRange, ...], _now: datetime) -> 
 
 
 _POLICIES: Final = (_apply_expiration, _apply_catch_up, _bound_pauses)
-"""The policies about occurrences that came due, in their order. Each judges what those before it have kept. ``overlap``
-alone decides about those that came due while a run was open."""
+"""The policies about occurrences that came due, in their order.
+
+Each judges what those before it have kept. ``overlap`` alone decides about those that came due while a
+run was open.
+"""
 
 
 def pass_over(task: Task, decided: Iterable[Missed], now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task past the decided occurrences, and their records, with those of what was left out before."""
+    """Return the task past the decided occurrences, and the records of these and of what was left out before."""
     decided = tuple(decided)
     if not decided:
         return task, ()
     last = decided[-1]
-    planned_to = last.until if task.planned_to is None else max(last.until, task.planned_to)
+    planned_to = latest(last.until, task.planned_to)
     noted, left_out = note_left_out(task, last.until, now)
     passed, records = record_missed(noted, decided, now)
-    outcome = {"outcome": last.status, "outcome_execution_id": records[-1].id} if task.is_one_time else {}
-    return passed.model_copy(update={"planned_to": planned_to, **outcome}), (*left_out, *records)
+    changes: dict[str, Any] = {"planned_to": planned_to}
+    if task.is_one_time:
+        changes |= {"outcome": last.status, "outcome_execution_id": records[-1].id}
+    return passed.model_copy(update=changes), (*left_out, *records)
 
 
 def record_missed(task: Task, decided: Iterable[Missed], now: datetime) -> tuple[Task, tuple[Execution, ...]]:
     """Return the records of occurrences of a task's plan that never ran, and the task with their outcomes."""
     planned = planned_schedule(task)
     records = tuple(
-        _make_record(task, each.next_at, each.status, now, each.message, _count(planned, each.next_at, each.until))
+        _make_record(
+            task,
+            each.next_at,
+            each.status,
+            now,
+            each.message,
+            _count(planned, each.next_at, each.until),
+        )
         for each in decided
     )
     return _note_outcomes(task, records), records
@@ -209,8 +239,10 @@ def _make_record(
 ) -> Execution:
     run = Run(execution_id=occurrence_id(task, first), scheduled_for=first, due_at=first)
     if covers is not None:
-        least, were = "at least " * covers.is_at_least, "were" if covers.count > 2 else "was"  # noqa: PLR2004 - itself and one more
-        message += f" So {were} {least}{covers.count - 1:,} more, up to {covers.until.isoformat()}."
+        others = covers.count - 1
+        were = "was" if others == 1 else "were"
+        least = "at least " if covers.is_at_least else ""
+        message += f" So {were} {least}{others:,} more, up to {covers.until.isoformat()}."
     return execution_record(task, run, status, now, message=message, covers=covers)
 
 
@@ -229,7 +261,8 @@ def _list_after(
     search: Callable[[datetime], datetime | None], first: datetime, last: datetime
 ) -> tuple[list[datetime], bool]:
     """Return the results of a search after `first`, up to `last`, and whether there may be more."""
-    found, at = list[datetime](), first
+    found = list[datetime]()
+    at = first
     try:
         while len(found) < MAX_COUNTED:
             following = search(at)
@@ -249,13 +282,15 @@ def stop_plan(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
     decision = decide_backlog(task, now)
     passed, records = pass_over(task, decision.decided, now)
     noted, left_out = note_left_out(passed, now, now)
-    stopped = noted.model_copy(update={"next_execution_time": None, "backlog": decision.kept + decision.early})
+    stopped = noted.model_copy(
+        update={"next_execution_time": None, "backlog": decision.kept + decision.early},
+    )
     return stopped.model_copy(update=begin_plan(stopped, now + _TICK)), (*records, *left_out)
 
 
 def resume_plan(task: Task, now: datetime) -> Task:
-    """Return a PAUSED task with the plan that it resumes: first its backlog, then the occurrences from now on."""
-    plan_from = now if task.plan_from is None else max(now, task.plan_from)
+    """Return a PAUSED task with the plan that it resumes: its backlog, then the occurrences from now on."""
+    plan_from = latest(now, task.plan_from)
     first_at = task.first_at or find_past_start(task.schedule, now)
     resumed = task.model_copy(update={"plan_from": plan_from, "first_at": first_at})
     first = task.backlog[0].next_at if task.backlog else plan_from
@@ -265,10 +300,10 @@ def resume_plan(task: Task, now: datetime) -> Task:
 def end_plan(
     task: Task, now: datetime, status: ExecutionStatus, message: str, *, successor: Task | None = None
 ) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task without its plan, and the records of the occurrences that were still to run, with this status.
+    """Drop the task's plan, and record the occurrences that were still to run with this status.
 
-    Those that its `successor`, the task with another plan, has as well are still to run: they stay in its backlog, and
-    the plan goes on behind now.
+    Those that its `successor`, the task with another plan, has as well are still to run: they stay in its
+    backlog, and the plan goes on behind now.
     """
     decision = decide_backlog(task, now)
     kept, gone = _find_shared(task, successor, decision.kept + decision.early)  # guard: shared occurrences
@@ -284,7 +319,10 @@ def end_plan(
             "earlier_planned_to": max(marks, default=None),
             "plan_from": max(now, *(at + _TICK for at in (*marks, kept[-1].until))),
         }
-    return ended.model_copy(update={"next_execution_time": None, "backlog": kept, **past}), (*records, *left_out)
+    return ended.model_copy(update={"next_execution_time": None, "backlog": kept, **past}), (
+        *records,
+        *left_out,
+    )
 
 
 def _find_shared(
@@ -297,9 +335,11 @@ def _find_shared(
     if successor is None or (successor.max_runs is not None and successor.run_count >= successor.max_runs):
         return (), ranges
     old, new = planned_schedule(task), planned_schedule(successor)
-    kept, gone, compared = list[DueRange](), list[DueRange](), 0
+    kept, gone = list[DueRange](), list[DueRange]()
+    compared = 0
     for each in ranges:
-        latest, at = gone, cast("datetime | None", each.next_at)
+        latest = gone
+        at = cast("datetime | None", each.next_at)
         while at is not None and at <= each.until:
             compared += 1
             if compared > MAX_COUNTED:
@@ -312,21 +352,27 @@ def _find_shared(
             )
             first = target.pop().next_at if goes_on else at
             target.append(DueRange(next_at=first, until=at))
-            at, latest = _find_next(old, at), target
+            at = _find_next(old, at)
+            latest = target
     excess = max(0, len(kept) - MAX_BACKLOG_RANGES)
     return tuple(kept[excess:]), (*gone, *kept[:excess])
 
 
 def _find_last_recorded(task: Task) -> datetime | None:
     """Return the last occurrence with a record, which may lie beyond those that an earlier end has kept."""
-    recorded = None if task.plan_from is None else task.plan_from - _TICK
+    recorded = task.plan_from and task.plan_from - _TICK
     if recorded is None or not planned_schedule(task).occurs(recorded):
         return task.planned_to
-    return recorded if task.planned_to is None else max(recorded, task.planned_to)
+    return latest(recorded, task.planned_to)
 
 
-def shorten_backlog(task: Task, shorter: Task, now: datetime, message: str) -> tuple[Task, tuple[Execution, ...]]:
-    """Return `shorter`, the task with an earlier end, and the SKIPPED records of due occurrences beyond that end."""
+def shorten_backlog(
+    task: Task,
+    shorter: Task,
+    now: datetime,
+    message: str,
+) -> tuple[Task, tuple[Execution, ...]]:
+    """Return `shorter`, the task with an earlier end, and SKIPPED records of due occurrences beyond it."""
     ranges = due_ranges(task, now)
     if not ranges:
         return shorter, ()
@@ -343,14 +389,15 @@ def shorten_backlog(task: Task, shorter: Task, now: datetime, message: str) -> t
             kept.append(DueRange(next_at=each.next_at, until=last))
             following = planned_schedule(task).next_after(last)
             dropped.append(DueRange(next_at=following or each.until, until=each.until))
+
     if not dropped:
         return shorter, ()
     decided = _to_missed(dropped, _S.SKIPPED, message)
     if not kept:
         passed, records = pass_over(shorter, decided, now)
         return passed.model_copy(update={"backlog": ()}), records
-    past = decided[-1].until + _TICK  # the plan continues from here, once those before it have run
-    plan_from = past if shorter.plan_from is None else max(past, shorter.plan_from)
+    # The plan continues from here, once those before it have run.
+    plan_from = latest(decided[-1].until + _TICK, shorter.plan_from)
     noted, left_out = note_left_out(shorter, plan_from, now)
     noted, records = record_missed(noted, decided, now)
     return noted.model_copy(update={"backlog": tuple(kept), "plan_from": plan_from}), (*left_out, *records)
@@ -362,17 +409,21 @@ def forget_backlog(task: Task) -> dict[str, Any]:
     if following is None or not (task.backlog or task.plan_from) or task.status is not TaskStatus.ACTIVE:
         return {}
     backlog = tuple(each for each in task.backlog if each.until >= following)
-    if backlog or (task.plan_from is not None and (task.plan_from > following or _bounds_left_out(task))):
+    # True if what the calendars left out has no record from the plan's beginning on.
+    is_unrecorded = task.schedule.is_adjusted and _left_out_from(task) == task.plan_from
+    if backlog or (task.plan_from is not None and (task.plan_from > following or is_unrecorded)):
         return {"backlog": backlog}
     return {"backlog": (), "plan_from": None, "planned_to": _find_last_recorded(task)}
 
 
 def note_left_out(task: Task, until: datetime, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task and the record of the occurrences up to an instant that were left out, if there are any.
+    """Record the occurrences up to an instant that a calendar left out, if there are any.
 
-    So a task's history shows these occurrences, with the holidays' names. They are recorded once they have passed, in
-    the commit that claims the next occurrence, pauses the task, ends it or gives it another plan. Nothing comes due of
-    a task that is paused or has ended, so nothing of that time is left out either.
+    A calendar leaves an occurrence out if it falls on one of its days, such as a holiday. So a task's history
+    shows these occurrences, with the holidays' names. They are recorded once they
+    have passed, in the commit that claims the next occurrence, pauses the task, ends it or gives it
+    another plan. Nothing comes due of a task that is paused or has ended, so nothing of that time is left
+    out either.
     """
     if not task.schedule.is_adjusted or task.status is not TaskStatus.ACTIVE:
         return task, ()
@@ -392,12 +443,7 @@ def note_left_out(task: Task, until: datetime, now: datetime) -> tuple[Task, tup
 def _left_out_from(task: Task) -> datetime:
     """Return the time from which occurrences that were left out have no record yet."""
     processed = task.created_at if task.planned_to is None else task.planned_to + _TICK
-    return processed if task.plan_from is None else max(processed, task.plan_from)
-
-
-def _bounds_left_out(task: Task) -> bool:
-    """Return whether what was left out has no record from the plan's beginning on."""
-    return task.schedule.is_adjusted and _left_out_from(task) == task.plan_from
+    return latest(processed, task.plan_from)
 
 
 def _name_reasons(task: Task, left_out: Sequence[datetime]) -> str:
@@ -442,7 +488,10 @@ def _split(
     return tuple(early), tuple(rest)
 
 
-def _drop_newest(task: Task, ranges: tuple[DueRange, ...]) -> tuple[tuple[DueRange, ...], tuple[DueRange, ...]]:
+def _drop_newest(
+    task: Task,
+    ranges: tuple[DueRange, ...],
+) -> tuple[tuple[DueRange, ...], tuple[DueRange, ...]]:
     if not ranges:
         return (), ()
     *others, last = ranges
@@ -459,7 +508,7 @@ def _last_where(
     end: datetime,
     holds: Callable[[datetime], bool] = lambda _: True,
 ) -> datetime:
-    """Return the last occurrence from `first` to `end` before the first one for which a condition does not hold.
+    """Return the last occurrence from `first` to `end` for which a condition holds without a break.
 
     The condition holds for `first`. If it stops holding at several places, this is one of them.
     """
@@ -475,7 +524,10 @@ def _last_where(
 
 
 def _find_next(schedule: Schedule | DistantSchedule, at: datetime) -> datetime | None:
-    """Return the occurrence after one. Return None, too, if an accepted rule has become too sparse to search."""
+    """Return the occurrence after one.
+
+    Return None, too, if an accepted rule has become too sparse to search.
+    """
     try:
         return schedule.next_after(at)
     except SearchLimitReached:

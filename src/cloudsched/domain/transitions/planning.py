@@ -1,16 +1,17 @@
-"""The plan of a task: its next occurrences, when each starts, and what it is called, whatever the time zone data say.
+"""The plan of a task: its next occurrences, their starts and their names, whatever the time zone data say.
 
-Governments change clocks, and each process has the data of some release. So an occurrence is known by its wall-clock
-time, its zone and, of a time that comes twice, which of the two it is. Every retry, duplicate and repair refers to it
-by that (`occurrence_id`). Its instant follows from the data. `wakeups` derives from it when the executor is woken.
+Governments change clocks, and each process has the data of some release. So an occurrence is known by its
+wall-clock time, its zone and, of a time that comes twice, which of the two it is. Every retry, duplicate
+and repair refers to it by that (`occurrence_id`). Its instant follows from the data. `wakeups` derives from
+it when the executor is woken.
 
-A plan is *own* if this process's data have the same clock changes for the task's zone as those it was planned with. All
-else is a plan of other data, with these rules:
+A plan is *own* if this process's data have the same clock changes for the task's zone as those it was
+planned with. All else is a plan of other data, with these rules:
 
 * Its plan stays: the next occurrence keeps its instant and its name.
-* Later occurrences are planned at the same distance from this process's own data at which the next one already is. So a
-  process with older data neither moves a task back nor runs it early, and one whose data do not know the zone keeps to
-  the offset that was known last. It marks the plan as stale.
+* Later occurrences are planned at the same distance from this process's own data at which the next one
+  already is. So a process with older data neither moves a task back nor runs it early, and one whose data
+  do not know the zone keeps to the offset that was known last. It marks the plan as stale.
 * A process with newer data plans again (`replan_zone`), as soon as it has anything to do with the task.
 """
 
@@ -35,6 +36,16 @@ _NONE: Final = timedelta(0)
 _TICK: Final = timedelta(microseconds=1)
 
 
+def latest(instant: datetime, other: datetime | None) -> datetime:
+    """Return the later of two instants. The other may be None."""
+    return max(instant, other or instant)
+
+
+def earliest(instant: datetime, other: datetime | None) -> datetime:
+    """Return the earlier of two instants. The other may be None."""
+    return min(instant, other or instant)
+
+
 def due_since(task: Task, occurrence: datetime) -> datetime:
     """Return when the occurrence comes due.
 
@@ -44,7 +55,7 @@ def due_since(task: Task, occurrence: datetime) -> datetime:
 
 
 def jittered_start(task: Task, occurrence: datetime) -> datetime:
-    """Return when the occurrence starts: once it is due, after a part of the task's jitter that is fixed for it."""
+    """Return when the occurrence starts: when it is due, plus its own fixed part of the task's jitter."""
     begin = due_since(task, occurrence)
     if not task.jitter:
         return begin
@@ -61,35 +72,39 @@ def find_tolerance(task: Task) -> timedelta:
 
 
 def occurrence_after(task: Task, instant: datetime) -> datetime | None:
-    """Return the task's first occurrence later than `instant`. None if its schedule, `until` or `max_runs` ends before.
+    """Return the task's first occurrence later than `instant`.
 
-    Occurrences up to `planned_to` are left out, so that an edit at that very instant cannot run one of them again.
-    Occurrences from before a pause come first (`backlog`), and none in between (`plan_from`).
+    None if its schedule, `until` or `max_runs` ends before.
+
+    Occurrences up to `planned_to` are left out, so that an edit at that very instant cannot run one of
+    them again. Occurrences from before a pause come first (`backlog`), and none in between (`plan_from`).
     """
     if task.max_runs is not None and task.run_count >= task.max_runs:
         return None
     earlier = instant if task.planned_to is None else max(instant, task.planned_to)
     schedule = task.schedule if task.zone_plan is None else planned_schedule(task)
     for due in task.backlog:
-        occurrence = schedule.next_after(max(earlier, due.next_at - _TICK)) if earlier < due.until else None
-        if occurrence is not None and occurrence <= due.until:
-            break
+        if earlier < due.until:
+            occurrence = schedule.next_after(max(earlier, due.next_at - _TICK))
+            if occurrence is not None and occurrence <= due.until:
+                break
     else:
-        occurrence = schedule.next_after(earlier if task.plan_from is None else max(earlier, task.plan_from - _TICK))
+        if task.plan_from is not None:
+            earlier = max(earlier, task.plan_from - _TICK)
+        occurrence = schedule.next_after(earlier)
     if occurrence is None or (task.until is not None and occurrence > task.until):
         return None
     return occurrence
 
 
 def begin_plan(task: Task, since: datetime, first: datetime | None = None) -> dict[str, Any]:
-    """Return the changes with which a plan begins at an instant, or with its first occurrence if that came before.
+    """Return the changes with which a plan begins at an instant, or at its first occurrence if that is earlier.
 
     Only adjusted schedules need them: what was left out before was not of the plan, and gets no record.
     """
     if not task.schedule.is_adjusted:
         return {}
-    at = since if first is None else min(since, first)
-    return {"plan_from": at if task.plan_from is None else max(at, task.plan_from)}
+    return {"plan_from": latest(earliest(since, first), task.plan_from)}
 
 
 def find_past_start(schedule: Schedule, now: datetime) -> datetime | None:
@@ -114,7 +129,7 @@ def upcoming_occurrences(task: Task, count: int) -> list[datetime]:
 
 
 def waits_for_open_run(task: Task) -> bool:
-    """Return whether ``overlap`` lets the next occurrence start only once an open run of its task has ended."""
+    """Return whether the next occurrence has to wait for an open run to end, as ``overlap`` says."""
     return task.overlap is not Overlap.ALLOW and holds_back_schedule(task)
 
 
@@ -124,7 +139,7 @@ def holds_back_schedule(task: Task) -> bool:
 
 
 def is_held_back(task: Task) -> bool:
-    """Return whether the next occurrence, even if it is due, starts only once an open run of its task has ended."""
+    """Return whether the next occurrence, even if it is due, has to wait for an open run to end."""
     return waits_for_open_run(task) or len(task.runs) >= MAX_OPEN_RUNS
 
 
@@ -144,9 +159,9 @@ def find_sole_hold(task: Task) -> Hold | None:
 def occurrence_id(task: Task, occurrence: datetime) -> str:
     """Return the id of the execution of a scheduled occurrence: the same with any time zone data.
 
-    It is the wall-clock time and the zone, such as ``20270324T090000-America.Mexico_City``. ``owner`` is the zone of
-    its owner, and ``-2`` behind the time says that it is the second of two. If no zone moves the schedule, the id is
-    the instant, such as ``20270324T150000Z``.
+    It is the wall-clock time and the zone, such as ``20270324T090000-America.Mexico_City``. ``owner`` is
+    the zone of its owner, and ``-2`` behind the time says that it is the second of two. If no zone moves
+    the schedule, the id is the instant, such as ``20270324T150000Z``.
     """
     if task.timezone == "UTC" and not task.schedule.follows_owner:
         return stamp(occurrence)
@@ -161,7 +176,7 @@ def occurrence_id(task: Task, occurrence: datetime) -> str:
 
 
 def name_occurrence(schedule: Schedule, occurrence: datetime, distance: timedelta = _NONE) -> str:
-    """Return the id of the execution of an occurrence of a schedule, in a plan that far from this process's data."""
+    """Return the id of an occurrence's execution, in a plan that far from this process's data."""
     if not schedule.follows_zone and not schedule.follows_owner:
         return stamp(occurrence)
     read = schedule.read_clock(occurrence - distance)
@@ -219,7 +234,8 @@ def can_replan(task: Task) -> bool:
 
     They may be older if a newer release was rolled back.
     """
-    plan, data = task.zone_plan, time_zones.in_use
+    plan = task.zone_plan
+    data = time_zones.in_use
     if plan is None or (plan.release == data.release and not plan.is_stale):
         return False
     is_newest = plan.release <= max(data.release, data.rolled_back)
@@ -245,7 +261,7 @@ class DistantSchedule:
 
     @property
     def interval(self) -> timedelta | None:
-        """The time between any two occurrences that follow each other, or None if it is not always the same."""
+        """The time between any two successive occurrences, or None if it varies."""
         return self._schedule.interval
 
     def next_after(self, instant: datetime) -> datetime | None:
@@ -258,7 +274,7 @@ class DistantSchedule:
         return min((at for at in (local, other) if at is not None), default=None)
 
     def next_local(self, instant: datetime) -> datetime | None:
-        """Return the first occurrence strictly later than an instant that is a local time, of a mixed schedule."""
+        """Return the first local time of a mixed schedule strictly later than an instant."""
         found = self._schedule.find_next_of_kind(instant - self._distance, is_local=True)
         return None if found is None else found + self._distance
 
@@ -276,8 +292,9 @@ def planned_schedule(task: Task) -> Schedule | DistantSchedule:
 
 
 def note_zone(task: Task) -> ZonePlan | None:
-    """Return the time zone data that a task is planned with, and the clock's reading at the instants of its plan."""
-    schedule, plan = task.schedule, task.zone_plan
+    """Return the time zone data that a task is planned with, and the clock readings of its plan."""
+    schedule = task.schedule
+    plan = task.zone_plan
     if not schedule.follows_zone:
         return None
     data = time_zones.in_use
@@ -295,6 +312,7 @@ def note_zone(task: Task) -> ZonePlan | None:
             is_second=is_second,
             is_stale=data.is_outdated(task.timezone),
         )
+
     named = _plan_instants(task)
     known = {at for at in named if plan.offset_at(utc_seconds(at)) is not None}
     new = [at for at in named if at not in known]
@@ -314,7 +332,8 @@ def _to_clock(pairs: dict[int, int]) -> tuple[int, ...]:
 
 def _read_all(task: Task, instants: Iterable[datetime], distance: timedelta) -> tuple[dict[int, int], bool]:
     """Return the clock's offsets at instants of a plan that is that far from this process's data."""
-    pairs, is_second = dict[int, int](), False
+    pairs = dict[int, int]()
+    is_second = False
     for at in instants:
         read = task.schedule.read_clock(at - distance)
         if read is None:

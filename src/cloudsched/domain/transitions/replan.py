@@ -1,28 +1,31 @@
 """Plan a task again, with newer time zone data, another schedule, or another zone of its owner.
 
-With newer time zone data (`replan_zone`), each instant of the plan is read on the clock that the task was planned with,
-and found again on the clock of the data in use. So an occurrence that ran at 09:00 still has run at 09:00, whatever
-instant that is now, and the next ones are at 09:00:
+With newer time zone data (`replan_zone`), each instant of the plan is read on the clock that the task was
+planned with, and found again on the clock of the data in use. So an occurrence that ran at 09:00 still has
+run at 09:00, whatever instant that is now, and the next ones are at 09:00:
 
-* The next occurrence is the one that was planned, at its new instant, or one that is new before it, such as a time that
-  a gap no longer skips. A new one must lie ahead by at least the minimum lead.
-* If the instant has passed, it is late, and `catch_up` and `expiration` decide as they do for any other. If a gap skips
-  the time now, the schedule's ``gap`` decides.
+* The next occurrence is the one that was planned, at its new instant, or one that is new before it, such as
+  a time that a gap no longer skips. A new one must lie ahead by at least the minimum lead.
+* If the instant has passed, it is late, and `catch_up` and `expiration` decide as they do for any other. If
+  a gap skips the time now, the schedule's ``gap`` decides.
 * Two times that meet at one instant now are one occurrence: if one of them has run, so has the other.
-* Elapsed hours, and dates that were given as instants, stay where they are, unless the hours count from a DTSTART whose
-  own instant has moved. Local times of the same schedule may move past them, and each still runs once.
+* Elapsed hours, and dates that were given as instants, stay where they are, unless the hours count from a
+  DTSTART whose own instant has moved. Local times of the same schedule may move past them, and each still
+  runs once.
 
-The revision stays: nobody has changed the task. Its dispatches are sent again, since they are named for their instant.
+The revision stays: nobody has changed the task. Its dispatches are sent again, since they are named for
+their instant.
 
-When what the schedule reads from records has changed (`replan`), the runs that have started, and those that wait for
-another attempt or for a worker, stay. So do due occurrences, if the changed schedule has them as well. Otherwise they
-are recorded as SKIPPED. A run is not undone: an occurrence that ran on Friday because Monday was a holiday runs on
-Monday too, if Monday no longer is one.
+When what the schedule reads from records has changed (`replan`), the runs that have started, and those that
+wait for another attempt or for a worker, stay. So do due occurrences, if the changed schedule has them as
+well. Otherwise they are recorded as SKIPPED. A run is not undone: an occurrence that ran on Friday because
+Monday was a holiday runs on Monday too, if Monday no longer is one.
 
-When the owner's time zone has changed (`follow_owner`), an occurrence is named by its local time, and keeps that name:
-a local time that has run is not run again, and one that has not is due when it comes in the new zone. If the clock has
-passed it, it is due at once. So the marks of the plan move with their local times. Rules of elapsed time have no local
-times to move: their plan is made anew, as after a change of the schedule. Open runs stay.
+When the owner's time zone has changed (`follow_owner`), an occurrence is named by its local time, and keeps
+that name: a local time that has run is not run again, and one that has not is due when it comes in the new
+zone. If the clock has passed it, it is due at once. So the marks of the plan move with their local times.
+Rules of elapsed time have no local times to move: their plan is made anew, as after a change of the
+schedule. Open runs stay.
 """
 
 from __future__ import annotations
@@ -42,12 +45,13 @@ from cloudsched.domain.recurrence.time_zones import load_zone
 from cloudsched.domain.recurrence.wall_clock import wall_clock
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.history import with_entry
-from cloudsched.domain.transitions.lifecycle import complete_if_idle, start_next_backfill, with_changes
+from cloudsched.domain.transitions.lifecycle import continue_or_complete, with_changes
 from cloudsched.domain.transitions.overlap_and_catch_up import end_plan
 from cloudsched.domain.transitions.planning import (
     begin_plan,
     can_replan,
     find_past_start,
+    latest,
     occurrence_after,
     occurrence_from,
     plan_distance,
@@ -64,7 +68,9 @@ _MAX_LISTED: Final = 1000
 
 
 def replan_zone(task: Task, now: datetime, lead: timedelta = timedelta(0)) -> Commit:
-    """Return the task planned with the data in use. It is unchanged if it was planned with these or newer ones.
+    """Return the task planned with the data in use.
+
+    It is unchanged if it was planned with these or newer ones.
 
     An occurrence that comes before the planned one is ahead by at least `lead`.
     """
@@ -82,8 +88,15 @@ def replan_zone(task: Task, now: datetime, lead: timedelta = timedelta(0)) -> Co
         following = _find_next(moved, _mover(task, plan)(planned), now, lead)
         moved = moved.model_copy(update={"next_execution_time": following})
     if following != planned:
-        moved = with_entry(task, moved, Action.MOVED, None, now, reason=_explain(task, plan, planned, following))
-    return Commit(complete_if_idle(start_next_backfill(with_changes(moved, now), now), now))
+        moved = with_entry(
+            task,
+            moved,
+            Action.MOVED,
+            None,
+            now,
+            reason=_explain(task, plan, planned, following),
+        )
+    return Commit(continue_or_complete(with_changes(moved, now), now))
 
 
 def _find_next(task: Task, planned: datetime, now: datetime, lead: timedelta) -> datetime | None:
@@ -96,10 +109,10 @@ def _find_next(task: Task, planned: datetime, now: datetime, lead: timedelta) ->
 
 
 def _merge_kinds(task: Task, moved: Task, plan: ZonePlan, planned: datetime) -> Task:
-    """Return a mixed task planned again: its local times have moved past instants that stay, or these past them.
+    """Plan a mixed task again: its local times have moved past instants that stay, or the reverse.
 
-    Between the next local time and the next instant, those of one kind have been processed, and those of the other have
-    not. These become its backlog, and the plan goes on behind both.
+    Between the next local time and the next instant, those of one kind have been processed, and those of
+    the other have not. These become its backlog, and the plan goes on behind both.
     """
     schedule = moved.schedule
     following = next((at for at in plan.clock[::2] if at >= utc_seconds(planned)), None)
@@ -119,7 +132,7 @@ def _merge_kinds(task: Task, moved: Task, plan: ZonePlan, planned: datetime) -> 
         last = max(done)
         plan_from = last + _TICK
         fields["backlog"] = tuple(each for each in ranges if each.next_at < last)
-        fields["plan_from"] = plan_from if moved.plan_from is None else max(plan_from, moved.plan_from)
+        fields["plan_from"] = latest(plan_from, moved.plan_from)
     return moved.model_copy(update=fields)
 
 
@@ -162,12 +175,13 @@ def _move(task: Task, plan: ZonePlan) -> Task:
     def move_range(each: DueRange) -> DueRange:
         return each.model_copy(update={"next_at": move(each.next_at), "until": move(each.until)})
 
-    backfill, plan_from = task.backfill, task.plan_from
+    backfill = task.backfill
+    plan_from = task.plan_from
     return task.model_copy(
         update={
             "schedule": task.schedule.relocate(),
-            "planned_to": None if task.planned_to is None else move(task.planned_to),
-            "earlier_planned_to": None if task.earlier_planned_to is None else move(task.earlier_planned_to),
+            "planned_to": task.planned_to and move(task.planned_to),
+            "earlier_planned_to": task.earlier_planned_to and move(task.earlier_planned_to),
             "backlog": tuple(map(move_range, task.backlog)),
             "backfill": backfill and backfill.model_copy(update={"next_at": move(backfill.next_at)}),
             "plan_from": plan_from and move(plan_from - _TICK) + _TICK,
@@ -177,7 +191,7 @@ def _move(task: Task, plan: ZonePlan) -> Task:
 
 
 def _explain(task: Task, plan: ZonePlan, planned: datetime, following: datetime | None) -> str:
-    """Return why the next occurrence moved, such as ``moved by tzdata 2026c: 09:00 is 15:00 UTC, not 14:00 UTC``."""
+    """Return why the next occurrence moved: ``moved by tzdata 2026c: 09:00 is 15:00 UTC, not 14:00 UTC``."""
     release = f"tzdata {time_zones.in_use.release}"
     offset = plan.offset_at(utc_seconds(planned))
     if following is None:
@@ -192,20 +206,31 @@ def _explain(task: Task, plan: ZonePlan, planned: datetime, following: datetime 
 
 
 def replan(task: Task, schedule: Schedule, now: datetime, why: str) -> Commit:
-    """Return the task planned with a changed schedule. What came due and is not part of it is SKIPPED, with `why`.
+    """Return the task planned with a changed schedule.
 
-    A task that has ended only gets the schedule: an edit may open it again. Past runs must not be left out then.
+    What came due and is not part of it is SKIPPED, with `why`.
+
+    A task that has ended only gets the schedule: an edit may open it again. Past runs must not be left
+    out then.
     """
     new_schedule = {"schedule": schedule, "timezone": schedule.timezone}
     if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
         return Commit(with_changes(task.model_copy(update=new_schedule), now))
-    ended, records = end_plan(task, now, ExecutionStatus.SKIPPED, why, successor=task.model_copy(update=new_schedule))
+    ended, records = end_plan(
+        task,
+        now,
+        ExecutionStatus.SKIPPED,
+        why,
+        successor=task.model_copy(update=new_schedule),
+    )
     changed = ended.model_copy(update={**new_schedule, "revision": task.revision + 1})
     if task.status is TaskStatus.PAUSED:
         return Commit(with_changes(changed, now), executions=records)
     first = occurrence_from(changed, changed.backlog[0].next_at if changed.backlog else now)
-    planned = changed.model_copy(update={"next_execution_time": first, **begin_plan(changed, now + _TICK, first)})
-    return Commit(complete_if_idle(start_next_backfill(planned, now), now), executions=records)
+    planned = changed.model_copy(
+        update={"next_execution_time": first, **begin_plan(changed, now + _TICK, first)},
+    )
+    return Commit(continue_or_complete(planned, now), executions=records)
 
 
 _SECOND = timedelta(seconds=1)
@@ -213,7 +238,10 @@ _ZONE_CHANGED = "Its owner's time zone changed before it started."
 
 
 def follow_owner(task: Task, zone: str, now: datetime) -> Commit:
-    """Return the task planned in its owner's zone. It is unchanged if it is already, or if it follows nobody."""
+    """Return the task planned in its owner's zone.
+
+    It is unchanged if it is already, or if it follows nobody.
+    """
     schedule = task.schedule
     if not schedule.follows_owner or schedule.timezone == zone or task.deleted_at is not None:
         return Commit(task)
@@ -228,7 +256,7 @@ def follow_owner(task: Task, zone: str, now: datetime) -> Commit:
     changed = _with_move(task, changed.model_copy(update={"revision": task.revision + 1}), now)
     if task.status is TaskStatus.PAUSED:
         return Commit(with_changes(changed, now))
-    return Commit(complete_if_idle(start_next_backfill(changed, now), now))
+    return Commit(continue_or_complete(changed, now))
 
 
 def _with_move(before: Task, moved: Task, now: datetime) -> Task:
@@ -239,7 +267,7 @@ def _with_move(before: Task, moved: Task, now: datetime) -> Task:
 def _move_marks(task: Task, moved: Schedule, now: datetime) -> dict[str, Any]:
 
     def move(at: datetime | None) -> datetime | None:
-        return None if at is None else _same_local_time(task, moved, at, max)
+        return at and _same_local_time(task, moved, at, max)
 
     def move_all(ranges: tuple[Any, ...]) -> tuple[Any, ...]:
         bounds = ((each, move(each.next_at), move(each.until)) for each in ranges)
@@ -253,7 +281,7 @@ def _move_marks(task: Task, moved: Schedule, now: datetime) -> dict[str, Any]:
         "earlier_planned_to": move(task.earlier_planned_to),
         "plan_from": move(task.plan_from),
         "backlog": move_all(task.backlog),
-        "backfill": None if task.backfill is None else move_all((task.backfill,))[0],
+        "backfill": task.backfill and move_all((task.backfill,))[0],
         "first_at": task.first_at and find_past_start(moved, now),
     }
     following = task.next_execution_time
@@ -279,18 +307,23 @@ def _pass_mark(fields: dict[str, Any], moved: Schedule, first: datetime, mark: d
 
 
 def _find_zone_change(task: Task, fields: dict[str, Any], now: datetime) -> ZoneChange | None:
-    """Return the zone change that says since when the due occurrences have been due, or None if none is due."""
+    """Return since when the due occurrences have been due in the new zone, or None if none is due."""
     first = fields["backlog"][0].next_at if fields["backlog"] else fields.get("next_execution_time")
     if first is None or first > now:
         return None
     shift = _offset_at(fields["timezone"], now) - _offset_at(task.timezone, now)
-    waited = task.next_execution_time if not task.backlog else task.backlog[0].next_at
+    waited = task.backlog[0].next_at if task.backlog else task.next_execution_time
     if task.zone_change is not None and waited is not None and waited <= task.zone_change.at:
         return ZoneChange(at=now, shift=shift + task.zone_change.shift)
     return ZoneChange(at=now, shift=shift)
 
 
-def _same_local_time(task: Task, after: Schedule, at: datetime, pick: Callable[[tuple[int, ...]], int]) -> datetime:
+def _same_local_time(
+    task: Task,
+    after: Schedule,
+    at: datetime,
+    pick: Callable[[tuple[int, ...]], int],
+) -> datetime:
     """Return the instant that has the same local time in another zone. Of several, `pick` chooses one.
 
     The local time is that by which the task was planned, which this process's data may not have.
@@ -298,9 +331,8 @@ def _same_local_time(task: Task, after: Schedule, at: datetime, pick: Callable[[
     seconds = utc_seconds(at)
     offset = None if task.zone_plan is None else task.zone_plan.offset_at(seconds)
     if offset is None:
-        offset = (
-            load_zone(task.timezone).offset_at(utc_seconds(at - plan_distance(task))) - plan_distance(task) // _SECOND
-        )
+        distance = plan_distance(task)
+        offset = load_zone(task.timezone).offset_at(utc_seconds(at - distance)) - distance // _SECOND
     wall = seconds + offset
     there = pick(wall_clock(after.timezone, "shift", after.fold).instants(wall))
     return UTC_EPOCH + timedelta(seconds=there) + (at - UTC_EPOCH - timedelta(seconds=seconds))

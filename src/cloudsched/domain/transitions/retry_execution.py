@@ -1,25 +1,26 @@
-"""Retry an execution by hand: what that does to its task, and which entries of its journal are kept or repeated."""
+"""Retry an execution by hand: change its task, and keep or repeat the entries of its journal."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.execution import ExecutionStatus, Run
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind, StepRecord, StepStatus, call_id
 from cloudsched.domain.documents.task import RecentRequest, Task, TaskStatus
 from cloudsched.domain.documents.usage import RunUsage
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import restore_definition
-from cloudsched.domain.transitions.lifecycle import may_have_children, require_free_run, require_status, with_changes
+from cloudsched.domain.transitions.lifecycle import (
+    may_have_children,
+    require_free_run,
+    require_status,
+    with_changes,
+)
 from cloudsched.domain.transitions.run_records import execution_record, require_payload_room
 from cloudsched.domain.transitions.suspend import require_event_room
 from cloudsched.errors import InvalidInput, NotAllowed
-
-if TYPE_CHECKING:
-    from cloudsched.domain.documents.execution import Execution
 
 RETRYABLE_STATUSES = (TaskStatus.ACTIVE, TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.EXPIRED)
 """The task statuses in which an execution may be retried manually."""
@@ -27,14 +28,18 @@ RETRY_ACTION = "retry an execution of"
 
 
 def last_finished_execution_id(task: Task) -> str:
-    """Return the execution that finished last, or, if none has run, the last one that was skipped or expired."""
+    """Return the execution that finished last, or, if none has run, the last skipped or expired one."""
     last = task.last_execution_id or task.outcome_execution_id
     if last is not None:
         return last
     if task.runs:
         raise open_run_error(max(task.runs, key=lambda run: run.scheduled_for))
     require_status(task, RETRY_ACTION, *RETRYABLE_STATUSES)
-    raise NotAllowed(RETRY_ACTION, "yet to have one", "Nothing of it has run yet; trigger the task to run it now.")
+    raise NotAllowed(
+        RETRY_ACTION,
+        "yet to have one",
+        "Nothing of it has run yet; trigger the task to run it now.",
+    )
 
 
 def retry(
@@ -48,12 +53,12 @@ def retry(
 ) -> Commit:
     """Retry an execution that did not succeed: one more attempt in the same record.
 
-    A task that has ended is active again until that attempt is over. A durable handler continues from the failure: its
-    `cancelled_calls` are created again, and its failed `retried_calls` are awaited. With `from_step`, it continues from
-    there: that step and all after it are forgotten.
+    A task that has ended is active again until that attempt is over. A durable handler continues from the
+    failure: its `cancelled_calls` are created again, and its failed `retried_calls` are awaited. With
+    `from_step`, it continues from there: that step and all after it are forgotten.
 
-    It runs the definition that the execution began with, whatever the task runs now, but today's children or script.
-    Raises NotAllowed if the execution succeeded, or its task is paused or cancelled.
+    It runs the definition that the execution began with, whatever the task runs now, but today's children
+    or script. Raises NotAllowed if the execution succeeded, or its task is paused or cancelled.
     """
     if task.find_run(execution.id):
         return Commit(task)
@@ -83,12 +88,11 @@ def retry(
     )
     why = "Retried by its owner."
     record = execution_record(task, run, ExecutionStatus.RETRYING, now, message=why, next_attempt_at=now)
-    message = task.message if task.is_active else why
     active = with_changes(
         task,
         now,
         status=TaskStatus.ACTIVE,
-        message=message,
+        message=task.message if task.is_active else why,
         runs=task.runs_with(run),
         has_children=may_have_children(task, entries),
         events=(*task.events, *execution.events),
@@ -99,7 +103,8 @@ def retry(
 
 def _keep_marks(task: Task, execution: Execution) -> tuple[RecentRequest, ...]:
     """Return the requests that the task remembers, without answers that the execution asks for again."""
-    own, kept = f"{execution.id} ", {each.mark(execution.id) for each in execution.events}
+    own = f"{execution.id} "
+    kept = {each.mark(execution.id) for each in execution.events}
     return tuple(each for each in task.recent_requests if each.key in kept or not each.key.startswith(own))
 
 
@@ -117,7 +122,11 @@ def require_retryable(task: Task, execution: Execution) -> None:
 
 def open_run_error(run: Run) -> NotAllowed:
     """Return the error for retrying a run that is still open."""
-    is_at = "is running" if run.lease else "is suspended" if run.suspension else "waits to be run"
+    is_at = "waits to be run"
+    if run.lease:
+        is_at = "is running"
+    elif run.suspension:
+        is_at = "is suspended"
     hint = f"{run.execution_id} {is_at}, and continues by itself: retry it after it has ended."
     return NotAllowed(RETRY_ACTION, "still at work on it", hint)
 
@@ -141,22 +150,24 @@ def restore_entries(
 ) -> tuple[JournalEntry, ...]:
     """Return the journal that a manually retried execution continues from.
 
-    The entries that made it fail are repeated: at the journal's end they are dropped, and a failed call that other
-    entries follow waits again, as a new task. Entries that the handler requested after it received the failure are
-    dropped too. Everything else is kept, including failures that the handler caught, so nothing that succeeded runs
-    again.
+    The entries that made it fail are repeated: at the journal's end they are dropped, and a failed call
+    that other entries follow waits again, as a new task. Entries that the handler requested after it
+    received the failure are dropped too. Everything else is kept, including failures that the handler
+    caught, so nothing that succeeded runs again.
 
-    `cancelled_calls` were cancelled before the handler received a result. `retried_calls` have failed, and their tasks
-    were retried since: they are awaited, not created again. With `from_step`, that entry and all after it are
-    forgotten, whatever their results.
+    `cancelled_calls` were cancelled before the handler received a result. `retried_calls` have failed,
+    and their tasks were retried since: they are awaited, not created again. With `from_step`, that entry
+    and all after it are forgotten, whatever their results.
     """
-    failed_by = execution.failure_cause
+    again = {*cancelled_calls, *retried_calls}
     steps = sorted(keep_before(execution.steps, from_step), key=lambda step: step.number)
+    failed_by = execution.failure_cause
     if failed_by is not None:
+        again.update(failed_by.steps)
         steps = [step for step in steps if step.number <= failed_by.position]
         while steps and steps[-1].number in {*failed_by.steps} - {*retried_calls}:
             steps.pop()
-    again = {*cancelled_calls, *retried_calls, *(failed_by.steps if failed_by is not None else ())}
+
     return tuple(
         _reset_call(step, execution, now, is_made=step.number in retried_calls)
         if step.number in again
@@ -174,7 +185,9 @@ def require_step(execution: Execution, from_step: int) -> None:
     """Check that an execution has a step of that number."""
     last = max((step.number for step in execution.steps), default=0)
     if not 1 <= from_step <= last:
-        hint = f"Give the number of one of its steps, from 1 to {last}." if last else "It has no steps: leave this out."
+        hint = "It has no steps: leave this out."
+        if last:
+            hint = f"Give the number of one of its steps, from 1 to {last}."
         raise InvalidInput("fromStep", f"is {from_step}, and {execution.id} has no such step", hint)
 
 

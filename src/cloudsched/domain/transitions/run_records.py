@@ -1,14 +1,14 @@
-"""Keep what is stored of runs: the records of those that ended, their effect on the task, and the limits of its size.
+"""Record runs that ended, note their effect on the task, and keep its document within its limits.
 
-A task's document has room for its owner's fields, the events that wait for it, and its open runs. The first two are
-refused when they are too large. Open runs are not refused, because occurrences come due whatever a task's size. Their
-texts are shortened instead, if they would not fit beside the rest.
+A task's document has room for its owner's fields, the events that wait for it, and its open runs. The
+first two are refused when they are too large. Open runs are not refused, because occurrences come due
+whatever a task's size. Their texts are shortened instead, if they would not fit beside the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from cloudsched.domain.documents.execution import (
@@ -24,6 +24,7 @@ from cloudsched.domain.documents.execution import (
 )
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_STORED, stored_size, truncate
 from cloudsched.domain.documents.task import Task, TaskSpec
+from cloudsched.domain.documents.usage import RunUsage
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.definitions import describe_record
 from cloudsched.errors import InvalidInput
@@ -46,7 +47,7 @@ MAX_AWAITED_EVENTS_BYTES = 224 * 1024
 MAX_HISTORY_BYTES = 8 * 1024
 """The most bytes that are kept of a task's history of actions by hand."""
 _STATE_BYTES = 48 * 1024
-"""The most of the fields that the scheduler keeps, its history included, besides the events and the open runs."""
+"""The most of the scheduler's own fields, its history included, without the events and the open runs."""
 MIN_RUNS_BYTES = MAX_DOCUMENT_BYTES - MAX_SPEC_BYTES - MAX_AWAITED_EVENTS_BYTES - _STATE_BYTES
 """The least room for the open runs."""
 
@@ -60,10 +61,12 @@ _RECENT_ATTEMPTS = 3
 def last_run_fields(task: Task, run: Run, status: ExecutionStatus, now: datetime) -> dict[str, Any]:
     """Return the task's fields about a run that has finished. The run due last says if it is failing.
 
-    A run that was due before it, such as a retry or a backfill, has its record and its place among the recent outcomes.
+    A run that was due before it, such as a retry or a backfill, has its record and its place among the
+    recent outcomes.
     """
-    is_again = run.execution_id == task.last_execution_id
-    recent = drop_latest_run(task.recent_outcomes) if is_again else task.recent_outcomes
+    recent = task.recent_outcomes
+    if run.execution_id == task.last_execution_id:  # it ran again
+        recent = drop_latest_run(recent)
     last: dict[str, Any] = {"recent_outcomes": (*recent, status)[-MAX_RECENT:]}
     is_latest = _is_latest(task, run)
     if is_latest or task.last_execution_id is None:
@@ -74,10 +77,11 @@ def last_run_fields(task: Task, run: Run, status: ExecutionStatus, now: datetime
         last |= {"outcome": status, "outcome_execution_id": run.execution_id}
     if is_latest and status not in NOT_RUN_STATUSES:  # as in `says_how_task_is`
         failures = 0
+        since = None
         if status in FAILURE_STATUSES:
             is_another = task.latest_run_at != run.scheduled_for
             failures = max(1, task.consecutive_failures + is_another)
-        since = (task.failing_since or now) if failures else None
+            since = task.failing_since or now
         last |= {"consecutive_failures": failures, "failing_since": since, "latest_run_at": run.scheduled_for}
     is_failing = last.get("failing_since", task.failing_since)
     if task.failure_told_at is not None and status is ExecutionStatus.SUCCEEDED and not is_failing:
@@ -86,7 +90,7 @@ def last_run_fields(task: Task, run: Run, status: ExecutionStatus, now: datetime
 
 
 def says_how_task_is(task: Task, run: Run, status: ExecutionStatus) -> bool:
-    """Return whether a run of this status decides if its task is failing: it ran, and none that ran was due later."""
+    """Return whether a run of this status decides if its task is failing: of those that ran, it was due last."""
     return _is_latest(task, run) and status not in NOT_RUN_STATUSES
 
 
@@ -114,29 +118,30 @@ def execution_record(
 ) -> Execution:
     """Return the record of a run with this status. The record of a call is kept as long as its task.
 
-    It has the fields by which lists across tasks find it. Records of deliveries do not, since they are in no such list.
+    It has the fields by which lists across tasks find it. Records of deliveries do not, since they are in
+    no such list.
     """
-    retention = task.execution_retention if task.parent is None else None
-    found_by: dict[str, Any] = {} if task.delivery else {name: getattr(task, name) for name in _FOUND_BY}
-    if task.parent is not None and found_by:
-        found_by["called_by"] = CalledBy(task_id=task.parent.task_id, execution_id=task.parent.execution_id)
-    usage, payload, chat = run.usage, run.payload, None if task.source is None else task.source.chat_id
-    ran = task if run.definition is None else task.as_begun(run)
+    usage = run.usage or RunUsage()
+    payload = run.payload
+    ran = task
     if run.definition is not None:
-        found_by = {**found_by, "handler": ran.handler} if found_by else found_by
-        payload = ran.payload if payload is None and ran.payload != task.payload else payload
-    own: dict[str, Any] = {} if payload is None else _payload_fields(payload, more.get("content"))
-    if run.started_at is not None and status.is_final and status is not ExecutionStatus.SUCCEEDED:
-        own["began_with"] = describe_record(task, run)
-    if task.events and status.is_final and status is not ExecutionStatus.SUCCEEDED:
-        own["events"] = tuple(each for each in task.events if each.execution_id == run.execution_id)
+        ran = task.as_begun(run)
+        if payload is None and ran.payload != task.payload:
+            payload = ran.payload
+    fields = _index_fields(task, ran, run)
+    if payload is not None:
+        fields |= _payload_fields(payload, more.get("content"))
+
+    if run.attempts:
+        fields["error"] = run.attempts[-1].error
+    if status.is_final:
+        fields |= _end_fields(task, run, status, now)
     return Execution.build(
         id=run.execution_id,
         task_id=task.id,
         owner=task.owner,
         scheduled_for=run.scheduled_for,
         started_at=run.started_at,
-        finished_at=now if status.is_final else None,
         attempts=run.attempts,
         omitted_attempts=run.omitted_attempts,
         status=status,
@@ -146,18 +151,51 @@ def execution_record(
         defined_by=run.defined_by or ran.defined_by,
         log=run.log,
         calls_made=run.calls_made,
-        queries=0 if usage is None else usage.queries,
-        tokens=0 if usage is None else usage.tokens,
+        queries=usage.queries,
+        tokens=usage.tokens,
         estimated_queries=task.query_per_execution or None,
         estimated_tokens=task.tokens_per_execution or None,
-        expire_at=add_duration(now, retention) if status.is_final and retention is not None else None,
-        **({} if chat is None else {"chat_id": chat, "message_id": derive_message_id(task.id, run.execution_id)}),
-        **{"error": run.attempts[-1].error if run.attempts else None, **found_by, **own, **more},
+        **{**fields, **more},
     )
 
 
+def _index_fields(task: Task, ran: Task, run: Run) -> dict[str, Any]:
+    """Return the fields by which lists across tasks find a record, and its chat."""
+    fields: dict[str, Any] = {}
+    if not task.delivery:
+        fields |= {name: getattr(task, name) for name in _FOUND_BY}
+        fields["handler"] = ran.handler
+        if task.parent is not None:
+            fields["called_by"] = CalledBy(task_id=task.parent.task_id, execution_id=task.parent.execution_id)
+    if task.source is not None and task.source.chat_id is not None:
+        fields["chat_id"] = task.source.chat_id
+        fields["message_id"] = derive_message_id(task.id, run.execution_id)
+    return fields
+
+
+def _end_fields(task: Task, run: Run, status: ExecutionStatus, now: datetime) -> dict[str, Any]:
+    """Return the fields of a record that is final, and what a retry by hand needs if it did not succeed."""
+    fields: dict[str, Any] = {"finished_at": now}
+    if task.parent is None and task.execution_retention is not None:
+        fields["expire_at"] = add_duration(now, task.execution_retention)
+    if status is not ExecutionStatus.SUCCEEDED:
+        if run.started_at is not None:
+            fields["began_with"] = describe_record(task, run)
+        if task.events:
+            fields["events"] = tuple(each for each in task.events if each.execution_id == run.execution_id)
+    return fields
+
+
+def expiry_after(now: datetime, retention: timedelta | None) -> datetime | None:
+    """Return when a document that is kept that long expires, or None if it is kept as long as its task."""
+    return None if retention is None else add_duration(now, retention)
+
+
 def _payload_fields(payload: dict[str, Any], content: object) -> dict[str, Any]:
-    """Return the record's fields for the payload of a trigger. A result that leaves no room for it matters more."""
+    """Return the record's fields for the payload of a trigger.
+
+    A result that leaves no room for it matters more.
+    """
     if content is not None and stored_size(payload) + stored_size(content) > MAX_STORED:
         return {"has_unrecorded_payload": True}
     return {"payload": payload}
@@ -198,7 +236,8 @@ def payloads_size(task: Task) -> int:
 def require_payload_room(task: Task, field: str = "payload", *, added: object = None) -> None:
     """Check that the payloads of open runs have room beside the owner's fields: they share one limit.
 
-    The earlier definitions that open runs began with share it, too, and so does the payload of one more run, `added`.
+    The earlier definitions that open runs began with share it, too, and so does the payload of one more
+    run, `added`.
     """
     payloads = payloads_size(task) + (0 if added is None else stored_size(added))
     payloads += sum(stored_size(each.model_dump(**_AS_STORED)) for each in task.earlier_definitions or ())
@@ -214,17 +253,24 @@ def require_payload_room(task: Task, field: str = "payload", *, added: object = 
 
 
 def _shorten(run: Run, max_bytes: int) -> Run:
-    """Return a run of at most that many bytes, if its texts can be shortened that far. Recent texts are kept."""
+    """Return a run of at most that many bytes, if its texts can be shortened that far.
+
+    Recent texts are kept.
+    """
     changes: list[dict[str, object]] = [
         {},
         {"log": None},
-        {"progress": run.progress[-_RECENT_NOTES:]},
-        {"progress": run.progress[-_RECENT_NOTES:], "attempts": tuple(map(_shorten_error, run.attempts))},
-        {"progress": run.progress[-1:], **_keep_recent_attempts(run, _RECENT_ATTEMPTS)},
-        {"progress": (), **_keep_recent_attempts(run, 1)},
+        {"log": None, "progress": run.progress[-_RECENT_NOTES:]},
+        {
+            "log": None,
+            "progress": run.progress[-_RECENT_NOTES:],
+            "attempts": tuple(map(_shorten_error, run.attempts)),
+        },
+        {"log": None, "progress": run.progress[-1:], **_keep_recent_attempts(run, _RECENT_ATTEMPTS)},
+        {"log": None, "progress": (), **_keep_recent_attempts(run, 1)},
     ]
     for change in changes:
-        shortened = run.model_copy(update={**change, "log": None} if change else change)
+        shortened = run.model_copy(update=change)
         texts = shortened.model_dump(**_AS_STORED, exclude={"payload"})
         if stored_size(texts) <= max_bytes:
             break

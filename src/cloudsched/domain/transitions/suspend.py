@@ -1,9 +1,9 @@
 """Suspended durable handlers: the calls and events that they wait for, and the ways in which they resume.
 
-A suspended run has no lease and no running function. It resumes at its `due_at`: the end of a sleep, a deadline, or at
-once when the last of its calls has finished or one of its events has arrived. A notification can be lost (a call whose
-process died, and whose dispatch the queue lost), so the run also polls: after as long as it has waited already, and at
-least once a day.
+A suspended run has no lease and no running function. It resumes at its `due_at`: the end of a sleep, a
+deadline, or at once when the last of its calls has finished or one of its events has arrived. A
+notification can be lost (a call whose process died, and whose dispatch the queue lost), so the run also
+polls: after as long as it has waited already, and at least once a day.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from cloudsched.domain.documents.authority import PERSON, EventSender, SenderRole
+from cloudsched.domain.documents.authority import PERSON, SenderRole
 from cloudsched.domain.documents.event import Event, EventName
 from cloudsched.domain.documents.execution import ExecutionStatus, Message, Run, Suspension
 from cloudsched.domain.documents.json_limits import require_storable, stored_size, truncate
 from cloudsched.domain.documents.task import RecentRequest, Task
-from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.lease import renew_lease
 from cloudsched.domain.transitions.lifecycle import may_have_children, with_changes
@@ -28,6 +27,7 @@ from cloudsched.domain.transitions.run_records import (
     MAX_EVENTS_BYTES,
     MAX_RECENT,
     MAX_SIDE_EVENTS_BYTES,
+    expiry_after,
 )
 from cloudsched.errors import AwaitedEvent, InvalidInput, NotAllowed, NotAwaited
 
@@ -41,7 +41,7 @@ MAX_POLL_INTERVAL = timedelta(days=1)
 
 MAX_EVENTS = 20
 MAX_EVENT_BYTES = 8 * 1024
-"""The number of each side's events that may wait for a task, and the size limit of one event's payload as JSON."""
+"""The number of each side's events that may wait for a task, and the size limit of an event's payload."""
 
 MAX_TITLE = 200
 """The most bytes of the title of a question. Its body has the whole."""
@@ -56,8 +56,14 @@ def next_poll(since: datetime, now: datetime) -> datetime:
     return now + min(max(now - since, MIN_POLL_INTERVAL), MAX_POLL_INTERVAL)
 
 
-def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Container[int], now: datetime) -> Run:
-    """Return the run without its lease, waiting, or due at once if the call or event that it waits for has arrived."""
+def on_suspend(
+    task: Task,
+    run: Run,
+    outcome: Suspend,
+    calls_in_progress: Container[int],
+    now: datetime,
+) -> Run:
+    """Return the run without its lease, waiting, or due at once if its call or event has arrived."""
     has_event = any(
         event.is_for(name, run.execution_id, outcome.senders) for event in task.events for name in outcome.events
     )
@@ -66,6 +72,7 @@ def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Contai
         and bool(outcome.calls)
         and (outcome.any_call or not any(call in calls_in_progress for call in outcome.calls))
     )
+
     has_room = run.call_finished_while_running and outcome.quota_refusal is not None
     is_ready = calls_finished or has_event or has_room
     return run.model_copy(
@@ -108,7 +115,7 @@ def make_questions(task: Task, run: Run, outcome: Suspend, now: datetime) -> tup
             event=event,
             until=outcome.deadline,
             created_at=now,
-            expire_at=None if task.execution_retention is None else add_duration(now, task.execution_retention),
+            expire_at=expiry_after(now, task.execution_retention),
         )
         for person in people
         for event in outcome.events
@@ -116,34 +123,51 @@ def make_questions(task: Task, run: Run, outcome: Suspend, now: datetime) -> tup
 
 
 def on_journal_append(
-    task: Task, execution_id: str, token_hash: str, entries: Sequence[JournalEntry], calls_made: int, now: datetime
+    task: Task,
+    execution_id: str,
+    token_hash: str,
+    entries: Sequence[JournalEntry],
+    calls_made: int,
+    now: datetime,
 ) -> Commit | None:
-    """Record journal entries and renew the lease. Return None if the caller does not hold it, or it has lapsed."""
+    """Record journal entries and renew the lease.
+
+    Return None if the caller does not hold it, or it has lapsed.
+    """
     run = renew_lease(task, execution_id, token_hash, now)
     if run is None:
         return None
     size = max((entry.number for entry in entries), default=0)
-    sizes = {"steps": max(run.steps, size), "calls_made": max(run.calls_made, calls_made)}
-    changed = run.model_copy(update={**sizes, "losses": 0} if entries else sizes)
-    updated = with_changes(task, now, runs=task.runs_with(changed), has_children=may_have_children(task, entries))
+    changes = {"steps": max(run.steps, size), "calls_made": max(run.calls_made, calls_made)}
+    if entries:
+        changes["losses"] = 0
+    updated = with_changes(
+        task,
+        now,
+        runs=task.runs_with(run.model_copy(update=changes)),
+        has_children=may_have_children(task, entries),
+    )
     return Commit(updated, entries=tuple(entries))  # guard: journal entries
 
 
 def consume_event(event: Event, execution_id: str, transition: Commit) -> Commit:
     """Return the transition with this event taken by an execution. Other events of the same name stay.
 
-    From then on a user is an author of the execution, if a user has sent it. Raises LookupError if it is gone.
+    From then on a user is an author of the execution, if a user has sent it. Raises LookupError if it is
+    gone.
     """
     events = transition.task.events
     if event not in events:
         raise LookupError(event.name)
     at = events.index(event)
-    author = {} if event.sender.author is None else {"defined_by": event.sender.author}
+    author = {}
+    if event.sender.author is not None:
+        author["defined_by"] = event.sender.author
     return _end_wait(transition, execution_id, author, events=(*events[:at], *events[at + 1 :]))
 
 
 def give_up_event(name: str, senders: Container[str], execution_id: str, transition: Commit) -> Commit:
-    """Return the transition with an execution that no longer waits for an event: none that comes later is accepted.
+    """End an execution's wait for an event: none that comes later is accepted.
 
     Raises LookupError if one was accepted before.
     """
@@ -154,31 +178,33 @@ def give_up_event(name: str, senders: Container[str], execution_id: str, transit
 
 def _end_wait(transition: Commit, execution_id: str, of_run: dict[str, Any], **changes: Any) -> Commit:
     task = transition.task
-    runs = tuple(
-        each.model_copy(update={"resumed_from": None, **of_run}) if each.execution_id == execution_id else each
-        for each in task.runs
-    )
-    return transition.having(task=with_changes(task, task.updated_at, runs=runs, **changes))
+    run = task.find_run(execution_id)
+    if run is not None:
+        changes["runs"] = task.runs_with(run.model_copy(update={"resumed_from": None, **of_run}))
+    return transition.having(task=with_changes(task, task.updated_at, **changes))
 
 
 def on_call_finished(
     task: Task, execution_id: str, number: int, calls_in_progress: Container[int], now: datetime
 ) -> Commit:
-    """Record that a call has finished. The run becomes due if it awaited that call and no other, or any call."""
+    """Record that a call has finished.
+
+    The run becomes due if it awaited that call and no other, or any call.
+    """
     run = task.find_run(execution_id)
     if run is None:
         return Commit(task)
     if run.lease is not None:
         if run.call_finished_while_running:
             return Commit(task)
-        return Commit(
-            with_changes(task, now, runs=task.runs_with(run.model_copy(update={"call_finished_while_running": True})))
-        )
-    awaited = run.suspension.calls if run.suspension else ()
-    any_call = run.suspension is not None and bool(run.suspension.any_call)
-    is_last = number in awaited and (any_call or not any(other in calls_in_progress for other in awaited))
-    makes_room = run.suspension is not None and run.suspension.quota_refusal is not None
-    if not (is_last or makes_room) or run.due_at <= now:
+        noted = run.model_copy(update={"call_finished_while_running": True})
+        return Commit(with_changes(task, now, runs=task.runs_with(noted)))
+
+    wait = run.suspension
+    if wait is None or run.due_at <= now:
+        return Commit(task)
+    is_last = wait.any_call or not any(other in calls_in_progress for other in wait.calls)
+    if wait.quota_refusal is None and not (number in wait.calls and is_last):
         return Commit(task)
     return Commit(with_changes(task, now, runs=task.runs_with(run.model_copy(update={"due_at": now}))))
 
@@ -202,13 +228,21 @@ def is_asked(task: Task, event: Event) -> bool:
     return is_named or (event.sender.role is SenderRole.PERSON and _is_repeated(task, event))
 
 
-def on_event(task: Task, event: Event, now: datetime, *, early: bool = False, is_for_any: bool = False) -> Commit:
+def on_event(
+    task: Task,
+    event: Event,
+    now: datetime,
+    *,
+    early: bool = False,
+    is_for_any: bool = False,
+) -> Commit:
     """Store an event for the execution that waits for it, and make that due.
 
-    It belongs to that execution, and ends with it. An event that the execution has been sent already changes nothing,
-    as a second click. With `early`, it is kept when none waits for it: for the open execution, or for the next one.
-    With `is_for_any`, its sender means whichever execution is open when it comes. Raises NotAwaited if no execution
-    waits for it, or if it names none and several may be meant.
+    It belongs to that execution, and ends with it. An event that the execution has been sent already
+    changes nothing, as a second click. With `early`, it is kept when none waits for it: for the open
+    execution, or for the next one. With `is_for_any`, its sender means whichever execution is open when
+    it comes. Raises NotAwaited if no execution waits for it, or if it names none and several may be
+    meant.
     """
     require_storable("payload", event.payload, MAX_EVENT_BYTES)
     run = find_addressee(task, event, now, early=early)
@@ -216,15 +250,18 @@ def on_event(task: Task, event: Event, now: datetime, *, early: bool = False, is
         return Commit(task)
     if event.execution_id is None and not is_for_any and _has_other_runs(task, run):
         raise NotAwaited(event.name, list_awaited(task, now), _NAME_ONE)
-    bound = event if run is None else event.model_copy(update={"execution_id": run.execution_id})
-    is_wanted = run is not None and _waits_for(run, event, now) and not _has_event(task, run, event.name)
+    if run is None:
+        require_event_room(task, event, is_wanted=False)
+        return Commit(with_changes(task, now, events=(*task.events, event)))
+
+    bound = event.model_copy(update={"execution_id": run.execution_id})
+    is_wanted = _waits_for(run, event, now) and not _has_event(task, run, event.name)
     require_event_room(task, bound, is_wanted=is_wanted)
     runs = task.runs
-    if run is not None and is_wanted and run.lease is None:
+    if is_wanted and run.lease is None:
         runs = task.runs_with(run.model_copy(update={"due_at": min(run.due_at, now)}))
-    marks = [] if run is None else [RecentRequest.of_event(event, run.execution_id)]
-    changes = {"events": (*task.events, bound), "recent_requests": task.requests_with(*marks)}
-    return Commit(with_changes(task, now, runs=runs, **changes))
+    marks = task.requests_with(RecentRequest.of_event(event, run.execution_id))
+    return Commit(with_changes(task, now, runs=runs, events=(*task.events, bound), recent_requests=marks))
 
 
 class Repeated:
@@ -245,7 +282,7 @@ def find_addressee(task: Task, event: Event, now: datetime, *, early: bool = Fal
         return Repeated()
     if not waiting and early and not task.has_ended and (only is None or named):
         if len(named) <= 1:
-            return named[0] if named else None
+            return next(iter(named), None)
         waiting = named
     raise NotAwaited(event.name, list_awaited(task, now), _explain_refusal(task, event, len(waiting), now))
 
@@ -254,7 +291,7 @@ _NAME_ONE: Final = "Its task has, or had, more than one execution: name the one 
 
 
 def _has_other_runs(task: Task, run: Run | None) -> bool:
-    """Return whether a task has had another execution than the one that an event is for: its sender may mean that."""
+    """Return whether a task has had another execution, which an event's sender may mean."""
     own = None if run is None else run.execution_id
     if any(each.execution_id != own for each in task.runs) or task.last_execution_id not in {None, own}:
         return True
@@ -275,12 +312,10 @@ def _explain_refusal(task: Task, event: Event, count: int, now: datetime) -> str
     asked = [each for each in list_awaited(task, now) if each.name == event.name]
     if asked:
         others = " and ".join(sorted({sender for each in asked for sender in each.by}))
-        return f"It is awaited from {others}, and this one's sender is {_describe_sender(event.sender)}."
+        sender = event.sender
+        known = sender.person or sender.subject or "the code of the app"
+        return f"It is awaited from {others}, and this one's sender is {sender.role}, as {known}."
     return ""
-
-
-def _describe_sender(sender: EventSender) -> str:
-    return f"{sender.role}, as {sender.person or sender.subject or 'the code of the app'}"
 
 
 def list_awaited(task: Task, now: datetime) -> list[AwaitedEvent]:

@@ -68,18 +68,28 @@ _OTHER_NAMES: Mapping[str, str] = {
     }.items()
     for other in others.split()
 } | {
-    **dict.fromkeys(("isonetime", "isonetimeexecution", "isrecurring"), "Leave it out: it follows from the schedule."),
+    **dict.fromkeys(
+        ("isonetime", "isonetimeexecution", "isrecurring"),
+        "Leave it out: it follows from the schedule.",
+    ),
     **dict.fromkeys(
         ("text", "words", "prompt"),
         'What the handler takes goes into payload={"text": "Tea"}, and the words of a schedule into '
         'schedule="every day at 9".',
     ),
     **dict.fromkeys(
-        ("dtstart", "exdates", "rdates", "gap", "fold", *[name.replace("_", "") for name in Schedule.no_adjustments]),
+        (
+            "dtstart",
+            "exdates",
+            "rdates",
+            "gap",
+            "fold",
+            *[name.replace("_", "") for name in Schedule.no_adjustments],
+        ),
         'Put it into the schedule: {"rrule": "FREQ=DAILY", "exdates": ["2027-01-01"]}.',
     ),
 }
-"""The names of fields in other schedulers, in small letters without separators, with the name here, or a sentence."""
+"""The names of fields in other schedulers, in lower case without separators, with ours, or a sentence."""
 
 
 _DETAILS: Final = (
@@ -102,7 +112,7 @@ class TaskDraft(TaskSpec):
     """The schedule of the task. None: once, now."""
 
     read_at: ClassVar[datetime | None] = None
-    """The instant at which the words of its schedule were read, if one sets it: their "now" means that instant."""
+    """The instant that "now" means in the words of its schedule, if these were read before."""
     schedule_text: ClassVar[str | None] = None
     """The text that its schedule was read from, if that means a whole schedule."""
     called: ClassVar = "of a task"
@@ -126,13 +136,22 @@ class TaskDraft(TaskSpec):
         filled = {**data}
         if filled.get("handler") in _BUILT_IN_HANDLERS.values():
             del filled["handler"]
-        handler, replacements = filled.get("handler"), [name for name in _BUILT_IN_HANDLERS if data.get(name)]
+        handler = filled.get("handler")
+        replacements = [name for name in _BUILT_IN_HANDLERS if data.get(name)]
         if replacements and handler is not None:
             raise InvalidInput(replacements[0], "is given beside a handler", "Give one or the other.")
         if len(replacements) > 1:
-            raise InvalidInput(replacements[1], f"is given beside {replacements[0]}", "Give one or the other.")
+            raise InvalidInput(
+                replacements[1],
+                f"is given beside {replacements[0]}",
+                "Give one or the other.",
+            )
         if data.get("children") == [] and handler is None and not replacements:
-            raise InvalidInput("children", "is empty", "Name at least one child, or give a handler in its place.")
+            raise InvalidInput(
+                "children",
+                "is empty",
+                "Name at least one child, or give a handler in its place.",
+            )
         if replacements:
             filled["handler"] = _BUILT_IN_HANDLERS[replacements[0]]
         if not isinstance(data.get("owner", ""), str):
@@ -241,7 +260,10 @@ _READ = frozenset({"retry", "schedule"})
 
 
 def to_wire_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return fields with Python names as JSON with camelCase names. `retry` may be a number, True or False."""
+    """Return fields with Python names as JSON with camelCase names.
+
+    `retry` may be a number, True or False.
+    """
     return {
         _to_wire_name(name): value
         if type(value) in _SAME_IN_JSON and (type(value) is str or name not in _READ)
@@ -262,7 +284,11 @@ def _to_wire_value(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
             raise InvalidInput("retry", f"is {value}", hint) from None
     if name == "handler" and callable(value):
         problem = f"is the function {getattr(value, '__name__', value)!r}"
-        raise InvalidInput("handler", problem, "Give its registered name; app.create and ctx.call take the function.")
+        raise InvalidInput(
+            "handler",
+            problem,
+            "Give its registered name; app.create and ctx.call take the function.",
+        )
     if name == "schedule" and value is not None and not isinstance(value, str | dict):
         value = _to_python_schedule(value)
     if isinstance(value, timedelta):
@@ -278,7 +304,10 @@ def _to_wire_value(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
 
 
 def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller gives
-    """Return a schedule for a notation. Plain words are refused: they depend on the app's clock and settings."""
+    """Return a schedule for a notation.
+
+    Plain words are refused: they depend on the app's clock and settings.
+    """
     from cloudsched.domain.recurrence.notations import is_notation  # noqa: PLC0415 - most callers give an object
 
     try:
@@ -300,7 +329,10 @@ def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller give
 
 
 def _to_python_schedule(value: object) -> Schedule:
-    """Return a schedule that Python code gave, perhaps as an instant. Raises InvalidSchedule for anything else."""
+    """Return a schedule that Python code gave, perhaps as an instant.
+
+    Raises InvalidSchedule for anything else.
+    """
     if isinstance(value, Schedule):
         return value
     if isinstance(value, datetime):
@@ -338,7 +370,11 @@ def require_editable_fields(patch: dict[str, Any]) -> None:
         raise join_faults(faults)
 
 
-def _list_uneditable(patch: dict[str, Any], model: type[BaseModel], place: tuple[str, ...]) -> Iterator[InvalidInput]:
+def _list_uneditable(
+    patch: dict[str, Any],
+    model: type[BaseModel],
+    place: tuple[str, ...],
+) -> Iterator[InvalidInput]:
     known = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
     for name, value in patch.items():
         if name not in known:
@@ -391,7 +427,7 @@ def _replace_local(patch: dict[str, Any]) -> dict[str, Any]:
 
 
 def _keep_zone(task: Task, patch: dict[str, Any]) -> dict[str, Any]:
-    """Return a patch whose schedule names a zone: the task's own, as for words, unless the caller names one."""
+    """Return a patch whose schedule names a zone: the task's own, unless the caller names one."""
     schedule = patch.get("schedule")
     if not isinstance(schedule, dict) or schedule.keys() & {"timezone", "followsOwner"}:
         return patch

@@ -41,10 +41,12 @@ def to_invalid_input(
 ) -> InvalidInput:
     """Convert pydantic's error. `field` is the path as the caller wrote it, and `others` are further errors.
 
-    Unknown fields come first: "taskType" says more than that `handler` is missing. `prefix` is the field that has the
-    data, and the fields of `model` are proposed for unknown ones.
+    Unknown fields come first: "taskType" says more than that `handler` is missing. `prefix` is the field
+    that has the data, and the fields of `model` are proposed for unknown ones.
     """
-    return join_faults([_convert(each, prefix, kind, model) for each in list_errors(error, "extra_forbidden")])
+    return join_faults(
+        [_convert(each, prefix, kind, model) for each in list_errors(error, "extra_forbidden")],
+    )
 
 
 def _convert(
@@ -74,7 +76,10 @@ def _show_fields(model: type[BaseModel] | None) -> str:
 def unknown_field(
     place: Place, problem: str, model: type[BaseModel] | None, kind: type[InvalidInput] = InvalidInput
 ) -> InvalidInput:
-    """Return the error of a field that a model does not have. Its hint is the field that is meant, or all, if few."""
+    """Return the error of a field that a model does not have.
+
+    Its hint is the field that is meant, or all, if few.
+    """
     names = [] if model is None else [field.alias or name for name, field in model.model_fields.items()]
     known = {_simplify(each): each for each in (*names, *getattr(model, "beside", ()))}
     plain = _simplify(str(place[-1]))
@@ -87,7 +92,8 @@ def unknown_field(
         listed = f"; there are {', '.join(names)}" if 0 < len(names) <= _MOST_LISTED else ""
         hint = other or f"Remove it, or check its spelling{listed}."
     made = kind(".".join(map(str, place)), problem, hint)
-    made.path, made.meant = place, meant
+    made.path = place
+    made.meant = meant
     return made
 
 
@@ -134,7 +140,9 @@ def join_faults(faults: Sequence[InvalidInput]) -> InvalidInput:
     if len(kinds) > 1:
         kind = InvalidSchedule if all(issubclass(each, InvalidSchedule) for each in kinds) else InvalidInput
         joined = kind(first.field, first.problem, first.hint)
-        joined.path, joined.args, joined.words = first.path, first.args, first.words
+        joined.path = first.path
+        joined.args = first.args
+        joined.words = first.words
         joined.__cause__ = first.__cause__
         joined.readings = next((each.readings for each in places.values() if each.readings), ())
         first = joined
@@ -143,7 +151,10 @@ def join_faults(faults: Sequence[InvalidInput]) -> InvalidInput:
 
 
 class Faults(list[InvalidInput]):
-    """Collects the errors of several checks. Each runs in a block of its own, and `tell` raises all at once."""
+    """Collects the errors of several checks.
+
+    Each runs in a block of its own, and `tell` raises all at once.
+    """
 
     def __enter__(self) -> None: ...
 
@@ -169,14 +180,15 @@ def _find_place(fault: InvalidInput) -> Place:
 
 
 def say_in_python(error: InvalidInput, given: Iterable[str], model: type[BaseModel]) -> None:
-    """Let an error's message name fields as Python code does: as it gave them, and by the names of a model's fields.
+    """Name fields in an error's message as Python code does: as they were given, or as the model does.
 
     `field` and the names inside a field stay those of JSON, which such data has.
     """
     spelled = {to_camel(name): name for name in given}
     names = {alias: name for name, field in model.model_fields.items() if (alias := field.alias or name) != name}
     for each in error.faults:
-        said, hint = str(each.args[0]), each.hint
+        said = str(each.args[0])
+        hint = each.hint
         name, *inside = map(str, _find_place(each) or (each.field,))
         if not inside and hint:
             each.hint = re.sub(r"\w+", lambda found: names.get(found[0], found[0]), hint)
@@ -204,6 +216,9 @@ def _describe_patterns() -> Mapping[str, str]:
             (CountryCode, "the code of a country, such as FR"),
             (CallbackUrl, "the address of a page, such as https://example.com/done"),
             (Month, "a month, such as 2027-01"),
-            (Label, "key=value, such as team=payments; the key begins with a small letter and has no capitals"),
+            (
+                Label,
+                "key=value, such as team=payments; the key begins with a small letter and has no capitals",
+            ),
         )
     }

@@ -29,8 +29,8 @@ def prepare_async_handler(
 ) -> Callable[[], Any]:
     """Return a coroutine function that calls the handler, and returns what it returns.
 
-    It raises WorkflowError if the handler used its context from several coroutines at once, or left an operation
-    unfinished.
+    It raises WorkflowError if the handler used its context from several coroutines at once, or left an
+    operation unfinished.
     """
     context.durable_run.allow_event_loop(handlers_loop().ident or 0)
     return partial(_run, handler, context, payload, values)
@@ -55,7 +55,7 @@ async def _run(handler: Handler, context: Context, payload: object, values: dict
 
 
 class _Watched:
-    """Awaits what a handler returned, and logs where it kept the event loop, and all other handlers, waiting."""
+    """Awaits what a handler returned, and logs where it blocked the event loop, and so all other handlers."""
 
     def __init__(self, awaitable: Awaitable[object], handler: str) -> None:
         self._awaitable = awaitable

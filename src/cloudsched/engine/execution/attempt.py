@@ -1,4 +1,4 @@
-"""Change a claimed run under its lease: renew it, append to the journal, release or finish the run, free its lock."""
+"""Change a claimed run under its lease: renew it, append to the journal, release or finish the run."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.task import FINAL_STATUSES
+from cloudsched.domain.documents.task import FINAL_STATUSES, Task
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import NO_READS, Commit, Committed, Effects, VersionedTask
-from cloudsched.domain.transitions.finish import on_outcome, on_release
+from cloudsched.domain.transitions.finish import AttemptReport, on_outcome, on_release
 from cloudsched.domain.transitions.lease import on_heartbeat
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.outcome import Done, Fail, Suspend
@@ -34,21 +34,22 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Lease, ProgressNote, Run
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.log_lines import RunLog
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.domain.transitions.wakeups import Dispatch
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.handlers.registry import Handler
     from cloudsched.engine.state.attempt_log import AttemptLog
 
     Decide = Callable[[Task, VersionedTask], Commit | None]
-    """Decides on a task, given with its run's log, and as it was read. Returns None if the lease is no longer held."""
+    """Decides on a task, given with its run's log, and as it was read.
+
+    Returns None if the lease is no longer held.
+    """
 
 log = own_logger(__name__)
 
 
 class Attempt:
-    """A claimed run on its way through the pipeline, with the last known state of its task, which it commits on."""
+    """A claimed run in the pipeline, with the last known state of its task, which its commits change."""
 
     context: Context
     """What its handler gets. `Executor.start` makes it, and what else the call of the handler needs."""
@@ -59,7 +60,13 @@ class Attempt:
     early: timedelta
     """The time by which it was claimed early, for which its handler waits. Negative if it was late."""
 
-    def __init__(self, engine: EngineContext, claimed: VersionedTask, run: Run, lease_token: str = "") -> None:
+    def __init__(
+        self,
+        engine: EngineContext,
+        claimed: VersionedTask,
+        run: Run,
+        lease_token: str = "",
+    ) -> None:
         if run.lease is None:
             raise ValueError("a claimed run has a lease")
         self._engine = engine
@@ -67,7 +74,7 @@ class Attempt:
         self.task = claimed.task
         """The task as it was last read or written."""
         self.begun_task = claimed.task if run.definition is None else claimed.task.as_begun(run)
-        """The task as it was claimed, with what the run began with: whoever edits it meanwhile changes later runs."""
+        """The task as it was claimed, with what the run began with: later edits only change later runs."""
         self.run = run
         """The run as it was claimed."""
         self.lease_token = lease_token
@@ -87,7 +94,10 @@ class Attempt:
         return self.lease if lease is None or lease.token_hash != self._token_hash else lease
 
     def renew(self, progress: Sequence[ProgressNote]) -> LeaseRenewal:
-        """Extend the lease and the hold on its lock, and store the progress. Report a lost lease or an ended task."""
+        """Extend the lease and the hold on its lock, and store the progress.
+
+        Report a lost lease or an ended task.
+        """
         execution_id = self.run.execution_id
 
         def decide(task: Task, base: VersionedTask) -> Commit | None:
@@ -103,17 +113,21 @@ class Attempt:
         return LeaseRenewal(run.wake_at, is_cancelled=is_cancelled, renewed_at=task.updated_at)
 
     def append_journal(
-        self, entries: Sequence[JournalEntry], calls_made: int, end_wait: Callable[[Commit], Commit] | None = None
+        self,
+        entries: Sequence[JournalEntry],
+        calls_made: int,
+        end_wait: Callable[[Commit], Commit] | None = None,
     ) -> Task | None:
-        """Append entries to the journal, and end a wait for an event in the same commit. This renews the lease.
+        """Append entries to the journal, and end a wait for an event in the same commit.
+
+        This renews the lease.
 
         Returns None if the lease is no longer held. If `end_wait` raises, nothing is stored.
         """
-        execution_id = self.run.execution_id
 
         def decide(task: Task, base: VersionedTask) -> Commit | None:
-            now = self._engine.clock.now()
-            transition = on_journal_append(task, execution_id, self._token_hash, entries, calls_made, now)
+            mine = self.run.execution_id, self._token_hash
+            transition = on_journal_append(task, *mine, entries, calls_made, self._engine.clock.now())
             if transition is not None and end_wait is not None:
                 transition = end_wait(transition)
             return self._change_lease(transition, base)
@@ -122,7 +136,10 @@ class Attempt:
         return None if committed is None else committed.stored.task
 
     def find_caller(self, *, anew: bool) -> VersionedTask:
-        """Return the task whose run makes calls, as it is known, or as it is now. Raises LeaseLost if it may not."""
+        """Return the task whose run makes calls, as it is known, or as it is now.
+
+        Raises LeaseLost if it may not.
+        """
         stored = self._reload(self.task.id) if anew else self._stored
         run = None if stored is None else stored.task.find_run(self.run.execution_id)
         is_held = run is not None and run.lease is not None and run.lease.token_hash == self._token_hash
@@ -133,9 +150,9 @@ class Attempt:
     def finish(self, report: AttemptReport) -> Procedure[Committed | None]:
         """Commit how the attempt ended. Return None if the lease was lost before.
 
-        If the steps are too large for the record and the blob store is unavailable, the run is suspended until later,
-        and then replayed. If a follow-up is refused or the store rejects the outcome, which would happen every time,
-        the attempt is recorded as a failure.
+        If the steps are too large for the record and the blob store is unavailable, the run is suspended
+        until later, and then replayed. If a follow-up is refused or the store rejects the outcome, which
+        would happen every time, the attempt is recorded as a failure.
         """
         try:
             try:
@@ -154,14 +171,23 @@ class Attempt:
     def _decide_end(
         self, report: AttemptReport, conflicts: Iterator[int], task: Task, base: VersionedTask
     ) -> Commit | None:
-        """Return what to commit, or None if the lease is no longer held. It is called again after each conflict."""
+        """Return what to commit, or None if the lease is no longer held.
+
+        It is called again after each conflict.
+        """
         now = self._engine.clock.now()
         run = self.run
         calls: Collection[int] = ()
         if isinstance(report.outcome, Suspend):
             calls = self._find_calls_in_progress(task, report.outcome)
         commit = on_outcome(
-            task, run.execution_id, self._token_hash, report, now, self._engine.random, calls_in_progress=calls
+            task,
+            run.execution_id,
+            self._token_hash,
+            report,
+            now,
+            self._engine.random,
+            calls_in_progress=calls,
         )
         if commit is None:
             return None
@@ -171,8 +197,9 @@ class Attempt:
             has_calls_in_progress=bool(calls),
             is_repeat=next(conflicts) > 0,
         )
-        drafts = report.outcome.then if isinstance(report.outcome, Done) else ()
-        commit = commit.having(base=base, drafts=drafts, effects=effects)
+        commit = commit.having(base=base, effects=effects)
+        if isinstance(report.outcome, Done):
+            commit = commit.having(drafts=report.outcome.then)
         for concerns, option in self._engine.committer.options.on_outcome:
             if concerns(commit):
                 commit = option.on_outcome(commit, run, report, now)
@@ -190,10 +217,12 @@ class Attempt:
         return ()
 
     def _end(self, decide: Decide) -> Procedure[Committed | None]:
-        """Commit the end of the claim. Return None if the lease is no longer held or the task was deleted meanwhile.
+        """Commit the end of the claim.
 
-        Of a deleted task only the lock is freed. After InvalidInput nothing was committed. After BlobsUnavailable no
-        failure hook was called.
+        Return None if the lease is no longer held or the task was deleted meanwhile.
+
+        Of a deleted task only the lock is freed. After InvalidInput nothing was committed. After
+        BlobsUnavailable no failure hook was called.
         """
         committed = yield from self._change(
             lambda task, base: decide(task, base) if task.deleted_at is None else self._release_deleted(task, base)
@@ -211,21 +240,22 @@ class Attempt:
 
         def decide(task: Task, base: VersionedTask) -> Commit | None:
             now = self._engine.clock.now()
-            run_id, token_hash = self.run.execution_id, self._token_hash
-            released = on_release(task, run_id, token_hash, progress, reason, now, released_by=released_by)
+            mine = self.run.execution_id, self._token_hash
+            released = on_release(task, *mine, progress, reason, now, released_by=released_by)
             return self._change_lease(released, base)
 
         return run_procedure(self._end(decide))
 
     def _release_deleted(self, task: Task, base: VersionedTask) -> Commit | None:
-        run, now = task.find_run(self.run.execution_id), self._engine.clock.now()
+        run = task.find_run(self.run.execution_id)
+        now = self._engine.clock.now()
         if run is None or run.lease is None or run.lease.token_hash != self._token_hash:
             return None
         released = with_changes(task, now, runs=task.runs_with(run.model_copy(update={"lease": None})))
         return self._change_lease(Commit(released), base)
 
     def _change_lease(self, change: Commit | None, base: VersionedTask) -> Commit | None:
-        """Return a change of the lease with what the options add, or None if the run no longer has what it needs."""
+        """Return a change of the lease with what the options add, or None if one of them refuses."""
         commit = None if change is None else change.having(base=base, effects=NO_READS)
         for concerns, option in self._engine.committer.options.on_lease_change:
             if commit is not None and concerns(commit):
@@ -247,25 +277,30 @@ class Attempt:
         def decide_on(read: VersionedTask | None) -> Commit | None:
             if read is None:  # deleted
                 return None
+            task = read.task
             found = self.reported_log if self.log is None else self.log.found
-            return decide(self._with_log(read.task, found) if found is not None and found.lines else read.task, read)
+            if found is not None and found.lines:
+                task = self._with_log(task, found)
+            return decide(task, read)
 
         committed = yield from self._engine.committer.apply(
             f"task {task_id}", lambda: self._reload(task_id), decide_on, stored
         )
         if committed is not None:
-            self._stored, self.task = committed.stored, committed.stored.task
+            self._stored = committed.stored
+            self.task = committed.stored.task
         return committed
 
     def _reload(self, task_id: str) -> VersionedTask | None:
         stored = self._engine.store.load(task_id)
         if stored is not None:
-            self._stored, self.task = stored, stored.task
+            self._stored = stored
+            self.task = stored.task
         return stored
 
 
 def _to_failure(report: AttemptReport, error: InvalidInput, attempt: Attempt) -> AttemptReport:
-    """Return the report as a failure, since a follow-up or the outcome was refused, which would happen every time.
+    """Return the report as a failure: a follow-up or the outcome was refused, and would be every time.
 
     It is without notices and progress, which may have been too large.
     """

@@ -1,8 +1,8 @@
 """Call a handler, and make an outcome of whatever it returns or raises.
 
-A handler that raises has failed, and is retried according to its task's policy, as is one that this process does not
-have: another version of the code may. An invalid payload or result is not retried, since it would be just as invalid
-again. `is_handler_failure` says which exceptions are not caught.
+A handler that raises has failed, and is retried according to its task's policy, as is one that this
+process does not have: another version of the code may. An invalid payload or result is not retried, since
+it would be just as invalid again. `is_handler_failure` says which exceptions are not caught.
 """
 
 from __future__ import annotations
@@ -18,7 +18,16 @@ from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.documents.json_limits import exception_text, require_content, to_json_value, truncate
 from cloudsched.domain.documents.script import SCRIPT_HANDLER as SCRIPTS
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Returned, Suspend, WithoutResult
+from cloudsched.domain.transitions.outcome import (
+    Cancel,
+    Done,
+    Fail,
+    Outcome,
+    Retry,
+    Returned,
+    Suspend,
+    WithoutResult,
+)
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.durable_run import CallHandle, Misuse
@@ -70,7 +79,8 @@ def call_handler(
 ) -> Procedure[AttemptReport]:
     """Call the handler of the context's task, and return a report of how the attempt ended.
 
-    An error for a handler that is gone names `handler_of_today`, too: which one the task runs since it was edited.
+    An error for a handler that is gone names `handler_of_today`, too: which one the task runs since it
+    was edited.
     """
     try:
         handler = handler or _refuse_missing(registry, context.stored_task.handler, handler_of_today)
@@ -84,14 +94,22 @@ def call_handler(
         return (yield from _call(registry, handler, context, payload))
 
 
-def _call(registry: Registry, handler: Handler, context: Context, payload: object) -> Procedure[AttemptReport]:
+def _call(
+    registry: Registry,
+    handler: Handler,
+    context: Context,
+    payload: object,
+) -> Procedure[AttemptReport]:
     try:
         call = partial(_call_function, handler, context, payload)
         if handler.dependencies:
             overrides = registry.registrations.dependency_overrides
-            result = yield from Dependencies(handler.name, handler.dependencies, context, overrides).provide(call)
+            result = yield from Dependencies(handler.name, handler.dependencies, context, overrides).provide(
+                call,
+            )
         else:
             result = yield from call({})
+
         _require_returned(context, result)
         try:
             outcome = to_outcome(result, context.durable_run.clock_now)
@@ -114,14 +132,10 @@ def _report_raised(context: Context, handler: Handler, error: BaseException) -> 
     mistake = explain_mistake(error, context.durable_run.made)
     if mistake is not None:
         return _report_failure(context, Fail(str(mistake)), mistake)
-    reason = _error_text(error)
-    may_help = handler.is_retryable(error) and not _is_mistake(error)
-    return _report_failure(context, Retry(reason) if may_help else Fail(reason), error)
-
-
-def _is_mistake(error: BaseException) -> bool:
-    """Return whether the handler's code has asked for what cannot be, such as ``ctx.sleep(60)``: it would again."""
-    return isinstance(error, InvalidInput | Misuse)
+    # A handler that has asked for what cannot be, such as ``ctx.sleep(60)``, would do so again.
+    is_final = isinstance(error, InvalidInput | Misuse) or not handler.is_retryable(error)
+    outcome = Fail if is_final else Retry
+    return _report_failure(context, outcome(_error_text(error)), error)
 
 
 def _require_returned(context: Context, result: object) -> None:
@@ -134,7 +148,9 @@ def _require_returned(context: Context, result: object) -> None:
         return
     outcome, place = made
     if not isinstance(outcome, Done) or result is None:
-        raise WorkflowError(f"An outcome has no effect until it is returned. Write, at {place}: return {outcome!r}")
+        raise WorkflowError(
+            f"An outcome has no effect until it is returned. Write, at {place}: return {outcome!r}",
+        )
 
 
 def _refuse_missing(registry: Registry, began_with: str, handler_of_today: str | None) -> NoReturn:
@@ -145,13 +161,20 @@ def _refuse_missing(registry: Registry, began_with: str, handler_of_today: str |
     raise UnknownHandler("handler", problem, hint)
 
 
-def _call_function(handler: Handler, context: Context, payload: object, values: dict[str, Any]) -> Procedure[object]:
+def _call_function(
+    handler: Handler,
+    context: Context,
+    payload: object,
+    values: dict[str, Any],
+) -> Procedure[object]:
     if handler.is_async:
         from cloudsched.engine.execution.async_handler import prepare_async_handler  # noqa: PLC0415 - imports asyncio
 
         result = yield UserCall(prepare_async_handler(handler, context, payload, values))
     else:
-        result = yield LongCall(partial(handler.function, *handler.build_arguments(context, payload), **values))
+        result = yield LongCall(
+            partial(handler.function, *handler.build_arguments(context, payload), **values),
+        )
         if type(result) not in PLAIN_TYPES and needs_await(result):  # most need no call to tell
             result = yield UserCall(make_coroutine_function(result))
     if isinstance(result, CallHandle):
@@ -160,7 +183,10 @@ def _call_function(handler: Handler, context: Context, payload: object, values: 
 
 
 def to_outcome(result: object, now: Callable[[], datetime]) -> Outcome:
-    """Return the outcome for what a handler returned, or a Done with it, ready to be stored. Raises InvalidInput."""
+    """Return the outcome for what a handler returned, or a Done with it, ready to be stored.
+
+    Raises InvalidInput.
+    """
     content = result
     then: object = ()
     silent = False
@@ -172,10 +198,10 @@ def to_outcome(result: object, now: Callable[[], datetime]) -> Outcome:
         return _bind(result, now)
 
     is_short = content is None or (type(content) is str and len(content) <= _SHORT and content.isascii())
-    stored = content if is_short else to_json_value("content", content, for_readers=True)
     if not is_short:
-        require_content("content", stored)
-    return Done(stored, () if then == () else _parse_follow_ups(then), silent)
+        content = to_json_value("content", content, for_readers=True)
+        require_content("content", content)
+    return Done(content, () if then == () else _parse_follow_ups(then), silent)
 
 
 def _bind(outcome: WithoutResult, now: Callable[[], datetime]) -> Outcome:
@@ -218,7 +244,7 @@ def _report_suspended(context: Context, suspended: Suspended) -> AttemptReport:
 
 
 def _report_failure(context: Context, outcome: Outcome, error: BaseException) -> AttemptReport:
-    """Report a failure, after creating the calls that the handler started before it: the record names them."""
+    """Report a failure, after creating the calls that the handler had started: the record names them."""
     try:
         context.durable_run.make_calls()
     except Suspended as suspended:
@@ -226,7 +252,8 @@ def _report_failure(context: Context, outcome: Outcome, error: BaseException) ->
             return _report(context, suspended.outcome)
     except Exception:
         log.exception(
-            "The calls were not created", extra={"action": "calls_not_created", "taskId": context.stored_task.id}
+            "The calls were not created",
+            extra={"action": "calls_not_created", "taskId": context.stored_task.id},
         )
     return _report(context, outcome, error)
 
@@ -242,12 +269,12 @@ def _report(context: Context, outcome: Outcome, error: BaseException | None = No
 
 
 def _free_frames(error: BaseException) -> None:
-    """Let the functions that an error has ended forget their variables, whoever keeps the error or its causes.
+    """Let the functions that an error has ended forget their variables, whoever keeps the error.
 
-    It is often kept in a cycle: by code that notes it and raises it again, as libraries for retries do. What the
-    handler held would stay until garbage is collected, which memory that it filled does not hasten. A function that
-    goes on, such as a coroutine that caught the error, keeps its variables: only a frame that is over refers to its
-    code by itself.
+    It is often kept in a cycle: by code that notes it and raises it again, as libraries for retries do.
+    What the handler held would stay until garbage is collected, which memory that it filled does not
+    hasten. A function that goes on, such as a coroutine that caught the error, keeps its variables: only
+    a frame that is over refers to its code by itself.
     """
     waiting: list[BaseException | None] = [error]
     seen = set[int]()
@@ -260,14 +287,15 @@ def _free_frames(error: BaseException) -> None:
             if any(each is frame.f_code for each in gc.get_referents(frame)):
                 frame.clear()
         waiting += [current.__cause__, current.__context__]
-        waiting += current.exceptions if isinstance(current, BaseExceptionGroup) else ()
+        if isinstance(current, BaseExceptionGroup):
+            waiting += current.exceptions
 
 
 def _to_execution_error(error: BaseException, task: Task) -> ExecutionError:
     """Return an exception as it is stored, with a traceback that begins at the handler.
 
-    `sys.exit` keeps its name, and the message says what to write instead.
-    A script's error has no traceback, because it would show our own code and file paths to an untrusted author.
+    `sys.exit` keeps its name, and the message says what to write instead. A script's error has no
+    traceback, because it would show our own code and file paths to an untrusted author.
     """
     is_exit = isinstance(error, WorkflowError) and isinstance(error.__cause__, SystemExit)
     name = type(error.__cause__ if is_exit else error).__qualname__
@@ -281,7 +309,10 @@ def _to_execution_error(error: BaseException, task: Task) -> ExecutionError:
 
 
 def truncate_error(type_: str, message: str, trace: str | None) -> ExecutionError:
-    """Return an error as it is stored, truncated. A traceback keeps its end, which is nearest to the cause."""
+    """Return an error as it is stored, truncated.
+
+    A traceback keeps its end, which is nearest to the cause.
+    """
     return ExecutionError(
         type=truncate(type_, MAX_TEXT),
         message=truncate_text(message),

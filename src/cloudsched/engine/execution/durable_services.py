@@ -43,7 +43,8 @@ class DurableServices:
 
     def surround(self, attempt: Attempt) -> Surroundings:
         """Return what the journal of an attempt works with."""
-        task, run = attempt.begun_task, attempt.run
+        task = attempt.begun_task
+        run = attempt.run
         return Surroundings(
             attempt=attempt,
             clock=self._engine.clock,
@@ -78,16 +79,22 @@ class DurableServices:
         fields: dict[str, Any],
         parent: Parent,
     ) -> Task:
-        """Return the task of a call. It has only one execution, and is kept no longer than that execution's record."""
+        """Return the task of a call.
+
+        It has only one execution, and is kept no longer than that execution's record.
+        """
         from cloudsched.domain.transitions.edits import new_task  # noqa: PLC0415 - few handlers make calls
         from cloudsched.engine.handlers.validation import validate_draft  # noqa: PLC0415 - the same
 
         now = self._engine.clock.now()
-        called, fields, tree = handler, {**fields}, None
+        called = handler
+        fields = {**fields}
+        tree = None
         owner = fields.pop("owner", task.owner)
         script = fields.pop(SCRIPT_CALL, None)  # only `run_script` gives it
         if script is not None:
-            handler, fields = SCRIPT_HANDLER, {**fields, "script": {"name": script["name"]}}
+            handler = SCRIPT_HANDLER
+            fields = {**fields, "script": {"name": script["name"]}}
             tree = script["tree"]
         fixed = {
             "id": child,
@@ -97,7 +104,8 @@ class DurableServices:
             "schedule": Schedule.once(now),
         }
         defaults = {"title": f"{called}, called by {task.title}"[:500], "priority": task.priority}
-        registry, retention = self._engine.registry, self._engine.settings.retention
+        registry = self._engine.registry
+        retention = self._engine.settings.retention
 
         given = {**defaults, **_caller_fields(fields), **fixed}
         try:

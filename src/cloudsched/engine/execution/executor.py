@@ -1,9 +1,9 @@
 """The executor: one pipeline from a delivered dispatch to the next one.
 
-Authenticate, load, decide, claim, call, decide, commit, dispatch. Each step reads and writes as little as it can: a
-successful occurrence costs one read, two commits and one created dispatch, a hop one read and one dispatch. A process
-that stored the task last claims without the read. After a crash between any two steps, the redelivery or the sweep
-continues from the last commit.
+Authenticate, load, decide, claim, call, decide, commit, dispatch. Each step reads and writes as little as
+it can: a successful occurrence costs one read, two commits and one created dispatch, a hop one read and
+one dispatch. A process that stored the task last claims without the read. After a crash between any two
+steps, the redelivery or the sweep continues from the last commit.
 
 Workers claim by themselves, and take the same steps from the call on.
 """
@@ -19,9 +19,7 @@ from datetime import datetime, timedelta
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from pydantic_core import from_json
-
-from cloudsched.domain.documents.execution import lease_fingerprint
+from cloudsched.domain.documents.execution import Lease, Run, lease_fingerprint
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
@@ -43,21 +41,19 @@ from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.execution.lost_runs import LostRuns
 from cloudsched.engine.execution.running_handlers import RETRY_INTERVAL, RunningHandlers
 from cloudsched.engine.handlers.context import Context
-from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
+from cloudsched.engine.ports.clock import MAX_SKEW, Clock, measure_skew
 from cloudsched.engine.ports.procedure import LongCall, Pause, Procedure, run_procedure
 from cloudsched.engine.ports.queue import HEAD_START
+from cloudsched.engine.signed_dispatches import SigningKeys, open_dispatch
 from cloudsched.engine.state.attempt_log import AttemptLog
-from cloudsched.errors import ClockSkewed, InvalidInput, QueueUnavailable, VersionConflict
+from cloudsched.errors import ClockSkewed, QueueUnavailable, VersionConflict
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.execution import Lease, Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.durable_services import DurableServices
-    from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.signed_dispatches import SigningKeys
     from cloudsched.engine.tracing import Tracer
 
     Loaded: TypeAlias = tuple[VersionedTask | None, datetime]
@@ -79,7 +75,10 @@ class Executor:
         sleep: Callable[[float], object] | None = None,
         in_progress: WorkInProgress | None = None,
     ) -> None:
-        """Take what it works with. `seconds` is a clock that nobody sets. Without `sleep` nothing is claimed early."""
+        """Take what it works with.
+
+        `seconds` is a clock that nobody sets. Without `sleep` nothing is claimed early.
+        """
         self._engine = engine
         self._options = engine.committer.options
         self._keys = keys
@@ -87,11 +86,16 @@ class Executor:
         self._sleep = sleep
         self._in_progress = in_progress
         """What this process works on, if no other executes the store's tasks while it lives."""
-        self._holder = None if in_progress is None else in_progress.holder
+        self.holder = None if in_progress is None else in_progress.holder
+        """The name of this process, if no other executes the store's tasks while it lives."""
         self.handlers = RunningHandlers(engine.clock, seconds, engine.hooks)
         """Those that run now, and those that hang."""
         self._tasks = TaskReader(
-            engine.store, engine.clock, checks_clock=checks_clock, seconds=seconds, is_alone=self._holder is not None
+            engine.store,
+            engine.clock,
+            checks_clock=checks_clock,
+            seconds=seconds,
+            is_alone=self.holder is not None,
         )
 
     @cached_property
@@ -117,7 +121,7 @@ class Executor:
                 dispatch again.
             QueueUnavailable: The next dispatch could not be created. Deliver this one again.
         """
-        dispatch = self._authenticate(body, token)
+        dispatch = open_dispatch(body, token, self._keys)
         ids: dict[str, str | int] = {
             "taskId": dispatch.task_id,
             "executionId": dispatch.execution_id,
@@ -134,7 +138,13 @@ class Executor:
                 result = (yield from self._run(claimed)) if isinstance(claimed, Attempt) else claimed
                 level = logging.DEBUG if result.action is DeliveryAction.RAN else logging.INFO  # the event log has it
                 if log.isEnabledFor(level):
-                    log.log(level, "%s: %s", result.action, result.reason, extra={"action": result.action.value, **ids})
+                    log.log(
+                        level,
+                        "%s: %s",
+                        result.action,
+                        result.reason,
+                        extra={"action": result.action.value, **ids},
+                    )
                 return result
         finally:
             if self._in_progress is not None:
@@ -142,7 +152,10 @@ class Executor:
 
     def _run(self, attempt: Attempt) -> Procedure[DeliveryResult]:
         if not self.start(attempt):
-            return DeliveryResult(DeliveryAction.SUPERSEDED, "the lease expired before the handler could be called")
+            return DeliveryResult(
+                DeliveryAction.SUPERSEDED,
+                "the lease expired before the handler could be called",
+            )
         try:
             if attempt.early > timedelta(0):
                 yield self._pause(attempt.early)
@@ -153,16 +166,14 @@ class Executor:
             self.dispatch(attempt, committed)
         finally:
             attempt.log = None
-            del attempt.context  # like the log it refers to the attempt: all would stay until garbage is collected
+            del (attempt.context,)  # like the log it refers to the attempt: all would stay until garbage is collected
         if committed is None:
             why = "the run was taken over or its task deleted; its result is dropped"
             return DeliveryResult(DeliveryAction.SUPERSEDED, why)
-        return DeliveryResult(DeliveryAction.RAN, f"attempt {attempt.run.attempt}: {type(report.outcome).__name__}")
-
-    @property
-    def holder(self) -> str | None:
-        """The name of this process, if no other executes the store's tasks while it lives."""
-        return self._holder
+        return DeliveryResult(
+            DeliveryAction.RAN,
+            f"attempt {attempt.run.attempt}: {type(report.outcome).__name__}",
+        )
 
     def stopped_before(self, holder: str) -> None:
         """Note the name of a process that was told to stop, and has ended."""
@@ -175,7 +186,7 @@ class Executor:
         return any(map(_ends_process, self.handlers.list_running()))
 
     def release_all(self) -> None:
-        """Release the attempts that this process runs, which stops: that costs none, and the next process goes on.
+        """Release the attempts of this process, which stops. That uses up none, and the next process goes on.
 
         One whose handler ends this process is left to the next, to which it is lost.
         """
@@ -187,25 +198,21 @@ class Executor:
                 run = attempt.task.find_run(attempt.run.execution_id)
                 attempt.release(() if run is None else run.progress, STOPPED)
             except Exception:
-                log.exception("not released: the next start does that", extra={"action": "release_failed", **ids})
+                log.exception(
+                    "not released: the next start does that",
+                    extra={"action": "release_failed", **ids},
+                )
 
     def _pause(self, length: timedelta) -> Pause:
         seconds = min(length, HEAD_START).total_seconds()
         return Pause(partial(self._sleep or (lambda _: None), seconds), seconds)
 
-    # ── Authenticate, load, decide, claim ────────────────────────────────────────────────────────────────────────────
-
-    def _authenticate(self, body: bytes, token: str) -> Dispatch:
-        self._keys.verify(body, token)
-        try:
-            return Dispatch.from_wire(from_json(body))
-        except ValueError as error:
-            hint = "Only cloudsched creates dispatches."
-            raise InvalidInput("(body)", f"is not a dispatch: {error}", hint) from error
+    # ── Authenticate, load, decide, claim ──────────────────────────────────────────────────────────────
 
     def _claim(self, dispatch: Dispatch, *, is_due: bool) -> Procedure[Attempt | DeliveryResult | None]:
         """Claim what is due, or due in a moment. Return None if nothing is to be decided before it is due."""
-        token_hash = lease_fingerprint(secrets.token_hex(16))  # nobody sends the token back  # guard: lease token
+        # Nobody sends the token back.
+        token_hash = lease_fingerprint(secrets.token_hex(16))  # guard: lease token
         recalled = self._tasks.recall(dispatch.task_id)
 
         def decide(loaded: Loaded) -> Commit | Attempt | _Passed | None:
@@ -245,30 +252,35 @@ class Executor:
         if not may_claim_early(stored.task, dispatch):
             return None
         decision = self._decide(stored, dispatch, dispatch.due_at, token_hash)
-        if isinstance(decision, Commit) and decision.effects.run is None:
-            return None
-        return decision if isinstance(decision, Commit | Attempt) else None
+        if isinstance(decision, Attempt) or (isinstance(decision, Commit) and decision.effects.run is not None):
+            return decision
+        return None
 
     def _decide(
         self, stored: VersionedTask, dispatch: Dispatch, now: datetime, token_hash: str
     ) -> Commit | Attempt | DeliveryResult | Hop:
-        """Return what to commit for a dispatch, its attempt if the claim is committed already, or why nothing is."""
+        """Return what to commit for a dispatch, its attempt if that is committed already, or why nothing is."""
         # guard: own claim
-        known = next((run for run in stored.task.runs if run.lease and run.lease.token_hash == token_hash), None)
+        known = next(
+            (run for run in stored.task.runs if run.lease and run.lease.token_hash == token_hash),
+            None,
+        )
         if known is not None:  # committed, but its answer was lost; of a backlog it may be a later occurrence
             return Attempt(self._engine, stored, known)
+
         decision: DeliveryResult | Hop | Commit | None = None
         if self._in_progress is not None:
             decision = self._decide_in_process(stored.task, dispatch, now, self._in_progress)
         if decision is None:
-            decision = on_dispatch(stored.task, dispatch, now, token_hash, holder=self._holder)
+            decision = on_dispatch(stored.task, dispatch, now, token_hash, holder=self.holder)
         if stored.task.runs and isinstance(decision, Commit):
             self._report_stuck(stored.task, dispatch, now)
         if self._in_progress is not None and isinstance(decision, Commit) and decision.effects.run is not None:
             decision = self._hold_back(stored.task, decision, decision.effects.run, now)
         if not isinstance(decision, Commit):
             return decision
-        run, reason = decision.effects.run, decision.effects.reason
+        run = decision.effects.run
+        reason = decision.effects.reason
         deliveries = 1 + max(timedelta(0), now - stored.task.updated_at) // HORIZON  # each hop took a read as well
         effects = Effects(run, reason, deliveries if run is None else deliveries + run.steps, deliveries)
         return self._options.adapt_claim(decision.having(base=stored, effects=effects), dispatch, now)
@@ -276,26 +288,35 @@ class Executor:
     def _decide_in_process(
         self, task: Task, dispatch: Dispatch, now: datetime, here: WorkInProgress
     ) -> Commit | Hop | None:
-        """Return what follows if only this process executes the store's tasks, None if it makes no difference."""
+        """Decide by what this process alone knows, as the only executor of its store. None if that changes nothing."""
         run = task.find_run(dispatch.execution_id)
-        if self._holder is None or run is None:
+        if self.holder is None or run is None:
             return None
         if run.lease is None:
             return self._await_turn(task, run, dispatch, now, here)
         runs_here = here.is_shared(dispatch)
-        orphaned = on_orphaned_lease(task, dispatch, now, self._holder, here.stopped, runs_here=runs_here)
-        if orphaned is not None or not runs_here or run.lease.holder != self._holder or run.lease.until > now:
+        orphaned = on_orphaned_lease(task, dispatch, now, self.holder, here.stopped, runs_here=runs_here)
+        if orphaned is not None or not runs_here or run.lease.holder != self.holder or run.lease.until > now:
             return orphaned
+
         left = here.time_left(dispatch, run.lease)  # though its lease has lapsed by the clock
         if left > timedelta(0):
             return Hop(now + left, "its handler runs here, and has time left: the clock was set forward")
         hanging = self.handlers.find_abandoned(task, now)
         if hanging is None or hanging.lease.token_hash != run.lease.token_hash:
             return None
-        return on_hanging_attempt(task, run, now, RETRY_INTERVAL).because(f"the handler of attempt {run.attempt} hangs")
+        return on_hanging_attempt(task, run, now, RETRY_INTERVAL).because(
+            f"the handler of attempt {run.attempt} hangs",
+        )
 
     @staticmethod
-    def _await_turn(task: Task, run: Run, dispatch: Dispatch, now: datetime, here: WorkInProgress) -> Hop | None:
+    def _await_turn(
+        task: Task,
+        run: Run,
+        dispatch: Dispatch,
+        now: datetime,
+        here: WorkInProgress,
+    ) -> Hop | None:
         """Return when a run asks again that was lost with its process, None if it may start."""
         if not run.losses or run.due_at > now or task.workers is not None or not task.is_active:
             return None
@@ -334,14 +355,19 @@ class Executor:
             return Hop(later, self.handlers.describe())
         return claim
 
-    # ── Call ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── Call ───────────────────────────────────────────────────────────────────────────────────────────
 
     def start(self, attempt: Attempt) -> bool:
-        """Dispatch what may run concurrently, and make the context. Return False if the lease has already expired."""
-        task, run = attempt.begun_task, attempt.run
+        """Dispatch what may run concurrently, and make the context.
+
+        Return False if the lease has already expired.
+        """
+        task = attempt.begun_task
+        run = attempt.run
         # Else this run alone is open, and holds the next occurrence back: there is nothing to send.
         if attempt.task.overlap is Overlap.ALLOW or len(attempt.task.runs) > 1:
-            with suppress(QueueUnavailable):  # the handler need not wait for the queue: `dispatch` sends these as well
+            # The handler need not wait for the queue: `dispatch` sends these as well.
+            with suppress(QueueUnavailable):
                 attempt.sent_wakeups = self.dispatch_wakeups(attempt.task)
         now = self._engine.clock.now()
         attempt.early = attempt.lease.started_at - now
@@ -367,10 +393,13 @@ class Executor:
         """Call the handler, and return a report of how the attempt ended."""
         return self.handlers.call(attempt, self._engine.registry, self._tracer)
 
-    # ── Dispatch ─────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── Dispatch ───────────────────────────────────────────────────────────────────────────────────────
 
     def dispatch(self, attempt: Attempt, committed: Committed | None) -> None:
-        """Dispatch what follows an attempt. `committed` is None if the lease was lost. Raises QueueUnavailable."""
+        """Dispatch what follows an attempt.
+
+        `committed` is None if the lease was lost. Raises QueueUnavailable.
+        """
         if committed is None:
             # The commit of this very result may have taken effect although its answer was lost.
             self.dispatch_wakeups(attempt.task)
@@ -391,8 +420,8 @@ class Executor:
     def dispatch_wakeups(self, task: Task, already_sent: tuple[Dispatch, ...] = ()) -> tuple[Dispatch, ...]:
         """Send dispatches for a task's wake-ups, except for future ones that have already been sent.
 
-        Those that were sent and are due are sent again: they may have been delivered, and dropped, while the task
-        already ran as many executions as it allows. Returns all wake-ups of the task.
+        Those that were sent and are due are sent again: they may have been delivered, and dropped, while
+        the task already ran as many executions as it allows. Returns all wake-ups of the task.
         """
         wakeups = executor_wakeups(task)
         if wakeups:
@@ -401,7 +430,7 @@ class Executor:
             self._engine.sender.send(task, [wake for wake in wakeups if wake not in future], now)
         return wakeups
 
-    # ── What runs nothing ────────────────────────────────────────────────────────────────────────────────────────────
+    # ── What runs nothing ──────────────────────────────────────────────────────────────────────────────
 
     def _pass_over(self, dispatch: Dispatch, passed: _Passed) -> DeliveryResult:
         task = passed.task
@@ -450,12 +479,19 @@ _SET_SECONDS = 1.0
 class TaskReader:
     """Reads tasks for decisions, and compares the clock with the store's. Thread-safe.
 
-    Whatever this process read or wrote last need not be read again to be claimed: a commit that was decided from an
-    older state conflicts. Without `is_alone` it is so only as long as the clock is known to be right.
+    Whatever this process read or wrote last need not be read again to be claimed: a commit that was
+    decided from an older state conflicts. Without `is_alone` it is so only as long as the clock is known
+    to be right.
     """
 
     def __init__(
-        self, store: Store, clock: Clock, *, checks_clock: bool, seconds: Callable[[], float] | None, is_alone: bool
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        checks_clock: bool,
+        seconds: Callable[[], float] | None,
+        is_alone: bool,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -463,10 +499,13 @@ class TaskReader:
         self._seconds = seconds
         self._is_alone = is_alone
         self._agreed: tuple[float, float] | None = None
-        """The seconds at which the clock agreed with the store's, and by how much it was ahead of them then."""
+        """The seconds at which the clock agreed with the store's, and how far it was ahead of them."""
 
     def recall(self, task_id: str) -> Loaded | None:
-        """Return a task as this process knows it, with the time for which everything is decided. None: read it."""
+        """Return a task as this process knows it, with the time for which everything is decided.
+
+        None: read it.
+        """
         if not self._is_alone and self._agreed is None:
             return None
         now = self._clock.now()
@@ -476,22 +515,25 @@ class TaskReader:
     def _is_right(self, now: datetime) -> bool:
         if self._agreed is None or self._seconds is None:
             return False
-        (agreed_at, ahead), seconds = self._agreed, self._seconds()
+        (agreed_at, ahead) = self._agreed
+        seconds = self._seconds()
         is_recent = seconds - agreed_at < CHECK_INTERVAL.total_seconds()
         return is_recent and abs(now.timestamp() - seconds - ahead) < _SET_SECONDS
 
     def load(self, task_id: str) -> Loaded:
-        """Return a task, or None, with the time for which everything is decided: the clock may be set in a moment.
+        """Return a task, or None, and the time at which everything is decided: the clock may be set in a moment.
 
         Raises ClockSkewed if this machine's clock does not agree with the store's.
         """
         if not self._checks_clock:
             return self._store.load(task_id), self._clock.now()
         before = self._clock.now()
-        stored, now = self._store.load(task_id), self._clock.now()
+        stored = self._store.load(task_id)
+        now = self._clock.now()
         if now - before > MAX_SKEW:  # a difference could hide in a read that took so long
             before = now
-            stored, now = self._store.load(task_id), self._clock.now()
+            stored = self._store.load(task_id)
+            now = self._clock.now()
         if stored is None or stored.read_at is None:
             return stored, now
         skew = measure_skew(before, stored.read_at, now)
@@ -514,9 +556,9 @@ def _ends_process(attempt: Attempt) -> bool:
 class WorkInProgress:
     """The executions that a process works on: from before it looks at a dispatch until it is done with it.
 
-    An attempt that this process claimed, and that nobody here works on, has lost its result: it is over. `holder` names
-    this process, if no other executes the store's tasks while it lives. `seconds` is a clock that nobody sets, None
-    where no lease is judged by it.
+    An attempt that this process claimed, and that nobody here works on, has lost its result: it is over.
+    `holder` names this process, if no other executes the store's tasks while it lives. `seconds` is a
+    clock that nobody sets, None where no lease is judged by it.
     """
 
     def __init__(self, holder: str | None = None, seconds: Callable[[], float] | None = None) -> None:
@@ -548,8 +590,12 @@ class WorkInProgress:
                 self._lost_runs.end(key)
 
     def await_turn(self, dispatch: Dispatch, losses: int, duration: timedelta, now: datetime) -> timedelta:
-        """Return how long a run that was lost with its process waits before it asks again. Zero: it is its turn."""
-        key, seconds = (dispatch.task_id, dispatch.execution_id), self._seconds or now.timestamp
+        """Return how long a run that was lost with its process waits before it asks again.
+
+        Zero: it is its turn.
+        """
+        key = (dispatch.task_id, dispatch.execution_id)
+        seconds = self._seconds or now.timestamp
         wait = self._lost_runs.await_turn(key, losses, duration.total_seconds(), seconds())
         return timedelta(seconds=wait)
 

@@ -1,9 +1,9 @@
 """Let runs that were lost with a process take turns in the next one: one of them may have ended it.
 
-Nobody knows which of the handlers that ran in a process ended it, or whether any did. If all of them ran together
-again, a handler that ends its process would take the others with it each time. So they take turns: first one, and one
-more beside each other for each that has ended. A run that was lost a second time is alone in its turn. So the third
-loss in a row is that of a handler that ends its process.
+Nobody knows which of the handlers that ran in a process ended it, or whether any did. If all of them ran
+together again, a handler that ends its process would take the others with it each time. So they take
+turns: first one, and one more beside each other for each that has ended. A run that was lost a second
+time is alone in its turn. So the third loss in a row is that of a handler that ends its process.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Hashable
 from typing import Final, NamedTuple
 
 FIRST_TURN: Final = 20.0
-"""The seconds after which runs that were lost once, as by a power failure, no longer wait for one of them to end."""
+"""The seconds after which runs that were lost once, as by a power failure, no longer run one by one."""
 MIN_WAIT: Final = 0.05
 """The least number of seconds after which a run asks again whether it is its turn."""
 
@@ -25,7 +25,10 @@ class _Turn(NamedTuple):
     """The seconds that its handler may take."""
 
     def end_for(self, losses: int) -> float:
-        """Return until when a run waits for it that was lost so often. After a second loss in a row, it runs alone."""
+        """Return until when a run waits for it that was lost so often.
+
+        After a second loss in a row, it runs alone.
+        """
         is_first = self.losses == losses == 1
         return self.began + (min(FIRST_TURN, self.duration) if is_first else self.duration)
 

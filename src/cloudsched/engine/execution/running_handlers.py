@@ -1,8 +1,9 @@
 """The handlers that run in this process, with their `on_failure` hooks, and those among them that hang.
 
-A handler hangs when the lease of its attempt has ended and it has not returned: the attempt is over, but nothing can
-stop a thread from outside. So a task is not called beside a handler of its own that hangs, and holds one thread at
-most. Once `MAX_HANGING` hang, no further task of these handlers is called, whatever others do.
+A handler hangs when the lease of its attempt has ended and it has not returned: the attempt is over, but
+nothing can stop a thread from outside. So a task is not called beside a handler of its own that hangs,
+and holds one thread at most. Once `MAX_HANGING` hang, no further task of these handlers is called,
+whatever others do.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
     from cloudsched.engine.tracing import Tracer
 
 MAX_HANGING: Final = 256
-"""The most handlers that may hang before their tasks are refused. Each holds a thread, which others do not need."""
+"""The most handlers that may hang before their tasks are refused.
+
+Each holds a thread, which others do not need.
+"""
 MAX_NAMED: Final = 5
 """The most handlers that are named."""
 
@@ -90,21 +94,26 @@ class RunningHandlers:
 
         A clock that was set forward, or a machine that slept, has taken none of that time.
         """
-        begun, lease = self._begun.get(attempt), attempt.find_lease()
+        begun = self._begun.get(attempt)
+        lease = attempt.find_lease()
         if begun is None or lease.until > self._clock.now():
             return False
         return self._seconds is None or self._seconds() - begun[0] >= (lease.until - lease.started_at).total_seconds()
 
     def find_thread(self, task: Task, run: Run) -> str | None:
-        """Return the name of the thread in which this process runs the attempt of a run, None if it does not."""
+        """Return the name of the thread in which this process runs the attempt of a run, or None."""
         for attempt in tuple(self._tasks.get(task.id, ())):
             begun = self._begun.get(attempt)
-            if begun is not None and (attempt.run.execution_id, attempt.run.attempt) == (run.execution_id, run.attempt):
+            is_same = (attempt.run.execution_id, attempt.run.attempt) == (run.execution_id, run.attempt)
+            if begun is not None and is_same:
                 return begun[1]
         return None
 
     def find_abandoned(self, task: Task, now: datetime) -> Attempt | None:
-        """Return an attempt of a task that is over, by what is stored, while its handler runs on. None if none does."""
+        """Return an attempt of a task that is over, by what is stored, while its handler runs on.
+
+        None if none does.
+        """
         for attempt in tuple(self._tasks.get(task.id, ())):
             run = task.find_run(attempt.run.execution_id)
             lease = None if run is None else run.lease
@@ -135,7 +144,9 @@ class RunningHandlers:
 
     def list_hanging(self) -> list[Hanging]:
         """Return the handlers and hooks that hang, the oldest first."""
-        attempts, hooks, now = self.list_running(), tuple(self._hooks.values()), self._clock.now()
+        attempts = self.list_running()
+        hooks = tuple(self._hooks.values())
+        now = self._clock.now()
         found = [(each.lease.started_at, each.begun_task.handler, "") for each in attempts if self.hangs(each)]
         found += [(each.since, each.handler, "on_failure of ") for each in hooks if each.until <= now]
         return sorted(Hanging(since, handler, f"{what}{handler!r}") for since, handler, what in found)

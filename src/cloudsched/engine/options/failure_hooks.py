@@ -12,7 +12,7 @@ from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, E
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.durable.suspension import is_handler_failure
 from cloudsched.engine.durable.user_calls import call_function, is_async
-from cloudsched.engine.engine_context import RunningHook
+from cloudsched.engine.engine_context import EngineContext, RunningHook
 from cloudsched.engine.ports.procedure import LongCall
 from cloudsched.engine.state.options import FailureCalls, Option
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.commit import Commit
-    from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.handlers.registry import OnFailure, Registry
 
 log = own_logger(__name__)
@@ -38,8 +37,9 @@ class FailureHooks(Option):
     def calls_for_failure(self, commit: Commit, before: Task) -> FailureCalls:
         """Return the calls. An attempt that timed out has said nothing: its hook gets the task as it was.
 
-        A hook may take as long as its handler. One that hangs is not called again beside itself. The hook of a run that
-        was lost too often may be what ends its process: it is called once, after the commit.
+        A hook may take as long as its handler. One that hangs is not called again beside itself. The hook
+        of a run that was lost too often may be what ends its process: it is called once, after the
+        commit.
         """
         before_commit = self._list_calls(commit, before, lost=False)
         return FailureCalls(before_commit, self._list_calls(commit, before, lost=True))
@@ -55,7 +55,8 @@ class FailureHooks(Option):
         ]
 
     def _run(self, task: Task, execution: Execution, until: datetime) -> None:
-        key, handler = (task.id, execution.id), describe_failed(task, execution).handler
+        key = (task.id, execution.id)
+        handler = describe_failed(task, execution).handler
         self._engine.hooks[key] = RunningHook(handler, self._engine.clock.now(), until)
         try:
             run_failure_hooks(self._engine.registry, task, execution)
@@ -70,14 +71,19 @@ def _was_lost(execution: Execution) -> bool:
 
 
 class AsyncHookDue(ControlFlow):
-    """An asynchronous hook has to be awaited, and then the call that raised this is repeated (`HookCalls.run`)."""
+    """An asynchronous hook has to be awaited. Then the call that raised this is repeated (`HookCalls.run`)."""
 
     def __init__(self, hook: OnFailure, task: Task, execution: Execution) -> None:
         super().__init__(f"The on_failure hook of execution {execution.id} has to be awaited first.")
-        self._hook, self._task, self._execution = hook, task, execution
+        self._hook = hook
+        self._task = task
+        self._execution = execution
 
     async def call(self) -> None:
-        """Call the hook and await it. Meant for the event loop of handlers, which no error of the hook may end."""
+        """Call the hook and await it.
+
+        Meant for the event loop of handlers, which no error of the hook may end.
+        """
         from cloudsched.engine.durable.event_loop import Outcome  # noqa: PLC0415 - imports asyncio
 
         outcome = Outcome()
@@ -86,13 +92,16 @@ class AsyncHookDue(ControlFlow):
 
 
 class HookCalls:
-    """The hooks that were called for one result, so that an event loop can await asynchronous ones without a thread."""
+    """The hooks that were called for one result, so that an event loop can await the asynchronous ones."""
 
     def __init__(self) -> None:
         self._called = set[tuple[int, str]]()
 
     def run(self, function: Callable[[], T]) -> T:
-        """Call a function that calls hooks, each of them once, however often this is repeated. Raises AsyncHookDue."""
+        """Call a function that calls hooks, each of them once, however often this is repeated.
+
+        Raises AsyncHookDue.
+        """
         token = _hook_calls.set(self)
         try:
             return function()
@@ -116,8 +125,9 @@ _hook_calls: ContextVar[HookCalls | None] = ContextVar("cloudsched_hook_calls", 
 def run_failure_hooks(registry: Registry, task: Task, execution: Execution) -> None:
     """Call the handler's hook, then the app's, for an execution that has failed permanently.
 
-    They get the task with what the execution ran, payload included. A hook that fails is logged, and changes nothing.
-    So is that this process does not have the handler with its hook, unless the worker has it that reported the failure.
+    They get the task with what the execution ran, payload included. A hook that fails is logged, and
+    changes nothing. So is that this process does not have the handler with its hook, unless the worker
+    has it that reported the failure.
     """
     about = describe_failed(task, execution)
     run_handler_hook(registry, about, execution)
@@ -160,7 +170,10 @@ def _log_failure(call: Callable[[], object], task: Task, execution: Execution) -
     except BaseException as error:
         if not is_handler_failure(error):
             raise
-        log.exception("The on_failure hook failed", extra={"action": "failure_hook_failed", **_ids(task, execution)})
+        log.exception(
+            "The on_failure hook failed",
+            extra={"action": "failure_hook_failed", **_ids(task, execution)},
+        )
 
 
 def _ids(task: Task, execution: Execution) -> dict[str, str]:
@@ -168,7 +181,7 @@ def _ids(task: Task, execution: Execution) -> dict[str, str]:
 
 
 def failure_hook(registry: Registry, task: Task) -> OnFailure | None:
-    """Return the hook that this process calls when an execution of the task has failed permanently, if it has one."""
+    """Return the hook that this process calls when an execution of the task has failed permanently."""
     handler = registry.find(task.handler)
     return None if handler is None else handler.on_failure
 

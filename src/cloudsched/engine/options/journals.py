@@ -1,7 +1,7 @@
 """Journals: a journal is archived when its execution finishes, by whatever means.
 
-Its entries become the record's `steps`, and the commit that writes the record removes them. So no journal outlives its
-execution: neither when its handler ends, nor when its lease expires or its owner cancels it.
+Its entries become the record's `steps`, and the commit that writes the record removes them. So no journal
+outlives its execution: neither when its handler ends, nor when its lease expires or its owner cancels it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class Journals(Option):
         final = {each.id for each in commit.executions if each.status.is_final}
         if not final or not (commit.entries or any(run.steps or known.get(run.execution_id) for run in before.runs)):
             return commit
+
         records = {each.id: each for each in commit.executions}
         ids = final.difference(run.execution_id for run in commit.task.runs)
         ended = [run for run in before.runs if run.execution_id in ids]

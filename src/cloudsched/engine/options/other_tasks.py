@@ -1,4 +1,7 @@
-"""Tasks that a commit creates or changes beside its own: follow-ups and deliveries. They are dispatched after it."""
+"""Tasks that a commit creates or changes beside its own: follow-ups and deliveries.
+
+They are dispatched after it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ log = own_logger(__name__)
 
 
 class OtherTasks(Option):
-    """Sends the dispatches of the other tasks of a commit. The sweep sends those that the queue does not take."""
+    """Sends the dispatches of the other tasks of a commit.
+
+    The sweep sends those that the queue does not take.
+    """
 
     def __init__(self, engine: EngineContext) -> None:
         self._engine = engine
@@ -27,21 +33,28 @@ class OtherTasks(Option):
 
     def after_commit(self, committed: Committed) -> None:
         """Send them."""
-        engine, is_down = self._engine, False
+        engine = self._engine
+        is_down = False
         for each in committed.commit.others:
-            now, wakeups = engine.clock.now(), executor_wakeups(each.task)
+            now = engine.clock.now()
+            wakeups = executor_wakeups(each.task)
             try:
                 if not is_down:
                     engine.sender.send(each.task, wakeups, now)
             except QueueUnavailable as error:
-                log.warning("left to the sweep: %s", error, extra={"action": "deferred", "taskId": each.task.id})
+                log.warning(
+                    "left to the sweep: %s",
+                    error,
+                    extra={"action": "deferred", "taskId": each.task.id},
+                )
                 is_down = True  # it need not be asked for each
             if is_down and any(wake.due_at > now for wake in wakeups):  # the sweep finds by itself what is due
                 engine.committer.defer(each.task.id, now)
+
             if each.base is None:
                 continue
-            base, had_grant = each.base.task, any(run.turn_until for run in each.base.task.runs)
+            base = each.base.task
             with suppress(StoreUnavailable, QueueUnavailable):
-                if had_grant and base.revision != each.task.revision:
+                if base.revision != each.task.revision and any(run.turn_until for run in base.runs):
                     engine.committer.options.leave(base)  # as in `Scheduler`
                 self._child_tasks.notify_family(each.task)

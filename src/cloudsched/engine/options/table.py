@@ -18,10 +18,15 @@ FIRST: Final = {
 LAST: Final = {
     "cloudsched.engine.options.failure_hooks:FailureHooks": {"calls_for_failure": "task.id"},
     "cloudsched.engine.options.other_tasks:OtherTasks": {"after_commit": "commit.others"},
-    "cloudsched.engine.options.usage:Usage": {"before_commit": "task.id"},  # counts all that the others have added
+    # It counts all that the others have added.
+    "cloudsched.engine.options.usage:Usage": {"before_commit": "task.id"},
 }
-TABLE: Final = {**FIRST, **{place: hooks for each in FEATURES for place, hooks in each.options.items()}, **LAST}
-"""By option, what each of its hooks concerns: a path from the hook's first argument to what such a task has."""
+TABLE: Final = {
+    **FIRST,
+    **{place: hooks for each in FEATURES for place, hooks in each.options.items()},
+    **LAST,
+}
+"""By option, what each of its hooks concerns: a path from the hook's first argument."""
 
 
 def make_options(engine: EngineContext) -> Options:

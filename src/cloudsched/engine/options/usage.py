@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class Usage(Option):
     """Counts the costs of a commit in its task. New tasks count for themselves.
 
-    A claim by a dispatch is counted by the commit that ends its lease, so that a claim alone need not write the sums.
-    It counts as one read, also if the process knew the task and needed none.
+    A claim by a dispatch is counted by the commit that ends its lease, so that a claim alone need not
+    write the sums. It counts as one read, also if the process knew the task and needed none.
     """
 
     def before_commit(self, commit: Commit, before: Task) -> Commit:
@@ -33,9 +33,13 @@ class Usage(Option):
             "deletes": deletes + sum([each.size for each in commit.archived]),
             "dispatches": commit.effects.dispatches + claims,
         }
+
         if ended := sum([each.status.is_final and each.started_at is not None for each in commit.executions]):
             estimated = {"queries": before.query_per_execution, "tokens": before.tokens_per_execution}
-            used |= {"executions": ended, **{f"estimated_{name}": ended * each for name, each in estimated.items()}}
+            used |= {
+                "executions": ended,
+                **{f"estimated_{name}": ended * each for name, each in estimated.items()},
+            }
         if not any(used.values()):
             return commit
         counted = add_usage(task.usage, task.handler, task.updated_at, used)

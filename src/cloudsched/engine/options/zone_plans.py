@@ -1,4 +1,4 @@
-"""Time zone data: a task that was planned with another release is planned again before anything is decided on it."""
+"""Plan a task with the time zone data in use, before anything is decided on it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Collect what a handler logs.
 
-The log has the records of Python's `logging` that reach the root logger from the handler's context: from its own
-thread, a coroutine of its own, a step, and a thread that got its context (`asyncio.to_thread` passes it on). What the
-handler prints is only collected if the settings say so. Lines that a replay repeats are not collected again, nor are
-this package's own.
+The log has the records of Python's `logging` that reach the root logger from the handler's context: from
+its own thread, a coroutine of its own, a step, and a thread that got its context (`asyncio.to_thread`
+passes it on). What the handler prints is only collected if the settings say so. Lines that a replay
+repeats are not collected again, nor are this package's own.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _NOTHING: Final = RunLog.build()
 class AttemptLog:
     """Assigns the lines that are logged in the ``with`` block to an attempt, and collects them. Thread-safe.
 
-    Without a level nothing is collected, not even for an outer block. `is_muted` returns whether the lines logged now
-    were logged before, and are only repeated.
+    Without a level nothing is collected, not even for an outer block. `is_muted` returns whether the
+    lines logged now were logged before, and are only repeated.
     """
 
     def __init__(
@@ -124,8 +124,9 @@ def _write_text(record: logging.LogRecord) -> str:
 class _Collector(logging.Handler):
     """Hands each record to the attempt in whose context it was made.
 
-    The root logger has it only while an attempt runs. With any handler there, `logging.basicConfig` does nothing, and
-    Python no longer prints the warnings of an app that has not configured logging: this handler prints those.
+    The root logger has it only while an attempt runs. With any handler there, `logging.basicConfig` does
+    nothing, and Python no longer prints the warnings of an app that has not configured logging: this
+    handler prints those.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,10 @@
 """Create or change a task: load, decide, commit, and log.
 
-A decision is a pure function of what was read, and returns a `Commit`. It is made again after each conflict.
+A decision is a pure function of what was read, and returns a `Commit`. It is made again after each
+conflict.
 
-What a task may have beside that adds its part to a commit by the hooks of its option (`engine.state.options`).
+What a task may have beside that adds its part to a commit by the hooks of its option
+(`engine.state.options`).
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.domain.documents.execution import MISSED_STATUSES
-from cloudsched.domain.documents.task import FINAL_STATUSES
+from cloudsched.domain.documents.task import FINAL_STATUSES, Task
 from cloudsched.domain.transitions.commit import Commit, Committed, TaskWrite, VersionedTask
 from cloudsched.domain.transitions.expiry import W, goes_on, keep_record, settle_expiry
 from cloudsched.domain.transitions.lifecycle import with_changes
@@ -22,10 +24,15 @@ from cloudsched.domain.transitions.run_records import fit_runs
 from cloudsched.engine.ports.procedure import Procedure, StoreCommit, make_procedure, run_procedure
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.engine.state.options import NO_CALLS, FailureCalls, Options
-from cloudsched.errors import Contended, DamagedDocument, PreconditionFailed, StoreUnavailable, VersionConflict
+from cloudsched.errors import (
+    Contended,
+    DamagedDocument,
+    PreconditionFailed,
+    StoreUnavailable,
+    VersionConflict,
+)
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import Store
 
 S = TypeVar("S")
@@ -35,7 +42,10 @@ UNREAD: Any = object()
 NO_OPTIONS = Options({})
 
 MAX_CONFLICTS = 50
-"""The number of times that a change is tried before it fails. Each conflict means that another change took effect."""
+"""The number of times that a change is tried before it fails.
+
+Each conflict means that another change took effect.
+"""
 
 
 def repeat_on_conflict(
@@ -46,8 +56,8 @@ def repeat_on_conflict(
 ) -> Procedure[T]:
     """Run ``change(load())`` until its commit meets no conflict, and return its result.
 
-    `change` runs again after each conflict, so nothing but its commit may have an effect before that. `first` is an
-    earlier read, for its first run. Raises Contended if others kept changing it.
+    `change` runs again after each conflict, so nothing but its commit may have an effect before that.
+    `first` is an earlier read, for its first run. Raises Contended if others kept changing it.
     """
     current = load() if first is UNREAD else first
     for remaining in reversed(range(MAX_CONFLICTS)):
@@ -79,7 +89,10 @@ class Committer:
     """Loads, decides, commits and logs: the one way in which a task is created or changed."""
 
     options: Options
-    """What is done with each commit beside writing it. It is set once the engine that they work with is whole."""
+    """What is done with each commit beside writing it.
+
+    It is set once the engine that they work with is whole.
+    """
 
     def __init__(
         self,
@@ -100,8 +113,8 @@ class Committer:
     ) -> Procedure[Committed | T]:
         """Load, decide and commit, all of it again after each conflict, and return what was committed.
 
-        If `decide` returns something other than a commit, this returns it as it is. The arguments and errors are those
-        of `repeat_on_conflict`.
+        If `decide` returns something other than a commit, this returns it as it is. The arguments and
+        errors are those of `repeat_on_conflict`.
         """
 
         def change(current: S) -> Procedure[Committed | T]:
@@ -113,10 +126,12 @@ class Committer:
         return (yield from repeat_on_conflict(what, load, change, first))
 
     def commit(self, commit: Commit) -> Procedure[VersionedTask]:
-        """Commit a decision, and return the task as committed. The hooks of options are not called for a new task.
+        """Commit a decision, and return the task as committed.
 
-        The commit itself comes last. Raises VersionConflict if a task or the lock has changed since it was read, or a
-        new task exists.
+        The hooks of options are not called for a new task.
+
+        The commit itself comes last. Raises VersionConflict if a task or the lock has changed since it
+        was read, or a new task exists.
         """
         if commit.base is None:
             created: VersionedTask = yield StoreCommit(partial(self._store.commit, commit), commit)
@@ -136,12 +151,11 @@ class Committer:
                 option.after_commit(committed)
         return committed.stored
 
-    def _complete(self, commit: Commit, before: Task) -> tuple[Commit, FailureCalls]:
-        """Return a decision with what the options add, as it is written, and the calls that are made around that."""
-        whole = commit
+    def _complete(self, whole: Commit, before: Task) -> tuple[Commit, FailureCalls]:
+        """Return a commit with what the options add, and the calls that are made before and after it."""
         calls = NO_CALLS
-        if commit.executions:
-            whole, calls = self._complete_records(commit, before)
+        if whole.executions:
+            whole, calls = self._complete_records(whole, before)
         for concerns, option in self.options.before_commit:
             if concerns(whole):
                 whole = option.before_commit(whole, before)
@@ -188,7 +202,8 @@ class Committer:
     def defer(self, task_id: str, now: datetime) -> None:
         """Mark a task whose dispatches the queue did not take, so that the next sweep sends them.
 
-        If this fails too, somebody else has changed and dispatched it, or the sweep finds it once it is overdue.
+        If this fails too, somebody else has changed and dispatched it, or the sweep finds it once it is
+        overdue.
         """
         with suppress(StoreUnavailable):
             stored = self._store.load(task_id)

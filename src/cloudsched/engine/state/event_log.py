@@ -4,14 +4,14 @@ Cloud Logging shows these lines, and log-based metrics are computed from them. N
 token. A final failure is an ERROR and a retry a WARNING, each with the exception's message and traceback. The rest is
 INFO.
 
-============================================  =====================================================================
+============================================  ============================================================
 ``created edited deleted``                    of a task
 ``paused resumed completed failed_task``      a task's new status, also ``cancelled_task expired_task``
 ``run_requested``                             a manual run, or one of a backfill, was added
 ``queued_for_worker``                         an attempt waits for a worker under the ``queueKey``
 ``started``                                   an attempt, with ``latenessSeconds``: how long after it was due
 ``succeeded failed timed_out retrying``       an execution's new status, also ``skipped cancelled expired suspended``
-============================================  =====================================================================
+============================================  ============================================================
 """
 
 from __future__ import annotations
@@ -88,7 +88,13 @@ def _log_run(task: Task, run: Run, before: Run | None) -> None:
         )
     elif run.waiting_for is WaitingFor.WORKER and (before is None or before.waiting_for is not WaitingFor.WORKER):
         queue_key = task.workers.queue_key if task.workers else ""
-        _log_line(task, "queued_for_worker", executionId=run.execution_id, attempt=run.attempt, queueKey=queue_key)
+        _log_line(
+            task,
+            "queued_for_worker",
+            executionId=run.execution_id,
+            attempt=run.attempt,
+            queueKey=queue_key,
+        )
     elif run.lease is None and before is None:
         _log_line(task, "run_requested", executionId=run.execution_id, trigger=run.trigger.value)
     elif run.lease is None and run.suspension is not None and before is not None and before.lease is not None:
@@ -98,12 +104,19 @@ def _log_run(task: Task, run: Run, before: Run | None) -> None:
 
 
 def _log_execution(task: Task, execution: Execution) -> None:
-    error, level, trace = execution.error, _LEVELS.get(execution.status, logging.INFO), ""
-    fields: dict[str, object] = {} if error is None else {"error": error.type}
+    level = _LEVELS.get(execution.status, logging.INFO)
+    error = execution.error
+    trace = ""
+    fields: dict[str, object] = {}
     reason = ""
+    if error is not None:
+        fields["error"] = error.type
+
     if level > logging.INFO:
-        reason = f"{error.type}: {error.message}" if error is not None else execution.message or ""
-        trace = whole_traceback(error.traceback) if error is not None and error.traceback else ""
+        reason = execution.message or ""
+        if error is not None:
+            reason = f"{error.type}: {error.message}"
+            trace = whole_traceback(error.traceback or "")
     _log_line(
         task,
         execution.status.lower(),
@@ -129,7 +142,12 @@ def whole_traceback(text: str) -> str:
 def _log_line(
     task: Task, action: str, *, level: int = logging.INFO, reason: str = "", trace: str = "", **more: object
 ) -> None:
-    fields: dict[str, object] = {"action": action, "taskId": task.id, "owner": task.owner, "handler": task.handler}
+    fields: dict[str, object] = {
+        "action": action,
+        "taskId": task.id,
+        "owner": task.owner,
+        "handler": task.handler,
+    }
     if task.labels:
         fields["labels"] = list(task.labels)
     message = f"{action} {more['executionId']}" if "executionId" in more else action
@@ -139,8 +157,16 @@ def _log_line(
         message += f": {' '.join(reason.split())}"
     if not log.isEnabledFor(level):
         return
+
     line = log.makeRecord(
-        log.name, level, __file__, 0, "%s", (message,), None, extra={**fields, "revision": task.revision, **more}
+        log.name,
+        level,
+        __file__,
+        0,
+        "%s",
+        (message,),
+        None,
+        extra={**fields, "revision": task.revision, **more},
     )
     line.exc_text = trace or None  # formatters print it like an exception's
     log.handle(line)

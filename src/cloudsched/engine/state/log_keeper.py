@@ -1,9 +1,9 @@
 """Keep the log of a handler with its run, encrypted.
 
-A task's owner can read its documents in Firestore, and a log may hold what is not for users. The API shows it to those
-that may see it. Lines are compressed and encrypted by AES-256 in GCM (NIST SP 800-38D), with a key that is derived from
-the settings' secret, and bound to their execution. While a secret is being rotated, logs of the previous one can be
-read.
+A task's owner can read its documents in Firestore, and a log may hold what is not for users. The API
+shows it to those that may see it. Lines are compressed and encrypted by AES-256 in GCM (NIST SP 800-38D),
+with a key that is derived from the settings' secret, and bound to their execution. While a secret is
+being rotated, logs of the previous one can be read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class LogSeal:
         """Return a log as text that only this secret opens, and only for its execution, which is `about`."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - only where something is logged
 
-        nonce, content = os.urandom(_NONCE_BYTES), zlib.compress(found.model_dump_json(by_alias=True).encode())
+        nonce = os.urandom(_NONCE_BYTES)
+        content = zlib.compress(found.model_dump_json(by_alias=True).encode())
         sealed = nonce + AESGCM(_derive_key(self.current)).encrypt(nonce, content, about.encode())
         return _VERSION + base64.b64encode(sealed).decode()
 
@@ -61,7 +62,10 @@ class LogSeal:
             except InvalidTag:
                 continue
             return RunLog.model_validate_json(zlib.decompress(content))
-        log.warning("a log cannot be read: it was encrypted with another secret", extra={"action": "log_unreadable"})
+        log.warning(
+            "a log cannot be read: it was encrypted with another secret",
+            extra={"action": "log_unreadable"},
+        )
         return None
 
 
@@ -84,13 +88,14 @@ class LogKeeper:
     """Returns the seal that encrypts them. Called when there is something to keep, or to read."""
 
     def accept(self, run: Run, reported: RunLog | None, now: datetime) -> RunLog | None:
-        """Return a worker's reported log as lines of this attempt, within the bounds, or None if nothing is kept.
+        """Return a worker's reported log as lines of this attempt, or None if nothing is kept.
 
         Lines from before the claim, or from the future, get the nearest instant of the claim's time.
         """
         if self.level is None or reported is None or run.lease is None:
             return None
-        levels, since = logging.getLevelNamesMapping(), run.lease.started_at
+        levels = logging.getLevelNamesMapping()
+        since = run.lease.started_at
         lines = [
             line.model_copy(update={"at": max(since, min(line.at, now)), "attempt": run.attempt}).cut()
             for line in reported.lines
@@ -99,8 +104,9 @@ class LogKeeper:
         return RunLog(omitted_lines=reported.omitted_lines).add(lines)
 
     def keep(self, task_id: str, run: Run, token_hash: str, found: RunLog) -> Run:
-        """Return a run with all that the holder of a lease has logged, after what was logged before its claim."""
-        about, seal = f"{task_id}/{run.execution_id}", self.make_seal()
+        """Return a run with all that the holder of a lease has logged, behind the lines from before its claim."""
+        about = f"{task_id}/{run.execution_id}"
+        seal = self.make_seal()
         kept = (seal.open(run.log, about) or RunLog()).with_lines_of(token_hash[:_CLAIM_CHARACTERS], found)
         return run.model_copy(update={"log": seal.seal(kept, about)})
 

@@ -1,7 +1,8 @@
 """What a task may have beside the core: each option is an object with the hooks that it needs.
 
-The executor and the committer name no option. They call the hooks in the order of one table (`engine.options.table`).
-To take an option out is to delete its file and its row. Its file is imported when a task is the first to need it.
+The executor and the committer name no option. They call the hooks in the order of one table
+(`engine.options.table`). To take an option out is to delete its file and its row. Its file is imported
+when a task is the first to need it.
 """
 
 from __future__ import annotations
@@ -13,13 +14,12 @@ from operator import attrgetter
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from cloudsched.domain.transitions.commit import Commit
+from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.claim import DeliveryResult, Hop
-    from cloudsched.domain.transitions.commit import Committed, VersionedTask
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.domain.transitions.wakeups import Dispatch
     from cloudsched.engine.ports.procedure import LongCall
@@ -48,17 +48,28 @@ class Option:
         """Return the task on which a dispatch is decided, after what has to be done to it first."""
         raise NotImplementedError
 
-    def before_claim(self, claim: Commit, dispatch: Dispatch | None, now: datetime, /) -> Commit | DeliveryResult | Hop:
-        """Return what is committed for a dispatch, or a worker's claim without one. If nothing is, return why.
+    def before_claim(
+        self,
+        claim: Commit,
+        dispatch: Dispatch | None,
+        now: datetime,
+        /,
+    ) -> Commit | DeliveryResult | Hop:
+        """Return what is committed for a dispatch, or a worker's claim without one.
+
+        If nothing is, return why.
 
         `claim.effects.run` is the run that it claims.
         """
         raise NotImplementedError
 
     def on_outcome(self, commit: Commit, run: Run, report: AttemptReport, now: datetime, /) -> Commit:
-        """Return the commit of how a run's attempt ends, with what the option adds. Raises InvalidInput to refuse it.
+        """Return the commit of how a run's attempt ends, with what the option adds.
 
-        It gets the run as it was claimed. `commit.effects.is_repeat` tells that it is called again after a conflict.
+        Raises InvalidInput to refuse it.
+
+        It gets the run as it was claimed. `commit.effects.is_repeat` tells that it is called again after
+        a conflict.
         """
         raise NotImplementedError
 
@@ -83,7 +94,10 @@ class Option:
         raise NotImplementedError
 
     def after_commit(self, committed: Committed, /) -> None:
-        """Do what follows from a commit, without raising. A crash may prevent it: the sweep makes up for it."""
+        """Do what follows from a commit, without raising.
+
+        A crash may prevent it: the sweep makes up for it.
+        """
         raise NotImplementedError
 
     def on_dispatch(self, committed: Committed, /) -> None:
@@ -91,11 +105,17 @@ class Option:
         raise NotImplementedError
 
     def on_lost(self, task: Task, execution_id: str, run: Run | None, /) -> None:
-        """Complete what the commit of an attempt's end would have done, if its answer was lost. None: it has ended."""
+        """Complete what the commit of an attempt's end would have done, if its answer was lost.
+
+        None: it has ended.
+        """
         raise NotImplementedError
 
     def on_drop(self, dispatch: Dispatch, task: Task | None, /) -> None:
-        """Complete what a crash may have left undone, for a dispatch that runs nothing. None: the task is gone."""
+        """Complete what a crash may have left undone, for a dispatch that runs nothing.
+
+        None: the task is gone.
+        """
         raise NotImplementedError
 
     def on_leave(self, task: Task, /) -> None:
@@ -104,7 +124,10 @@ class Option:
 
 
 class _Unloaded:
-    """Stands for an option. Its file is imported, and its object made, when one of its hooks is first called."""
+    """Stands for an option.
+
+    Its file is imported, and its object made, when one of its hooks is first called.
+    """
 
     def __init__(self, place: str, engine: object) -> None:
         self._place = place
@@ -165,7 +188,12 @@ class Options:
             if concerns(task):
                 option.on_leave(task)
 
-    def adapt_claim(self, claim: Commit, dispatch: Dispatch | None, now: datetime) -> Commit | DeliveryResult | Hop:
+    def adapt_claim(
+        self,
+        claim: Commit,
+        dispatch: Dispatch | None,
+        now: datetime,
+    ) -> Commit | DeliveryResult | Hop:
         """Call `before_claim` of each option, until the run does not start: then nothing else is asked."""
         run = claim.effects.run
         for concerns, option in self.before_claim:

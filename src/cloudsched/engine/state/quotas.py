@@ -1,16 +1,17 @@
 """Quotas for one user: unfinished tasks, creations a minute, calls included, and the interval between runs.
 
-The limits apply to creating a task and to reviving one that has ended, since both make a task unfinished. Below,
-"creation" means both. Only the first counts for the minute.
+The limits apply to creating a task and to reviving one that has ended, since both make a task unfinished.
+Below, "creation" means both. Only the first counts for the minute.
 
-The tasks themselves are counted, so no counter can drift. Two creations at the same moment do not see each other's
-tasks. So each commits together with one of the owner's few quota locks, on the version that it read before it counted.
-Of creations that share a lock only one takes effect, and the others count again. So once an owner is at a limit, at
-most one creation for each of the other locks still takes effect.
+The tasks themselves are counted, so no counter can drift. Two creations at the same moment do not see
+each other's tasks. So each commits together with one of the owner's few quota locks, on the version that
+it read before it counted. Of creations that share a lock only one takes effect, and the others count
+again. So once an owner is at a limit, at most one creation for each of the other locks still takes
+effect.
 
-More locks let more creations of one owner take effect in a second, since a document takes few writes in that time. So
-their number grows with the limit: with n locks, simultaneous creations exceed it by at most n - 1 tasks, which is a
-tenth of the limit, rounded down, and never more than `MAX_EXCESS`.
+More locks let more creations of one owner take effect in a second, since a document takes few writes in
+that time. So their number grows with the limit: with n locks, simultaneous creations exceed it by at most
+n - 1 tasks, which is a tenth of the limit, rounded down, and never more than `MAX_EXCESS`.
 """
 
 from __future__ import annotations
@@ -21,12 +22,11 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.policy import QUOTA_PREFIX
-from cloudsched.domain.documents.task import FINAL_STATUSES
+from cloudsched.domain.documents.task import FINAL_STATUSES, Task
 from cloudsched.domain.in_words import to_words
 from cloudsched.errors import InvalidInput, QuotaExceeded
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.commit import LinkedWrite
     from cloudsched.engine.authority import Authority
@@ -76,7 +76,10 @@ class QuotaCheck:
     """The document that this creation passes through, as it was before the tasks were counted."""
 
     def guard(self, task: Task) -> LinkedWrite:
-        """Return what to commit with the task. The commit fails if another creation passed through it since."""
+        """Return what to commit with the task.
+
+        The commit fails if another creation passed through it since.
+        """
         guard: LinkedWrite = self._read.held_by(task.id, _CREATION, task.updated_at)
         return guard
 
@@ -86,7 +89,7 @@ class QuotaCheck:
 
 
 class _RunCreations:
-    """What the runs of this process may still create in the present minute, by owner, before the store is asked."""
+    """What the runs of this process may still create this minute, by owner, before the store is asked."""
 
     def __init__(self) -> None:
         self._minute: datetime | None = None
@@ -96,7 +99,8 @@ class _RunCreations:
         """Return whether there is room for one more, and take it. `room` is what each minute begins with."""
         minute = now.replace(second=0, microsecond=0)
         if self._minute != minute:
-            self._minute, self._room = minute, {}
+            self._minute = minute
+            self._room = {}
         left = self._room.get(owner, room)
         self._room[owner] = max(left - 1, 0)
         return left > 0
@@ -133,13 +137,16 @@ class Quotas:
         return QuotaCheck(self._find_refusal(owner), read)
 
     def require_run_room(self, owner: str) -> None:
-        """Check that runs may create another task for an owner: a runaway handler is stopped. Raises QuotaExceeded.
+        """Check that runs may create another task for an owner: a runaway handler is stopped.
 
-        A process counts by itself, and asks the store only once its runs have created a tenth of the limit in a
-        minute, and then the more seldom the more room it has found. So processes may exceed the limit together, by a
-        tenth of it each, and the usual creation costs no read.
+        Raises QuotaExceeded.
+
+        A process counts by itself, and asks the store only once its runs have created a tenth of the
+        limit in a minute, and then the more seldom the more room it has found. So processes may exceed
+        the limit together, by a tenth of it each, and the usual creation costs no read.
         """
-        limit, now = self._limits.run_creations_a_minute, self._clock.now()
+        limit = self._limits.run_creations_a_minute
+        now = self._clock.now()
         if limit is None or self._run_creations.take(owner, now, limit // _FREE_SHARE):
             return
         created = self._store.search.count_created_since(owner, now - _MINUTE, limit)

@@ -1,4 +1,4 @@
-"""Change records that others may change at the same time: read, decide, write, and again if another was first."""
+"""Change records that others may change at the same time: read, decide, write, and repeat on a conflict."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ def change_record(
 
 
 def iterate_records(read: Callable[..., Sequence[R]], page_size: int, after: str = "") -> Iterator[R]:
-    """Yield the records of a list, a page at a time. `read` returns those after an id, a short page only at the end."""
+    """Yield the records of a list, a page at a time.
+
+    `read` returns those after an id, a short page only at the end.
+    """
     while True:
         page = read(after=after)
         yield from page
@@ -65,14 +68,21 @@ def delete_record(records: RecordStore, kind: type[Record], record_id: str) -> N
     compare_and_set(f"{kind.collection}/{record_id}", lambda: records.load(kind, record_id), delete)
 
 
-def change_person(records: RecordStore, clock: Clock, owner: str, change: Callable[[Person], Person]) -> Person | None:
+def change_person(
+    records: RecordStore,
+    clock: Clock,
+    owner: str,
+    change: Callable[[Person], Person],
+) -> Person | None:
     """Change the record of a person, if there is one. A change that changes nothing writes nothing."""
 
     def decide(person: Person | None) -> Person | None:
-        changed = None if person is None else change(person)
-        return (
-            person if changed is None or changed == person else changed.model_copy(update={"updated_at": clock.now()})
-        )
+        if person is None:
+            return None
+        changed = change(person)
+        if changed == person:
+            return person
+        return changed.model_copy(update={"updated_at": clock.now()})
 
     return change_record(records, Person, owner, decide)
 
@@ -88,10 +98,10 @@ def count_recent(  # noqa: PLR0913 - each is a part of the limit
     hint: str,
     interval: timedelta = timedelta(0),
 ) -> None:
-    """Count one more event of at most `limit` within a span of time, each at least an interval after the last.
+    """Count an event of at most `limit` within a span of time, each at least an interval after the last.
 
-    The counts belong to the system: erasing a person's data begins no new span. If there is no room, nothing is
-    counted.
+    The counts belong to the system: erasing a person's data begins no new span. If there is no room,
+    nothing is counted.
     """
 
     def count(known: RecentCount | None) -> RecentCount:

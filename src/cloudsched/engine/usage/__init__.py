@@ -1,1 +1,1 @@
-"""The usage of owners: summed up from what their tasks have counted, and limited by what a feature may add."""
+"""The usage of owners: summed up from the counts of their tasks, and limited by a feature."""

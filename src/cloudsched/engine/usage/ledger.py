@@ -1,9 +1,9 @@
 """The ledger: notes what tasks have counted in sheets, one or more for each owner and month.
 
-It notes the last known counts of each task, and counts only grow: noting them again, out of order, or at the same time
-as others changes nothing. The first sheet of a month takes new tasks until it is full. From then on the task's id
-decides between the others, so a task's deletion needs two sheets at most. A deleted task's counts are noted right after
-its deletion was decided, and added to a sum a day later.
+It notes the last known counts of each task, and counts only grow: noting them again, out of order, or at
+the same time as others changes nothing. The first sheet of a month takes new tasks until it is full. From
+then on the task's id decides between the others, so a task's deletion needs two sheets at most. A deleted
+task's counts are noted right after its deletion was decided, and added to a sum a day later.
 """
 
 from __future__ import annotations
@@ -71,18 +71,23 @@ class UsageLedger:
             for number, rest in by_number.items():
                 if left := self._write(owner, month, number, rest):
                     what = {"action": "usage_not_noted", "owner": owner, "month": month, "tasks": len(left)}
-                    log.error("The usage of %d tasks of one owner is not noted: too many", len(left), extra=what)
+                    log.error(
+                        "The usage of %d tasks of one owner is not noted: too many",
+                        len(left),
+                        extra=what,
+                    )
 
     def add(self, owner: str, source: str, counts: UsageCounts) -> None:
         """Add what was used without a task, such as by drafts: a read and a write. Raises Contended."""
         now = self._clock.now()
-        month, since = month_of(now), now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+        month = month_of(now)
+        since = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
         mark = UsageMark(task_id=source, since=since, handler=source, counts=counts)
         if self._write(owner, month, 0, (mark,), adds=True):
             self._write(owner, month, _choose_sheet(source), (mark,), adds=True)
 
     def count_queries(self, owner: str, month: str, changed: Iterable[Task]) -> int:
-        """Return the queries of a month: those of the owner's sheets, and what changed tasks have counted since."""
+        """Return the queries of a month: those of the owner's sheets, and those of tasks that changed since."""
         sheets = self.list_sheets(owner, month)
         known = {mark.key: mark.counts.queries for sheet in sheets for mark in sheet.marks}
         settled = sum(each.counts.queries for sheet in sheets for each in sheet.settled)
@@ -95,7 +100,11 @@ class UsageLedger:
 
     def list_sheets(self, owner: str, month: str) -> Sequence[UsageSheet]:
         """Return an owner's sheets of a month. Reads only those."""
-        sheets = iterate_records(partial(self._records.list, UsageSheet, owner, limit=_PAGE), _PAGE, f"{month}-")
+        sheets = iterate_records(
+            partial(self._records.list, UsageSheet, owner, limit=_PAGE),
+            _PAGE,
+            f"{month}-",
+        )
         return list(takewhile(lambda each: each.month == month, sheets))
 
     def iterate_owner(self, owner: str) -> Iterator[UsageSheet]:
@@ -110,7 +119,10 @@ class UsageLedger:
     def _write(
         self, owner: str, month: str, number: int, marks: Sequence[UsageMark], *, adds: bool = False
     ) -> Sequence[UsageMark]:
-        """Write marks into a sheet, or with `adds` add them to those. Return the marks that it has no room for."""
+        """Write marks into a sheet, or with `adds` add them to those.
+
+        Return the marks that it has no room for.
+        """
         key = sheet_id(month, owner, number)
 
         left: Sequence[UsageMark] = ()

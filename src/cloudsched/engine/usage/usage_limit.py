@@ -26,14 +26,16 @@ class UsageLimit:
     """Says whether owners may use more. This one limits nothing."""
 
     def prepare(self, task: Task, now: datetime, after: Task | None = None) -> Task:  # noqa: ARG002 - the same
-        """Return a task that is created or revived, ready to ask before it starts if its owner's use is limited.
+        """Return a new or revived task that asks before it starts, if its owner's use is limited.
 
         `after` is the task that calls it, or that it follows.
         """
         return task
 
     def find_refusal(self, owner: str, running: int = 0) -> str | None:  # noqa: ARG002 - the same
-        """Return why an owner may use no more now, None if they may. It is the one check before something is spent.
+        """Return why an owner may use no more now, None if they may.
+
+        It is the one check before something is spent.
 
         `running` are the queries of an attempt that its task has not counted yet.
         """
@@ -47,7 +49,10 @@ class UsageLimit:
         """Note what an owner has used, before and after the sheets with it are deleted."""
 
     def enforce(self, now: datetime) -> None:
-        """Pause and resume what the limit says. It is called after each sweep, and does that every few minutes."""
+        """Pause and resume what the limit says.
+
+        It is called after each sweep, and does that every few minutes.
+        """
 
     def make_looks(self, store: Store) -> Looks:  # noqa: ARG002 - the same
         """Return when a simulation on a store has to enforce it."""

@@ -1,7 +1,8 @@
 """The usage of a month, by owner and handler: sum it up, and report it.
 
-A pass notes what the tasks have counted that were stored since the pass before. It reads each of them once, however
-often it has run. A pass that ends early, or whose process dies, is continued by the next one.
+A pass notes what the tasks have counted that were stored since the pass before. It reads each of them
+once, however often it has run. A pass that ends early, or whose process dies, is continued by the next
+one.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 MAX_TASKS: Final = 2000
 """The number of tasks that are read at a time. The next call continues."""
 MAX_TASKS_OF_REQUEST: Final = 800
-"""The number of them that somebody's request reads, so that it costs the processor about a tenth of a second."""
+"""The number of them that a request reads: about a tenth of a second of the processor."""
 MAX_BYTES_OF_REQUEST: Final = 2 * MAX_PAGE_BYTES
 """The most bytes of these as they are stored, but for the last page's last."""
 _PAGE: Final = 200
@@ -57,11 +58,12 @@ class UsageSummation:
     ) -> UsageFront:
         """Note what has changed, and return the progress.
 
-        Costs two reads, and if anything has changed, one for each such task, one or two operations for each sheet, and
-        a write. At most `most` tasks of `max_bytes` together are read, and the next call continues. Nothing is done
-        within `at_most_every` after the last pass.
+        Costs two reads, and if anything has changed, one for each such task, one or two operations for
+        each sheet, and a write. At most `most` tasks of `max_bytes` together are read, and the next call
+        continues. Nothing is done within `at_most_every` after the last pass.
         """
-        key, now = front_id(owner), self._clock.now()
+        key = front_id(owner)
+        now = self._clock.now()
         stored = self._store.records.load(UsageFront, key)
         new = UsageFront(id=key, owner=owner or SYSTEM_OWNER, created_at=now, updated_at=now)
         front = new if stored is None else stored.record
@@ -75,7 +77,7 @@ class UsageSummation:
         return self._save(self._continue(front, owner, most, max_bytes, on_changed), stored)
 
     def list_unsummed(self, owner: str, limit: int) -> Sequence[Task] | None:
-        """Return the tasks of an owner that have changed since they were summed up, a read each, None if more."""
+        """Return the tasks of an owner that changed since they were summed up, a read each. None if too many."""
         stored = self._store.records.load(UsageFront, front_id(owner))
         since = "" if stored is None else stored.record.done
         changed = partial(self._store.search.list_changed, owner, since, limit=min(limit, _PAGE))
@@ -94,7 +96,8 @@ class UsageSummation:
         max_bytes: int | None,
         on_changed: Callable[[Sequence[Task]], None],
     ) -> UsageFront:
-        token, size = front.page_token, 0
+        token = front.page_token
+        size = 0
         for _ in range(most // _PAGE):
             try:
                 page = self._store.search.list_changed(owner, front.done, limit=_PAGE, page_token=token)
@@ -102,7 +105,8 @@ class UsageSummation:
                 return front.model_copy(update={"page_token": None})
             self._ledger.note(page.items)
             on_changed(page.items)
-            token, size = page.next_page_token, size + page.size
+            token = page.next_page_token
+            size = size + page.size
             if token is None:
                 ended = {"done": front.pending, "page_token": None, "summed_at": front.pass_began_at}
                 return front.model_copy(update=ended)
@@ -156,20 +160,37 @@ class UsageReport:
         self._summation = summation
         self._clock = clock
 
-    def show(self, owner: str | None, month: str | None, *, limit: int, page_token: str | None = None) -> UsageRows:
-        """Return the usage of a month (this one if None), of an owner or one after the other. Raises InvalidInput."""
+    def show(
+        self,
+        owner: str | None,
+        month: str | None,
+        *,
+        limit: int,
+        page_token: str | None = None,
+    ) -> UsageRows:
+        """Return the usage of a month (this one if None), of an owner or one after the other.
+
+        Raises InvalidInput.
+        """
         now = self._clock.now()
         month = month or month_of(now)
-        summed_until, is_complete = now, True
+        summed_until = now
+        is_complete = True
         if month >= month_of(now.replace(day=1) - timedelta(days=1)):
             front = self._summation.sum_up(owner, most=MAX_TASKS_OF_REQUEST, max_bytes=MAX_BYTES_OF_REQUEST)
-            summed_until, is_complete = front.summed_at or front.created_at, front.page_token is None
+            summed_until = front.summed_at or front.created_at
+            is_complete = front.page_token is None
         if owner is not None:
             rows = _to_rows(self._ledger.list_sheets(owner, month))
             return UsageRows(month, rows, summed_until, is_complete)
         if page_token and not (_TOKEN.fullmatch(page_token) and page_token.startswith(f"{month}-")):
-            raise InvalidInput("pageToken", "is not a page token", "Use nextPageToken of the previous page, unchanged.")
-        found, last = list[UsageRow](), None
+            raise InvalidInput(
+                "pageToken",
+                "is not a page token",
+                "Use nextPageToken of the previous page, unchanged.",
+            )
+        found = list[UsageRow]()
+        last = None
         sheets = self._ledger.iterate_month(month, page_token or "")
         for number, (_, own) in enumerate(groupby(sheets, key=lambda each: each.owner)):
             if number == limit:

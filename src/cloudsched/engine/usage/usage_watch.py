@@ -1,4 +1,4 @@
-"""What follows each sweep: the limit of what owners use is enforced, and once a day all usage is summed up."""
+"""After each sweep, enforce the limits of what owners use. Once a day, sum up all usage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 log = own_logger(__name__)
 
 SUMS_EVERY: Final = timedelta(days=1)
-"""The interval at which all tasks are summed up: at least once in the two months that a task's own counts last."""
+"""The interval at which all tasks are summed up: a task's own counts last two months."""
 _SLACK: Final = timedelta(seconds=10)
 """The tolerance of intervals: a sweep comes every minute, and not to the second."""
 
@@ -48,13 +48,17 @@ class UsageWatch:
             log.warning("usage is not summed up: %s", error, extra={"action": "usage_not_summed"})
 
     def _warn_if_behind(self, front: UsageFront, now: datetime) -> None:
-        """Say once a day that a pass takes so long that ended tasks may be removed before they are summed up."""
+        """Warn once a day that a pass is so slow that ended tasks may be removed before they are summed up."""
         began_at = front.pass_began_at if front.page_token else None
         is_behind = began_at is not None and now - began_at > MIN_RETENTION / 2
         if began_at is not None and is_behind and is_due(self._warned_at, now, SUMS_EVERY):
             self._warned_at = now
             about = {"action": "usage_behind", "since": began_at.isoformat()}
-            log.warning("The tasks that changed since %s are still being summed up", began_at.isoformat(), extra=about)
+            log.warning(
+                "The tasks that changed since %s are still being summed up",
+                began_at.isoformat(),
+                extra=about,
+            )
 
 
 def is_due(last: datetime | None, now: datetime, interval: timedelta) -> bool:

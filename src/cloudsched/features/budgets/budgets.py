@@ -1,13 +1,14 @@
-"""Budgets: warn when an owner has used most of one, pause the owner's tasks when it is used up, and resume them.
+"""Budgets: warn an owner who has used most of one, pause the tasks when it is used up, and resume them.
 
-A task whose owner has a budget knows that (`Task.has_budget`), and each of its starts asks first: what is used beyond a
-budget is at most what was running when it was used up. The answer is exact, since it counts what the tasks have
-counted themselves, up to the latest commit. Tasks learn of a budget when they are created or revived, by whomever, from
-the task that calls them or that they follow, and when the budget is set.
+A task whose owner has a budget knows that (`Task.has_budget`), and each of its starts asks first: what is
+used beyond a budget is at most what was running when it was used up. The answer is exact, since it counts
+what the tasks have counted themselves, up to the latest commit. Tasks learn of a budget when they are
+created or revived, by whomever, from the task that calls them or that they follow, and when the budget is
+set.
 
-The sweep looks every five minutes. A deployment without budgets pays nothing for this but a few reads then, and one a
-minute in each process that creates tasks: only where some owner has a budget, each creation asks for that of its owner
-(`MAX_UNAWARE`).
+The sweep looks every five minutes. A deployment without budgets pays nothing for this but a few reads
+then, and one a minute in each process that creates tasks: only where some owner has a budget, each
+creation asks for that of its owner (`MAX_UNAWARE`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.planning import find_hold
-from cloudsched.engine.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.state.record_changes import change_record, iterate_records
@@ -41,7 +42,6 @@ from cloudsched.features.budgets.budget import ENFORCED_EVERY, WARNING_SHARE, Bu
 from cloudsched.features.budgets.holds import hold, release
 
 if TYPE_CHECKING:
-    from cloudsched.engine.authority import Authority
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.runtime.container import Container
@@ -53,8 +53,10 @@ MAX_CHANGES: Final = 500
 MAX_UNSUMMED: Final = 20
 """The number of changed tasks that are read before a start. If there are more, they are summed up first."""
 MAX_UNAWARE: Final = timedelta(minutes=1)
-"""The time for which a process goes on as if nobody had a budget after it found none. Tasks of the owner who gets the
-first one, created in that time, learn of it at the next look."""
+"""The time for which a process goes on as if nobody had a budget after it found none.
+
+Tasks of the owner who gets the first one, created in that time, learn of it at the next look.
+"""
 _NOTE_ID: Final = "budgets"
 _PAGE: Final = 100
 _LIST: Final = "budgets"
@@ -100,7 +102,10 @@ class Budgets(UsageLimit):
         return None if stored is None or stored.record.is_ending else stored.record
 
     def list(self, owner: str | None, *, limit: int, page_token: str | None = None) -> Page[Budget]:
-        """Return a page of the budgets of all owners, or of one, by owner. A read each. Raises InvalidInput."""
+        """Return a page of the budgets of all owners, or of one, by owner.
+
+        A read each. Raises InvalidInput.
+        """
         if owner is not None:
             found = self._find(owner)
             return Page([] if found is None else [found])
@@ -110,14 +115,18 @@ class Budgets(UsageLimit):
         return Page([each for each in page if not each.is_ending], more)
 
     def put(self, owner: str, max_queries_per_month: int, *, by: Authority) -> tuple[Budget, bool]:
-        """Set an owner's budget, and enforce it at once. Return it, and whether it is new. Users may not: Forbidden."""
+        """Set an owner's budget, and enforce it at once.
+
+        Return it, and whether it is new. Users may not: Forbidden.
+        """
         by.require_server()
 
         is_new = False
 
         def write(known: Budget | None) -> Budget:
             nonlocal is_new
-            is_new, now = known is None, self._clock.now()
+            is_new = known is None
+            now = self._clock.now()
             changes: dict[str, Any] = {"max_queries_per_month": max_queries_per_month, "updated_at": now}
             if known is None:
                 return Budget(id=owner, owner=owner, created_at=now, **changes)
@@ -129,7 +138,10 @@ class Budgets(UsageLimit):
         return self.get(owner), is_new
 
     def delete(self, owner: str, *, by: Authority) -> None:
-        """Delete a budget, and resume what it has paused. The sweep does the rest. Raises Forbidden or NotFound."""
+        """Delete a budget, and resume what it has paused.
+
+        The sweep does the rest. Raises Forbidden or NotFound.
+        """
         by.require_server()
         self.get(owner)
         self._write(owner, lambda _: {"is_ending": True})
@@ -180,7 +192,10 @@ class Budgets(UsageLimit):
         return (self._pause_all(budget) if budget.has_none_left else self._let_go(budget)) and is_whole
 
     def _let_go(self, budget: Budget) -> bool:
-        """Resume the tasks that a budget has paused if some of it is left again. Return whether that was all."""
+        """Resume the tasks that a budget has paused if some of it is left again.
+
+        Return whether that was all.
+        """
         if budget.is_used_up:
             if not self._resume_all(budget.owner):
                 return False
@@ -202,7 +217,8 @@ class Budgets(UsageLimit):
         if self.has_budget(owner):
             month = self.current_month
             self._write(
-                owner, lambda known: known.with_use(month, self._ledger.count_queries(owner, month, ())).__dict__
+                owner,
+                lambda known: known.with_use(month, self._ledger.count_queries(owner, month, ())).__dict__,
             )
 
     def has_budget(self, owner: str) -> bool:
@@ -213,8 +229,9 @@ class Budgets(UsageLimit):
     def prepare(self, task: Task, now: datetime, after: Task | None = None) -> Task:
         """Return a task that knows of its owner's budget if there is one.
 
-        Costs a read a minute, and one each time if any owner has a budget. None for the system's own tasks, which learn
-        of a budget at the next look, nor for the calls and follow-ups of the same owner.
+        Costs a read a minute, and one each time if any owner has a budget. None for the system's own
+        tasks, which learn of a budget at the next look, nor for the calls and follow-ups of the same
+        owner.
         """
         if after is not None and task.owner == after.owner:
             is_told = after.has_budget
@@ -248,7 +265,8 @@ class Budgets(UsageLimit):
     def find_refusal(self, owner: str, running: int = 0) -> str | None:
         """Return why an owner may use no more now, None if they may.
 
-        Costs a read if there is no budget. Else four, and one for each task that has changed since it was summed up.
+        Costs a read if there is no budget. Else four, and one for each task that has changed since it was
+        summed up.
         """
         known = self._find(owner)
         if known is None:
@@ -281,7 +299,9 @@ class Budgets(UsageLimit):
 
         def mark(stored: VersionedTask | None) -> None:
             if stored is not None and not stored.task.has_budget:
-                self._store.commit(Commit(with_changes(stored.task, self._clock.now(), has_budget=True), stored))
+                self._store.commit(
+                    Commit(with_changes(stored.task, self._clock.now(), has_budget=True), stored),
+                )
 
         for task in tasks:
             if not (task.has_budget or task.has_ended or task.deleted_at is not None or _is_exempt(task)):
@@ -291,7 +311,11 @@ class Budgets(UsageLimit):
         """Log once a month that most of a budget is used, or all of it."""
         if budget.queries < WARNING_SHARE * budget.max_queries_per_month or budget.warned_month == month:
             return
-        details = {"owner": budget.owner, "queries": budget.queries, "maxQueries": budget.max_queries_per_month}
+        details = {
+            "owner": budget.owner,
+            "queries": budget.queries,
+            "maxQueries": budget.max_queries_per_month,
+        }
         log.warning(
             "%s has used %d of %d queries of %s",
             budget.owner,
@@ -310,12 +334,22 @@ class Budgets(UsageLimit):
             partial(hold, reason=budget.reason),
         )
         if count and is_all:
-            details = {"action": "budget_used_up", "owner": budget.owner, "queries": budget.queries, "tasks": count}
+            details = {
+                "action": "budget_used_up",
+                "owner": budget.owner,
+                "queries": budget.queries,
+                "tasks": count,
+            }
             log.warning("%s has no queries left: %d tasks are paused", budget.owner, count, extra=details)
         return is_all
 
     def _resume_all(self, owner: str) -> bool:
-        count, is_all = self._change_all(owner, TaskStatus.PAUSED, lambda task: find_hold(task) is not None, release)
+        count, is_all = self._change_all(
+            owner,
+            TaskStatus.PAUSED,
+            lambda task: find_hold(task) is not None,
+            release,
+        )
         if count and is_all:
             details = {"action": "budget_resumed", "owner": owner, "tasks": count}
             log.info("%s has a budget again: %d tasks are resumed", owner, count, extra=details)
@@ -328,7 +362,10 @@ class Budgets(UsageLimit):
         is_wanted: Callable[[Task], bool],
         decide: Callable[[Task, datetime], Commit],
     ) -> tuple[int, bool]:
-        """Change an owner's wanted tasks, at most `MAX_CHANGES`. Return how many, and whether these were all."""
+        """Change an owner's wanted tasks, at most `MAX_CHANGES`.
+
+        Return how many, and whether these were all.
+        """
         count = 0
         for task in filter(is_wanted, self._list(owner, status)):
             if count == MAX_CHANGES:

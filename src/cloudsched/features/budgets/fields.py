@@ -9,4 +9,7 @@ class TaskBudgetFields(WireModel):
     """The field of a stored task."""
 
     has_budget: bool = False
-    """True if each start of it first checks its owner's budget. It is set where an owner with a budget spends."""
+    """True if each start of it first checks its owner's budget.
+
+    It is set where an owner with a budget spends.
+    """

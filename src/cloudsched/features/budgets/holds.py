@@ -1,8 +1,9 @@
 """Hold tasks whose owner's budget is used up, and release them when there is one again.
 
-Nothing that comes due meanwhile is lost: the plan goes on from the pause, so the task's catch-up policy decides which
-of these occurrences still run, and the others get their records. If anybody else pauses such a task, too, it is their
-pause from then on, and stays when the budget lets the task go. A new schedule begins with the edit that sets it.
+Nothing that comes due meanwhile is lost: the plan goes on from the pause, so the task's catch-up policy
+decides which of these occurrences still run, and the others get their records. If anybody else pauses
+such a task, too, it is their pause from then on, and stays when the budget lets the task go. A new
+schedule begins with the edit that sets it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ def hold(task: Task, now: datetime, reason: str) -> Commit:
 
 
 def release(task: Task, now: datetime) -> Commit:
-    """Resume a task that only its owner's budget has paused. If others have paused it, too, end the budget's part."""
+    """Resume a task that only its owner's budget has paused.
+
+    If others have paused it, too, end the budget's part.
+    """
     held = find_hold(task)
     if held is None:
         return Commit(task)
@@ -41,4 +45,7 @@ def release(task: Task, now: datetime) -> Commit:
     if not resumed.task.is_active:
         return resumed
     again = resumed.task.model_copy(update={"message": _RELEASED})
-    return Commit(with_entry(task, again, Action.RESUMED, None, now, reason=_RELEASED), executions=resumed.executions)
+    return Commit(
+        with_entry(task, again, Action.RESUMED, None, now, reason=_RELEASED),
+        executions=resumed.executions,
+    )

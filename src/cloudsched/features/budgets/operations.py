@@ -57,9 +57,10 @@ def get_budget(call: ApiCall) -> Response:
 def put_budget(call: ApiCall, body: PutBudget) -> Response:
     """Set how many queries an owner's tasks may use in a month. For admins.
 
-    A warning is logged at 80 %. At 100 % the owner's tasks are paused, with the reason, until the next month begins or
-    an admin raises the budget. Then the tasks' catch-up policies decide about the occurrences that came due meanwhile.
-    The sweep looks every five minutes, so more may be used, by tasks that start until then or are running.
+    A warning is logged at 80 %. At 100 % the owner's tasks are paused, with the reason, until the next
+    month begins or an admin raises the budget. Then the tasks' catch-up policies decide about the
+    occurrences that came due meanwhile. The sweep looks every five minutes, so more may be used, by tasks
+    that start until then or are running.
     """
     owner = read_owner(call)
     call.require_admin("change a budget")
@@ -71,7 +72,8 @@ def put_budget(call: ApiCall, body: PutBudget) -> Response:
 def delete_budget(call: ApiCall) -> Response:
     """Delete an owner's budget, and resume the tasks that it has paused.
 
-    For admins. Occurrences that came due meanwhile run late or are only recorded, as the tasks' `catchUp` says.
+    For admins. Occurrences that came due meanwhile run late or are only recorded, as the tasks' `catchUp`
+    says.
     """
     owner = read_owner(call)
     call.require_admin("change a budget")

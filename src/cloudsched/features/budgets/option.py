@@ -19,14 +19,20 @@ RETRY_DELAY = timedelta(minutes=5)
 
 
 class OwnerBudget(Option):
-    """Pauses a task in place of a start: what is due is kept, and goes on when its owner has a budget again."""
+    """Pauses a task in place of a start. What is due is kept, and runs when its owner has a budget again."""
 
     _engine: EngineContext
 
-    def before_claim(self, claim: Commit, _dispatch: Dispatch | None, now: datetime) -> Commit | DeliveryResult | Hop:
+    def before_claim(
+        self,
+        claim: Commit,
+        _dispatch: Dispatch | None,
+        now: datetime,
+    ) -> Commit | DeliveryResult | Hop:
         """Return the pause if the run may not start."""
         assert claim.base is not None  # noqa: S101 - a claim is of a task that was read
-        task, effects = claim.base.task, claim.effects
+        task = claim.base.task
+        effects = claim.effects
         if effects.run is None or not (refusal := self._engine.usage_limit().find_refusal_of(task)):
             return claim
         from cloudsched.features.budgets.holds import hold  # noqa: PLC0415 - few starts need it

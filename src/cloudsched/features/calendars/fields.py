@@ -22,7 +22,9 @@ class CalendarFields(Adjustable):
     """The fields of a schedule that name calendars."""
 
     no_adjustments: ClassVar[Mapping[str, Any]] = {"calendars": (), "business_day": None}
-    patterns: ClassVar[Mapping[str, str]] = {CALENDAR_ID: "must be 1 to 100 letters, digits, hyphens and underscores"}
+    patterns: ClassVar[Mapping[str, str]] = {
+        CALENDAR_ID: "must be 1 to 100 letters, digits, hyphens and underscores",
+    }
 
     calendars: Annotated[tuple[CalendarRule, ...], FailFast(), Field(max_length=MAX_CALENDARS)] = ()
     """The calendars that the schedule respects, each with the policy for occurrences on its days."""
@@ -73,7 +75,7 @@ class CalendarFields(Adjustable):
         return self._apply(schedule.recurrence)
 
     def find_skipped(self, instant: datetime, until: datetime) -> datetime | None:
-        """Return the first occurrence later than ``instant``, up to ``until``, that a calendar leaves out, in UTC."""
+        """Return the first occurrence after ``instant``, up to ``until``, that a calendar leaves out, in UTC."""
         if not self.calendars:
             return None
         seconds = self._applied.first_skipped(utc_seconds(instant) + 1, utc_seconds(until))
@@ -82,7 +84,7 @@ class CalendarFields(Adjustable):
         return UTC_EPOCH + timedelta(seconds=seconds)
 
     def adjustment_note(self, occurrence: datetime) -> str | None:
-        """Return why a calendar left an occurrence out, or from where it moved it, or None if it did neither."""
+        """Return why a calendar left an occurrence out, or from where it moved it, or None."""
         if not self.calendars:
             return None
         from cloudsched.features.calendars.recurrence import describe_effect  # noqa: PLC0415 - few have any

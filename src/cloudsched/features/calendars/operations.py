@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints
 from werkzeug.wrappers import Response
@@ -12,15 +12,12 @@ from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.task import Owner, Text
 from cloudsched.errors import NotFound
 from cloudsched.features.calendars.days import MAX_DAY_NAME, MAX_INTERVALS, WEEKDAYS, parse_days, to_date
-from cloudsched.features.calendars.documents import HolidaySource
+from cloudsched.features.calendars.documents import Calendar, HolidaySource
 from cloudsched.features.calendars.ics_days import MAX_TEXT
 from cloudsched.features.calendars.wiring import CalendarsWiring
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.responses import json_response
-
-if TYPE_CHECKING:
-    from cloudsched.features.calendars.documents import Calendar
 
 
 def _parse_day(value: object) -> object:

@@ -318,7 +318,7 @@ class CalendarRecurrence:
             day = max(day, self.free_days.group_of(source)[1] + 1)
 
     def _first_on(self, target: int, instant: int, steps: StepLimit) -> int | None:
-        """Return the first instant, not before ``instant``, of those that stay on a free day or move to one."""
+        """Return the first instant from ``instant`` on that stays on a free day or moves to one."""
         best: int | None = None
         for source in self._iter_sources(target, steps):
             if source == target:

@@ -145,7 +145,7 @@ def read_contents(records: RecordStore, task: Task, clock: Clock) -> dict[str, s
 
 
 def _require_size(rules: Sequence[CalendarRule]) -> None:
-    """Check that calendars' days are not too large together, before links are written and with the last days."""
+    """Check that the days of calendars are not too large together, before links are written."""
     size = sum(len((rule.content or "").encode()) for rule in rules)
     if size > MAX_CONTENT:
         hint = f"At most {MAX_CONTENT} bytes; name fewer or smaller ones."

@@ -1,7 +1,8 @@
 """Callbacks of executions that end without a report of their attempt.
 
-By an expired lease, because it is too late, because another run was in the way, or because its task was cancelled: such
-an execution has no result, and only its callback is created. `Deliveries` creates the one that carries a result.
+By an expired lease, because it is too late, because another run was in the way, or because its task was
+cancelled: such an execution has no result, and only its callback is created. `Deliveries` creates the one
+that carries a result.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ class Callbacks(Option):
     def before_record(self, commit: Commit, _before: Task) -> Commit:
         """Return the commit with the callbacks.
 
-        Those that exist are left alone. Nothing is read, unless a task with a callback has an execution that ends
-        without a report: then one document for each.
+        Those that exist are left alone. Nothing is read, unless a task with a callback has an execution
+        that ends without a report: then one document for each.
         """
         if commit.task.deleted_at is not None:
             return commit

@@ -24,7 +24,8 @@ class FailureNotices(Option):
 
         An execution that is run again, and fails again, is not sent twice.
         """
-        task, now = commit.task, self._engine.clock.now()
+        task = commit.task
+        now = self._engine.clock.now()
         untold = find_untold(before, task, commit.executions)
         if not untold:
             return commit

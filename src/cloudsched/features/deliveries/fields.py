@@ -17,8 +17,10 @@ class OnCompletion(InputModel):
     """The receiver of a message when an execution of a task has ended."""
 
     webhook: CallbackUrl
-    """The URL that a webhook is posted to, signed with the owner's webhook secret. Users may name only addresses at the
-    host of their own webhook."""
+    """The URL that a webhook is posted to, signed with the owner's webhook secret.
+
+    Users may name only addresses at the host of their own webhook.
+    """
 
 
 class PingEvent(StrEnum):
@@ -31,14 +33,17 @@ class PingEvent(StrEnum):
 
 
 class Ping(InputModel):
-    """The dead-man's switch that is told when a task's executions begin and end, such as a check of healthchecks.io.
+    """The dead-man's switch, such as a check of healthchecks.io, that is told when executions begin and end.
 
     Users may name only addresses at the host of their own webhook, and at hosts that the operator allows.
     """
 
     url: CallbackUrl
-    """Posted to when an execution has succeeded. If it has no query, ``/start`` and ``/fail`` are added to it when one
-    begins, and when one has failed, timed out or expired, unless `startUrl` and `failureUrl` say otherwise."""
+    """Posted to when an execution has succeeded.
+
+    If it has no query, ``/start`` and ``/fail`` are added to it when one begins, and when one has failed,
+    timed out or expired, unless `startUrl` and `failureUrl` say otherwise.
+    """
     start_url: CallbackUrl | None = None
     """Posted to when an execution begins."""
     failure_url: CallbackUrl | None = None
@@ -46,7 +51,11 @@ class Ping(InputModel):
 
     def address(self, event: PingEvent) -> str | None:
         """Return the URL that an event is posted to, or None if it is not posted."""
-        own = {PingEvent.START: self.start_url, PingEvent.SUCCESS: self.url, PingEvent.FAILURE: self.failure_url}[event]
+        own = {
+            PingEvent.START: self.start_url,
+            PingEvent.SUCCESS: self.url,
+            PingEvent.FAILURE: self.failure_url,
+        }[event]
         if own is not None:
             return own
         return None if "?" in self.url else f"{self.url.rstrip('/')}/{event}"

@@ -1,8 +1,10 @@
-"""The deliveries that the end of a run creates. They follow from the task and its result alone: nothing more is read.
+"""The deliveries that the end of a run creates.
 
-There is one for each channel that the task names, besides its owner's inbox. What a success says is one message
-(`notices`), and one that says nothing has none. A failure of which the owner is told is one, too. The callback of a
-task (`on_completion`) is one more, and reports every end of an execution.
+They follow from the task and its result alone: nothing more is read.
+
+There is one for each channel that the task names, besides its owner's inbox. What a success says is one
+message (`notices`), and one that says nothing has none. A failure of which the owner is told is one, too.
+The callback of a task (`on_completion`) is one more, and reports every end of an execution.
 """
 
 from __future__ import annotations
@@ -48,20 +50,28 @@ if TYPE_CHECKING:
 MAX_DATA: Final = 100_000
 """The largest result, in bytes of JSON, that is part of the data for programs."""
 _RETRY: Final = RetryPolicy.build(
-    max_retries=9, first_delay=timedelta(seconds=5), base=timedelta(minutes=5), factor=4.0, cap=timedelta(hours=16)
+    max_retries=9,
+    first_delay=timedelta(seconds=5),
+    base=timedelta(minutes=5),
+    factor=4.0,
+    cap=timedelta(hours=16),
 )
 """Ten attempts over three days, as the Standard Webhooks specification recommends."""
 _RETRY_MOBILE: Final = _RETRY.model_copy(update={"first_delay": timedelta(seconds=10)})
 """Firebase Cloud Messaging asks for ten seconds before the first retry."""
 _RETRY_PING: Final = RetryPolicy.build(
-    max_retries=6, first_delay=timedelta(seconds=5), base=timedelta(seconds=30), factor=2.0, cap=timedelta(minutes=15)
+    max_retries=6,
+    first_delay=timedelta(seconds=5),
+    base=timedelta(seconds=30),
+    factor=2.0,
+    cap=timedelta(minutes=15),
 )
 _PING_EXPIRATION: Final = timedelta(hours=1)
 _START_EXPIRATION: Final = timedelta(minutes=1)
 _EXPIRATION: Final = timedelta(days=3)
 """A message that did not even begin to be sent by then is not news any more."""
 _FAILURE: Final = "FAILURE"
-"""Precedes the channel in what the id of a delivery is derived from that tells of a failure: a retry may succeed."""
+"""Precedes the channel in the text that makes the id of a failure's delivery: a retry may succeed."""
 _ATTEMPT: Final = timedelta(minutes=3)
 """The longest duration of one attempt: several answers of a slow mail server."""
 
@@ -76,29 +86,40 @@ class DeliveryMaker:
     """The retention of an ended delivery, if its task has none of its own."""
 
     def make_all(
-        self, task: Task, run: Run, report: AttemptReport, now: datetime, after: Task, status: ExecutionStatus | None
+        self,
+        task: Task,
+        run: Run,
+        report: AttemptReport,
+        now: datetime,
+        after: Task,
+        status: ExecutionStatus | None,
     ) -> tuple[Task, ...]:
-        """Return the deliveries of an attempt: of its result if it succeeds, and the callback if its execution ends.
+        """Return the deliveries of an attempt: its result's if it succeeds, and the callback of an execution's end.
 
-        `after` is the task as the attempt leaves it. `status` is the final status of its execution, or None if it goes
-        on.
+        `after` is the task as the attempt leaves it. `status` is the final status of its execution, or
+        None if it goes on.
         """
         made = list[Task]()
         if isinstance(report.outcome, Done):
             done = report.outcome
             said = (*find_said(task, done, report.notices), *find_recovery(task, after))
-            ids = {each: _derive_id(task, run.execution_id, each) for each in _list_sent(task)} if said else {}
-            payload = _build_payload(task, run.execution_id, None if done.silent else done.content, said) if ids else {}
-            for channel, delivery_id in ids.items():
-                siblings, late = tuple(each for each in ids.values() if each != delivery_id), find_lateness(task, run)
-                made.append(self._make(task, run.execution_id, channel, payload, now, siblings=siblings, late=late))
+            if said:
+                content = None if done.silent else done.content
+                payload = _build_payload(task, run.execution_id, content, said)
+                late = find_lateness(task, run)
+                ids = {each: _derive_id(task, run.execution_id, each) for each in _list_sent(task)}
+                for channel, delivery_id in ids.items():
+                    siblings = tuple(each for each in ids.values() if each != delivery_id)
+                    made.append(
+                        self._make(task, run.execution_id, channel, payload, now, siblings=siblings, late=late),
+                    )
         if task.on_completion is not None and status is not None:
             payload = _build_callback_payload(task, run.execution_id, report, status)
             made.append(self._make_callback(task, run.execution_id, payload, now, task.find_author(run)))
         return tuple(made)
 
     def make_callback(self, task: Task, record: Execution, now: datetime) -> Task:
-        """Return the callback of an execution that has ended without an attempt's own word: its final record says how.
+        """Return the callback of an execution that ended without a report of its attempt: its record says how.
 
         The task has a callback.
         """
@@ -119,26 +140,37 @@ class DeliveryMaker:
     ) -> Task | None:
         """Return the delivery that tells a task's switch of an event, or None if it has no address for that.
 
-        A switch needs present news: a ping that cannot be sent for an hour is given up, a start after a minute.
+        A switch needs present news: a ping that cannot be sent for an hour is given up, a start after a
+        minute.
         """
         url = None if task.ping is None else task.ping.address(event)
         if url is None:
             return None
         text = f"{event} task={task.id} execution={execution_id}"
-        payload = {"title": task.title, "body": text, "kind": f"ping.{event}", "data": _to_ids(task, execution_id)}
+        payload = {
+            "title": task.title,
+            "body": text,
+            "kind": f"ping.{event}",
+            "data": _to_ids(task, execution_id),
+        }
         limits: dict[str, Any] = {"retry": _RETRY_PING, "expiration": _PING_EXPIRATION}
         if event is PingEvent.START:
             limits = {"retry": RetryPolicy.build(max_retries=1), "expiration": _START_EXPIRATION}
-        key, is_users = f"{PING} {event}", Requesters.USERS in {author, task.defined_by}
+        key = f"{PING} {event}"
+        is_users = Requesters.USERS in {author, task.defined_by}
         made = self._make(task, execution_id, PING, payload, now, key=key, url=url, is_users_url=is_users)
         return made.model_copy(update=limits)
 
     def _make_callback(
         self, task: Task, execution_id: str, payload: dict[str, Any], now: datetime, author: Requesters | None
     ) -> Task:
-        """Return a callback. It counts as a user's if a user wrote its address, or anything that its execution ran."""
+        """Return a callback.
+
+        It counts as a user's if a user wrote its address, or anything that its execution ran.
+        """
         assert task.on_completion is not None  # noqa: S101 - both callers have looked
-        url, is_users = task.on_completion.webhook, Requesters.USERS in {author, task.defined_by}
+        url = task.on_completion.webhook
+        is_users = Requesters.USERS in {author, task.defined_by}
         return self._make(task, execution_id, COMPLETION, payload, now, url=url, is_users_url=is_users)
 
     def _make(
@@ -219,7 +251,12 @@ def _derive_id(task: Task, execution_id: str, channel: str) -> str:
     return derive_delivery_id(task.id, task.created_at, execution_id, channel, task.owner)
 
 
-def _build_payload(task: Task, execution_id: str, content: object, said: Sequence[InboxMessage]) -> dict[str, Any]:
+def _build_payload(
+    task: Task,
+    execution_id: str,
+    content: object,
+    said: Sequence[InboxMessage],
+) -> dict[str, Any]:
     """Return the payload of a message with what a success says, and `content` for programs."""
     first, *others = said
     text = "\n\n".join([first.body, *(f"{each.title}\n{each.body}" for each in others)])
@@ -232,10 +269,14 @@ def _build_payload(task: Task, execution_id: str, content: object, said: Sequenc
 
 def _build_failure(task: Task, record: Execution) -> dict[str, Any]:
     """Return the payload of what programs are told of an execution that ended without a result."""
-    reason = truncate(record.message or (record.error.message if record.error is not None else ""), MAX_BODY)
-    kind = record.error.type if record.error is not None else record.status.title().replace("_", "")
-    data: dict[str, Any] = {**_to_ids(task, record.id), "content": None, "status": record.status}
-    data["error"] = {"type": kind, "message": reason}
+    reason = record.message
+    kind = record.status.title().replace("_", "")
+    if record.error is not None:
+        reason = reason or record.error.message
+        kind = record.error.type
+    reason = truncate(reason or "", MAX_BODY)
+    error = {"type": kind, "message": reason}
+    data = {**_to_ids(task, record.id), "content": None, "status": record.status, "error": error}
     title = task.delivery_title or task.title
     return {"title": title, "body": reason, "data": data, "kind": _kind_of(record.status)}
 
@@ -243,14 +284,18 @@ def _build_failure(task: Task, record: Execution) -> dict[str, Any]:
 def _to_ids(task: Task, execution_id: str) -> dict[str, str]:
     """Return the ids that a result belongs to, with the task's chat and the message's id there."""
     ids = {"taskId": task.id, "executionId": execution_id}
-    chat = None if task.source is None else task.source.chat_id
-    return ids if chat is None else {**ids, "chatId": chat, "messageId": derive_message_id(task.id, execution_id)}
+    if task.source is not None and task.source.chat_id is not None:
+        ids |= {"chatId": task.source.chat_id, "messageId": derive_message_id(task.id, execution_id)}
+    return ids
 
 
 def _build_callback_payload(
     task: Task, execution_id: str, report: AttemptReport, status: ExecutionStatus
 ) -> dict[str, Any]:
-    """Return the payload for a program. Its `kind` is ``execution.succeeded``, ``execution.failed`` and so on."""
+    """Return the payload for a program.
+
+    Its `kind` is ``execution.succeeded``, ``execution.failed`` and so on.
+    """
     done = report.outcome if isinstance(report.outcome, Done) else Done()
     said = find_said(task, done, report.notices) or (InboxMessage(task.delivery_title or task.title, ""),)
     payload = _build_payload(task, execution_id, done.content, said)

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 @operation(
-    "GET", "/v1/tasks/{taskId}/executions/{executionId}/deliveries", "Executions", response_schema="DeliveryList"
+    "GET",
+    "/v1/tasks/{taskId}/executions/{executionId}/deliveries",
+    "Executions",
+    response_schema="DeliveryList",
 )
 def list_deliveries(call: ApiCall) -> Response:
     """List the deliveries of an execution's result, by channel.
@@ -30,8 +33,8 @@ def list_deliveries(call: ApiCall) -> Response:
 def list_owner_deliveries(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
     """List the deliveries to an owner, with their channels and results, the newest first.
 
-    Without an owner, the answer has the deliveries of all owners that have failed, once or for good, the latest first.
-    It costs two reads for each. The inbox is not among them: it has its own list.
+    Without an owner, the answer has the deliveries of all owners that have failed, once or for good, the
+    latest first. It costs two reads for each. The inbox is not among them: it has its own list.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     page = report.list_deliveries(call.app.container.store, owner, query.page_size, query.page_token or None)

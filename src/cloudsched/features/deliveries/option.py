@@ -32,13 +32,14 @@ class Deliveries(Option):
     _engine: EngineContext
 
     def on_outcome(self, commit: Commit, run: Run, report: AttemptReport, now: datetime) -> Commit:
-        """Return the commit with the deliveries that it creates, or with the mark that its own delivery has arrived.
+        """Return the commit with the deliveries that it creates, or with the mark that its own has arrived.
 
-        At first each is taken to be new, so that nothing is read. If a commit has conflicted, those that exist are left
-        alone: an execution that is run again, by a backfill say, is not delivered again.
+        At first each is taken to be new, so that nothing is read. If a commit has conflicted, those that
+        exist are left alone: an execution that is run again, by a backfill say, is not delivered again.
         """
         assert commit.base is not None  # noqa: S101 - an attempt is of a task that was read
-        task, is_repeat = commit.base.task, commit.effects.is_repeat
+        task = commit.base.task
+        is_repeat = commit.effects.is_repeat
         if task.delivery is not None and isinstance(report.outcome, Done):
             commit = self._mark(commit, task.delivery, is_repeat=is_repeat)
         if not task.delivery_channels and task.on_completion is None:
@@ -47,15 +48,19 @@ class Deliveries(Option):
         if known is None:
             return commit
         statuses = (each.status for each in commit.executions if each.id == run.execution_id and each.status.is_final)
-        planned = make_deliveries(self._engine).make_all(task, known, report, now, commit.task, next(statuses, None))
-        writes = write_new(self._engine.store, planned) if is_repeat else tuple(TaskWrite(each) for each in planned)
+        make_all = make_deliveries(self._engine).make_all
+        planned = make_all(task, known, report, now, commit.task, next(statuses, None))
+        writes = tuple(map(TaskWrite, planned))
+        if is_repeat:
+            writes = write_new(self._engine.store, planned)
         return commit.having(others=(*commit.others, *writes))
 
     def _mark(self, commit: Commit, delivery: Delivery, *, is_repeat: bool) -> Commit:
         """Return the commit with the effect of a delivery's success on its execution. Most have none.
 
-        Only if there are other deliveries, these are read: the last one to succeed sets `is_delivered`. Two that end at
-        the same time conflict, and one of them decides again. After a conflict the record may have been removed.
+        Only if there are other deliveries, these are read: the last one to succeed sets `is_delivered`.
+        Two that end at the same time conflict, and one of them decides again. After a conflict the record
+        may have been removed.
         """
         if delivery.channel in CALLBACKS or delivery.is_failure:
             return commit
@@ -78,7 +83,9 @@ def make_deliveries(engine: EngineContext) -> DeliveryMaker:
 
 def write_new(store: Store, planned: Sequence[Task]) -> tuple[TaskWrite, ...]:
     """Return the writes of those deliveries that do not exist yet. One document is read for each."""
-    existing = {each.task.id for each in store.load_many([each.id for each in planned])} if planned else ()
+    if not planned:
+        return ()
+    existing = {each.task.id for each in store.load_many([each.id for each in planned])}
     return tuple(TaskWrite(each) for each in planned if each.id not in existing)
 
 

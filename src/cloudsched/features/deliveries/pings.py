@@ -30,7 +30,8 @@ class Pings(Option):
         ended = [(each.id, find_ping_event(each.status), each.defined_by) for each in final]
         begun = [each for each in after.runs if _begins(before, each)]
         events = [*ended, *((each.execution_id, PingEvent.START, after.find_author(each)) for each in begun)]
-        make, now = make_deliveries(self._engine).make_ping, self._engine.clock.now()
+        make = make_deliveries(self._engine).make_ping
+        now = self._engine.clock.now()
         pings = [make(after, key, event, now, author) for key, event, author in events if event is not None]
         planned = [each for each in pings if each is not None]
         return commit.having(others=(*commit.others, *write_new(self._engine.store, planned)))

@@ -1,11 +1,12 @@
 """Follow-ups: tasks that a handler's success creates, in the commit that records it or not at all.
 
-``Done(content, then=[TaskDraft(...)])`` creates each of them like `App.create`: one with the id of an existing task of
-the same owner edits that task. A draft without an id gets one that is derived from its execution, so deciding again
-after a conflict or a lost response gives the same tasks. Their dispatches are sent after the commit. The sweep sends
-those that a crash or an unavailable queue leaves unsent.
+``Done(content, then=[TaskDraft(...)])`` creates each of them like `App.create`: one with the id of an
+existing task of the same owner edits that task. A draft without an id gets one that is derived from its
+execution, so deciding again after a conflict or a lost response gives the same tasks. Their dispatches
+are sent after the commit. The sweep sends those that a crash or an unavailable queue leaves unsent.
 
-If one of them is refused, none is created and the occurrence has failed: a later attempt would return the same.
+If one of them is refused, none is created and the occurrence has failed: a later attempt would return the
+same.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ class FollowUps(Option):
 
 
 def _plan(engine: EngineContext, task: Task, run: Run, drafts: Sequence[TaskDraft]) -> PlannedTasks:
-    """Return an execution's follow-ups, checked like tasks that the app's own code creates. Raises InvalidInput."""
+    """Return an execution's follow-ups, checked like tasks that the app's own code creates.
+
+    Raises InvalidInput.
+    """
     from cloudsched.engine.handlers.validation import validate_draft  # noqa: PLC0415 - few successes have any
 
     planned = dict[str, TaskDraft]()
@@ -58,11 +62,18 @@ def _plan(engine: EngineContext, task: Task, run: Run, drafts: Sequence[TaskDraf
         except InvalidInput as error:
             raise _within(number, error) from error
         if valid.schedule is not None and valid.schedule.follows_owner:  # a commit cannot link it to its owner
-            field, hint = f"then.{number}.schedule.timezone", "Name a zone, or create the task with app.create."
+            field, hint = (
+                f"then.{number}.schedule.timezone",
+                "Name a zone, or create the task with app.create.",
+            )
             raise InvalidInput(field, "is the owner's, which a follow-up cannot follow", hint)
         task_id = valid.id or _derive_id(task, run, number)
         if task_id in planned:
-            raise InvalidInput(f"then.{number}.id", f"is {task_id!r}, like that of another one", "Give it once.")
+            raise InvalidInput(
+                f"then.{number}.id",
+                f"is {task_id!r}, like that of another one",
+                "Give it once.",
+            )
         planned[task_id] = valid.model_copy(update={"id": task_id})
     return PlannedTasks(tuple(planned.values()), engine)
 

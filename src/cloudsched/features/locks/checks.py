@@ -1,4 +1,4 @@
-"""Checks of what tasks say of their locks: who may share one, who may start a task, and what new code would change."""
+"""Check what tasks say of their locks: who may share one, who may start a task, what new code would change."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import Requesters
-from cloudsched.engine.code_check.compare import Difference, Mismatch
+from cloudsched.engine.code_check.compare import CodeReport, Difference, DifferencePlace, Mismatch
 from cloudsched.errors import InvalidInput
 from cloudsched.features.locks.fields import LockScope
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.task_draft import TaskDraft
-    from cloudsched.engine.code_check.compare import CodeReport, DifferencePlace
     from cloudsched.engine.handlers.registry import Handler
 
 MAX_LOCKS: Final = 50_000
@@ -34,7 +33,12 @@ def assign_scopes(draft: TaskDraft, requesters: Requesters) -> TaskDraft:
     return draft.model_copy(update={"lock_scope": scope, "children": children})
 
 
-def _lock_scope(key: str | None, scope: LockScope | None, requesters: Requesters, field: str) -> LockScope | None:
+def _lock_scope(
+    key: str | None,
+    scope: LockScope | None,
+    requesters: Requesters,
+    field: str,
+) -> LockScope | None:
     if key is None:
         return None
     if requesters is not Requesters.USERS:

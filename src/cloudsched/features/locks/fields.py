@@ -1,7 +1,7 @@
-"""What a task says of its lock: the fields of tasks, children and runs, and the keys by which locks are stored.
+"""The fields of tasks, children and runs about a lock, and the keys by which locks are stored.
 
-Tasks share a key with the tasks of all owners, or with those of their own alone. Locks are found by their key, so the
-scope becomes a part of it.
+Tasks share a key with the tasks of all owners, or with those of their own alone. Locks are found by their
+key, so the scope becomes a part of it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,12 @@ class SpecLockFields(WireModel):
     """The fields that the owner of a task sets."""
 
     lock_key: _Key | None = None
-    """The resource that the task works on: runs with the same key take turns, in the order of their due times."""
+    """The resource that the task works on: runs with the same key take turns, the earliest due first."""
     lock_scope: LockScope | None = None
-    """The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does."""
+    """The tasks that share the lock key.
+
+    If None: all, if a server or code names it, or its owner's, if a user does.
+    """
     lock_limit: Integer = Field(default=1, ge=1, le=100)
     """The most runs with that key that may run at once."""
 
@@ -65,7 +68,10 @@ class TaskLockFields(WireModel):
 
     @property
     def scoped_lock_key(self) -> str | None:
-        """The key of the lock that its runs hold, or None for no lock. No other scope and no other owner shares it."""
+        """The key of the lock that its runs hold, or None for no lock.
+
+        No other scope and no other owner shares it.
+        """
         task: Any = self  # a `Task`, which has these fields
         if task.lock_key is None:
             return None
@@ -73,7 +79,7 @@ class TaskLockFields(WireModel):
 
     @property
     def has_lock(self) -> bool:
-        """Return whether its runs take a lock, or one of them holds one: it may have been edited meanwhile."""
+        """Return whether its runs take a lock, or one of them, from before an edit, holds one."""
         task: Any = self  # a `Task`, which has these fields
         return task.lock_key is not None or bool([run for run in task.runs if run.lock_key is not None])
 
@@ -99,8 +105,8 @@ _RESERVED: Final = (_GLOBAL_PREFIX, _OWNER_PREFIX, QUOTA_PREFIX)
 def scoped_lock_key(key: str, scope: LockScope, owner: str) -> str:
     """Return the key by which a lock is stored and found. No two scopes and no two owners share one.
 
-    An owner's name has no slash, so it ends at the first one. A global key is kept as it is, unless it looks like a key
-    of another scope.
+    An owner's name has no slash, so it ends at the first one. A global key is kept as it is, unless it
+    looks like a key of another scope.
     """
     if scope is LockScope.OWNER:
         return f"{_OWNER_PREFIX}{owner}/{key}"

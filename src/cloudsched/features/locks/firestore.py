@@ -17,15 +17,20 @@ from typing import TYPE_CHECKING
 
 from cloudsched.adapters.firestore.list_fields import build_write, to_document
 from cloudsched.adapters.firestore.protos import build_precondition_write, with_precondition
-from cloudsched.adapters.firestore.queries import EQUAL, MAX_DISJUNCTIONS, NAME, Filter, _Operator, build_query
+from cloudsched.adapters.firestore.queries import (
+    EQUAL,
+    MAX_DISJUNCTIONS,
+    NAME,
+    Filter,
+    _Operator,
+    build_query,
+)
 from cloudsched.domain.transitions.commit import Version
 from cloudsched.engine.storage.pages import collect_readable
 from cloudsched.errors import VersionConflict
 from cloudsched.features.locks.lock import Lock, VersionedLock, Waiter, lock_id
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
     from cloudsched.adapters.google.channel import Message as Proto
 
@@ -53,7 +58,9 @@ class FirestoreLocks:
 
     def build_writes(self, lock: VersionedLock) -> list[Proto]:
         """Return the writes of a lock and its waiters, for a commit."""
-        path, document, version = ("locks", lock_id(lock.lock.key)), lock.new_document, lock.version
+        path = ("locks", lock_id(lock.lock.key))
+        document = lock.new_document
+        version = lock.version
         name = self._name(lock.lock.key)
         writes = [_Write(delete=f"{name}/waiters/{each.entry_id}") for each in lock.left]
         writes += (build_write(self._documents, (*path, "waiters", each.entry_id), each) for each in lock.entered)
@@ -68,7 +75,10 @@ class FirestoreLocks:
     def list_waiters(
         self, key: str, *, limit: int, task_ids: Sequence[str] | None = None, worker_group: str | None = None
     ) -> list[Waiter]:
-        """Return the first waiters of a lock, in their order. With `task_ids` those of some tasks, in parts."""
+        """Return the first waiters of a lock, in their order.
+
+        With `task_ids` those of some tasks, in parts.
+        """
         if task_ids is None:
             return self._list_part(key, limit, None, worker_group)
         found = list[Waiter]()
@@ -103,7 +113,7 @@ class FirestoreLocks:
 
 
 def build_lock_query(limit: int, begin: str, end: str | None, after: str) -> Message:
-    """Return the query for the first locks by their keys, from `begin` to before `end`, those after `after`."""
+    """Return the query for the first locks by key, from `begin` to before `end`, those after `after`."""
     filters: list[Filter] = [("key", _Operator.GREATER_THAN_OR_EQUAL, begin)]
     if end is not None:
         filters.append(("key", _Operator.LESS_THAN, end))
@@ -119,4 +129,9 @@ def build_waiter_query(
         filters.append(("taskId", _Operator.IN, list(task_ids)))
     elif worker_group is not None:
         filters.append(("workerGroup", EQUAL, worker_group))
-    return build_query("waiters", limit, *filters, after=None if after is None else Value(reference_value=after))
+    return build_query(
+        "waiters",
+        limit,
+        *filters,
+        after=None if after is None else Value(reference_value=after),
+    )

@@ -1,20 +1,20 @@
 """Resource locks: the runs that hold one, and those that wait for it.
 
-A task may name a lock key: a document, an account, a machine. Runs with the same key hold the lock up to a limit at
-once, in the order in which they came due. The lock is a document of its own, committed together with the task whose run
-acquires or releases it, so the two cannot disagree.
+A task may name a lock key: a document, an account, a machine. Runs with the same key hold the lock up to a
+limit at once, in the order in which they came due. The lock is a document of its own, committed together
+with the task whose run acquires or releases it, so the two cannot disagree.
 
 * A holder's claim ends with its lease, so a holder that died blocks the others no longer than that.
-* A run that must wait is stored in the wait list with its due instant, and loses no attempt. When a place is free the
-  runs at the head are notified. Nobody polls.
-* Each waiter is a small document of its own until it is notified. Then it moves into the lock's document. So the lock's
-  document stays small, and waiting costs the same however many others wait. The functions here get a lock with the
-  waiters that matter to them: those that were notified, the head of the list as far as there are places
-  (`free_places`), and those that are to be changed.
-* A notified run has `TURN_TIMEOUT` to acquire the lock. After that the next one may have it. A late run waits again,
-  at the position that its due instant gives it.
-* If no worker claims a waiter in time, all waiters of its worker group go back to their queue, and ask for the lock
-  again when a worker claims them.
+* A run that must wait is stored in the wait list with its due instant, and loses no attempt. When a place is
+  free, the runs at the head are notified: each is *granted* a turn. Nobody polls.
+* Each waiter is a small document of its own until it is notified. Then it moves into the lock's document.
+  So the lock's document stays small, and waiting costs the same however many others wait. The functions
+  here get a lock with the waiters that matter to them: those that were notified, the head of the list as
+  far as there are places (`free_places`), and those that are to be changed.
+* A notified run has `TURN_TIMEOUT` to acquire the lock. After that the next one may have it. A late run
+  waits again, at the position that its due instant gives it.
+* If no worker claims a waiter in time, all waiters of its worker group go back to their queue, and ask for
+  the lock again when a worker claims them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ class Holder(WireModel):
 
 
 class Waiter(Document):
-    """A run that waits for the lock, with everything needed to dispatch it. ``locks/{id}/waiters/{entryId}``."""
+    """A run that waits for the lock, with everything needed to dispatch it.
+
+    ``locks/{id}/waiters/{entryId}``.
+    """
 
     always_stored: ClassVar[frozenset[str]] = Document.always_stored | {"worker_group"}
 
@@ -85,7 +88,7 @@ class Waiter(Document):
         return self.notified_at is not None and self.notified_at + TURN_TIMEOUT <= now  # guard: missed grant
 
     def with_next_grant(self, now: datetime) -> Waiter:
-        """Return it with the number of its next turn: one that its run has never had, nor any dispatch for it."""
+        """Return it with the number of its next turn, which no dispatch for its run has ever had."""
         return self.model_copy(update={"turn": max(self.turn + 1, int(now.timestamp()))})
 
 
@@ -121,8 +124,11 @@ class Lock(Document):
     waiters: tuple[Waiter, ...] = ()
     """The waiters in order. The lock's document has only those that were notified."""
     queued_limit: int = 0
-    """At least the greatest `limit` of the waiters that are documents of their own, or 0 if there are none. Just after
-    it has become 0 there may be some that were stored meanwhile. The process that made it 0 looks for them."""
+    """At least the greatest `limit` of the waiters that are documents of their own, or 0 if there are none.
+
+    Just after it has become 0 there may be some that were stored meanwhile. The process that made it 0
+    looks for them.
+    """
 
     @property
     def is_empty(self) -> bool:
@@ -145,13 +151,15 @@ def worker_group(task: Task) -> str:
 def free_places(
     lock: Lock, limit: int, now: datetime, leaving: tuple[str, str] | None = None, *, has_late: bool = False
 ) -> int:
-    """Return how many of the waiters that are documents of their own must be known to change or acquire the lock.
+    """Return how many waiters with documents of their own must be known to change or acquire the lock.
 
-    `limit` is that of a run that asks, or 0, and `leaving` a holder that releases the lock. With `has_late`, there are
-    some although the document says that there are none.
+    `limit` is that of a run that asks, or 0, and `leaving` a holder that releases the lock. With
+    `has_late`, there are some although the document says that there are none.
     """
+    if not lock.queued_limit and not has_late:
+        return 0
     holders = sum((one.task_id, one.execution_id) != leaving for one in _live_holders(lock, now))
-    return max(0, max(limit, lock.queued_limit) - holders) if lock.queued_limit or has_late else 0
+    return max(0, max(limit, lock.queued_limit) - holders)
 
 
 def with_queued_limit(lock: Lock, *, is_whole: bool) -> Lock:
@@ -160,8 +168,9 @@ def with_queued_limit(lock: Lock, *, is_whole: bool) -> Lock:
     It falls to 0 only, and never to a smaller limit: a waiter with a greater one may be entering the list.
     """
     limits = [one.limit for one in lock.waiters if one.notified_at is None]
-    is_drained = is_whole and not limits
-    queued_limit = 0 if is_drained else max([lock.queued_limit, *limits])
+    queued_limit = max([lock.queued_limit, *limits])
+    if is_whole and not limits:
+        queued_limit = 0
     return lock if queued_limit == lock.queued_limit else lock.model_copy(update={"queued_limit": queued_limit})
 
 
@@ -170,10 +179,10 @@ def acquire(
 ) -> tuple[Lock, bool, tuple[Waiter, ...]]:
     """Acquire the lock for a run, or add the run to the wait list.
 
-    A run that asks again keeps its position. If a place is free but another waiter is ahead, the last holder died
-    before it could notify that one. `until` is the end of the lease that the run would get. `holder_execution_id` is
-    the execution that would hold the lock, if another one waits: the latest of a backlog. Returned are the lock,
-    whether the run holds it now, and the waiters to notify.
+    A run that asks again keeps its position. If a place is free but another waiter is ahead, the last
+    holder died before it could notify that one. `until` is the end of the lease that the run would get.
+    `holder_execution_id` is the execution that would hold the lock, if another one waits: the latest of a
+    backlog. Returned are the lock, whether the run holds it now, and the waiters to notify.
     """
     holders = _live_holders(lock, now)
     before = next((one.due_at for one in lock.waiters if _is_same(one, waiter)), waiter.due_at)
@@ -204,16 +213,28 @@ def release(lock: Lock, task_id: str, execution_id: str, now: datetime) -> tuple
     """Return the lock without a run that held it or waited for it, and the waiters to notify."""
     gone = (task_id, execution_id)
     holders = tuple(one for one in _live_holders(lock, now) if (one.task_id, one.execution_id) != gone)
-    return _with_waiters(lock, holders, (one for one in lock.waiters if (one.task_id, one.execution_id) != gone), now)
+    return _with_waiters(
+        lock,
+        holders,
+        (one for one in lock.waiters if (one.task_id, one.execution_id) != gone),
+        now,
+    )
 
 
 def grant_places(lock: Lock, limit: int, now: datetime) -> tuple[Lock, tuple[Waiter, ...]]:
-    """Return the lock with places granted to the waiters that have one, and these. No other has a higher `limit`."""
+    """Return the lock with places granted to the waiters that have one, and these.
+
+    No other has a higher `limit`.
+    """
     raised = lock.model_copy(update={"queued_limit": max(lock.queued_limit, limit)})
     return _with_waiters(raised, _live_holders(lock, now), lock.waiters, now)
 
 
-def cancel_waits(lock: Lock, which: WaitFilter, now: datetime) -> tuple[Lock, tuple[Waiter, ...], tuple[Waiter, ...]]:
+def cancel_waits(
+    lock: Lock,
+    which: WaitFilter,
+    now: datetime,
+) -> tuple[Lock, tuple[Waiter, ...], tuple[Waiter, ...]]:
     """Remove waits. Return the lock, the waiters to notify, and the removed ones that were granted none.
 
     An attempt that is running keeps the lock, even if its task's waits are removed.
@@ -228,7 +249,7 @@ def cancel_waits(lock: Lock, which: WaitFilter, now: datetime) -> tuple[Lock, tu
 def _with_waiters(
     lock: Lock, holders: tuple[Holder, ...], waiters: Iterable[Waiter], now: datetime
 ) -> tuple[Lock, tuple[Waiter, ...]]:
-    """Return the lock with these holders and the waiters that have not missed their grant, and those to notify."""
+    """Return the lock with these holders and all waiters that have not missed their turn, and those to notify."""
     here = [one for one in waiters if not one.has_missed_grant(now)]
     queue, granted = _mark_granted(here, len(holders), now)
     return lock.model_copy(update={"holders": holders, "waiters": queue}), granted
@@ -267,20 +288,26 @@ def _is_same(one: Waiter, other: Waiter) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class VersionedLock:
-    """A lock, and the version at which it was read, or None if there was no document. An empty lock is deleted."""
+    """A lock, and the version at which it was read, or None if there was no document.
+
+    An empty lock is deleted.
+    """
 
     lock: Lock
     version: Version | None
     entries: tuple[Waiter, ...] = ()
     """Those of its waiters that were read from documents of their own."""
     document: Lock | None = None
-    """Its document as it was read. A commit without changes to it only checks its version. None: write it always."""
+    """Its document as it was read.
+
+    A commit without changes to it only checks its version. None: write it always.
+    """
     is_whole: bool = True
     """True if it has all of its waiters."""
 
     @property
     def new_document(self) -> Lock:
-        """The document to write: with the waiters that were notified, and the greatest limit of the others."""
+        """The document to write: with the notified waiters, and the greatest limit of the others."""
         notified = tuple(one for one in self.lock.waiters if one.notified_at is not None)
         limits = [one.limit for one in self.lock.waiters if one.notified_at is None]
         queued_limit = max([self.lock.queued_limit, *limits])
@@ -302,7 +329,10 @@ class VersionedLock:
         return VersionedLock(self.lock.model_copy(update={"holders": (holder,)}), self.version)
 
     def count_writes(self) -> tuple[int, int]:
-        """Return how many documents its commit writes and deletes. To check the lock's version alone is a write."""
+        """Return how many documents its commit writes and deletes.
+
+        To check the lock's version alone is a write.
+        """
         is_deleted = self.new_document.is_empty
         return len(self.entered) + (not is_deleted), len(self.left) + is_deleted
 
@@ -320,12 +350,15 @@ class VersionedLock:
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """The waiters that may acquire a lock now, and are to be notified once the changed lock has been committed."""
+    """The waiters that may acquire a lock now. They are notified once the changed lock is committed."""
 
     key: str = ""
     waiters: tuple[Waiter, ...] = ()
     has_drained: bool = False
-    """True if the changed lock says that nobody else waits. Look then for a run that has begun to wait meanwhile."""
+    """True if the changed lock says that nobody else waits.
+
+    Look then for a run that has begun to wait meanwhile.
+    """
 
 
 NO_GRANTS = Grants()

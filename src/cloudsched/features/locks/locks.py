@@ -1,7 +1,7 @@
 """Acquire, extend and release the lock that a task names.
 
-The caller commits the changed lock atomically with its task. Only waiting, and removing a wait whose run will not come,
-are commits of the lock alone. A task without a lock key costs no read and no write here.
+The caller commits the changed lock atomically with its task. Only waiting, and removing a wait whose run
+will not come, are commits of the lock alone. A task without a lock key costs no read and no write here.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ class AcquireResult:
 
 
 class Locks:
-    """Acquires, extends and releases resource locks, cancels waits, and notifies the waiters that are granted one.
+    """Acquires, extends and releases locks, cancels waits, and notifies the waiters that are granted one.
 
-    A `VersionConflict` means that another process changed the lock or started the run: read the task again and retry.
-    `QueueUnavailable` means that waiters could not be notified: the sweep does that.
+    A `VersionConflict` means that another process changed the lock or started the run: read the task
+    again and retry. `QueueUnavailable` means that waiters could not be notified: the sweep does that.
     """
 
     def __init__(self, store: Store, sender: DispatchSender) -> None:
@@ -71,7 +71,10 @@ class Locks:
         self._sender = sender
 
     def acquire(self, task: Task, run: Run, dispatch: Dispatch, now: datetime) -> AcquireResult:
-        """Ask for the lock for a run that an executor is about to start. If it must wait, this commits the wait."""
+        """Ask for the lock for a run that an executor is about to start.
+
+        If it must wait, this commits the wait.
+        """
         waiter = _make_waiter(task, run, dispatch)
         result = self._try_acquire(self._read(_require_lock_key(run), now, asking=[waiter]), run, waiter, now)
         if not result.is_acquired:
@@ -86,7 +89,9 @@ class Locks:
         return self._try_acquire(self._read(_require_lock_key(run), now, asking=[waiter]), run, waiter, now)
 
     def wait_if_taken(self, task: Task, run: Run, now: datetime) -> bool:
-        """Let a run for workers keep waiting, if it could not get its task's lock now. Return whether it waits.
+        """Let a run for workers keep waiting, if it could not get its task's lock now.
+
+        Return whether it waits.
 
         Its place in the wait list stays, or is restored if it was lost.
         """
@@ -103,14 +108,21 @@ class Locks:
         self.notify(Grants(key, granted), now)
         return True
 
-    def enqueue_many(self, key: str, claimed: Sequence[tuple[Task, Run]], now: datetime) -> set[tuple[str, str]]:
-        """Add runs that a worker would claim to the wait list of a lock that is taken: one read and one commit for all.
+    def enqueue_many(
+        self,
+        key: str,
+        claimed: Sequence[tuple[Task, Run]],
+        now: datetime,
+    ) -> set[tuple[str, str]]:
+        """Add runs that a worker would claim to the wait list of a taken lock, with one read and one commit.
 
-        Return the (task id, execution id) of those that could not get the lock. The others may get it if they ask.
+        Return the (task id, execution id) of those that could not get the lock. The others may get it if
+        they ask.
         """
         waiters = [_make_waiter(task, run, run) for task, run in claimed]
         before = stored = self._read(key, now, asking=waiters)
-        waiting, granted = set[tuple[str, str]](), list[Waiter]()
+        waiting = set[tuple[str, str]]()
+        granted = list[Waiter]()
         for waiter, (task, run) in zip(waiters, claimed, strict=True):
             with suppress(VersionConflict):
                 result = self._try_acquire(stored, run, waiter, now)
@@ -162,9 +174,12 @@ class Locks:
         if_unchanged: Callable[[Lock], Grants] = lambda _: NO_GRANTS,
         **which: Any,
     ) -> None:
-        """Read a lock, change it and commit that, again after each conflict. Then notify the waiters that get it.
+        """Read a lock, change it and commit that, again after each conflict.
 
-        `should_abort` is called after the lock was read. `if_unchanged` returns whom to notify if nothing changes.
+        Then notify the waiters that get it.
+
+        `should_abort` is called after the lock was read. `if_unchanged` returns whom to notify if nothing
+        changes.
         """
 
         def commit(stored: VersionedLock) -> Grants:
@@ -189,8 +204,8 @@ class Locks:
     def _grant_to_late_waiters(self, key: str, now: datetime) -> None:
         """Grant places to those that entered the wait list after it was read and before it was marked as empty.
 
-        Entering it leaves the lock's document as it is, so the commit with the mark did not conflict with theirs. All
-        of them were stored before that commit: whoever came later has seen it.
+        Entering it leaves the lock's document as it is, so the commit with the mark did not conflict with
+        theirs. All of them were stored before that commit: whoever came later has seen it.
         """
         late = self._store.locks.list_waiters(key, limit=MAX_WAITS)
         if late:
@@ -214,15 +229,23 @@ class Locks:
             )
             self._sender.send_dispatch(dispatch, waiter.priority)
 
-    def cancel(self, key: str, task_id: str, execution_id: str, now: datetime, *, revision: int | None = None) -> None:
+    def cancel(
+        self,
+        key: str,
+        task_id: str,
+        execution_id: str,
+        now: datetime,
+        *,
+        revision: int | None = None,
+    ) -> None:
         """Remove a run that will not ask any more from the lock, and notify the next waiters.
 
-        A running attempt keeps the lock, in any process: the task is read after the lock, so a claim committed in
-        between makes this commit conflict.
+        A running attempt keeps the lock, in any process: the task is read after the lock, so a claim
+        committed in between makes this commit conflict.
 
-        If the run is gone already, a commit whose answer was lost may have removed it: then its grants are sent again.
-        With `revision` only the wait of this revision is removed: the task was changed since, and if it still names the
-        lock, its run asks for it again.
+        If the run is gone already, a commit whose answer was lost may have removed it: then its grants
+        are sent again. With `revision` only the wait of this revision is removed: the task was changed
+        since, and if it still names the lock, its run asks for it again.
         """
 
         def is_running() -> bool:
@@ -247,8 +270,8 @@ class Locks:
     def cancel_task(self, task: Task, now: datetime) -> None:
         """Remove the waits of a deleted or edited task from its locks. One read for each of its lock keys.
 
-        If the next waiter cannot be notified, the sweep does it. A new task that has taken the same id keeps its waits:
-        the task is read after the lock, as in `cancel`.
+        If the next waiter cannot be notified, the sweep does it. A new task that has taken the same id
+        keeps its waits: the task is read after the lock, as in `cancel`.
         """
 
         def is_recreated() -> bool:
@@ -263,7 +286,8 @@ class Locks:
     def cancel_group(self, task: Task, now: datetime) -> None:
         """Send the waiters of this task's worker group back to their queue, as no worker claimed this task in time."""
         requeued: list[Waiter] = []
-        group, lock_key = worker_group(task), task.scoped_lock_key
+        group = worker_group(task)
+        lock_key = task.scoped_lock_key
 
         def change(lock: Lock) -> tuple[Lock, tuple[Waiter, ...]]:
             remaining, granted, requeued[:] = cancel_waits(lock, WaitFilter(worker_group=group), now)
@@ -292,7 +316,8 @@ class Locks:
         document = stored.lock
         if not (document.queued_limit or late_limit):
             return replace(stored, document=document)
-        found, is_whole = list[Waiter](), False
+        found = list[Waiter]()
+        is_whole = False
         if task_ids:
             found += self._store.locks.list_waiters(key, limit=MAX_WAITS * len(task_ids), task_ids=task_ids)
         if worker_group:
@@ -301,7 +326,8 @@ class Locks:
         if places := free_places(document, limit, now, leaving, has_late=late_limit > 0):
             wanted = places + len(found)  # those that are found may be the first ones, and are about to leave
             head = self._store.locks.list_waiters(key, limit=wanted)
-            found, is_whole = [*found, *head], len(head) < wanted
+            found = [*found, *head]
+            is_whole = len(head) < wanted
         unknown = [one.task_id for one in asking if not is_waiting(document, one.task_id, one.execution_id)]
         if unknown and not is_whole:
             found += self._store.locks.list_waiters(key, limit=MAX_WAITS * len(unknown), task_ids=unknown)
@@ -316,7 +342,10 @@ def _with_lock(stored: VersionedLock, lock: Lock, *, may_drain: bool = True) -> 
 
 
 def _repeat_grants(lock: Lock) -> Grants:
-    """Return the grants that the lock's last commit may have left unsent. To send them twice changes nothing."""
+    """Return the grants that the lock's last commit may have left unsent.
+
+    To send them twice changes nothing.
+    """
     notified = tuple(one for one in lock.waiters if one.notified_at is not None)
     return Grants(lock.key, notified, has_drained=not lock.queued_limit)
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def list_locks(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
     """List the locks that are held or waited for, with their holders and those who wait, in order.
 
-    With an owner, the list has the locks that only this owner's tasks share (`lockScope: owner`). Users see these of
-    their own. As long as the response has a `nextPageToken`, repeat the request with it.
+    With an owner, the list has the locks that only this owner's tasks share (`lockScope: owner`). Users
+    see these of their own. As long as the response has a `nextPageToken`, repeat the request with it.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     after = _decode_key(query.page_token)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.execution import WaitingFor
+from cloudsched.domain.documents.execution import Run, WaitingFor
 from cloudsched.domain.transitions.claim import DeliveryAction, DeliveryResult, Hop
-from cloudsched.domain.transitions.commit import Commit, Effects
+from cloudsched.domain.transitions.commit import Commit, Committed, Effects
 from cloudsched.domain.transitions.lifecycle import with_changes
-from cloudsched.domain.transitions.wakeups import executor_wakeups, offer_expiry
+from cloudsched.domain.transitions.wakeups import Dispatch, executor_wakeups, offer_expiry
 from cloudsched.engine.state.options import Option
 from cloudsched.features.locks.lock import Grants, is_held_by
 from cloudsched.features.locks.locks import Locks
@@ -17,11 +17,8 @@ from cloudsched.features.locks.locks import Locks
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.commit import Committed
     from cloudsched.domain.transitions.finish import AttemptReport
-    from cloudsched.domain.transitions.wakeups import Dispatch
     from cloudsched.engine.engine_context import EngineContext
 
 
@@ -32,7 +29,12 @@ class HeldLock(Option):
         self._locks = Locks(engine.store, engine.sender)
         self._clock = engine.clock
 
-    def before_claim(self, claim: Commit, dispatch: Dispatch | None, now: datetime) -> Commit | DeliveryResult | Hop:
+    def before_claim(
+        self,
+        claim: Commit,
+        dispatch: Dispatch | None,
+        now: datetime,
+    ) -> Commit | DeliveryResult | Hop:
         """Return the claim with the lock. Without a run, return it with the lock that the record frees."""
         run = claim.effects.run
         if run is None:
@@ -41,6 +43,7 @@ class HeldLock(Option):
             run = run.model_copy(update={"lock_key": claim.task.scoped_lock_key})
             task = claim.task.model_copy(update={"runs": claim.task.runs_with(run)})
             claim = claim.having(task=task, effects=replace(claim.effects, run=run))
+
         if run.lock_key is None:
             return claim
         if dispatch is None:
@@ -76,12 +79,14 @@ class HeldLock(Option):
     def _waits_on(self, task: Task, run: Run, dispatch: Dispatch) -> bool:
         """Return whether a run that left its queue for its lock has to wait on.
 
-        A grant offers it again. Any other dispatch, such as the sweep's, does so only if the lock is free or the run
-        has expired. Otherwise the run would go back and forth between its queue and the wait list while others hold it.
+        A grant offers it again. Any other dispatch, such as the sweep's, does so only if the lock is free
+        or the run has expired. Otherwise the run would go back and forth between its queue and the wait
+        list while others hold it.
         """
         if run.waiting_for is not WaitingFor.LOCK or task.workers is None or dispatch.turn_key:
             return False
-        expiry, now = offer_expiry(task, run), self._clock.now()
+        expiry = offer_expiry(task, run)
+        now = self._clock.now()
         return (expiry is None or now < expiry) and self._locks.wait_if_taken(task, run, now)
 
     def on_outcome(self, commit: Commit, run: Run, _report: AttemptReport, _now: datetime) -> Commit:
@@ -89,7 +94,10 @@ class HeldLock(Option):
         return commit if run.lock_key is None else self._release(commit, run)
 
     def on_lease_change(self, commit: Commit, run: Run) -> Commit | None:
-        """Return the commit with the lock held as long as the lease. None if another run had it before it was read."""
+        """Return the commit with the lock held as long as the lease.
+
+        None if another run had it before it was read.
+        """
         if run.lock_key is None:
             return commit
         leased = commit.task.find_run(run.execution_id)
@@ -97,13 +105,21 @@ class HeldLock(Option):
             return self._release(commit, run)
         lock = self._locks.extend(commit.task.id, leased, leased.lease.until)  # guard: extended lock
         # guard: held lock
-        if lock is not None and not is_held_by(lock.lock, commit.task.id, run.execution_id, self._clock.now()):
+        if lock is not None and not is_held_by(
+            lock.lock,
+            commit.task.id,
+            run.execution_id,
+            self._clock.now(),
+        ):
             return None
         return commit.having(linked=lock)
 
     def _release(self, commit: Commit, run: Run) -> Commit:
         lock, grants = self._locks.release(commit.task.id, run, self._clock.now())
-        return commit.having(linked=lock, effects=replace(commit.effects, sends=grants if grants.key else None))
+        return commit.having(
+            linked=lock,
+            effects=replace(commit.effects, sends=grants if grants.key else None),
+        )
 
     def on_dispatch(self, committed: Committed) -> None:
         """Notify the waiters that the commit grants the lock."""
@@ -122,13 +138,18 @@ class HeldLock(Option):
         self._locks.cancel_task(task, self._clock.now())
 
     def on_drop(self, dispatch: Dispatch, task: Task | None) -> None:
-        """Stop waiting for a lock that the execution no longer needs. Requeue its worker group if no worker came."""
-        waiting, now = (dispatch.turn_key, dispatch.task_id, dispatch.execution_id), self._clock.now()
+        """Stop waiting for a lock that the execution no longer needs.
+
+        Requeue its worker group if no worker came.
+        """
+        waiting = (dispatch.turn_key, dispatch.task_id, dispatch.execution_id)
+        now = self._clock.now()
         if task is None:
             if dispatch.turn_key:
                 self._locks.cancel(*waiting, now)
             return
-        run, lock_key = task.find_run(dispatch.execution_id), task.scoped_lock_key
+        run = task.find_run(dispatch.execution_id)
+        lock_key = task.scoped_lock_key
         if dispatch.turn_key and (dispatch.turn_key, dispatch.revision) != (lock_key, task.revision):
             self._locks.cancel(*waiting, now, revision=dispatch.revision)
         if task.is_active and run is not None and run.waiting_for is not None:
@@ -141,7 +162,8 @@ class HeldLock(Option):
 
 
 def _wait(lock_key: str | None) -> DeliveryResult:
-    return DeliveryResult(DeliveryAction.WAITING, f"others hold {lock_key!r}")  # releasing it dispatches the run again
+    """Return that a run waits: the release of the lock dispatches it again."""
+    return DeliveryResult(DeliveryAction.WAITING, f"others hold {lock_key!r}")
 
 
 def has_missed_grant(run: Run, dispatch: Dispatch) -> bool:
@@ -150,6 +172,9 @@ def has_missed_grant(run: Run, dispatch: Dispatch) -> bool:
 
 
 def on_lock_taken(task: Task, offered: Run, now: datetime) -> Commit:
-    """Take an offered run off its queue until the lock is granted. The dispatch for the grant offers it again."""
+    """Take an offered run off its queue until the lock is granted.
+
+    The dispatch for the grant offers it again.
+    """
     blocked = offered.model_copy(update={"waiting_for": WaitingFor.LOCK, "turn_until": None})
     return Commit(with_changes(task, now, runs=task.runs_with(blocked)))

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import Store
     from cloudsched.features.locks.lock import Holder, Lock, Waiter
 
@@ -34,10 +33,16 @@ class LockState:
     tasks: dict[str, Task]
 
 
-def list_locks(store: Store, owner: str | None, limit: int, after: str = "") -> tuple[list[LockState], str | None]:
+def list_locks(
+    store: Store,
+    owner: str | None,
+    limit: int,
+    after: str = "",
+) -> tuple[list[LockState], str | None]:
     """Return some of the locks that are held or waited for, by key, and the key to continue after.
 
-    Of an owner, those that are their own. One read for each lock, each waiter shown, and each task that holds or waits.
+    Of an owner, those that are their own. One read for each lock, each waiter shown, and each task that
+    holds or waits.
     """
     begin, end = ("", None) if owner is None else owner_lock_keys(owner)
     found = list(store.locks.list_all(limit=limit + 1, begin=begin, end=end, after=after))

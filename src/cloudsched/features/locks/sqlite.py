@@ -55,15 +55,24 @@ class SqliteLocks:
         self._database.write(lambda connection: self.write(connection, lock))
 
     def write(self, connection: sqlite3.Connection, lock: VersionedLock) -> None:
-        """Write or delete a lock and its waiters, if it has the version that was read. A new one has a random one."""
-        key, version, document = lock.lock.key, lock.version, lock.new_document
+        """Write or delete a lock and its waiters, if it has the version that was read.
+
+        A new one has a random one.
+        """
+        key = lock.lock.key
+        version = lock.version
+        document = lock.new_document
         if not lock.is_document_changed and version is not None:
             done = connection.execute(_HAS_LOCK, (key, version.value)).fetchone() is not None
         elif document.is_empty:
             done = version is None or connection.execute(_DELETE_LOCK, (key, version.value)).rowcount == 1
         elif version is None:
             done = (
-                connection.execute(_INSERT_LOCK, (document.to_stored_json(), key, secrets.randbits(48))).rowcount == 1
+                connection.execute(
+                    _INSERT_LOCK,
+                    (document.to_stored_json(), key, secrets.randbits(48)),
+                ).rowcount
+                == 1
             )
         else:
             done = connection.execute(_UPDATE_LOCK, (document.to_stored_json(), key, version.value)).rowcount == 1
@@ -102,7 +111,8 @@ def _select_waiters(
     key: str, limit: int, after: str, task_ids: Sequence[str] | None, worker_group: str | None
 ) -> tuple[str, list[object]]:
     """Return the statement for the waiters of a lock after an id (id, body), in their order, and its values."""
-    conditions, values = ["lock_key = ?", "id > ?"], list[object]([key, after])
+    conditions = ["lock_key = ?", "id > ?"]
+    values = list[object]([key, after])
     if task_ids is not None:
         conditions.append("task_id IN (SELECT value FROM json_each(?))")
         values.append(json.dumps(list(task_ids)))

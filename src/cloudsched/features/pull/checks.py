@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def refuse_groups(draft: TaskDraft, _requesters: object) -> TaskDraft:
-    """Return the draft, which has a handler of its own: what runs others has no worker. Raises InvalidInput."""
+    """Return the draft, which has a handler of its own: what runs others has no worker.
+
+    Raises InvalidInput.
+    """
     for is_one, other, parts in (
         (draft.children, "children", "children"),
         (draft.script, "a script", "tools"),
@@ -28,7 +31,10 @@ def refuse_groups(draft: TaskDraft, _requesters: object) -> TaskDraft:
 
 
 def require_open_queue(handler: Handler, asked: TaskSpec | Child, where: str) -> None:
-    """Check that users may ask a handler for a queue. `where` is the place of what they ask. Raises InvalidInput."""
+    """Check that users may ask a handler for a queue.
+
+    `where` is the place of what they ask. Raises InvalidInput.
+    """
     own = None if handler.pull is None else handler.pull.queue
     queue = None if asked.pull is None else asked.pull.queue
     if queue == own or queue in handler.user_queues or (queue is None and where):

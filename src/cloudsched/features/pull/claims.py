@@ -1,11 +1,11 @@
 """A worker's claim: heartbeats renew it, and a result or a release ends it.
 
-Only the holder of the lease may end a run, and it may repeat its report until it is acknowledged. Dispatches that
-follow are sent at once or left to the sweep, because no queue redelivers a worker's work.
+Only the holder of the lease may end a run, and it may repeat its report until it is acknowledged.
+Dispatches that follow are sent at once or left to the sweep, because no queue redelivers a worker's work.
 
-A claim that was made through the API needs two things: its lease token, and the same caller that claimed it. An admin
-may end another caller's claim, but not renew it. Claims that were not made through the API (an executor's, or those of
-workers at the store) cannot be renewed, released or ended through it.
+A claim that was made through the API needs two things: its lease token, and the same caller that claimed
+it. An admin may end another caller's claim, but not renew it. Claims that were not made through the API
+(an executor's, or those of workers at the store) cannot be renewed, released or ended through it.
 """
 
 from __future__ import annotations
@@ -62,11 +62,14 @@ class WorkerClaims:
         return None
 
     def finish(self, attempt: Attempt, report: AttemptReport) -> Task | None:
-        """Commit the end of an attempt, and dispatch what follows. None if the lease was lost and the result dropped.
+        """Commit the end of an attempt, and dispatch what follows.
+
+        None if the lease was lost and the result dropped.
 
         After StoreUnavailable, repeating the call is safe.
         """
-        run, committed = attempt.run, run_procedure(attempt.finish(report))
+        run = attempt.run
+        committed = run_procedure(attempt.finish(report))
         self._dispatch(attempt, committed)
         if committed is None and run.lease is not None:  # the commit may have succeeded, but its answer was lost
             with suppress(LeaseLost, NotFound):
@@ -74,7 +77,10 @@ class WorkerClaims:
         return None if committed is None else committed.stored.task
 
     def release(self, attempt: Attempt, reason: str) -> Task | None:
-        """Let another worker run it: it uses up no attempt and keeps its place. None if the lease was lost."""
+        """Let another worker run it: it uses up no attempt and keeps its place.
+
+        None if the lease was lost.
+        """
         return self._release(attempt, attempt.context.progress_notes, reason)
 
     def heartbeat(
@@ -87,7 +93,8 @@ class WorkerClaims:
     ) -> LeaseRenewal:
         """Renew the lease, and replace the progress if any is given. Report a lost lease or a cancelled task.
 
-        Both `progress` and `logged` are all of the claim so far. None leaves what was reported before. Raises NotFound.
+        Both `progress` and `logged` are all of the claim so far. None leaves what was reported before.
+        Raises NotFound.
         """
         stored, run = self._load_claim(task_id, execution_id, lease_token, is_end=False)
         if run is None:
@@ -95,12 +102,18 @@ class WorkerClaims:
         return self._make_attempt(stored, run, logged).renew(run.progress if progress is None else progress)
 
     def finish_by_token(
-        self, task_id: str, execution_id: str, lease_token: str, report: AttemptReport, logged: RunLog | None = None
+        self,
+        task_id: str,
+        execution_id: str,
+        lease_token: str,
+        report: AttemptReport,
+        logged: RunLog | None = None,
     ) -> Task:
         """Commit how an attempt ended and dispatch what follows. Safe to repeat: the first report counts.
 
-        If the report has no progress, that of the heartbeats stays, and so do the lines that the claim has logged. It
-        may have no follow-ups, for which a lease token is not enough. Raises InvalidInput, LeaseLost or NotFound.
+        If the report has no progress, that of the heartbeats stays, and so do the lines that the claim
+        has logged. It may have no follow-ups, for which a lease token is not enough. Raises InvalidInput,
+        LeaseLost or NotFound.
         """
         if isinstance(report.outcome, Done) and report.outcome.then:
             raise InvalidInput(
@@ -135,7 +148,11 @@ class WorkerClaims:
             return self._replay_of_finished(stored.task, execution_id, lease_fingerprint(lease_token))
         attempt = self._make_attempt(stored, run, logged)
         released = self._release(attempt, run.progress if progress is None else progress, reason)
-        return released or self._replay_of_finished(attempt.task, execution_id, lease_fingerprint(lease_token))
+        return released or self._replay_of_finished(
+            attempt.task,
+            execution_id,
+            lease_fingerprint(lease_token),
+        )
 
     def _make_attempt(self, stored: VersionedTask, run: Run, logged: RunLog | None) -> Attempt:
         """Return the claim, with what its own worker has logged: others, who may only end it, add nothing to that."""
@@ -147,9 +164,12 @@ class WorkerClaims:
     def _load_claim(
         self, task_id: str, execution_id: str, lease_token: str, *, is_end: bool = True
     ) -> tuple[VersionedTask, Run | None]:
-        """Return the task, and the run if the caller holds this claim of it. The check sees the claim's queue.
+        """Return the task, and the run if the caller holds this claim of it.
 
-        A task that is being deleted exists only for those who hold a claim of it: they hold its lock until they finish.
+        The check sees the claim's queue.
+
+        A task that is being deleted exists only for those who hold a claim of it: they hold its lock
+        until they finish.
         """
         stored = self._engine.store.load(task_id)
         if stored is None:
@@ -159,7 +179,8 @@ class WorkerClaims:
         if run and run.lease and is_held and self._caller.may_report(stored.task.as_begun(run)):
             queue = run.lease.queue
         else:
-            run, queue = None, stored.task.pull.queue if stored.task.pull else None
+            run = None
+            queue = stored.task.pull.queue if stored.task.pull else None
         self._caller.authorize(stored.task, queue)
         if run is None and stored.task.deleted_at is not None:
             raise NotFound("task", task_id)
@@ -173,19 +194,28 @@ class WorkerClaims:
         return lease.claimed_by == self._caller.subject or is_foreign_but_allowed
 
     def _replay_of_finished(self, task: Task, execution_id: str, token_hash: str) -> Task:
-        """Return the task if the caller has ended this claim before. Raises LeaseLost if it has not, or NotFound."""
+        """Return the task if the caller has ended this claim before.
+
+        Raises LeaseLost if it has not, or NotFound.
+        """
         if task.deleted_at is not None:
             raise NotFound("task", task.id)
-        run, record = task.find_run(execution_id), self._engine.store.load_execution(task.id, execution_id)
+        run = task.find_run(execution_id)
+        record = self._engine.store.load_execution(task.id, execution_id)
         attempts = (*(run.attempts if run else ()), *(record.attempts if record else ()))
-        was_released = run is not None and (run.released_claim, run.released_by) == (token_hash, self._caller.subject)
+        was_released = run is not None and (run.released_claim, run.released_by) == (
+            token_hash,
+            self._caller.subject,
+        )
         was_ended = any(
             (each.claim, each.ended_by) == (token_hash, self._caller.subject) and each.status is not _LEASE_EXPIRED
             for each in attempts
         )
         if not was_released and not was_ended:
             raise LeaseLost(execution_id)
-        with self._defer_dispatch_on_outage(task.id):  # the process that committed it may have died before dispatching
+        with self._defer_dispatch_on_outage(
+            task.id,
+        ):  # the process that committed it may have died before dispatching
             self._executor.dispatch_wakeups(task)
             if run is None:  # it may have died before it notified who waits for it
                 self._engine.committer.options.lose(task, execution_id)

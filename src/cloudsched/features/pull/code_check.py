@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cloudsched.engine.code_check.compare import Difference, Mismatch
+from cloudsched.engine.code_check.compare import CodeReport, Difference, DifferencePlace, Mismatch
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.code_check.compare import CodeReport, DifferencePlace
     from cloudsched.engine.handlers.registry import Handler
 
 
@@ -23,4 +22,8 @@ class QueueCheck:
         is_in = None if task.pull is None else task.pull.queue
         if handler.pull is not None and is_in not in {handler.pull.queue, *handler.user_queues}:
             problem = "they are run by the executor" if is_in is None else f"they are in queue {is_in!r}"
-            yield Difference(Mismatch.QUEUE, handler.name, f"{problem}, and the code's in queue {handler.pull.queue!r}")
+            yield Difference(
+                Mismatch.QUEUE,
+                handler.name,
+                f"{problem}, and the code's in queue {handler.pull.queue!r}",
+            )

@@ -1,14 +1,14 @@
 """What tasks say of the workers that run them, and the entry by which workers find a task.
 
-A task that names a queue waits in the store until a worker claims it. While one of its runs waits so, the task has an
-*offer*: its entry in the queue, which no one has leased yet. Each offer has a queue key: its queue, or its queue and
-the skill that it requires. A worker reads only the keys whose offers it can run. Offers are ordered by priority, then
-by due time. An offer is derived from the task's runs whenever the task is written, so it exists exactly as long as one
-of them waits for a worker.
+A task that names a queue waits in the store until a worker claims it. While one of its runs waits so, the
+task has an *offer*: its entry in the queue, which no one has leased yet. Each offer has a queue key: its
+queue, or its queue and the skill that it requires. A worker reads only the keys whose offers it can run.
+Offers are ordered by priority, then by due time. An offer is derived from the task's runs whenever the
+task is written, so it exists exactly as long as one of them waits for a worker.
 
-Workers do not search the tasks themselves: each offer is also a small document of its own (`OfferEntry`), which is
-written or deleted by the commit that changes it. So neither their queries nor their listeners see other changes of
-tasks.
+Workers do not search the tasks themselves: each offer is also a small document of its own (`OfferEntry`),
+which is written or deleted by the commit that changes it. So neither their queries nor their listeners
+see other changes of tasks.
 """
 
 from __future__ import annotations
@@ -99,7 +99,9 @@ class SpecPullFields(WireModel):
     pull: Pull | None = None
     """The queue that workers claim it from. None: the executor runs it."""
 
-    workers: ClassVar[Any] = property(attrgetter("pull"))  # the kernel's word, and no call of Python: each commit asks
+    workers: ClassVar[Any] = property(
+        attrgetter("pull"),
+    )  # the kernel's word, and no call of Python: each commit asks
 
 
 class ChildPullFields(InputModel):
@@ -112,7 +114,10 @@ class ChildPullFields(InputModel):
 
 
 class TaskPullFields(WireModel):
-    """What a stored task tells of its offer. The rules are found by their place: they know runs, which have fields."""
+    """What a stored task tells of its offer.
+
+    The rules are found by their place: they know runs, which have fields.
+    """
 
     offer: Offer | None = None
     """The queue key under which workers find it, while one of its runs waits for a worker."""
@@ -124,6 +129,8 @@ class TaskPullFields(WireModel):
 
     def build_offer_entry(self) -> OfferEntry | None:
         """Return the document by which workers find it, or None if it offers nothing."""
+        if self.offer is None:
+            return None
         entry: OfferEntry | None = find_place("cloudsched.features.pull.offers:build_offer_entry")(self)
         return entry
 
@@ -149,7 +156,9 @@ class HandlerPullFields:
         try:
             workers = None if pull is None else Pull.model_validate(pull)
         except ValidationError:
-            raise Misconfigured(f"Handler {name!r}: pull is {pull!r}; give a queue's name, or a Pull.") from None
+            raise Misconfigured(
+                f"Handler {name!r}: pull is {pull!r}; give a queue's name, or a Pull.",
+            ) from None
 
         given = [None] if isinstance(queues, str) else queues  # a text is no list of its letters
         try:

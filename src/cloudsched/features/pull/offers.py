@@ -1,4 +1,4 @@
-"""The occurrences of a task that wait for a worker, and the documents by which workers find them."""
+"""Offer the runs of a task to workers. An *offer* is the document by which they find its first waiting run."""
 
 from __future__ import annotations
 
@@ -45,10 +45,12 @@ def refresh_offer(task: Task, now: datetime) -> dict[str, Any]:
     if task.pull is None:
         if not any(run.waiting_for for run in task.runs):
             return {} if task.offer is None else {"offer": None}
-        return {"offer": None, "runs": tuple(run.model_copy(update={"waiting_for": None}) for run in task.runs)}
+        return {
+            "offer": None,
+            "runs": tuple(run.model_copy(update={"waiting_for": None}) for run in task.runs),
+        }
     if task.is_active:
-        runs = tuple(_mark_offered(run, now) for run in task.runs)
-        task = task.model_copy(update={"runs": runs})
+        task = task.model_copy(update={"runs": tuple(_mark_offered(run, now) for run in task.runs)})
     return {"runs": task.runs, "offer": _build_offer(task)}
 
 

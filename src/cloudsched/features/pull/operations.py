@@ -1,7 +1,8 @@
 """The workers' operations: claim, heartbeat, complete, fail and release.
 
-A worker is limited to the tasks that it may see and, in addition, to its queues. Any other task is answered like one
-that does not exist. The claim returns a lease token once. Afterwards it is neither shown nor logged.
+A worker is limited to the tasks that it may see and, in addition, to its queues. Any other task is
+answered like one that does not exist. The claim returns a lease token once. Afterwards it is neither
+shown nor logged.
 """
 
 from __future__ import annotations
@@ -17,12 +18,17 @@ from pydantic import Field, StringConstraints
 from cloudsched.domain.documents.document import Duration, InputInstant, WireModel
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ProgressNote, lease_fingerprint
 from cloudsched.domain.documents.log_lines import MAX_LINES, MAX_LOG_BYTES, LogLine, RunLog
-from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Owner
+from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Owner, Task
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, go_on
 from cloudsched.engine.execution.call import to_outcome, truncate_error, truncate_text
-from cloudsched.engine.handlers.context import MAX_NOTICES, MAX_PROGRESS_NOTES, truncate_notice, truncate_progress
+from cloudsched.engine.handlers.context import (
+    MAX_NOTICES,
+    MAX_PROGRESS_NOTES,
+    truncate_notice,
+    truncate_progress,
+)
 from cloudsched.engine.handlers.user_access import may_user_report
 from cloudsched.engine.options.failure_hooks import describe_failed, failure_hook
 from cloudsched.errors import InvalidInput, LeaseLost
@@ -40,7 +46,6 @@ from cloudsched.web.waiting_room import try_until_found
 if TYPE_CHECKING:
     from werkzeug.wrappers import Response
 
-    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.execution.attempt import Attempt
     from cloudsched.features.pull.claims import WorkerClaims
 
@@ -92,10 +97,16 @@ class LogItem(WireModel):
     text: str
     """The message, with its traceback if it has one. Truncated to 1,000 bytes of UTF-8."""
     at: InputInstant | None = None
-    """The instant at which it was logged, or else now. One outside the claim's time becomes the nearest one in it."""
+    """The instant at which it was logged, or else now.
+
+    One outside the claim's time becomes the nearest one in it.
+    """
     level: str = "INFO"
-    """``DEBUG``, ``INFO``, ``WARNING``, ``ERROR``, ``CRITICAL``, or your program's own name of a level. Lines below the
-    claim's ``logs.level`` are not kept, but those of unknown levels are. Truncated to 80 bytes of UTF-8."""
+    """``DEBUG``, ``INFO``, ``WARNING``, ``ERROR``, ``CRITICAL``, or your program's own name of a level.
+
+    Lines below the claim's ``logs.level`` are not kept, but those of unknown levels are. Truncated to 80
+    bytes of UTF-8.
+    """
     logger: str = ""
     """The logger's name. Truncated to 80 bytes of UTF-8."""
 
@@ -104,7 +115,10 @@ class LogReport(WireModel):
     """The lines that a worker's handler has logged."""
 
     lines: Annotated[tuple[LogItem, ...], Field(max_length=MAX_SENT_LINES)] = ()
-    """All lines that this claim has logged so far, or the last ones. The latest 200 with 16 KiB of text are kept."""
+    """All lines that this claim has logged so far, or the last ones.
+
+    The latest 200 with 16 KiB of text are kept.
+    """
     omitted_lines: Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)] = 0
     """The number of earlier lines of this claim that are not sent."""
 
@@ -115,11 +129,16 @@ class HeartbeatRequest(WireModel):
     lease_token: Annotated[str, StringConstraints(min_length=1, max_length=128)]
     """The token from the claim, which proves that the caller holds the run."""
     progress: tuple[ProgressItem, ...] = ()
-    """All progress notes so far. They replace the previous ones, and the last 50 are kept. If there are none, the
-    previous ones stay."""
+    """All progress notes so far.
+
+    They replace the previous ones, and the last 50 are kept. If there are none, the previous ones stay.
+    """
     logs: LogReport | None = None
-    """The lines that the handler has logged. They replace the claim's earlier report, unless that had more lines, which
-    means that this request is an older one. Ignored if the claim has no ``logs``."""
+    """The lines that the handler has logged.
+
+    They replace the claim's earlier report, unless that had more lines, which means that this request is
+    an older one. Ignored if the claim has no ``logs``.
+    """
 
 
 class AttemptUsage(HeartbeatRequest):
@@ -181,7 +200,10 @@ class ReleaseRequest(HeartbeatRequest):
     reason: str | None = None
     """The reason. Truncated to 2,000 bytes of UTF-8."""
     after: Delay | None = None
-    """The delay after which the run is offered again. If omitted, it is offered at once and in its old position."""
+    """The delay after which the run is offered again.
+
+    If omitted, it is offered at once and in its old position.
+    """
 
 
 _NO_STORE = {"Cache-Control": "no-store"}
@@ -205,14 +227,15 @@ _REPORT: Final[Preset] = {"right": Right.WORK, "error_statuses": (409,)}
 def claim(call: ApiCall, body: ClaimRequest) -> Response:
     """Claim work from a queue: the most urgent first, then the longest due.
 
-    A user gets runs that users requested and that this user could have started. Runs that servers or code requested are
-    for workers and admins.
+    A user gets runs that users requested and that this user could have started. Runs that servers or code
+    requested are for workers and admins.
 
-    With `wait`, it answers as soon as there is work, or with no claims at the end of that time. If too many wait, it
-    answers at once, and `Retry-After` says in how many seconds to ask again.
+    With `wait`, it answers as soon as there is work, or with no claims at the end of that time. If too
+    many wait, it answers at once, and `Retry-After` says in how many seconds to ask again.
 
-    A claim is a lease: send heartbeats before `leaseUntil`, and end it with `complete`, `fail` or `release`. Do not
-    repeat a claim whose response was lost. Any run that it claimed is offered again when its lease ends.
+    A claim is a lease: send heartbeats before `leaseUntil`, and end it with `complete`, `fail` or
+    `release`. Do not repeat a claim whose response was lost. Any run that it claimed is offered again
+    when its lease ends.
     """
     queue = validate_model(Pull, {"queue": call.path["queue"]}).queue
     call.caller.require_queue(queue)
@@ -220,16 +243,20 @@ def claim(call: ApiCall, body: ClaimRequest) -> Response:
         require_user_queue(queue, call.app.container.registry)
     handlers = None if body.handlers is None else frozenset(body.handlers)
     owner = call.caller.resolve_listed_owner(body.owner)
-    worker_filter, by = WorkerFilter(queue, body.skills, handlers, owner, body.worker), _claim_caller(call)
+    worker_filter = WorkerFilter(queue, body.skills, handlers, owner, body.worker)
+    by = _claim_caller(call)
     parts = PullWiring.of(call.app.container)
     parts.presence.note(worker_filter, by)
     attempt = partial(parts.work_queue.claim, worker_filter, by, body.limit)
     listener = parts.shared_listener if body.wait else None
     listen = None if listener is None else partial(listener.listen, queue_keys(queue, body.skills), owner)
-    environ, is_user = call.request.environ, call.caller.role is Role.USER
+    environ = call.request.environ
+    is_user = call.caller.role is Role.USER
     claims, has_waited = try_until_found(attempt, body.wait.total_seconds(), environ, listen, is_user=is_user)
     allowed = AllowedVerbs(call.app, call.caller)
-    shown = responses.ClaimList[Json].model_construct(claims=tuple(_make_claim(call, each, allowed) for each in claims))
+    shown = responses.ClaimList[Json].model_construct(
+        claims=tuple(_make_claim(call, each, allowed) for each in claims),
+    )
     return json_response(shown.to_wire(), headers=_NO_STORE if claims or has_waited else _COME_AGAIN)
 
 
@@ -257,7 +284,14 @@ def heartbeat(call: ApiCall, body: HeartbeatRequest) -> Response:
     return json_response(renewed.to_wire())
 
 
-@operation("POST", f"{_EXECUTION}/complete", "Workers", body=CompleteRequest, response_schema="ReportedTask", **_REPORT)
+@operation(
+    "POST",
+    f"{_EXECUTION}/complete",
+    "Workers",
+    body=CompleteRequest,
+    response_schema="ReportedTask",
+    **_REPORT,
+)
 def complete(call: ApiCall, body: CompleteRequest) -> Response:
     """Report that a claimed run is done.
 
@@ -288,15 +322,24 @@ def fail(call: ApiCall, body: FailRequest) -> Response:
     return _respond(call, task, {} if record is None else {"failedExecution": record.to_wire()})
 
 
-@operation("POST", f"{_EXECUTION}/release", "Workers", body=ReleaseRequest, response_schema="ReportedTask", **_REPORT)
+@operation(
+    "POST",
+    f"{_EXECUTION}/release",
+    "Workers",
+    body=ReleaseRequest,
+    response_schema="ReportedTask",
+    **_REPORT,
+)
 def release(call: ApiCall, body: ReleaseRequest) -> Response:
     """Give a claimed run back.
 
     Another worker can claim it at once, or after `after` seconds. It costs no attempt.
     """
     reason = truncate_text(body.reason or "Released by its worker.")
-    claims, key = _authorized_claims(call), _claim_key(call, body)
-    steps, logged = _parse_progress(call, body.progress), _parse_log(call, body.logs)
+    claims = _authorized_claims(call)
+    key = _claim_key(call, body)
+    steps = _parse_progress(call, body.progress)
+    logged = _parse_log(call, body.logs)
     if body.after is None:
         return _respond(call, claims.release_by_token(*key, reason, steps or None, logged))
     outcome = to_outcome(go_on(reason, body.after), call.app.container.clock.now)
@@ -308,7 +351,8 @@ def _authorized_claims(call: ApiCall) -> WorkerClaims:
 
 
 def _claim_caller(call: ApiCall) -> ClaimCaller:
-    role, registry = call.caller.role, call.app.container.registry
+    role = call.caller.role
+    registry = call.app.container.registry
     return ClaimCaller(
         call.caller.subject,
         is_user=role is Role.USER,
@@ -326,7 +370,11 @@ def _finish(call: ApiCall, body: AttemptUsage, **more: Any) -> Task:
     report = AttemptReport(
         progress=_parse_progress(call, body.progress), queries=body.queries, tokens=body.tokens, **more
     )
-    return _authorized_claims(call).finish_by_token(*_claim_key(call, body), report, _parse_log(call, body.logs))
+    return _authorized_claims(call).finish_by_token(
+        *_claim_key(call, body),
+        report,
+        _parse_log(call, body.logs),
+    )
 
 
 def _unreported_failure(call: ApiCall, task: Task, lease_token: str) -> Execution | None:
@@ -387,7 +435,8 @@ def _require_absent(body: HeartbeatRequest, names: Sequence[str], hint: str) -> 
 
 
 def _make_claim(call: ApiCall, claim: Attempt, allowed: AllowedVerbs) -> responses.Claim[Json]:
-    run, task = claim.run, claim.begun_task
+    run = claim.run
+    task = claim.begun_task
     assert run.lease is not None  # noqa: S101 - a claim is a lease
     own: Json = {} if run.payload is None else {"payload": run.payload}
     if not call.caller.has_right(Right.READ):

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class WorkerPresence(Record):
-    """One worker at one queue, ``workers/{id}``. Its owner is the only one whose tasks it runs, or else ``system``."""
+    """One worker at one queue, ``workers/{id}``.
+
+    Its owner is the only one whose tasks it runs, or else ``system``.
+    """
 
     collection: ClassVar[str] = "workers"
 
@@ -66,7 +69,8 @@ class PresenceNotes:
 
         Costs one read and one write a minute. A failure is logged, and never keeps a worker from work.
         """
-        key, now = _make_key(worker_filter, by), self._clock.now()
+        key = _make_key(worker_filter, by)
+        now = self._clock.now()
         if (seen := self._seen.get(key)) is not None and now - INTERVAL < seen <= now:
             return
         if len(self._seen) >= _MAX_REMEMBERED:
@@ -106,7 +110,9 @@ def _make_key(worker_filter: WorkerFilter, by: ClaimCaller) -> str:
     """
     name = worker_filter.worker
     if by.is_user:
-        name = str(int(hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest(), 16) % MAX_NAMES_OF_USER)
+        name = str(
+            int(hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest(), 16) % MAX_NAMES_OF_USER,
+        )
     parts = (by.subject or "", worker_filter.owner or "", worker_filter.queue, name)
     digest = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return f"{'user' if by.is_user else 'server'}-{digest}"

@@ -60,6 +60,7 @@ def list_queued_tasks(
         since, key = read_token(query, page_token)
         rank, _, task_id = key.partition(".")
         after = f"{rank} {since.isoformat(timespec='microseconds')}", task_id
+
     skilled = store.search.list_queue_keys(owner, limit=MAX_KEYS_OF_QUEUE - 1, prefix=f"{queue}/")
     offers = store.list_offers((queue, *skilled), owner, limit=limit + 1, after=after)
     page = offers[:limit]
@@ -94,7 +95,8 @@ def explain_workers(store: Store, task: Task, now: datetime) -> Workers | None:
 
     begun = task.as_begun(offered)
     is_users = begun.is_for_user and not begun.is_made_by_code
-    queue, skill = task.pull.queue, task.pull.skill or ""
+    queue = task.pull.queue
+    skill = task.pull.skill or ""
     listening = [one for one in list_workers(store, None) if is_listening(one, now) and (is_users or not one.is_user)]
     return Workers(
         needed=f"worker{f' with the skill {skill!r}' if skill else ''} on the queue {queue!r}",

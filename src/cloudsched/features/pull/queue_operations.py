@@ -23,11 +23,21 @@ def list_queues(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
     There is one entry for each queue and each skill that a waiting task requires. Users see their own.
     """
     container = call.app.container
-    shown = queries.list_queues(container.store, call.caller.resolve_listed_owner(query.owner), container.clock.now())
+    shown = queries.list_queues(
+        container.store,
+        call.caller.resolve_listed_owner(query.owner),
+        container.clock.now(),
+    )
     return json_response(responses.QueueList(queues=shown).to_wire())
 
 
-@operation("GET", "/v1/queues/{queue}/tasks", "Workers", query=bodies.OwnerPageQuery, response_schema="QueuedTaskPage")
+@operation(
+    "GET",
+    "/v1/queues/{queue}/tasks",
+    "Workers",
+    query=bodies.OwnerPageQuery,
+    response_schema="QueuedTaskPage",
+)
 def list_queued_tasks(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
     """List the tasks that wait in a queue, in the order in which workers get them. Nothing is claimed.
 

@@ -1,7 +1,7 @@
 """Listen once for all who wait for the same work, and keep listening for those who come back soon.
 
-A waiting claim lasts for seconds, and the next one follows at once. To open a stream for each would cost more than to
-ask the store.
+A waiting claim lasts for seconds, and the next one follows at once. To open a stream for each would cost
+more than to ask the store.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.listener import Listener
 
 LINGER_SECONDS: Final = 30.0
-"""The seconds after the last one has left in which a stream is used again. An older one may be dead: a function's
-processor stands still between requests."""
+"""The seconds after the last one has left in which a stream is used again.
+
+An older one may be dead: a function's processor stands still between requests.
+"""
 MAX_LINGERING: Final = 8
 """The most streams that stay open for nobody."""
 _Notify: TypeAlias = Callable[[], None]
@@ -34,7 +36,10 @@ class _Stream:
 
 
 class SharedListener:
-    """A `Listener` that opens one stream for all who listen for the same. The last ones stay open, until `close`."""
+    """A `Listener` that opens one stream for all who listen for the same.
+
+    The last ones stay open, until `close`.
+    """
 
     def __init__(self, listener: Listener, monotonic: Callable[[], float]) -> None:
         self._listener = listener
@@ -45,7 +50,8 @@ class SharedListener:
     @contextmanager
     def listen(self, queue_keys: Sequence[str], owner: str | None, notify: _Notify) -> Iterator[None]:
         """Call `notify` within the context, as any `Listener` does."""
-        key, place = (frozenset(queue_keys), owner), object()
+        key = (frozenset(queue_keys), owner)
+        place = object()
         with self._lock:
             stale = self._take_stale()
             stream = self._streams.get(key) or _Stream()

@@ -1,15 +1,17 @@
 """Offer work to workers, so that exactly one of them claims each run.
 
-A worker lists offers, which are small documents of their own, and reads the tasks of those that are for it. It claims a
-run as the executor does: with one commit that gives the run its lease, on the version that was read. So of any number
-of workers exactly one succeeds. A worker without competitors claims the first offer in the queue. One that has recently
-lost races picks among the first few offers instead, about as many as it seems to have competitors.
+A worker lists offers, which are small documents of their own, and reads the tasks of those that are for
+it. It claims a run as the executor does: with one commit that gives the run its lease, on the version
+that was read. So of any number of workers exactly one succeeds. A worker without competitors claims the
+first offer in the queue. One that has recently lost races picks among the first few offers instead, about
+as many as it seems to have competitors.
 
-An offered run whose lock is taken moves from its queue to the lock's wait list. If it stayed in the queue it would be
-ahead of work that can run, and every poll of every worker would read it again. Moving it costs one commit, once. A poll
-asks for each lock only once: further runs with the same lock key are added to the wait list together, with one read and
-one commit for all, and leave the queue with one commit each. The wait list is written first, so after a crash a run may
-be in both: it is still offered, and keeps its position when a worker claims it.
+An offered run whose lock is taken moves from its queue to the lock's wait list. If it stayed in the queue
+it would be ahead of work that can run, and every poll of every worker would read it again. Moving it
+costs one commit, once. A poll asks for each lock only once: further runs with the same lock key are added
+to the wait list together, with one read and one commit for all, and leave the queue with one commit each.
+The wait list is written first, so after a crash a run may be in both: it is still offered, and keeps its
+position when a worker claims it.
 """
 
 from __future__ import annotations
@@ -45,7 +47,6 @@ from cloudsched.features.pull.offers import list_offered_runs
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.handlers.registry import Registry
@@ -60,8 +61,9 @@ class ClaimCaller:
     is_user: bool
     """True if a user claims, who gets only what a user asked for: they could forge the results of the rest."""
     authorize: Callable[[Task, str | None], None]
-    """Called with each task before it is claimed or its claim is changed, and with the queue that it is claimed from.
-    If there is no such claim, the queue is the task's own. Its errors are raised."""
+    """Called with each task before it is claimed or its claim is changed, and with the queue that it is
+    claimed from. If there is no such claim, the queue is the task's own. Its errors are raised.
+    """
     may_report: Callable[[Task], bool]
     """Returns True if it may report on a run that it holds, by its task as the run began it."""
     can_end_others: bool
@@ -82,8 +84,11 @@ MAX_SCANNED = 300
 MAX_OF_OTHERS = 3_000
 """The most offers that one call passes over for a user, who may not claim what servers and code asked for."""
 MAX_CLAIM_SECONDS = 4.0
-"""The seconds of real time after which a call starts no further claim. API clients wait for ten seconds. A run that is
-claimed for a client that has given up does not run, and loses an attempt."""
+"""The seconds of real time after which a call starts no further claim.
+
+API clients wait for ten seconds. A run that is claimed for a client that has given up does not run, and
+loses an attempt.
+"""
 _NO_LEASE = ""
 _MAX_COMPETITORS = 31
 _MAX_PAGE_SIZE = 100
@@ -110,7 +115,8 @@ class WorkerFilter:
     def explain_mismatch(self, task: Task) -> str | None:
         """Return why the worker must not run a task, as its run began it. None if it may.
 
-        The source asks this of what it assigns, and the worker again, because it runs code on its own machine.
+        The source asks this of what it assigns, and the worker again, because it runs code on its own
+        machine.
         """
         if task.pull is None or task.pull.queue != self.queue:
             where = f"is in queue {task.pull.queue!r}" if task.pull else "does not wait for a worker"
@@ -156,20 +162,25 @@ class WorkQueue:
         self._engine = engine
         self._locks = Locks(engine.store, engine.sender)
         self._monotonic = monotonic
-        """Seconds of real time, from any starting point. The engine's clock may be moved or stand still, and so cannot
-        measure how long the caller has been waiting."""
+        """Seconds of real time, from any starting point.
+
+        The engine's clock may be moved or stand still, and so cannot measure how long the caller has been
+        waiting.
+        """
         self.competitors = 0
         """An estimate of how many others claim at the same time: more with each race lost, fewer with each won."""
 
     def claim(self, worker_filter: WorkerFilter, by: ClaimCaller, limit: int = 1) -> list[Attempt]:
         """Claim up to `limit` runs (at least 1), for whoever asks: by priority, then by due time.
 
-        This costs one read for each offer examined, and one read and one commit for each claim. If several workers
-        claim at the same time, the order may deviate from the queue's by about as many positions as there are workers.
-        An offer that cannot be claimed, for whatever reason, does not block those behind it. No claim is started after
-        `MAX_CLAIM_SECONDS`. If the store fails after the first claim, this returns the claims made until then.
+        This costs one read for each offer examined, and one read and one commit for each claim. If
+        several workers claim at the same time, the order may deviate from the queue's by about as many
+        positions as there are workers. An offer that cannot be claimed, for whatever reason, does not
+        block those behind it. No claim is started after `MAX_CLAIM_SECONDS`. If the store fails after the
+        first claim, this returns the claims made until then.
         """
-        for_users, deadline = self._engine.registry.for_users(), self._monotonic() + MAX_CLAIM_SECONDS
+        for_users = self._engine.registry.for_users()
+        deadline = self._monotonic() + MAX_CLAIM_SECONDS
         claim_attempt = _ClaimAttempt(worker_filter, by, for_users, limit, deadline)
         try:
             self._scan(claim_attempt)
@@ -179,7 +190,12 @@ class WorkQueue:
             if not claim_attempt.claims:
                 raise
             incomplete = {"action": "claim_incomplete"}
-            log.warning("claimed %d runs, then failed: %s", len(claim_attempt.claims), error, extra=incomplete)
+            log.warning(
+                "claimed %d runs, then failed: %s",
+                len(claim_attempt.claims),
+                error,
+                extra=incomplete,
+            )
         if claim_attempt.skipped >= MAX_SCANNED:
             log.warning(
                 "this worker can run none of the first offers in queue %r; use a separate queue for other workers",
@@ -227,7 +243,10 @@ class WorkQueue:
             log.warning("skipped, since it cannot be claimed: %s", error, extra=ids)
 
     def _enqueue_blocked(self, claim_attempt: _ClaimAttempt, key: str, blocked: list[VersionedTask]) -> None:
-        """Move runs whose lock is taken from the queue to its wait list. Try again to claim those that changed."""
+        """Move runs whose lock is taken from the queue to its wait list.
+
+        Try again to claim those that changed.
+        """
         now = self._engine.clock.now()
         claimable = [
             (stored, claim.task, claim.effects.run)
@@ -236,7 +255,8 @@ class WorkQueue:
         ]
         waiting = set[tuple[str, str]]()
         if claimable:
-            # The sweep notifies those that the queue did not take. After a conflict each run asks for the lock alone.
+            # The sweep notifies those that the queue did not take. After a conflict each run asks for the
+            # lock alone.
             with suppress(QueueUnavailable, VersionConflict):
                 runs = [(task, run) for _, task, run in claimable]
                 waiting = self._locks.enqueue_many(key, runs, now)
@@ -253,13 +273,20 @@ class WorkQueue:
                 self._try_claim(claim_attempt, stored)
 
     def _iter_pages(self, claim_attempt: _ClaimAttempt) -> Iterator[Sequence[OfferEntry]]:
-        """Yield pages of offers in order. If there seem to be competitors, shuffle each page within a priority."""
+        """Yield pages of offers in order.
+
+        If there seem to be competitors, shuffle each page within a priority.
+        """
         worker_filter = claim_attempt.worker_filter
         keys = queue_keys(worker_filter.queue, worker_filter.skills)
         after: tuple[str, str] | None = None
-        page_size, examined, of_others = claim_attempt.limit + self.competitors, 0, 0
+        page_size = claim_attempt.limit + self.competitors
+        examined = 0
+        of_others = 0
         while examined < MAX_SCANNED and of_others < MAX_OF_OTHERS:
-            offers = list(self._engine.store.list_offers(keys, worker_filter.owner, limit=page_size, after=after))
+            offers = list(
+                self._engine.store.list_offers(keys, worker_filter.owner, limit=page_size, after=after),
+            )
             if not offers:
                 return
             after = offers[-1].order, offers[-1].task_id
@@ -297,12 +324,15 @@ class WorkQueue:
             return self._decide_claim(current, token_hash, claim_attempt)
 
         try:
-            found = run_procedure(self._engine.committer.apply(f"task {stored.task.id}", reload, decide, stored))
+            found = run_procedure(
+                self._engine.committer.apply(f"task {stored.task.id}", reload, decide, stored),
+            )
         except Contended:
             return None  # other offers may be free
         if not isinstance(found, Committed):
             return found
-        run, grants = found.commit.effects.run, found.commit.effects.sends
+        run = found.commit.effects.run
+        grants = found.commit.effects.sends
         if run is not None and run.lease is not None:
             self.competitors = max(0, self.competitors - 1)
             return Attempt(self._engine, found.stored, run, tokens[run.lease.token_hash])
@@ -313,9 +343,19 @@ class WorkQueue:
             self._locks.notify(grants, self._engine.clock.now())
         return None
 
-    def _decide_claim(self, stored: VersionedTask, token_hash: str, claim_attempt: _ClaimAttempt) -> Commit | None:
-        """Return a claim, or what the options make of it. If its lock is known to be taken, only note the run."""
-        now, worker, by = self._engine.clock.now(), claim_attempt.worker_filter, claim_attempt.by
+    def _decide_claim(
+        self,
+        stored: VersionedTask,
+        token_hash: str,
+        claim_attempt: _ClaimAttempt,
+    ) -> Commit | None:
+        """Return a claim, or what the options make of it.
+
+        If its lock is known to be taken, only note the run.
+        """
+        now = self._engine.clock.now()
+        worker = claim_attempt.worker_filter
+        by = claim_attempt.by
         claim = on_worker_claim(stored.task, now, token_hash, worker.worker, by.subject)
         run = None if claim is None else claim.effects.run
         if claim is None or run is None:
@@ -335,16 +375,18 @@ class WorkQueue:
         return decided if isinstance(decided, Commit) else None
 
 
-def on_worker_claim(task: Task, now: datetime, token_hash: str, worker: str, claimed_by: str | None) -> Commit | None:
+def on_worker_claim(
+    task: Task,
+    now: datetime,
+    token_hash: str,
+    worker: str,
+    claimed_by: str | None,
+) -> Commit | None:
     """Claim a run that a task offers to workers. Return None if it offers none, or only expired ones."""
-    run = next((each for each in list_offered_runs(task) if not _has_expired(task, each, now)), None)
+    offered = ((each, offer_expiry(task, each)) for each in list_offered_runs(task))
+    run = next((each for each, expiry in offered if expiry is None or expiry > now), None)
     if run is None:
         return None
     lease = make_lease(task, now, token_hash, worker=worker, claimed_by=claimed_by)
     claimed = with_lease(run, lease, had_turn=bool(run.turn))
     return Commit(with_changes(task, now, runs=task.runs_with(claimed)), effects=Effects(claimed))
-
-
-def _has_expired(task: Task, run: Run, now: datetime) -> bool:
-    expiry = offer_expiry(task, run)
-    return expiry is not None and expiry <= now

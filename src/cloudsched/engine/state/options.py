@@ -59,7 +59,9 @@ class Option:
 
         If nothing is, return why.
 
-        `claim.effects.run` is the run that it claims.
+        `claim.effects.run` is the run that it claims. To delay a start and lose nothing, return what
+        `domain.transitions.claim.put_off` makes. A `Hop` leaves the occurrence unclaimed, so `catchUp` and `expiration`
+        still decide about it.
         """
         raise NotImplementedError
 

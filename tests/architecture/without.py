@@ -20,7 +20,7 @@ ROOT: Final = Path(__file__).parents[2]
 FOLDERS: Final = tuple(os.environ.get("WITHOUT", "").split())
 """The folders that are gone. The simulation's queue is the emulator's model, so its tests need that."""
 _NEEDED: Final = (*FOLDERS, *(("testing",) if "emulator" in FOLDERS else ()))
-_GONE: Final = re.compile(rf"cloudsched\.({'|'.join(_NEEDED) or 'nothing'})(\.|$)")
+_GONE: Final = re.compile(rf"cloudsched\.({'|'.join(_NEEDED).replace('/', '[.]') or 'nothing'})(\.|$)")
 _MISSING: Final = "This installation of cloudsched has no"
 
 

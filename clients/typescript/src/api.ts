@@ -221,14 +221,14 @@ export interface CallerInfo {
   now: string;
 }
 
-/** The policy for occurrences that nothing could run in time. */
+/** The policy for occurrences that nothing could run in time. On the wire, the mode alone may replace it. */
 export interface CatchUp {
   mode: CatchUpMode;
   /** The greatest lateness of a run. None: any for `latest` and `all`, a minute for `none`. In seconds. */
   window?: number;
 }
 
-/** The policy for occurrences that nothing could run in time. */
+/** The policy for occurrences that nothing could run in time. On the wire, the mode alone may replace it. */
 export interface CatchUpInput {
   /** Default: `"latest"`. */
   mode?: CatchUpMode;
@@ -338,7 +338,7 @@ export interface ClaimRequest {
   owner?: string | null;
   /** The largest number of runs to claim. Default: `1`. */
   limit?: number;
-  /** The longest to wait for work if there is none. Default: `0.0`. */
+  /** The longest to wait for work if there is none. In seconds. Default: `0.0`. */
   wait?: number;
 }
 
@@ -821,13 +821,13 @@ export interface FailedTask {
   source?: Source;
   priority: Priority;
   retry: RetryPolicy;
-  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. */
+  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. */
   expectedDuration: number;
   /** No occurrence after this instant is run. */
   until?: string;
   /** The task is complete after this many scheduled runs. Skipped and expired occurrences do not count. */
   maxRuns?: number;
-  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. */
+  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. In seconds. */
   jitter: number;
   overlap: Overlap;
   catchUp: CatchUp;
@@ -1203,10 +1203,10 @@ export interface MissingField {
   words?: string;
 }
 
-/** The reason why tasks need attention. */
+/** The reason why tasks need attention. Each task counts once, for the first of these reasons that it has. */
 export type NeedCause = "BUDGET" | "PAUSED" | "FAILED" | "WAITING" | "DELIVERY" | "OVERDUE";
 
-/** The number of tasks that need attention for one cause. */
+/** The number of tasks that need attention for one cause. A call counts as part of the task that made it. */
 export interface NeedCount {
   cause: NeedCause;
   count: number;
@@ -1290,13 +1290,13 @@ export interface NewTask {
   priority?: Priority;
   /** Default: `{"maxRetries": 3, "firstDelay": 0, "base": 5, "factor": 5.0, "cap": 3600, "jitter": 0.1}`. */
   retry?: RetryPolicyInput;
-  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. Default: `300.0`. */
+  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. Default: `300.0`. */
   expectedDuration?: number;
   /** No occurrence after this instant is run. */
   until?: string | null;
   /** The task is complete after this many scheduled runs. Skipped and expired occurrences do not count. */
   maxRuns?: number | null;
-  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. Default: `0.0`. */
+  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. In seconds. Default: `0.0`. */
   jitter?: number;
   /** Default: `"skip"`. */
   overlap?: Overlap;
@@ -1555,7 +1555,7 @@ export interface PutBudget {
   maxQueriesPerMonth: number;
 }
 
-/** A calendar to create or replace. */
+/** A calendar to create or replace. At most one of `days`, `ics`, `url` and `holidays` is given. */
 export interface PutCalendar {
   /** The calendar's owner. Without one, an admin's calendar is for everybody, and a user's belongs to the user. */
   owner?: string | null;
@@ -1741,13 +1741,13 @@ export interface ReportedTask {
   source?: Source;
   priority: Priority;
   retry: RetryPolicy;
-  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. */
+  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. */
   expectedDuration: number;
   /** No occurrence after this instant is run. */
   until?: string;
   /** The task is complete after this many scheduled runs. Skipped and expired occurrences do not count. */
   maxRuns?: number;
-  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. */
+  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. In seconds. */
   jitter: number;
   overlap: Overlap;
   catchUp: CatchUp;
@@ -1845,13 +1845,13 @@ export interface RetryCount {
 export interface RetryPolicy {
   /** Calls after the first one. 0 means that a failure is final. */
   maxRetries: number;
-  /** The wait before the first retry. */
+  /** The wait before the first retry. In seconds. */
   firstDelay: number;
-  /** The wait before the second retry. */
+  /** The wait before the second retry. In seconds. */
   base: number;
   /** The factor by which each further wait is longer. */
   factor: number;
-  /** No wait is longer than this. */
+  /** No wait is longer than this. In seconds. */
   cap: number;
   /** Each wait is lengthened by a random part of itself, at most this one. */
   jitter: number;
@@ -1861,13 +1861,13 @@ export interface RetryPolicy {
 export interface RetryPolicyInput {
   /** Calls after the first one. 0 means that a failure is final. Default: `3`. */
   maxRetries?: number;
-  /** The wait before the first retry. Default: `0.0`. */
+  /** The wait before the first retry. In seconds. Default: `0.0`. */
   firstDelay?: number;
-  /** The wait before the second retry. Default: `5.0`. */
+  /** The wait before the second retry. In seconds. Default: `5.0`. */
   base?: number;
   /** The factor by which each further wait is longer. Default: `5.0`. */
   factor?: number;
-  /** No wait is longer than this. Default: `3600.0`. */
+  /** No wait is longer than this. In seconds. Default: `3600.0`. */
   cap?: number;
   /** Each wait is lengthened by a random part of itself, at most this one. Default: `0.1`. */
   jitter?: number;
@@ -1907,7 +1907,7 @@ export interface SavedPerson {
 export interface Schedule {
   /** The calendars that the schedule respects, each with the policy for occurrences on its days. */
   calendars: Array<CalendarRule>;
-  /** Moves every occurrence to that free day of its month: 3 is the third, -1 the last. */
+  /** Moves every occurrence to that free day of its month: 3 is the third, -1 the last. A free day is on none of the calendars. */
   businessDay?: number;
   at?: string;
   /** In seconds. */
@@ -1929,7 +1929,7 @@ export interface Schedule {
 export interface ScheduleInput {
   /** The calendars that the schedule respects, each with the policy for occurrences on its days. */
   calendars?: Array<CalendarRuleInput>;
-  /** Moves every occurrence to that free day of its month: 3 is the third, -1 the last. */
+  /** Moves every occurrence to that free day of its month: 3 is the third, -1 the last. A free day is on none of the calendars. */
   businessDay?: number | null;
   at?: string | null;
   delay?: number | null;
@@ -2202,13 +2202,13 @@ export interface Task {
   source?: Source;
   priority: Priority;
   retry: RetryPolicy;
-  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. */
+  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. */
   expectedDuration: number;
   /** No occurrence after this instant is run. */
   until?: string;
   /** The task is complete after this many scheduled runs. Skipped and expired occurrences do not count. */
   maxRuns?: number;
-  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. */
+  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. In seconds. */
   jitter: number;
   overlap: Overlap;
   catchUp: CatchUp;
@@ -2361,13 +2361,13 @@ export interface TaskPatch {
   priority?: Priority | null;
   /** Default: `{"maxRetries": 3, "firstDelay": 0, "base": 5, "factor": 5.0, "cap": 3600, "jitter": 0.1}`. */
   retry?: RetryPolicyInput | null;
-  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. Default: `300.0`. */
+  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. Default: `300.0`. */
   expectedDuration?: number | null;
   /** No occurrence after this instant is run. */
   until?: string | null;
   /** The task is complete after this many scheduled runs. Skipped and expired occurrences do not count. */
   maxRuns?: number | null;
-  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. Default: `0.0`. */
+  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. In seconds. Default: `0.0`. */
   jitter?: number | null;
   /** Default: `"skip"`. */
   overlap?: Overlap | null;

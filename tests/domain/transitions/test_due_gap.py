@@ -92,7 +92,7 @@ def pause_edit_and_resume(world: World) -> None:
 
 
 def cancel_and_start_again(world: World) -> None:
-    world.apply(lifecycle.cancel(world.task, world.now))
+    world.apply(lifecycle.cancel_for_owner(world.task, world.now))
     world.edit(schedule=KEEPING["by another rule"])
 
 
@@ -105,7 +105,7 @@ VERBS: Mapping[str, Callable[[World], None]] = {
     **{f"schedule {name}": edit_to(each) for name, each in {**KEEPING, **LOSING}.items()},
     "pause and resume": pause_and_resume,
     "pause, edit, resume": pause_edit_and_resume,
-    "cancel": lambda world: world.apply(lifecycle.cancel(world.task, world.now)),
+    "cancel": lambda world: world.apply(lifecycle.cancel_for_owner(world.task, world.now)),
     "cancel and start again": cancel_and_start_again,
     "trigger": lambda world: world.apply(manual_verbs.trigger(world.task, world.now, author=None)),
     "an end before": lambda world: world.edit(until=(NOON - MINUTE).isoformat()),
@@ -180,3 +180,14 @@ def test_what_came_due_has_one_run_or_one_record_whatever_is_done_before_it_begi
         if (why := check(play(gap, verb, after, catch_up, overlap), gap, verb, after)) is not None:
             failures.append((verb, after, catch_up, overlap, why))
     assert not failures, f"{len(failures)}: {failures[:5]}"
+
+
+@pytest.mark.parametrize("policy", [{"expiration": 60}, {"catchUp": "none"}])
+def test_a_call_that_is_held_is_cancelled_with_its_parent(policy: Mapping[str, Any]) -> None:
+    """Whatever its own policies would have said of it: who made the call has to find it cancelled."""
+    world = World(schedule={"at": "2027-01-01T12:00:00Z"}, **policy)
+    world.now = NOON + 2 * MINUTE
+    use_up_budget(world)
+    world.now = NOON + HOUR
+    world.apply(lifecycle.cancel(world.task, world.now, "Its parent was cancelled."))
+    assert world.task.status is TaskStatus.CANCELLED

@@ -202,3 +202,18 @@ def test_manual_runs_are_offered_at_once(sim: Simulation) -> None:
     finish(sim, found, AttemptReport(Fail("no")))
     sim.app.retry("c")
     assert require_claim(sim).run.attempt == 2
+
+
+def test_a_handler_of_an_app_s_own_may_have_any_name() -> None:
+    """Only the built-in assistant cannot run at workers: a function of that name can, as any other."""
+    app = App()
+
+    @app.handler("assistant", pull="gpu")
+    def assistant() -> str:
+        return "done"
+
+    with Simulation(app) as sim:
+        task = app.create(owner="ada", handler="assistant")
+        sim.add_worker("gpu")
+        sim.advance(SECOND)
+        assert statuses(sim, task.id) == ["SUCCEEDED"]

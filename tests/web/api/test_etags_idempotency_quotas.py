@@ -16,6 +16,7 @@ from werkzeug.wrappers import Request
 
 from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
+from cloudsched.web.api.openapi import build_document
 from cloudsched.web.api.operation import Operation
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.request_bodies import MAX_BATCH
@@ -212,6 +213,12 @@ def _client(sim: Simulation) -> LocalClient:
     return LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
 
 
+def _list_key_headers() -> set[str]:
+    """Return the headers with which a caller may say who it is, as the API's document has them."""
+    schemes = build_document()["components"]["securitySchemes"].values()
+    return {each["name"] for each in schemes if each["type"] == "apiKey"}
+
+
 def test_cross_origin_requests_are_refused() -> None:
     """CORS is closed by default, even for requests without a preflight; a listed origin may call."""
     page = {"Origin": "https://page.example"}
@@ -227,6 +234,9 @@ def test_cross_origin_requests_are_refused() -> None:
             assert [answer.status_code for answer in answers] == ([204, 415, 200] if is_allowed else [403] * 3)
             allowed = {answer.headers.get("Access-Control-Allow-Origin") for answer in answers}
             assert allowed == ({"https://page.example"} if is_allowed else {None})
+            if is_allowed:
+                sent = {each.strip() for each in answers[0].headers["Access-Control-Allow-Headers"].split(",")}
+                assert {"Authorization", *_list_key_headers()} <= sent, "a page may say who it is in every way there is"
             own = {"Origin": "http://localhost"}
             assert client.get("/v1/tasks", headers=own).status_code == 200, "a page of the API's own host"
             assert client.get("/v1/tasks", headers={"Origin": "null"}).status_code == 403

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis.configuration import storage_directory
 from jsonschema_rs import Draft202012Validator
+from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 from tests.web.callers import RoleHarness
 from werkzeug.wrappers import Request
 
+from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.task import PublicTask, Task
+from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.api.openapi import build_document
 from cloudsched.web.api.operations import OPERATIONS
@@ -68,6 +73,21 @@ def test_the_document_describes_each_operation_once() -> None:
     assert used == set(schemas), "each schema is used, and each that is used is there"
     for schema in schemas.values():
         Draft202012Validator({**schema, "components": whole["components"]})
+
+
+@pytest.mark.parametrize(("name", "model"), [("NewTask", TaskDraft), ("RetryPolicy", RetryPolicy)])
+def test_a_length_of_time_says_its_unit(name: str, model: type[BaseModel]) -> None:
+    """A number without one would be read as minutes or milliseconds."""
+    shown = build_document()["components"]["schemas"][name]["properties"]
+    lengths = [
+        to_camel(field) for field, about in model.model_fields.items() if timedelta in _list_kinds(about.annotation)
+    ]
+    assert len(lengths) > 1
+    assert not [each for each in lengths if "seconds" not in json.dumps(shown[each])]
+
+
+def _list_kinds(annotation: Any) -> set[Any]:  # noqa: ANN401 - a type, or what typing makes of one
+    return {annotation}.union(*map(_list_kinds, get_args(annotation)))
 
 
 def test_the_document_omits_the_scheduler_s_own_fields() -> None:

@@ -92,10 +92,7 @@ class CatchUpMode(StoredEnum):
 
 
 class CatchUp(InputModel):
-    """The policy for occurrences that nothing could run in time.
-
-    On the wire, the mode alone may replace the object.
-    """
+    """The policy for occurrences that nothing could run in time. On the wire, the mode alone may replace it."""
 
     mode: CatchUpMode = CatchUpMode.LATEST
     window: Duration | None = Field(default=None, gt=timedelta(0))

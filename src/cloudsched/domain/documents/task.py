@@ -220,10 +220,7 @@ class Trouble(StoredEnum):
 
 
 class NeedCause(StrEnum):
-    """The reason why tasks need attention.
-
-    Each task counts once, for the first of these reasons that it has.
-    """
+    """The reason why tasks need attention. Each task counts once, for the first of these reasons that it has."""
 
     HELD = "BUDGET"
     """Their owner may use no more for now, and they are paused until then."""

@@ -339,7 +339,7 @@ def _explain_adjustments(question: _Question, schedule: Schedule) -> Iterator[Fi
         if not question.has_told(skipped):
             question.told.add(skipped)
             sentence = f"What would be due {say_instant(question.task, skipped)} does not run. "
-            sentence += schedule.adjustment_note(skipped) or "It is left out."
+            sentence += schedule.adjustment_note(skipped) or f"{schedule.adjusted_by} leaves it out."
             yield Finding(reason=Reason.ADJUSTED, sentence=sentence, at=skipped)
     occurrence = _next_from(schedule, day.start)
     if occurrence is not None and day.has(occurrence) and (note := schedule.adjustment_note(occurrence)):

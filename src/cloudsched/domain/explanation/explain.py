@@ -376,7 +376,7 @@ def _explain_adjustments(evidence: Evidence, occurrence: datetime) -> Iterator[F
     schedule = evidence.task.schedule
     task = evidence.task
     if (note := schedule.adjustment_note(occurrence)) is not None:
-        sentence = f"The next occurrence is adjusted. {note}"
+        sentence = f"{schedule.adjusted_by} decides on the day of the next occurrence. {note}"
         yield Finding(reason=Reason.ADJUSTED, sentence=sentence, at=occurrence)
     if (skipped := schedule.find_skipped(evidence.now, occurrence)) is not None:
         sentence = f"What would be due {say_instant(task, skipped)} does not run. "

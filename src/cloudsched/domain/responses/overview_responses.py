@@ -200,10 +200,7 @@ class SweepState(ApiResponse):
 
 
 class NeedCount(ApiResponse):
-    """The number of tasks that need attention for one cause.
-
-    A call counts as part of the task that made it.
-    """
+    """The number of tasks that need attention for one cause. A call counts as part of the task that made it."""
 
     cause: NeedCause
     count: int = Field(ge=0, le=10000)

@@ -36,6 +36,8 @@ class Adjustable(BaseModel):
 
     no_adjustments: ClassVar[Mapping[str, Any]] = {}
     """The fields that adjust them, with the values with which they do not."""
+    adjusted_by: ClassVar[str] = "Its schedule"
+    """What adjusts them, as the first words of a sentence."""
     patterns: ClassVar[Mapping[str, str]] = {}
     """The patterns of these fields, in words."""
 

@@ -155,7 +155,7 @@ def require_not_held(task: Task) -> None:
         raise NotAllowed(
             "start",
             "paused: its owner may use no more for now",
-            task.message if hold.is_alone else "",
+            task.message if hold.is_alone else "An admin may raise what its owner may use.",
         )
 
 
@@ -202,7 +202,7 @@ def pause(
     """
     if find_sole_hold(task) is not None:
         resumed = resume(task, now)
-        if not resumed.task.is_active:
+        if resumed.task.status is not _S.ACTIVE:
             return resumed
         taken = pause(resumed.task, now, message, paused_by=paused_by, is_gone=is_gone)
         return taken.having(task=taken.task.model_copy(update={"hold": Hold(at=now, is_alone=False)}))
@@ -267,10 +267,6 @@ def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") 
     """
     if task.status is _S.CANCELLED:
         return Commit(task)
-    if find_sole_hold(task) is not None:  # what has come due since then would still have run
-        resumed = resume(task, now)
-        return cancel(resumed.task, now, message) if resumed.task.is_active else resumed
-
     require_cancellable(task)
     waiting = tuple(run for run in task.runs if run.lease is None)
     newest = max(waiting, key=lambda run: run.scheduled_for, default=None)
@@ -290,6 +286,14 @@ def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") 
         deferred=task.deferred or may_have_children(task),  # guard: deferred cancel
     )
     return Commit(ended, executions=(*cancelled, *records))  # guard: cancelled runs
+
+
+def cancel_for_owner(task: Task, now: datetime) -> Commit:
+    """Cancel the task as its owner asks. What has come due since it is held is decided first, and CANCELLED too."""
+    if find_sole_hold(task) is None:
+        return cancel(task, now)
+    resumed = resume(task, now)
+    return cancel(resumed.task, now) if resumed.task.status is _S.ACTIVE else resumed
 
 
 def may_have_children(task: Task, entries: Iterable[JournalEntry] = ()) -> bool:

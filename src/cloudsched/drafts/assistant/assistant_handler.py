@@ -384,6 +384,8 @@ def with_assistant(
 
 def _check(registry: Registry, models: tuple[str, ...], draft: TaskDraft, _: Requesters) -> None:
     """Check a task of the assistant: there is something to do, and its tools and its model are open to it."""
+    if draft.workers is not None:
+        raise InvalidInput("pull", "is given together with the assistant", "Set it on the tools that workers run.")
     if not draft.purpose.strip() and not draft.description.strip():
         raise InvalidInput("purpose", "is empty", "Say in words what the assistant is to do each time.")
 

@@ -336,7 +336,7 @@ class Scheduler:
     def cancel(self, task_id: str, by: Authority, mark: RequestMark | None = None) -> Task:
         """Cancel a task permanently, with the calls below it. Its record stays."""
         return self._cancel_descendants(
-            self._act(task_id, Action.CANCELLED, lifecycle.cancel, by, mark=mark),
+            self._act(task_id, Action.CANCELLED, lifecycle.cancel_for_owner, by, mark=mark),
         )
 
     def _after_change(self, task: Task) -> Task:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from cloudsched.domain.documents.task import Hold, Task
+from cloudsched.domain.documents.task import Hold, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.commit import Commit
@@ -24,7 +24,7 @@ _RELEASED: Final = "Its owner has a budget again."
 
 def hold(task: Task, now: datetime, reason: str) -> Commit:
     """Pause an ACTIVE task. Any other stays as it is."""
-    if not task.is_active:
+    if task.status is not TaskStatus.ACTIVE:
         return Commit(task)
     paused = lifecycle.pause(task, now, reason, paused_by=None)
     noted = with_entry(task, paused.task, Action.PAUSED, None, now, reason=reason)
@@ -42,7 +42,7 @@ def release(task: Task, now: datetime) -> Commit:
     if not held.is_alone:
         return Commit(with_changes(task, now, hold=None))
     resumed = lifecycle.resume(task, now)
-    if not resumed.task.is_active:
+    if resumed.task.status is not TaskStatus.ACTIVE:
         return resumed
     again = resumed.task.model_copy(update={"message": _RELEASED})
     return Commit(

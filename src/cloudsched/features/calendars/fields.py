@@ -22,6 +22,7 @@ class CalendarFields(Adjustable):
     """The fields of a schedule that name calendars."""
 
     no_adjustments: ClassVar[Mapping[str, Any]] = {"calendars": (), "business_day": None}
+    adjusted_by: ClassVar[str] = "A calendar"
     patterns: ClassVar[Mapping[str, str]] = {
         CALENDAR_ID: "must be 1 to 100 letters, digits, hyphens and underscores",
     }
@@ -29,7 +30,8 @@ class CalendarFields(Adjustable):
     calendars: Annotated[tuple[CalendarRule, ...], FailFast(), Field(max_length=MAX_CALENDARS)] = ()
     """The calendars that the schedule respects, each with the policy for occurrences on its days."""
     business_day: Annotated[int, Field(strict=True, ge=-23, le=23)] | None = None
-    """Moves every occurrence to that free day of its month: 3 is the third, -1 the last."""
+    """Moves every occurrence to that free day of its month: 3 is the third, -1 the last. A free day is on none of
+    the calendars."""
 
     @property
     def is_adjusted(self) -> bool:

@@ -49,10 +49,7 @@ Weekday = Literal["MO", "TU", "WE", "TH", "FR", "SA", "SU"]
 
 
 class PutCalendar(WireModel):
-    """A calendar to create or replace.
-
-    At most one of ``days``, ``ics``, ``url`` and ``holidays`` is given.
-    """
+    """A calendar to create or replace. At most one of ``days``, ``ics``, ``url`` and ``holidays`` is given."""
 
     owner: Owner | None = None
     """The calendar's owner. Without one, an admin's calendar is for everybody, and a user's belongs to the

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.errors import Forbidden, InvalidInput
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ def refuse_groups(draft: TaskDraft, _requesters: object) -> TaskDraft:
     for is_one, other, parts in (
         (draft.children, "children", "children"),
         (draft.script, "a script", "tools"),
-        (draft.handler == ASSISTANT_HANDLER, "the assistant", "tools"),
     ):
         if is_one:
             hint = f"Set it on the {parts} that workers should run."

@@ -167,9 +167,8 @@ class _Schemas(GenerateJsonSchema):
             shown = made.get("properties", {}).get(field.alias or name)
             _correct_limits(shown)
             if shown is not None and name in texts and field.description is None:
-                shown["description"] = texts[name]
-                if _is_duration(shown):
-                    shown["description"] += f" {_SECONDS}"
+                unit = f" {_SECONDS}" if _is_duration(shown) else ""  # the description says so until it is replaced
+                shown["description"] = texts[name] + unit
 
         if issubclass(model, responses.ApiResponse):
             made["additionalProperties"] = False  # the client keeps what only a newer API sends

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.document import WireModel
 
 _METHODS = "GET, POST, PUT, PATCH, DELETE"
-_HEADERS = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-ApiServer-Key, traceparent"
+_HEADERS = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Api-Key, traceparent"
 _EXPOSED_HEADERS = "ETag, Location, Retry-After"
 _MAX_AGE_SECONDS = 600
 _WITH_BODIES = frozenset({"POST", "PUT", "PATCH"})

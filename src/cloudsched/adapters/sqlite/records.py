@@ -89,7 +89,7 @@ _LIST = f"SELECT id, {BODY} FROM records WHERE kind = ? AND owner = ? AND id > ?
 _LIST_ALL = f"SELECT id, {BODY} FROM records WHERE kind = ? AND id > ? ORDER BY id LIMIT ?"
 _INSERT = "INSERT INTO records (kind, id, owner, version, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _UPDATE = "UPDATE records SET owner = ?, version = version + 1, body = ? WHERE kind = ? AND id = ? AND version = ?"
-_PUT_EXPIRING = "INSERT OR REPLACE INTO expiring (kind, parent, id, expire_at) VALUES ('record', ?, ?, ?)"
+_PUT_EXPIRING = "INSERT OR IGNORE INTO expiring (kind, expire_at, parent, id) VALUES ('record', ?, ?, ?)"
 _DELETE = "DELETE FROM records WHERE kind = ? AND id = ? AND version = ?"
 _MAX_EXPANSION = 4
 """The largest ratio of a document's size, as Firestore counts it, to the characters of its JSON."""
@@ -141,7 +141,7 @@ class SqliteRecords:
             if connection.execute(statement, values).rowcount != 1:
                 raise VersionConflict(f"record {record if isinstance(record, str) else record.id}")
             if not isinstance(record, str) and record.expire_at is not None:
-                expiring = record.collection, record.id, to_microseconds(record.expire_at)
+                expiring = to_microseconds(record.expire_at), record.collection, record.id
                 connection.execute(_PUT_EXPIRING, expiring)
 
         self._database.write(work)

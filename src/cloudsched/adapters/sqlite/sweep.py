@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,17 +24,19 @@ log = own_logger(__name__)
 
 _TASK_EXISTS = "SELECT 1 FROM tasks WHERE id = ? AND body ->> '$.deletedAt' IS NULL"
 _PURGE_SOME = "DELETE FROM executions WHERE rowid IN (SELECT rowid FROM executions WHERE task_id = ? LIMIT ?)"
-_EXPIRED = "SELECT kind, parent, id FROM expiring WHERE expire_at <= ? ORDER BY expire_at LIMIT ?"
-_EXPIRE = {  # what was reopened since then has no expireAt
-    "execution": "DELETE FROM executions WHERE task_id = ? AND id = ? AND body ->> '$.expireAt' IS NOT NULL",
-    "task": "DELETE FROM tasks WHERE owner = ? AND id = ? AND body ->> '$.expireAt' IS NOT NULL",
-    "message": "DELETE FROM messages WHERE owner = ? AND id = ?",
-    "record": "DELETE FROM records WHERE kind = ? AND id = ? AND body ->> '$.expireAt' IS NOT NULL",
+_KINDS = {"execution": ("executions", "task_id"), "task": ("tasks", "owner"), "message": ("messages", "owner")}
+_KINDS["record"] = ("records", "kind")
+_EXPIRED = f"""SELECT kind, expire_at, parent, id FROM expiring
+    WHERE kind IN ({", ".join(f"'{kind}'" for kind in _KINDS)}) AND expire_at <= ? LIMIT ?"""
+_EXPIRE = {  # what was kept since then has no expireAt or a later one, in ISO 8601: its seconds are compared as text
+    kind: f"DELETE FROM {table} WHERE {parent} = ? AND id = ? AND substr(body ->> '$.expireAt', 1, 19) <= ?"
+    for kind, (table, parent) in _KINDS.items()
 }
 _WAITS_FOR_REMOVAL = f"""(status IN ({", ".join(f"'{each}'" for each in sorted(FINAL_STATUSES))})
     AND (body ->> '$.runs', body ->> '$.deletedAt', body ->> '$.deferred') IS (NULL, NULL, NULL))"""
 _NEXT_WAKEUP = """SELECT min(at) FROM (SELECT min(wake_at) AS at FROM tasks WHERE wake_at IS NOT NULL
     UNION ALL SELECT min(expire_at) FROM expiring WHERE kind = 'task')"""
+_FORGET = "DELETE FROM expiring WHERE (kind, expire_at, parent, id) = (?, ?, ?, ?)"
 _REMOVE = "DELETE FROM tasks WHERE id = ? AND version = ?"
 
 PURGE_BATCH_SIZE = 1000
@@ -132,17 +134,18 @@ class SqliteSweep:
 
         Other writers get their turn between two of them.
         """
+        latest = now.astimezone(UTC).isoformat()[:19]
 
         def some(connection: sqlite3.Connection) -> int:
             found = connection.execute(_EXPIRED, (to_microseconds(now), PURGE_BATCH_SIZE)).fetchall()
-            for kind, parent, key in found:
-                removed = connection.execute(_EXPIRE[kind], (parent, key)).rowcount
-                if kind == "execution" and removed:
+            for kind, at, parent, key in found:
+                removed = connection.execute(_EXPIRE[kind], (parent, key, latest)).rowcount
+                if removed and kind == "execution":
                     self._notify_removed(f"{parent}/{key}")
-                connection.execute(
-                    "DELETE FROM expiring WHERE (kind, parent, id) = (?, ?, ?)",
-                    (kind, parent, key),
-                )
+                elif removed and kind == "task":
+                    connection.execute("DELETE FROM executions WHERE task_id = ?", (key,))
+                    self._remove_rest(connection, key)
+                connection.execute(_FORGET, (kind, at, parent, key))
             return len(found)
 
         removed = 0

@@ -12,7 +12,7 @@ from typing import Final
 
 from cloudsched.features.table import FEATURES, find_place
 
-LAYOUT_VERSION: Final = 15
+LAYOUT_VERSION: Final = 16
 
 _LATEST = "scheduled_for, task_id, id"
 _ADD_LABELS = "INSERT INTO labels SELECT value, NEW.created_at, NEW.id FROM json_each(NEW.labels)"
@@ -126,9 +126,8 @@ LAYOUT: Final[Sequence[str]] = (
         task_id TEXT NOT NULL, execution_id TEXT NOT NULL, number INTEGER NOT NULL, body TEXT NOT NULL,
         PRIMARY KEY (task_id, execution_id, number)) WITHOUT ROWID""",
     """CREATE TABLE expiring (
-        kind TEXT NOT NULL, parent TEXT NOT NULL, id TEXT NOT NULL, expire_at INTEGER NOT NULL,
-        PRIMARY KEY (kind, parent, id)) WITHOUT ROWID""",
-    "CREATE INDEX expiring_first ON expiring (expire_at)",
+        kind TEXT NOT NULL, expire_at INTEGER NOT NULL, parent TEXT NOT NULL, id TEXT NOT NULL,
+        PRIMARY KEY (kind, expire_at, parent, id)) WITHOUT ROWID""",
     """CREATE TABLE records (
         kind TEXT NOT NULL,
         id TEXT NOT NULL,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _PUT_STEP = "INSERT OR REPLACE INTO steps (task_id, execution_id, number, body) VALUES (?, ?, ?, ?)"
 _DELETE_STEPS = "DELETE FROM steps WHERE task_id = ? AND execution_id = ?"
 _PUT_MESSAGE = "INSERT OR REPLACE INTO messages (owner, id, created_at, body) VALUES (?, ?, ?, ?)"
-_PUT_EXPIRING = "INSERT OR REPLACE INTO expiring (kind, parent, id, expire_at) VALUES (?, ?, ?, ?)"
+_PUT_EXPIRING = "INSERT OR IGNORE INTO expiring (kind, expire_at, parent, id) VALUES (?, ?, ?, ?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +51,18 @@ class CommitWriter:
         executions = [_to_execution_row(task_id, record) for task_id, record in records]
 
         expiring = [
-            ("execution", task_id, record.id, to_microseconds(record.expire_at))
-            for task_id, record in records
-            if record.expire_at
+            ("execution", to_microseconds(record.expire_at), write.task.id, record.id)
+            for write in writes
+            for record in write.executions
+            if record.expire_at and record.expire_at != write.task.expire_at  # else it goes with its task
         ]
         expiring += [
-            ("task", write.task.owner, write.task.id, to_microseconds(write.task.expire_at))
+            ("task", to_microseconds(write.task.expire_at), write.task.owner, write.task.id)
             for write in writes
             if write.task.expire_at
         ]
         expiring += [
-            ("message", message.owner, message.id, to_microseconds(message.expire_at))
+            ("message", to_microseconds(message.expire_at), message.owner, message.id)
             for message in commit.messages
             if message.expire_at
         ]

@@ -20,7 +20,6 @@ Creating an app, usually at import, opens nothing. The first call that needs the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
@@ -51,6 +50,8 @@ from cloudsched.errors import InvalidInput, Misconfigured, NotFound, QuotaExceed
 from cloudsched.runtime.container import Container
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+
     from cloudsched.config.settings import Settings
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.domain.documents.person import Person

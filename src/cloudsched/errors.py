@@ -53,9 +53,12 @@ to a caller, not bugs. The web layer turns each into an RFC 9457 problem documen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime, timedelta
 
 
 class CloudschedError(Exception):

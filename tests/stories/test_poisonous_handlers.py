@@ -19,10 +19,10 @@ from pathlib import Path
 import cloudsched
 from cloudsched import App, Context, Settings
 from cloudsched.config.access import Access
-from cloudsched.domain.transitions import finish
+from cloudsched.domain.transitions import lost_attempts
 from cloudsched.local import runner
 
-finish.LOSS_PAUSE = timedelta(seconds=0.1)
+lost_attempts.LOSS_PAUSE = timedelta(seconds=0.1)
 runner.GRACE = timedelta(seconds=0.1)
 end = {"exit": lambda: os._exit(70), "signal": lambda: os.kill(os.getpid(), signal.SIGTERM)}[sys.argv.pop(1)]
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(70))

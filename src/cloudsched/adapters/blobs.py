@@ -6,13 +6,15 @@ import os
 import re
 import shutil
 import threading
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from cloudsched.adapters.google.backoff import Backoff
 from cloudsched.adapters.google.credentials import open_session
 from cloudsched.errors import BlobsUnavailable, InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _KEY = re.compile(r"(?!.*\.\.)[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*")
 _TIMEOUT_SECONDS = 30

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from datetime import timedelta
 from functools import wraps
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.errors import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 P = TypeVar("P")
 

@@ -16,7 +16,6 @@ import atexit
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,8 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.tracing import Trace, Tracer, current_trace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,6 +12,8 @@ from cloudsched.cli.options import connection_options
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+
     from mcp.server.mcpserver import MCPServer
 
     from cloudsched.client import AsyncClient

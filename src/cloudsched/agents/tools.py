@@ -12,8 +12,6 @@ import hashlib
 import json
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from datetime import datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, Final, ParamSpec, TypeVar, cast
 from zoneinfo import ZoneInfo
@@ -35,6 +33,9 @@ from cloudsched.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+    from datetime import datetime
+
     from cloudsched.client import AsyncClient
     from cloudsched.client.views import TaskView
     from cloudsched.domain.documents.execution import Execution

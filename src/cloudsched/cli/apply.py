@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -13,6 +12,8 @@ from cloudsched.cli.options import handlers_option, json_option
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
     from cloudsched.cli.job_files import ReadFile
     from cloudsched.engine.tasks.declared_tasks import Change, DeclaredTasks
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -15,6 +14,8 @@ from cloudsched.cli.options import connection_options, explain_errors, handlers_
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from cloudsched.app import App
     from cloudsched.engine.code_check.compare import CodeReport, Comparison, DifferenceGroup, StoredTask
     from cloudsched.runtime.container import Container

@@ -6,13 +6,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from cloudsched.cli.signals import Stopped, defer_signals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
 
 _NOT_FOUND: Final = 127
 """The exit code of shells if there is no such command."""

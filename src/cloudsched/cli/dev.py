@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
-from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args
 
 import click
@@ -20,6 +18,9 @@ from cloudsched.config.settings import StoreChoice, name_own_command
 from cloudsched.emulator.cli import freeze_option
 
 if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+
     from cloudsched.local.app_loader import LoadedApp
     from cloudsched.local.stack import Stack
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "admin backup": ("admin backup --data data backups --keep 14",),

@@ -11,7 +11,6 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from fnmatch import fnmatchcase
@@ -30,6 +29,8 @@ from cloudsched.errors import InvalidInput, InvalidSchedule
 from cloudsched.language.schedule_text import read_schedule
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.app import App
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +15,8 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.local.untrusted_text import to_printable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.engine.ports.clock import Clock
 
 _OWN_LOGGER = "cloudsched"

@@ -6,7 +6,6 @@ Each subcommand is a module of its own, imported when it is used.
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager
 from enum import IntEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -29,6 +28,8 @@ from cloudsched.features.table import FEATURES
 from cloudsched.local.untrusted_text import print_error, safe_output, to_json_line
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from click.shell_completion import CompletionItem
 
 _Sections = dict[str, dict[str, tuple[str, str]]]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -26,6 +25,9 @@ from cloudsched.features.calendars.recurrence import describe_ends, describe_sta
 from cloudsched.features.calendars.rule import CalendarRule, On
 from cloudsched.language.schedule_text import ScheduleText, read_schedule
 from cloudsched.local.untrusted_text import to_printable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 
 class StoredCalendars:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,8 @@ from cloudsched.errors import Misconfigured
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.adapters.firestore.store import FirestoreStore
     from cloudsched.client.client import Client
     from cloudsched.domain.responses.overview_responses import DispatchQueue, UsageRow

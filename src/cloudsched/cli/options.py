@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import socket
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, redirect_stdout
 from datetime import date, datetime
 from functools import cached_property, wraps
@@ -26,6 +25,8 @@ from cloudsched.emulator.model.names import parse_time
 from cloudsched.errors import InvalidSchedule, Unauthenticated, Unavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
     from cloudsched.client.client import Client
 
 _TIMEOUT_SECONDS = 1.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,8 @@ from cloudsched.errors import Forbidden, NotFound
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from cloudsched.client.client import Client
     from cloudsched.client.views import TaskView, TreeView
     from cloudsched.domain.documents.log_lines import LogLine

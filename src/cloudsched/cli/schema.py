@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,6 +12,8 @@ from cloudsched.cli.options import client_options, quiet_option
 from cloudsched.local.untrusted_text import to_json_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from cloudsched.client.client import Client
 
 Json = dict[str, Any]

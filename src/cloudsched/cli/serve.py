@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -19,6 +18,8 @@ from cloudsched.config.imports import pause_collection
 from cloudsched.domain.own_logger import own_logger
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cloudsched.local.app_loader import LoadedApp
     from cloudsched.local.service import Service
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.control_flow import ControlFlow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import FrameType
 
 SIGNALS = tuple(signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 

@@ -5,9 +5,7 @@ Both are read page by page. Of an API, only the ids of open runs are kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.blobs import FileBlobs, results_of
@@ -26,6 +24,9 @@ from cloudsched.local.backup import require_own_file
 from cloudsched.local.data_folder import STORE_FILE_NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from cloudsched.client.client import Client
 
 MAX_OPEN = 200_000

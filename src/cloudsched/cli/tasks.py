@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from datetime import UTC
 from typing import IO, TYPE_CHECKING, Any
 
@@ -36,6 +35,8 @@ from cloudsched.features.table import FEATURES, find_place
 from cloudsched.local.untrusted_text import print_error, to_json_line, to_printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cloudsched.cli.output import Printer
     from cloudsched.client.client import Client
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus

@@ -22,9 +22,8 @@ from __future__ import annotations
 import asyncio
 import copy
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 from urllib.parse import quote
 
 from cloudsched.client.connection import AsyncConnection, Connection, Endpoint
@@ -36,6 +35,9 @@ from cloudsched.client.worker_operations import WorkerOperations
 from cloudsched.domain.call_arguments import check_arguments
 from cloudsched.domain.handler_code import note_change
 from cloudsched.errors import CloudschedError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 T = TypeVar("T")
 C = TypeVar("C", bound="Client | AsyncClient")

@@ -6,10 +6,8 @@ import asyncio
 import inspect
 import json
 import os
-import ssl
 import time
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
@@ -30,6 +28,10 @@ from tenacity import (
 from cloudsched.client.flow import ApiRequest, BodyCollector, HttpResponse, JsonResponse, given, parse_response
 from cloudsched.domain.local_requests import is_local_name
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound, Unavailable
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 
 CORE_ERRORS = (
     httpcore.TimeoutException,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from pydantic.alias_generators import to_camel
@@ -34,6 +33,9 @@ from cloudsched.domain.responses.overview_responses import (
     WorkerNote,
 )
 from cloudsched.domain.transitions.task_draft import to_wire_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class OverviewOperations:

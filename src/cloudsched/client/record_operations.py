@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from cloudsched.client.flow import ApiRequest, Flow, Sleep, fetch, given, operation, parse_task
@@ -15,6 +14,9 @@ from cloudsched.domain.responses.api_responses import ExportPage, UnreadCount, W
 from cloudsched.domain.transitions.task_draft import to_wire_fields
 from cloudsched.domain.transitions.validation_errors import say_in_python
 from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class RecordOperations:

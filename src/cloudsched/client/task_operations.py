@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from pydantic.alias_generators import to_camel
@@ -40,6 +39,9 @@ from cloudsched.domain.responses.api_responses import (
 from cloudsched.domain.transitions.task_draft import TaskDraft, to_wire_fields
 from cloudsched.domain.transitions.validation_errors import say_in_python
 from cloudsched.errors import CloudschedError, InvalidInput, NotFound, QuotaExceeded, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
 
 POLL_INTERVAL = timedelta(seconds=1)
 """The first interval at which `wait` polls."""

@@ -5,8 +5,7 @@ Fields that only a newer API has are kept in `model_extra`. Values that only a n
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -22,6 +21,9 @@ from cloudsched.domain.documents.task import TaskSpec
 from cloudsched.domain.explanation.findings import Explanation, Finding
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.errors import CloudschedError, InvalidInput, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 M = TypeVar("M", bound=BaseModel)
 

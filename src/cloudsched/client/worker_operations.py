@@ -14,7 +14,6 @@ A lease lasts as long as the task's `expectedDuration`. A worker that may take l
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
@@ -29,6 +28,8 @@ from cloudsched.domain.transitions.task_draft import to_wire_fields
 from cloudsched.errors import CloudschedError, Unavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cloudsched.domain.transitions.notices import InboxMessage
 
 log = own_logger(__name__)

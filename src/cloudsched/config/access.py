@@ -6,9 +6,9 @@ from the same machine, and only outside the cloud. Nothing here is secret: API k
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from cloudsched.config.variables import (
     NETWORKS,
@@ -21,6 +21,9 @@ from cloudsched.config.variables import (
     whole_number,
 )
 from cloudsched.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

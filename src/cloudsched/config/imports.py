@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 RARE_COLLECTION = 100_000
 """The number of new objects after which our own programs look for garbage in cycles. Runs make no cycles. A

@@ -5,8 +5,11 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def find_own_command(environment: Mapping[str, str]) -> str:

@@ -14,12 +14,10 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import time, timedelta
 from ipaddress import ip_address
-from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from cloudsched.config.access import Access
@@ -48,6 +46,10 @@ from cloudsched.config.variables import (
     write_settings,
 )
 from cloudsched.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from pathlib import Path
 
 DEFAULT_PRICES: Final[Mapping[str, float]] = {
     "read": 0.30,

@@ -10,8 +10,10 @@ import re
 import socket
 import threading
 import urllib.request
-from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _ANSWER_SECONDS: Final = 5.0
 """The time limit of a request to check that the process is alive."""

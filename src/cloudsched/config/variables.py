@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from datetime import time, timedelta
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from cloudsched.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 T = TypeVar("T")
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from cloudsched.client.flow import ApiRequest, FlowRunner, JsonResponse
 from cloudsched.errors import CloudschedError, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
 
 Json = dict[str, Any]
 

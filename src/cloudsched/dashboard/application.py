@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
-from wsgiref.types import StartResponse, WSGIEnvironment
 
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.wrappers import Request, Response
@@ -36,6 +34,9 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import CloudschedError, Forbidden
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
     from cloudsched.client.flow import FlowRunner
     from cloudsched.dashboard.api import Json
     from cloudsched.dashboard.local_clock import LocalClock

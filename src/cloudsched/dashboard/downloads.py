@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from werkzeug.wrappers import Response
@@ -15,6 +14,8 @@ from cloudsched.dashboard.views.execution_content import find_payload
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
     from cloudsched.dashboard.api import Api, Json
 
 _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {

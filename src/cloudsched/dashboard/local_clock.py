@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class LocalClock(Protocol):

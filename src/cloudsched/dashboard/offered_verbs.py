@@ -7,9 +7,7 @@ decides in any case, and a reason only predicts its answer.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.dashboard.status import BAD, OPEN, show_status
@@ -21,6 +19,9 @@ from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.transitions.retry_execution import RETRYABLE_STATUSES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mimetypes
 import re
-from datetime import datetime
 from http import HTTPStatus
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +19,8 @@ from cloudsched.dashboard.words import write_count
 from cloudsched.features.table import FEATURES
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from jinja2.runtime import Context
 
     from cloudsched.dashboard.visit import Visit

@@ -9,10 +9,8 @@ cookie is for the page's path only, is worth nothing to another server, and ends
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
-from wsgiref.types import StartResponse, WSGIEnvironment
 
 from werkzeug.wrappers import Request, Response
 
@@ -22,6 +20,9 @@ from cloudsched.dashboard.words import only_if
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
     from cloudsched.dashboard.api import Api
     from cloudsched.dashboard.application import Dashboard
 

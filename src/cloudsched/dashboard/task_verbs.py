@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -15,6 +14,8 @@ from cloudsched.domain.documents.verbs import Verb
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from cloudsched.dashboard.api import Api
 
 _LONGEST_NUMBER: Final = 6

@@ -6,12 +6,14 @@ A `WallDay` is a day of the wall clock: its skipped and repeated spans, and the 
 from __future__ import annotations
 
 import zoneinfo
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.words import only_if
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _MINUTE: Final = 60
 _HOUR: Final = 3600

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.dashboard.api import Json
     from cloudsched.dashboard.forms.fields import Again, Submitted
     from cloudsched.dashboard.visit import Visit

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zoneinfo
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -12,6 +11,8 @@ from urllib.parse import urlencode
 from cloudsched.dashboard.times import ShownInstant, find_zone, make_moment, parse_instant
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cloudsched.dashboard.api import Json
 
 UTC_ZONE = zoneinfo.ZoneInfo("UTC")

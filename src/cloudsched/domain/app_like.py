@@ -6,11 +6,12 @@ since a client does not have the functions.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+    from datetime import timedelta
+
     from cloudsched.domain.documents.task import TaskStatus
 
 

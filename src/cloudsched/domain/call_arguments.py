@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable
 from functools import wraps
 from types import FunctionType
-from typing import Final, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 
 from cloudsched.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -13,10 +13,12 @@ the address of the peer is not enough:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 from ipaddress import IPv6Address, ip_address
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 _VENDORS: Final = (

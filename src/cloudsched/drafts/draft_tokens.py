@@ -15,7 +15,6 @@ import binascii
 import hashlib
 import json
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +24,8 @@ from cloudsched.domain.transitions.task_draft import TaskDraft, apply_merge_patc
 from cloudsched.errors import DraftExpired, InvalidInput, PreconditionFailed, Unauthenticated
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.signed_dispatches import SigningKeys

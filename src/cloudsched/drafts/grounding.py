@@ -7,8 +7,7 @@ the end. The user's words must support each fact of the answer, and no time that
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.drafts.said_numbers import LENGTHS, SIGN_WORDS, read_numbers
 from cloudsched.language.english import ENGLISH
@@ -28,6 +27,9 @@ from cloudsched.language.lexicon import (
     tokenise,
 )
 from cloudsched.language.nodes import Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Fact = tuple[str, str | int]
 _COUNTED: Final = {

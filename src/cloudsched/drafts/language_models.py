@@ -21,7 +21,6 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
@@ -35,6 +34,8 @@ from cloudsched.engine.ports.model import ModelUsage, record_usage
 from cloudsched.errors import Misconfigured, ModelUnavailable, UnusableAnswer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     import requests
 
 _MILLION: Final = 1_000_000

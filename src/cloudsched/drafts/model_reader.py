@@ -8,7 +8,6 @@ own answer stands.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -51,6 +50,8 @@ from cloudsched.errors import ModelUnavailable, UnusableAnswer
 from cloudsched.language.result import UNREAD
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.registry import Handler
 

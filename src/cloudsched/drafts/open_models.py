@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.safe_http import limit_session
@@ -18,6 +17,8 @@ from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.errors import Misconfigured, ModelUnavailable
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     import requests
 
     from cloudsched.config.settings import Settings

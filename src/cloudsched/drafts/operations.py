@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from datetime import datetime
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +32,9 @@ from cloudsched.web.api.responses import CACHE_HEADERS, json_response, make_occu
 from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
+
     from cloudsched.drafts.service import Steps
     from cloudsched.language.schedule_text import ScheduleText
 

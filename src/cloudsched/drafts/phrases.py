@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -22,6 +21,8 @@ from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.lexicon import Cursor, classify, is_plain, tokenise
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
     from cloudsched.engine.handlers.registry import Handler
 
 _NAMES: Final = {each: each.traits.words for each in USERS_CHANNELS if each.traits.words is not None}

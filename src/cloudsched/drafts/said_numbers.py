@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.grammar_numbers import parse_number
@@ -27,6 +26,9 @@ from cloudsched.language.lexicon import (
     tokenise,
 )
 from cloudsched.language.nodes import Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass

@@ -5,7 +5,6 @@ It stores nothing. The check is that of ``validateOnly``, which runs up to the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
@@ -81,6 +80,8 @@ def check_times(
 
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.drafts.draft_tokens import DraftTokens, Requester

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -24,6 +23,8 @@ from cloudsched.language.reader import read
 from cloudsched.language.result import Problem, Reading
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from cloudsched.drafts.request import DraftRequest
     from cloudsched.engine.handlers.registry import Handler, Registry
     from cloudsched.engine.ports.store import Store

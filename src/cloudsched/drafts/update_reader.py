@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -31,6 +30,8 @@ from cloudsched.language.lexicon import Cursor, classify, is_plain, tokenise
 from cloudsched.language.result import UNREAD, Reading
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.registry import Handler
     from cloudsched.language.changes import Order

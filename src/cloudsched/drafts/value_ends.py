@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +14,8 @@ from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.lexicon import Token, classify, tokenise
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
     from cloudsched.drafts.request import Proposal
 
 _STARTERS: Final = frozenset({"each", "adverb", "relday", "tonight", "at", "on", "polite"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.engine.signed_dispatches import SigningKeys
@@ -10,6 +9,8 @@ from cloudsched.runtime.container import Wiring
 from cloudsched.runtime.lazy_property import lazy_property
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cloudsched.app import App
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.responses.api_responses import DraftResult

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import signal
 import threading
-from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from cloudsched.emulator.model.faults import Faults
 from cloudsched.emulator.model.names import parse_instant
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 TOKEN_MODES: Final = ("valid", "wrongAudience", "expired", "missing")
 _FAULT_HELP: Final = (

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
-from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from cloudsched.emulator.api.tasks_service import CloudTasksService, list_methods
 from cloudsched.emulator.http.control import Control
@@ -21,6 +19,10 @@ from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.emulator.runtime.dispatcher import DEFAULT_LIMIT, DEFAULT_TARGET_TIMEOUT, QueueDispatcher
 from cloudsched.emulator.runtime.http_sender import HttpSender
 from cloudsched.emulator.runtime.tokens import TokenIssuer, TokenMode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable
+    from datetime import datetime, timedelta
 
 
 class CloudTasksEmulator:

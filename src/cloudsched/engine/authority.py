@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +9,8 @@ from cloudsched.domain.documents.authority import TRUSTED_CODE, EventSender, Req
 from cloudsched.errors import Forbidden, Unauthenticated
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.domain.documents.task import Task
 
 

@@ -6,7 +6,6 @@ children is in the registry.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +16,8 @@ from cloudsched.errors import InvalidInput
 from cloudsched.features.table import FEATURES, HandlerRow, find_place
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.engine.handlers.registry import Handler, Registry
 

@@ -10,10 +10,8 @@ from the call's own task.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -35,6 +33,9 @@ from cloudsched.engine.storage.pages import Page, iterate_pages
 from cloudsched.errors import NotAllowed, QueueUnavailable, StoreUnavailable, VersionConflict, WorkflowError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.state.quotas import QuotaCheck

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from random import Random
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cloudsched.domain.own_logger import own_logger
@@ -13,6 +10,10 @@ from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.ports.procedure import run_procedure
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime, timedelta
+    from random import Random
+
     from cloudsched.domain.transitions.commit import VersionedTask
     from cloudsched.engine.durable.archive import JournalArchive
     from cloudsched.engine.handlers.registry import Registry

@@ -12,7 +12,6 @@ import hashlib
 import hmac
 import json
 import logging
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -28,6 +27,8 @@ from cloudsched.engine.tracing import trace_for
 from cloudsched.errors import InvalidInput, Misconfigured, Unauthenticated
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cloudsched.domain.documents.policy import Priority
     from cloudsched.domain.documents.task import Task
 

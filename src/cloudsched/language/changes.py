@@ -7,7 +7,6 @@ All other changes in phrases are in `updates`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +26,8 @@ from cloudsched.language.result import Refused
 from cloudsched.language.updates import Edit, find_edit, make_change, take_apart
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.grammar import Parser
 

@@ -5,7 +5,6 @@ A phrase names a calendar by its id, or as "holidays" and "business days".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +32,8 @@ from cloudsched.language.result import Refused
 from cloudsched.language.rules import ALL_MONTHS, Draft
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.groups import Plan
     from cloudsched.language.phrase_context import Context

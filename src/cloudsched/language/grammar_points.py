@@ -7,8 +7,8 @@ Tuesday after the first Monday is the Tuesday from the 2nd to the 8th.
 from __future__ import annotations
 
 from calendar import monthrange
-from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_days import parse_days, parse_months, parse_numeric_date, parse_period, parse_year
 from cloudsched.language.grammar_numbers import parse_length, parse_number, parse_ordinal, take_next
@@ -30,6 +30,9 @@ from cloudsched.language.nodes import (
     Year,
 )
 from cloudsched.language.result import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _CALENDAR = (Unit.WEEK, Unit.MONTH, Unit.QUARTER, Unit.YEAR)
 

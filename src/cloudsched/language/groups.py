@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.language.nodes import (
     Added,
@@ -33,6 +32,9 @@ from cloudsched.language.nodes import (
     Year,
 )
 from cloudsched.language.result import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass

@@ -10,14 +10,16 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.german import GERMAN
 from cloudsched.language.lexicon import HARMLESS, WORD, Language, Token
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 LANGUAGES: Final[dict[str, Language]] = {"en": ENGLISH, "de": GERMAN}
 _MONTH_FIRST: Final = frozenset({"US", "PH", "CA", "BZ"})

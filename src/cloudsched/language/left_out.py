@@ -9,7 +9,6 @@ nearest to the other. What has no image is gone, and so is an exception that lef
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +20,8 @@ from cloudsched.domain.recurrence.rrule import Frequency, parse_rule
 from cloudsched.domain.recurrence.wall_clock import wall_clock
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.domain.schedules.schedule import Schedule
 
 _PERIODS: Final = {

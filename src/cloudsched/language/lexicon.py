@@ -8,12 +8,13 @@ position in a phrase, from which the grammar consumes words by class.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
     from cloudsched.language.nodes import Span
 
 WORD, NUMBER, ORDINAL, CLOCK, DATE, PAIR, QUOTE, PATH, MARK = (

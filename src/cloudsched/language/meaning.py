@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.time_zones import explain_fixed, load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
@@ -40,6 +40,9 @@ from cloudsched.language.nodes import (
 from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.recurrences import build_recurring
 from cloudsched.language.result import Option, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:

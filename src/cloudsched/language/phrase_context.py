@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.language.result import Choices, Option, Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import date, datetime
+
     from cloudsched.language.nodes import Clock, Span, Window
 
 PARTS = ("morning", "afternoon", "evening", "night", "midday")

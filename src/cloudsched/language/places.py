@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.time_zones import SHARED
 from cloudsched.language.lexicon import MARK, PATH, WORD, Token
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _NAMED = {
     **{name.lower(): zones for name, zones in SHARED.items()},

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.allowance import spend_steps
@@ -20,6 +18,9 @@ from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.result import Alternative, Choices, Problem, Reading, Refused, Unclear, refuse_impossible
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+    from datetime import datetime
+
     from cloudsched.domain.schedules.schedule import Schedule
 
 _SHORTEST = 4

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -30,6 +29,8 @@ from cloudsched.language.result import Option, Refused, refuse_impossible
 from cloudsched.language.rules import MAX_RULES, MONTH_ENDS, Draft, build_day_rules, build_subdaily_rules
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.language.groups import Group, Plan
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Type
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.nodes import Span
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING
@@ -12,6 +11,8 @@ from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Days, OnlyIf, Pe
 from cloudsched.language.result import Option, Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cloudsched.language.groups import Group
     from cloudsched.language.phrase_context import Context, TimeOfDay
 

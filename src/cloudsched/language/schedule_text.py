@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.recurrence.notations import is_notation
 from cloudsched.domain.recurrence.time_zones import explain_fixed
@@ -13,6 +12,9 @@ from cloudsched.domain.schedules.rare_days import tell_missing
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
 from cloudsched.language.result import UNREAD, Alternative, Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 DEFAULT_TIME = time(9)
 """The time of day of words that name a day and no time, unless a setting says otherwise."""

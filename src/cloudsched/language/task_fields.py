@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +13,9 @@ from cloudsched.domain.transitions.task_draft import has_schedule_text
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime, time
+
     from cloudsched.language.schedule_text import ScheduleText
 
 _FIELDS = tuple(field.alias or name for name, field in Schedule.model_fields.items())

@@ -5,7 +5,6 @@ A change affects only what it names: days, times, the time zone, the start, the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -27,6 +26,8 @@ from cloudsched.language.result import Option, Refused
 from cloudsched.language.rules import Draft, build_subdaily_rules
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.grammar import Parser
     from cloudsched.language.lexicon import Cursor

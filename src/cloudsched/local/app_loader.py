@@ -7,12 +7,14 @@ import importlib.util
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from cloudsched.app import App
 from cloudsched.errors import Misconfigured
 from cloudsched.local.import_errors import NAME_HINT, explain_import_errors
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 T = TypeVar("T")
 DEFAULT_FILES: Final = (Path("functions/handlers.py"), Path("handlers.py"))

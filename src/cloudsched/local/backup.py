@@ -12,8 +12,6 @@ import shutil
 import sqlite3
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.adapters.blobs import results_of
@@ -22,6 +20,9 @@ from cloudsched.local.data_folder import MARK_FILE_NAME, SECRET_FILE_NAME, STORE
 from cloudsched.local.folder_lock import FolderLock
 
 if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+
     from cloudsched.adapters.sqlite.store import SqliteStore
 
 _NAME: Final = re.compile(r"\d{8}T\d{6}Z")

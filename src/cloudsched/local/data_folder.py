@@ -8,13 +8,14 @@ import re
 import secrets
 import stat
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cloudsched.config.settings import Settings
 
 log = own_logger(__name__)

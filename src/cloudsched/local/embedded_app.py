@@ -11,12 +11,10 @@ import asyncio
 import atexit
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast
-from wsgiref.types import StartResponse, WSGIEnvironment
 
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS
@@ -32,6 +30,9 @@ from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import THREADS, to_asgi
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
     from cloudsched.app import App
     from cloudsched.local.embedded_page import EmbeddedPage
     from cloudsched.local.folder_lock import FolderLock

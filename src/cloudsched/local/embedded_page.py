@@ -8,10 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
-from wsgiref.types import StartResponse, WSGIEnvironment
 
 from werkzeug.wrappers import Response
 
@@ -22,7 +19,9 @@ from cloudsched.local.visitor import FRAMEWORK_REQUEST
 from cloudsched.web.api.router import API_PATHS
 
 if TYPE_CHECKING:
-    from wsgiref.types import WSGIApplication
+    from collections.abc import Iterable
+    from pathlib import Path
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
     from cloudsched.app import App
     from cloudsched.local.visitor import Identify

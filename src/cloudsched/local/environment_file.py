@@ -9,12 +9,14 @@ import os
 import shlex
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 _PREFIX: Final = "dev-"
 _SUFFIX: Final = ".env"

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable
 from contextlib import suppress
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
 from cloudsched.local.data_folder import LOCK_FILE_NAME, make_private, open_private
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
 
 try:
     import fcntl

@@ -12,12 +12,13 @@ import os
 import secrets
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cloudsched.dashboard.sign_in import SESSION_SECONDS, SESSIONS, list_superfluous
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cloudsched.dashboard.application import Dashboard
     from cloudsched.local.own_pages import Pages
 

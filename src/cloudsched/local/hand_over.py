@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -23,6 +22,8 @@ from cloudsched.errors import CloudschedError, Misconfigured, QueueUnavailable
 from cloudsched.local.data_folder import SOCKET_NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 
 log = own_logger(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Final, Self
 
 from cloudsched.domain.own_logger import own_logger
@@ -14,6 +13,8 @@ from cloudsched.errors import CloudschedError, Misconfigured
 from cloudsched.local.app_loader import LoadedApp, load_app
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from cloudsched.app import App
 
 log = own_logger(__name__)

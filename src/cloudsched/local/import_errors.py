@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sysconfig
 import traceback
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched import errors
 from cloudsched.errors import CloudschedError, Misconfigured
 from cloudsched.local.untrusted_text import to_printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 NAME_HINT: Final = "Name a module, or a file that ends in .py."
 _NOT_THE_USERS: Final = (

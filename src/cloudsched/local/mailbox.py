@@ -9,10 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from email.message import EmailMessage
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
@@ -23,6 +20,10 @@ from cloudsched.people.senders.smtp import parse_sender
 from cloudsched.people.senders.webhook import write_body
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+    from email.message import EmailMessage
+
     from cloudsched.config.settings import Settings
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.sender import OutgoingMessage, Recipient, Sender

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from email.message import EmailMessage
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +14,8 @@ from cloudsched.local.stack_guard import require_caller
 from cloudsched.web.api.router import require_allowed_origin
 
 if TYPE_CHECKING:
+    from email.message import EmailMessage
+
     from cloudsched.config.settings import Settings
     from cloudsched.local.mailbox import Mailbox, MailboxMessage
 

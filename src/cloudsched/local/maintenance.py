@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -19,6 +18,8 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.concurrency.service_threads import ServiceThread
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.app import App
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage

@@ -12,13 +12,11 @@ import io
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import unquote_to_bytes, urlencode
-from wsgiref.types import WSGIEnvironment
 
 from werkzeug.wrappers import Request
 
@@ -33,6 +31,9 @@ from cloudsched.web.auth.roles import Caller, Role
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from wsgiref.types import WSGIEnvironment
+
     from cloudsched.app import App
     from cloudsched.dashboard.local_clock import LocalClock
     from cloudsched.local.visitor import Visitor

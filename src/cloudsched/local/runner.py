@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.clocks import SystemClock
@@ -24,6 +22,9 @@ from cloudsched.local.hand_over import HandOverDispatcher, HandOverListener
 from cloudsched.local.maintenance import Maintenance, WindowedDispatcher
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
     from cloudsched.domain.transitions.claim import DeliveryResult

@@ -7,9 +7,11 @@ neither. So the calls that have led here are read.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from types import FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
 
 SERVERS: Final = frozenset({"cheroot", "daphne", "granian", "gunicorn", "hypercorn", "uvicorn", "waitress"})
 """The packages of servers that load the web app in the process that serves it, or in one that forks those."""

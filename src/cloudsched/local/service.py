@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
-from wsgiref.types import WSGIApplication
 
 from werkzeug.wrappers import Request, Response
 
@@ -19,6 +16,10 @@ from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from wsgiref.types import WSGIApplication
+
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
 

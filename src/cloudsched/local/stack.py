@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
-from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -38,6 +37,8 @@ from cloudsched.people.wiring import PeopleWiring
 from cloudsched.web.auth.authentication import authenticator_for
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cloudsched.app import App
 
 log = own_logger(__name__)

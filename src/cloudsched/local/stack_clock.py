@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import http.client
 import json
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.errors import InvalidInput, Unavailable
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cloudsched.emulator.runtime.clock import MovableClock
 
 _MOVE_TIMEOUT_SECONDS: Final = 600

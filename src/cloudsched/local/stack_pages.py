@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
-from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from werkzeug.utils import redirect
 from werkzeug.wrappers import Request, Response
@@ -20,6 +17,10 @@ from cloudsched.local.stack_guard import require_caller
 from cloudsched.web.functions import wsgi
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
     from cloudsched.app import App
     from cloudsched.local.embedded_page import EmbeddedPage
     from cloudsched.local.mailbox import Mailbox

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,6 +10,8 @@ from cloudsched.adapters.firestore.emulator import INSTALL_HINT, EmulatorNotFoun
 from cloudsched.errors import Misconfigured, StoreUnavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cloudsched.config.settings import StoreChoice, StoreKind
 
 

@@ -10,12 +10,14 @@ import codecs
 import json
 import os
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _MAX_LINE_LENGTH = 4_000
 

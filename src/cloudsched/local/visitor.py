@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,5 +39,7 @@ class Visitor:
 
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     Identify = Callable[[Any], Visitor | None]
     """Returns the viewer, given the web app's request or a WSGI environ. None for those without access."""

@@ -12,11 +12,9 @@ import logging
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable
 from contextlib import suppress
 from operator import attrgetter
-from typing import Any, Self
-from wsgiref.types import WSGIApplication
+from typing import TYPE_CHECKING, Any, Self
 
 from cloudsched.config.imports import require_extra
 from cloudsched.domain.own_logger import own_logger
@@ -24,6 +22,10 @@ from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
 from cloudsched.local.request_parser import MAX_BODY_BYTES, MAX_HEADER_BYTES, RequestParser
 from cloudsched.web.waiting_room import ROOM, SOCKET, WaitingRoom
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from wsgiref.types import WSGIApplication
 
 with require_extra("An app that runs its own tasks", "server"):
     from waitress.adjustments import Adjustments

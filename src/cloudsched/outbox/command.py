@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import threading
 from datetime import timedelta
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +14,8 @@ from cloudsched.config.imports import pause_collection
 from cloudsched.local.untrusted_text import to_printable
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from cloudsched.outbox.outbox import Outbox
 
 _TARGET = click.argument("target", metavar="FILE|MODULE[:NAME]")

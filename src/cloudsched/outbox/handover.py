@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, assert_never
@@ -39,6 +38,8 @@ from cloudsched.errors import (
 from cloudsched.outbox.rows import CLAIM, OutboxEntry, RowAction, Rows, State
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.client import Client
 
     Result = tuple[OutboxEntry, State, datetime, str]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -22,6 +21,8 @@ from cloudsched.outbox.handover import AppTarget, ClientTarget, Handover, Target
 from cloudsched.outbox.rows import Database, OutboxEntry, RowAction, Rows, State, new_row
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cloudsched.app import App
     from cloudsched.client import Client
 

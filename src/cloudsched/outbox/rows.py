@@ -8,8 +8,6 @@ itself, so that a dead relay's rows are handed over by another.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -18,6 +16,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cloudsched.errors import Misconfigured, NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
+
     Execute = Callable[[str, dict[str, Any]], list[Any]]
     """Executes a statement with ``:named`` parameters, and returns its rows."""
 

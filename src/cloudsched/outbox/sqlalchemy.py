@@ -13,9 +13,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.config.imports import require_extra
@@ -50,6 +48,9 @@ with require_extra("cloudsched.outbox.sqlalchemy"):
     from sqlalchemy.orm import Session, SessionTransaction, registry, scoped_session
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import timedelta
+
     from sqlalchemy.ext.asyncio import AsyncSession, async_scoped_session
 
     from cloudsched.app import App

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -12,6 +11,8 @@ from cloudsched.domain.transitions.planning import occurrence_after, occurrence_
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cloudsched.domain.documents.task import Task
 
 CALENDAR_HEAD: Final = (

@@ -6,10 +6,8 @@ sending and recording, the message is sent once more, under the same id.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.delivery_channels import CALLBACKS, COMPLETION, PING, Delivery, DeliveryChannel
@@ -21,6 +19,9 @@ from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused
 from cloudsched.features.deliveries.fields import PingEvent
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from random import Random
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.context import Context
     from cloudsched.people.recipients import PeopleRecipients

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.cli.doctor.resource_checks import check_function, check_queue, find_service, find_value
 from cloudsched.domain.documents.delivery_channels import SENT_CHANNELS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cloudsched.cli.doctor.deployment import CheckResult, Deployment
 
 LINKS: Final = "links"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -21,6 +20,8 @@ from cloudsched.people.calendar_events import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.engine.ports.search import TaskQuery
@@ -15,6 +13,9 @@ from cloudsched.people.feed_text import BEFORE, MAX_PAST, FeedTask, build_feed
 from cloudsched.people.task_calendar import build_task_calendar
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task

@@ -5,7 +5,6 @@ A person's page has their open problems, their tasks, their contacts, and their 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
@@ -21,6 +20,8 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 

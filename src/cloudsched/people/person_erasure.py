@@ -6,7 +6,6 @@ what is to be done.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -25,6 +24,8 @@ from cloudsched.people.documents import (
 from cloudsched.people.person_data import is_time_up, list_owned_records
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.domain.documents.record import Record
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.ports.store import Store

@@ -7,7 +7,6 @@ is. A piece that was written before its process died is written again, under the
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, assert_never
@@ -32,6 +31,8 @@ from cloudsched.people.documents import (
 from cloudsched.people.person_data import is_time_up, list_exported_records
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store

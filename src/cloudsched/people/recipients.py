@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -16,6 +15,8 @@ from cloudsched.people.reach import drop_address, find_obstacle, find_reach
 from cloudsched.people.webhook_secrets import WebhookSecrets
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.task import Task, TaskStatus
@@ -26,6 +24,9 @@ from cloudsched.people.calendar_events import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
     from cloudsched.domain.schedules.schedule import Schedule
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
-from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -21,6 +20,8 @@ from cloudsched.engine.state.record_changes import count_recent
 from cloudsched.errors import DeliveryDelayed, DeliveryRefused, InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.engine.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
@@ -10,6 +9,8 @@ from cloudsched.runtime.container import Wiring
 from cloudsched.runtime.lazy_property import lazy_property
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cloudsched.domain.documents.category import Category
     from cloudsched.engine.ports.sender import Sender
     from cloudsched.people.delivery_handler import DeliveryHandler

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
@@ -13,6 +11,9 @@ from cloudsched.engine.state.log_keeper import LogKeeper, LogSeal
 from cloudsched.errors import Misconfigured, Unavailable
 
 if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+
     from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy
     from cloudsched.adapters.firestore.listener import FirestoreListener
     from cloudsched.adapters.firestore.own_client import Joins

@@ -8,7 +8,6 @@ silence alerts. The call comes after the sweep's own work is done, and the sweep
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from cloudsched.engine.concurrency.fork_safety import make_reentrant_lock
@@ -19,6 +18,8 @@ from cloudsched.engine.tasks.batch_changes import BatchChangeRun, BatchChanges
 from cloudsched.runtime.lazy_property import lazy_property
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store

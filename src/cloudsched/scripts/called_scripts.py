@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +16,8 @@ from cloudsched.scripts.documents import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore

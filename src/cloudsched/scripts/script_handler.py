@@ -10,7 +10,6 @@ whatever the interpreter returns is validated here.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,6 +38,8 @@ from cloudsched.scripts.documents import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.engine.handlers.registry import Registry

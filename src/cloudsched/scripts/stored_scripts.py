@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -15,6 +14,8 @@ from cloudsched.errors import InvalidInput, NotFound
 from cloudsched.scripts.documents import StoredScript, is_script_name, script_key
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.engine.authority import Authority
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.records import VersionedRecord

@@ -15,12 +15,13 @@ No heavy module is imported until one is used. `simulation` is a world whose clo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cloudsched.app import App
     from cloudsched.emulator.emulator import CloudTasksEmulator
     from cloudsched.testing.simulation import Simulation

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cloudsched.errors import DeliveryDelayed
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.sender import OutgoingMessage, Recipient
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +15,9 @@ from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import CloudschedError, InvalidInput, QueueUnavailable, Unauthenticated, Unavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
     from cloudsched.adapters.clocks import ManualClock
     from cloudsched.domain.transitions.claim import DeliveryResult
 

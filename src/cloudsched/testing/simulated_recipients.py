@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.delivery_channels import COMPLETION, PING
 from cloudsched.people.recipients import PeopleRecipients
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
     from cloudsched.domain.documents.category import Category
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore

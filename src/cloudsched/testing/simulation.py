@@ -23,7 +23,6 @@ from __future__ import annotations
 import random
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
@@ -49,6 +48,8 @@ from cloudsched.testing.simulated_queue import SimulatedQueue
 from cloudsched.testing.wall_clocks import warn_of_wall_clocks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from cloudsched.app import App
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.execution import Message as InboxMessage

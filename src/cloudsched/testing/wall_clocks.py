@@ -6,11 +6,13 @@ import dis
 import inspect
 import time
 import warnings
-from collections.abc import Iterable, Iterator
 from datetime import date, datetime
 from functools import cache
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 _READS: Final = (time.time, time.time_ns, datetime.now, datetime.utcnow, datetime.today, date.today)
 

@@ -15,7 +15,6 @@ import dataclasses
 import functools
 import gc
 import json
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,6 +30,7 @@ from cloudsched.web.instance_end import release_at_end, watch_functions
 from cloudsched.web.waiting_room import serve_with_room
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, MutableMapping
     from wsgiref.types import WSGIApplication
 
     from cloudsched.app import App

@@ -14,13 +14,14 @@ import signal
 import sys
 import threading
 from contextlib import suppress
-from types import FrameType
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 from cloudsched.web.waiting_room import PROCESS_ROOM
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from cloudsched.engine.execution.executor import Executor
 
 RELEASE_SECONDS: Final = 7.0

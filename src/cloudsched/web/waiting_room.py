@@ -9,13 +9,13 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from cloudsched.config.settings import count_server_threads
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
     from wsgiref.types import WSGIApplication, WSGIEnvironment
 
 T = TypeVar("T")

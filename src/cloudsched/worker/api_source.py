@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -33,6 +32,8 @@ from cloudsched.errors import CloudschedError, InvalidInput, LeaseLost, NotFound
 from cloudsched.worker.source import ClaimedWork
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from cloudsched.client.client import Client
     from cloudsched.client.views import ClaimView, TaskView
     from cloudsched.domain.documents.log_lines import RunLog

@@ -7,11 +7,9 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
-from types import FrameType
 from typing import TYPE_CHECKING, assert_never
 
 import click
@@ -26,6 +24,9 @@ from cloudsched.errors import CloudschedError, InvalidInput, Misconfigured, NotF
 from cloudsched.local.untrusted_text import print_error, to_printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
     from cloudsched.features.pull.work_queue import WorkerFilter

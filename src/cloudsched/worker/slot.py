@@ -13,8 +13,6 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -43,6 +41,9 @@ from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.errors import Forbidden, QuotaExceeded, Unauthenticated, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.handlers.context import Context
     from cloudsched.worker.source import ClaimedWork

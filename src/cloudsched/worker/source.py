@@ -8,9 +8,6 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from cloudsched.engine.durable.user_calls import is_async
@@ -18,6 +15,10 @@ from cloudsched.engine.handlers.context import Context, LeaseRenewal
 from cloudsched.engine.options.failure_hooks import failure_hook
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+    from datetime import timedelta
+
     from cloudsched.domain.documents.execution import ProgressNote, Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -17,6 +16,8 @@ from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.worker.source import ClaimedWork
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from cloudsched.app import App
     from cloudsched.domain.documents.execution import ProgressNote
     from cloudsched.domain.transitions.finish import AttemptReport

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.engine.durable.event_loop import Outcome
-from cloudsched.engine.execution.lost_runs import LostRuns
+from cloudsched.engine.execution.restart_turns import RestartTurns
 from cloudsched.errors import (
     Forbidden,
     InvalidInput,
@@ -31,6 +30,8 @@ from cloudsched.errors import (
 from cloudsched.worker.slot import AttemptSummary, Slot, WorkerThreads, take
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from cloudsched.worker.source import ClaimedWork, WorkSource
 
 T = TypeVar("T")
@@ -168,7 +169,7 @@ class Worker:
         ]
 
         self._busy: set[Slot] = set()
-        self._lost_runs = LostRuns()
+        self._restart_turns = RestartTurns()
         self._on_attempt_finished = on_attempt_finished
         self._background_calls: BackgroundCalls[Sequence[ClaimedWork]] = BackgroundCalls(source.wait)
 
@@ -274,13 +275,13 @@ class Worker:
         """Return whether a run may begin. One that was lost with its process is released while others of these run."""
         losses = work.run.losses
         duration = work.task.expected_duration.total_seconds()
-        if not losses or not self._lost_runs.await_turn(_name(work), losses, duration, time.monotonic()):
+        if not losses or not self._restart_turns.await_turn(_name(work), losses, duration, time.monotonic()):
             return True
         _release(work, "Its last worker was lost, so it waits until no other such run is running here.")
         return False
 
     def _end_turn(self, summary: AttemptSummary) -> None:
-        self._lost_runs.end(_name(summary.work))
+        self._restart_turns.end(_name(summary.work))
         self._on_attempt_finished(summary)
 
     def _release_all(self, claimed: Sequence[ClaimedWork]) -> Sequence[ClaimedWork]:

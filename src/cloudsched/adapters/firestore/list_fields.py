@@ -10,7 +10,6 @@ leave deliveries out. The sweep finds it, like every task, by ``wakeAt``.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -33,6 +32,7 @@ from cloudsched.errors import DamagedDocument
 from cloudsched.features.fields import OfferEntry
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import datetime
 
     from cloudsched.adapters.google.channel import Message

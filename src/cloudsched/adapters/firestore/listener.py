@@ -15,7 +15,6 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -31,6 +30,8 @@ from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.errors import StoreUnavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from cloudsched.adapters.google.channel import Message
 
 log = own_logger(__name__)

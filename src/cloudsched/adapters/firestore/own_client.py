@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from threading import RLock
@@ -35,6 +34,8 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import CloudschedError, InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from google.cloud.firestore import AsyncClient, Client, DocumentSnapshot, Watch
 
     from cloudsched.adapters.firestore.rpc import FirestoreRpc

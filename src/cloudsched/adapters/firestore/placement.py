@@ -9,7 +9,6 @@ Firestore serves the queries with shards, does it say that lists may rely on the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -32,6 +31,8 @@ from cloudsched.engine.ports.sweep import choose_shard
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
     from cloudsched.adapters.google.channel import Message
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.google.protobuf import build_messages
@@ -18,6 +17,8 @@ from cloudsched.domain.documents.json_limits import MAX_REQUEST_BYTES, require_d
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.adapters.google.channel import Message
     from cloudsched.domain.documents.document import Document as StoredDocument
     from cloudsched.domain.transitions.commit import Version

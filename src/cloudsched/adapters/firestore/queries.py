@@ -10,9 +10,7 @@ query against ``infra/firestore.indexes.json``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 
 from cloudsched.adapters.firestore import protos as messages
@@ -28,6 +26,9 @@ from cloudsched.adapters.firestore.values import Value, encode
 from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
     from cloudsched.adapters.google.channel import Message
     from cloudsched.engine.ports.search import TaskQuery
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,6 +18,9 @@ from cloudsched.engine.storage.pages import skip_unreadable
 from cloudsched.errors import InvalidInput, VersionConflict
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
     from cloudsched.adapters.google.channel import Message as Proto
     from cloudsched.domain.documents.record import Record

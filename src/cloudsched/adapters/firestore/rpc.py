@@ -9,8 +9,8 @@ to the load that causes it, so it is retried with growing random pauses. After t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
@@ -20,6 +20,9 @@ from cloudsched.adapters.firestore.collection_prefix import CollectionPrefix
 from cloudsched.adapters.google.backoff import Backoff
 from cloudsched.adapters.google.channel import OVERLOAD_CODES, GoogleService, Message, open_channel, retry
 from cloudsched.errors import CloudschedError, InvalidInput, Misconfigured, StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
 
 _SERVICE = GoogleService(
     "firestore.googleapis.com",

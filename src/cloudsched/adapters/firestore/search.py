@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -40,6 +39,8 @@ from cloudsched.engine.storage.pages import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
     from cloudsched.adapters.google.channel import Message
 

@@ -22,7 +22,6 @@ A dispatch makes no query, so what builds and reads them is imported by the meth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from copy import copy
 from datetime import datetime, timedelta
 from functools import cached_property, partial
@@ -56,6 +55,8 @@ from cloudsched.features.fields import OfferEntry
 from cloudsched.features.table import open_linked_store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from cloudsched.adapters.firestore.placement import Walk
     from cloudsched.adapters.firestore.records import FirestoreInbox, FirestoreRecords
     from cloudsched.adapters.firestore.search import FirestoreSearch

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -17,6 +16,8 @@ from cloudsched.adapters.firestore.values import Value, decode_instant
 from cloudsched.domain.documents.journal import entry_id
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
     from cloudsched.adapters.google.channel import Message as Proto
     from cloudsched.domain.documents.task import Task

@@ -9,7 +9,6 @@ its JSON. No document has bytes otherwise, so decoding is unambiguous.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from types import NoneType
@@ -21,6 +20,8 @@ from cloudsched.adapters.firestore import protos as messages
 from cloudsched.domain.documents.document import list_stored_fields, to_seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
     from cloudsched.adapters.google.channel import Message
 
 Value: Message = messages.Value

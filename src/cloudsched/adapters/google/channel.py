@@ -6,7 +6,6 @@ for a minute and more, and take half a second to import. See `protobuf` for what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
@@ -14,6 +13,8 @@ import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from cloudsched.adapters.google.credentials import require_credentials
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
     from cloudsched.adapters.google.backoff import Backoff
 
 T = TypeVar("T")

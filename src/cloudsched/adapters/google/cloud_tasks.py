@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -29,6 +28,8 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.engine.ports.queue import QueueMessage
 
 _SHARED_QUEUES = {"COMPLETION": "WEBHOOK", "PING": "WEBHOOK"}

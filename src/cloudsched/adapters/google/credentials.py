@@ -5,11 +5,13 @@ Google's libraries for them take longer to import than everything else that a ca
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cloudsched.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @contextmanager

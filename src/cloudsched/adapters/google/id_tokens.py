@@ -11,14 +11,16 @@ cloud.google.com/docs/authentication/token-types#id.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from cloudsched.config.settings import is_firebase_emulated
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.errors import Misconfigured, Unauthenticated, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 FIREBASE_ISSUERS = "https://securetoken.google.com/"
 GOOGLE_ISSUERS = frozenset({"https://accounts.google.com", "accounts.google.com"})

@@ -6,14 +6,16 @@ version is v2beta3, since v2 has no number of tasks. REST leads to the local Clo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from cloudsched.adapters.google.cloud_tasks import channel_queue_id, list_queue_ids
 from cloudsched.adapters.google.credentials import require_credentials
 from cloudsched.domain.documents.delivery_channels import SENT_CHANNELS
 from cloudsched.domain.responses.overview_responses import DispatchQueue
 from cloudsched.errors import InvalidInput, NotFound, QueueUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 TIMEOUT_SECONDS: Final = 10.0
 _READ_MASK: Final = {"paths": ["name", "state", "rate_limits", "stats"]}

@@ -22,7 +22,6 @@ imported by every process, and most of them fetch nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -31,6 +30,8 @@ from cloudsched.adapters.safe_http.session import is_public
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import requests
 
 __all__ = ["is_public", "limit_session", "make_session", "require_reachable_url"]

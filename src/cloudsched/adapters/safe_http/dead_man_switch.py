@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -18,6 +17,8 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import CloudschedError, DeliveryRefused
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import requests
 
     from cloudsched.engine.ports.sender import OutgoingMessage, Recipient

@@ -6,10 +6,9 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -24,6 +23,9 @@ from urllib3.exceptions import (
 )
 
 from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
 
 MAX_REDIRECTS = 5
 _LIFETIME = "cloudsched_lifetime"

@@ -7,7 +7,6 @@ reached, redirects are not followed, and of the answer no more is read than is a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -16,6 +15,8 @@ from urllib.parse import urlsplit
 from cloudsched.errors import DeliveryDelayed, DeliveryRefused, InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
     import requests
 
 

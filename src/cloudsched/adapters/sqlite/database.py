@@ -15,17 +15,19 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
-from pathlib import Path
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 from weakref import WeakSet
 
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.concurrency import fork_safety  # noqa: F401 - its hooks run inside of those of this module
 from cloudsched.errors import Misconfigured, StoreUnavailable, UnsupportedDocument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
 log = own_logger(__name__)
 

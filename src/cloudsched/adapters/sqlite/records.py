@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import sqlite3
-from collections.abc import Sequence
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,6 +16,10 @@ from cloudsched.engine.storage.pages import skip_unreadable
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+    from datetime import datetime
+
     from cloudsched.adapters.sqlite.database import SqliteDatabase
     from cloudsched.domain.documents.record import Record
     from cloudsched.engine.storage.pages import Page

@@ -6,9 +6,7 @@ first of them, and filters its rows by the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -33,6 +31,9 @@ from cloudsched.engine.storage.pages import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
     from cloudsched.adapters.sqlite.database import Row, SqliteDatabase
 
 BODY = "CAST(body AS BLOB) AS body"

@@ -9,11 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
-import sqlite3
-from collections.abc import Callable, Sequence
-from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -40,6 +36,11 @@ from cloudsched.features.fields import OfferEntry
 from cloudsched.features.table import open_linked_store
 
 if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
     from cloudsched.engine.ports.search import TaskQuery
 
 log = own_logger(__name__)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,6 +13,9 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import Version
 
 if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable
+
     from cloudsched.adapters.sqlite.database import SqliteDatabase
     from cloudsched.domain.transitions.commit import VersionedTask
     from cloudsched.engine.storage.known_tasks import KnownTasks

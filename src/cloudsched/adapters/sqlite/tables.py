@@ -5,12 +5,14 @@ Tasks and offers have the columns by which lists find them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.features.table import FEATURES, find_place
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 LAYOUT_VERSION: Final = 16
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import sqlite3
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -17,6 +15,9 @@ from cloudsched.domain.transitions.needs import find_trouble
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Collection, Sequence
+
     from cloudsched.adapters.sqlite.database import Row
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.transitions.commit import Commit, DeliveryMark, TaskWrite, VersionedTask

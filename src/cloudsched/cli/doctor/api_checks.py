@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,6 +19,8 @@ from cloudsched.domain.responses.overview_responses import QueueState
 from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, Unauthenticated
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cloudsched.client import Client
 
 MAX_LATENESS = timedelta(minutes=2)

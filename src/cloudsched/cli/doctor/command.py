@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +17,8 @@ from cloudsched.features.table import FEATURES, find_place
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from cloudsched.cli.doctor.deployment import CheckResult, Deployment
 
 

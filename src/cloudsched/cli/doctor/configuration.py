@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cloudsched.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DEFAULTS = {
     "PROJECT": "",

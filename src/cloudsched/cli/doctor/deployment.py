@@ -9,11 +9,13 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.errors import Misconfigured, Unavailable
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TIMEOUT_SECONDS = 120
 _NOT_FOUND = re.compile(

@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cloudsched.cli.doctor.deployment import FUNCTIONS, CheckResult, Deployment, ok, skipped, unknown, wrong
 from cloudsched.config.settings import MAX_QUEUES_PER_PRIORITY
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SWEEP_LIMIT = timedelta(minutes=2)
 """The most that a sweep may begin late."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +12,8 @@ from cloudsched.dashboard.charts.svg import draw_beside, draw_picture, draw_vert
 from cloudsched.dashboard.times import DAY, WallDay
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from markupsafe import Markup
 
 _HOURS: Final = range(0, 24, 2)

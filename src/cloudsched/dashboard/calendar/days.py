@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -12,6 +11,8 @@ from cloudsched.dashboard.calendar.entries import DayTotals, Entry, count_entrie
 from cloudsched.dashboard.times import DAY, WallDay, find_instant, find_start, parse_instant
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from cloudsched.dashboard.api import Json
     from cloudsched.dashboard.visit import Visit
 

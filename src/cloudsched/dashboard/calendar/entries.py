@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.status import BAD, Status, show_status
@@ -14,6 +12,9 @@ from cloudsched.dashboard.words import join_phrases, only_if
 from cloudsched.domain.documents.execution import NOT_RUN_STATUSES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
     from cloudsched.dashboard.api import Json
 
 _DUE: Final = Status("due", "Due", "due")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.calendar.span import DaySpan, choose_span
@@ -12,6 +10,9 @@ from cloudsched.dashboard.status import BAD, OPEN
 from cloudsched.dashboard.times import DAY, WallDay, find_start, make_day, parse_instant
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 TIERS: Final = (440, 690, 820, 1080)
 """The least widths of a row, in pixels, on screens from 641, 897, 1024 and 1281 on. Narrower ones have no labels.

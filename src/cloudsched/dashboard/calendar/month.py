@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import calendar
-from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +11,8 @@ from cloudsched.dashboard.times import DAY, WallDay, write_hours
 from cloudsched.dashboard.words import only_if
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from markupsafe import Markup
 
     from cloudsched.dashboard.api import Json

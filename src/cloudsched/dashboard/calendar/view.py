@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +19,8 @@ from cloudsched.dashboard.views.task_filters import CATEGORIES
 from cloudsched.dashboard.words import only_if, shorten
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
     from cloudsched.dashboard.api import Json
     from cloudsched.dashboard.visit import Visit
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zoneinfo
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -15,6 +13,9 @@ from cloudsched.dashboard.times import find_clock_changes
 from cloudsched.domain.documents.execution import ExecutionStatus
 
 if TYPE_CHECKING:
+    import zoneinfo
+    from collections.abc import Iterator, Sequence
+
     from markupsafe import Markup
 
 LANES: Final = 8

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +12,8 @@ from cloudsched.dashboard.words import only_if
 from cloudsched.domain.documents.execution import NOT_RUN_STATUSES, ExecutionStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from markupsafe import Markup
 
 MARKS: Final = 12

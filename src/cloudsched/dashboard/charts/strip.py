@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import zoneinfo
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -15,6 +13,9 @@ from cloudsched.dashboard.charts.time_ticks import draw_ticks
 from cloudsched.dashboard.times import write_duration
 
 if TYPE_CHECKING:
+    import zoneinfo
+    from collections.abc import Iterable, Sequence
+
     from markupsafe import Markup
 
 _TOP: Final = 18

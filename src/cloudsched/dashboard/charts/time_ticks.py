@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import zoneinfo
-from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.charts.svg import draw_beside, draw_vertical
 
 if TYPE_CHECKING:
+    import zoneinfo
+    from collections.abc import Iterable, Iterator
+
     from markupsafe import Markup
 
     from cloudsched.dashboard.times import OffsetChange

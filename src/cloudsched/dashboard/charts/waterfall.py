@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zoneinfo
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.charts.svg import draw_beside, draw_picture, draw_vertical, element, group, percent
@@ -11,6 +9,9 @@ from cloudsched.dashboard.charts.time_ticks import find_ticks
 from cloudsched.dashboard.times import write_duration
 
 if TYPE_CHECKING:
+    import zoneinfo
+    from collections.abc import Iterator
+
     from markupsafe import Markup
 
     from cloudsched.dashboard.charts.waterfall_rows import Waterfall, WaterfallRow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
@@ -15,6 +14,8 @@ from cloudsched.dashboard.times import find_instant, parse_instant, write_durati
 from cloudsched.dashboard.words import write_count
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
     from cloudsched.dashboard.api import Json
 
 _FOLDED: Final = 3

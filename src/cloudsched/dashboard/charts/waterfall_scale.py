@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 SHORTEST_GAP: Final = timedelta(seconds=30)
 _SHARE_OF_RUNNING: Final = 4

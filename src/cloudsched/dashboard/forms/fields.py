@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +26,8 @@ from cloudsched.dashboard.words import join_phrases, only_if
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
     from cloudsched.dashboard.api import Json
 
 

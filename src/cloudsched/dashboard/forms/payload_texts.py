@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.forms.payload_schema import (
     AS_JSON,
@@ -24,6 +23,9 @@ from cloudsched.dashboard.forms.payload_schema import (
     PayloadField,
     write_option,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ABSENT: Final = object()
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.dashboard.forms.payload_schema import AS_JSON, OTHERS
 from cloudsched.errors import (
@@ -17,6 +16,9 @@ from cloudsched.errors import (
     Unauthenticated,
     Unavailable,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 class FormProblem(NamedTuple):

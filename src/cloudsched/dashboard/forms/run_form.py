@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -15,6 +14,8 @@ from cloudsched.dashboard.forms.refusal import refuse
 from cloudsched.errors import CloudschedError, NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 

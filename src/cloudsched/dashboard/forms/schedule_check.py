@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.api import task_path
@@ -15,6 +14,8 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.errors import CloudschedError, InvalidInput, NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 

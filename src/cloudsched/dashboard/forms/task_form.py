@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.api import task_path
@@ -37,6 +36,8 @@ from cloudsched.domain.schedules.schedule import OWNER_ZONE
 from cloudsched.errors import CloudschedError, KeyReused, PreconditionFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.forms.fields import Field, SelectOption, choose, field_id
@@ -15,6 +14,8 @@ from cloudsched.domain.schedules.schedule import OWNER_ZONE, Schedule
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from cloudsched.dashboard.api import Json
 
 OVERLAPS: Final = complete_table(

@@ -6,7 +6,6 @@ cause was counted to its end, and shows the age of the counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
@@ -25,6 +24,8 @@ from cloudsched.domain.transitions.needs import GIVES_UP_SOON
 from cloudsched.domain.transitions.retry_execution import RETRYABLE_STATUSES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 

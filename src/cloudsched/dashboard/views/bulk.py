@@ -6,7 +6,6 @@ It shows the count, then asks the question, then starts a task that does it and 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +19,8 @@ from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.errors import CloudschedError, InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +22,8 @@ from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.documents.task import FINAL_STATUSES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +13,8 @@ from cloudsched.dashboard.times import write_duration, write_took
 from cloudsched.dashboard.words import only_if, shorten
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from cloudsched.dashboard.api import Json
     from cloudsched.dashboard.charts.waterfall_rows import Waterfall, WaterfallRow
     from cloudsched.dashboard.visit import Visit

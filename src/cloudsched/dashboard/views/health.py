@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -15,6 +14,8 @@ from cloudsched.domain.transitions.needs import LATE
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -11,6 +10,8 @@ from cloudsched.dashboard.words import write_count
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 

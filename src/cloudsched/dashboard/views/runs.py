@@ -5,7 +5,6 @@ Calls are omitted unless they are requested, because the record of the execution
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +16,8 @@ from cloudsched.dashboard.words import only_if
 from cloudsched.domain.documents.execution import ExecutionStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, tzinfo
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +28,8 @@ from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.explanation.findings import Reason
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +11,8 @@ from cloudsched.dashboard.words import only_if
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from cloudsched.dashboard.api import Api, Json
 
 _MOST_SAID: Final = 12

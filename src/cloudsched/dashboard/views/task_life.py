@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.charts.axis import clip, find_parts, make_moves, read_window, write_windows
@@ -15,6 +13,9 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.explanation.findings import Reason
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
     from cloudsched.dashboard.api import Json
     from cloudsched.dashboard.visit import Visit
 

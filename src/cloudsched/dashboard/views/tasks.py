@@ -6,7 +6,6 @@ Calls are omitted unless they are requested, because the record of the execution
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -19,6 +18,8 @@ from cloudsched.dashboard.words import join_phrases, only_if, write_count
 from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 

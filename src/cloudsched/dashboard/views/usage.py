@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +12,8 @@ from cloudsched.dashboard.status import Status
 from cloudsched.dashboard.words import only_if, write_count
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from markupsafe import Markup
 
     from cloudsched.dashboard.api import Api, Json

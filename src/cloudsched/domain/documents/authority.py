@@ -8,11 +8,13 @@ for Firebase users, API keys and, beside it, ``infra/firestore.rules``. Users ma
 from __future__ import annotations
 
 import re
-from collections.abc import Container
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.document import InputModel
+
+if TYPE_CHECKING:
+    from collections.abc import Container
 
 SYSTEM_OWNER: Final = "system"
 """The owner of all that belongs to the system rather than to a user. No user can have this name."""

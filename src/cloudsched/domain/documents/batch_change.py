@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Final, Literal, Self, assert_never
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self, assert_never
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -13,6 +12,9 @@ from cloudsched.domain.documents.document import Duration, Instant, WireModel
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.task import MAX_NAME, Owner, Task, TaskId, TaskStatus
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 MAX_IDS: Final = 500
 """The most tasks that a filter may name one by one."""

@@ -9,9 +9,8 @@ valid, has failed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, StringConstraints
 
@@ -26,6 +25,9 @@ from cloudsched.domain.documents.json_limits import (
 from cloudsched.domain.documents.policy import Priority, RetryPolicy
 from cloudsched.errors import InvalidInput
 from cloudsched.features.fields import ChildFields
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
 
 CHILDREN_HANDLER = "cloudsched.children"
 """The built-in handler of tasks that have children."""

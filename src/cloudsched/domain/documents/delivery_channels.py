@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import StringConstraints
 
@@ -20,6 +19,9 @@ from cloudsched.domain.documents.document import (
     WireModel,
     complete_table,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 COMPLETION: Final = "COMPLETION"
 """The channel of a task's own completion callback, beside those of `DeliveryChannel`."""

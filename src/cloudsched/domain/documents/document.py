@@ -13,7 +13,6 @@ queries find documents are stored whatever their value: see `Document.always_sto
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -48,6 +47,9 @@ from pydantic_core import PydanticUndefined, core_schema, to_json
 from cloudsched.domain.in_words import describe_error, find_first_error, list_given
 from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_INSTANT, LAST_YEAR, reject_number, to_utc
 from cloudsched.errors import DamagedDocument, InvalidInput, UnsupportedDocument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
 NO_DEFAULT: Final = object()
 """The default of a field that is always stored: no value equals it."""

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Container
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, StringConstraints
 
 from cloudsched.domain.documents.authority import EventSender, reject_reserved_name
 from cloudsched.domain.documents.document import Instant, WireModel
+
+if TYPE_CHECKING:
+    from collections.abc import Container
 
 EventName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$"), AfterValidator(reject_reserved_name)]
 """Letters, digits, dots, hyphens and underscores: a segment of a URL."""

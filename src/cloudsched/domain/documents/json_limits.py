@@ -13,11 +13,10 @@ from __future__ import annotations
 import json
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from types import NoneType
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from pydantic import ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter
 from pydantic_core import to_json, to_jsonable_python
@@ -31,6 +30,9 @@ from cloudsched.domain.documents.model_json import (
     replace_models,
 )
 from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 MAX_PAYLOAD = 128 * 1024
 MAX_CONTEXT = 64 * 1024

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.json_limits import truncate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MAX_LINES: Final = 200
 MAX_LOG_BYTES: Final = 16 * 1024

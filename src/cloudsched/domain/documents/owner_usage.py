@@ -6,12 +6,14 @@ dies in between loses nothing.
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.usage import Month, UsageCounts
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 MAX_MARKS: Final = 2000
 """The most tasks that one sheet has marks for, at most 400 bytes each, so that its document stays below 1

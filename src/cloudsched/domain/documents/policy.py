@@ -18,12 +18,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import cached_property
-from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import Field, model_validator
 
 from cloudsched.domain.documents.document import Duration, InputModel, Integer, StoredEnum
+
+if TYPE_CHECKING:
+    from random import Random
 
 
 class RetryPolicy(InputModel):

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints
 
@@ -38,6 +37,9 @@ from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.features.fields import SpecFields, TaskFields
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 MAX_MESSAGES = 101
 """A conversation of a hundred messages, and the request itself."""

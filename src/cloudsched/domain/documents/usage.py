@@ -6,15 +6,17 @@ counts only grow. Months are those of UTC.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from operator import itemgetter
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import Field, StringConstraints
 
 from cloudsched.domain.documents.document import Packed, WireModel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Month = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")]
 """A month in UTC, such as ``2026-11``."""

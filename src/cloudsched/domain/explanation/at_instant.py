@@ -7,10 +7,9 @@ then.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import FINAL_STATUSES, HistoryEntry, Task, TaskStatus
@@ -22,6 +21,9 @@ from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.notices import say_instant
 from cloudsched.domain.transitions.planning import waits_for_open_run
 from cloudsched.errors import InvalidSchedule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 MAX_RECORDS: Final = 50
 """The most records of a day that are read, the latest first."""

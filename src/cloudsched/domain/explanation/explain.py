@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import datetime
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS, Requesters, SenderRole
 from cloudsched.domain.documents.execution import (
@@ -31,6 +29,10 @@ from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.notices import say_instant
 from cloudsched.domain.transitions.planning import jittered_start, waits_for_open_run
 from cloudsched.errors import UnknownHandler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
 
 _Found = tuple[Reason, str, "datetime | None"]
 """A reason, its sentence, and the instant that it is about."""

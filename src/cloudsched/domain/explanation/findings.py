@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -12,6 +11,8 @@ from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.task import Task, TaskStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.domain.documents.execution import Execution
 
 

@@ -19,13 +19,15 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import inf
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.errors import SearchLimitReached
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 REQUEST_STEPS: Final = 30_000
 """The most steps that all searches of one request may take together: a fifth of a second, on a slow

@@ -20,11 +20,13 @@ Debian's cron runs it "soon after the change", at 03:00 (cron(8)).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from cloudsched.domain.recurrence.rrule import WEEKDAYS
 from cloudsched.errors import InvalidSchedule
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _MACROS = {
     "@yearly": "0 0 1 1 *",

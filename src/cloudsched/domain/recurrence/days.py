@@ -12,15 +12,17 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from calendar import isleap, monthrange
-from collections.abc import Hashable, Iterable, Iterator
 from datetime import date
 from functools import lru_cache
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from typing_extensions import override
 
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.rrule import Frequency, NthDay, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator
 
 EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 LAST_YEAR = 9998  # the week-numbering year of its last days still has a calendar

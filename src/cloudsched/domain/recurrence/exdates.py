@@ -7,13 +7,14 @@ stays where it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.iso8601 import Moment, parse_moment
 from cloudsched.domain.recurrence.recurrence_set import Dates, first_instant, list_instants
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.domain.recurrence.recurrence_set import Recurrence
     from cloudsched.domain.recurrence.wall_clock import WallClock
 

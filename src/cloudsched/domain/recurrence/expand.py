@@ -7,9 +7,8 @@ contains the requested time, computed from DTSTART's period. The time since DTST
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Hashable, Sequence
 from math import gcd
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from typing_extensions import override
 
@@ -27,6 +26,9 @@ from cloudsched.domain.recurrence.days import (
 )
 from cloudsched.domain.recurrence.rrule import Frequency, Rule
 from cloudsched.errors import InvalidSchedule
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
 
 DAY = 86_400
 MAX_SEARCH_STEPS = 8_000

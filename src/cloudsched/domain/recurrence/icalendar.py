@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache, partial
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.iso8601 import Moment, parse_moment
@@ -30,6 +29,9 @@ from cloudsched.domain.recurrence.vtimezone import (
 )
 from cloudsched.domain.recurrence.wall_clock import wall_clock
 from cloudsched.errors import InvalidSchedule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _PIECE = re.compile(rb"(?s)(?:\A.{1,75}|.{1,74})(?![\x80-\xbf])")
 """A line has 75 octets at most, without its end. A longer one continues on the next, after a space."""

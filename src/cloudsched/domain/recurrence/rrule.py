@@ -18,14 +18,16 @@ follows:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
 from functools import lru_cache
-from typing import Literal, NamedTuple, NoReturn, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, get_args
 
 from cloudsched.errors import InvalidSchedule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 MAX_LENGTH = 8192
 WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")

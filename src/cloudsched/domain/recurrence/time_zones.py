@@ -18,7 +18,6 @@ from __future__ import annotations
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone, tzinfo
@@ -27,11 +26,14 @@ from hashlib import blake2b
 from importlib import import_module
 from io import BytesIO
 from pkgutil import get_data
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.errors import InvalidSchedule, Misconfigured
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 SECONDS_A_DAY = 86_400

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.allowance import spend_steps
@@ -15,6 +14,9 @@ from cloudsched.domain.recurrence.recurrence_set import RuleStream
 from cloudsched.domain.recurrence.rrule import parse_rule
 from cloudsched.domain.recurrence.time_zones import Zone
 from cloudsched.domain.recurrence.wall_clock import WallClock
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 _MOST_PARTS: Final = 3
 """The most parts of an IANA name."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict
 
 if TYPE_CHECKING:
+    from datetime import date, datetime
+
     from cloudsched.domain.recurrence.recurrence_set import Recurrence
 
 

@@ -12,7 +12,6 @@ is a summary, which says so and names what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import reduce
@@ -29,6 +28,8 @@ from cloudsched.domain.schedules.rare_days import find_missing, name_days
 from cloudsched.domain.schedules.words import WEEKEND, WORKING_DAYS, English, find_words
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from cloudsched.domain.recurrence.recurrence_set import SubDaily
     from cloudsched.domain.recurrence.wall_clock import Fold, Gap
 

@@ -13,7 +13,6 @@ differs from a `Schedule`, it is written so that other programs find the same oc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,6 +32,8 @@ from cloudsched.domain.recurrence.time_zones import SECONDS_A_DAY, ChangeDay, Fo
 from cloudsched.domain.recurrence.wall_clock import wall_clock
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cloudsched.domain.schedules.describe import Describable
 
 _WEEKDAYS = ("SU", "MO", "TU", "WE", "TH", "FR", "SA")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +10,8 @@ from cloudsched.domain.recurrence.iso8601 import utc_seconds
 from cloudsched.domain.recurrence.time_zones import Zone, find_zone, load_shown
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cloudsched.domain.schedules.schedule import Schedule
 
 MAX_PREVIEW = 1000

@@ -7,14 +7,16 @@ so, with what runs in each of them instead, and so does its description.
 from __future__ import annotations
 
 from calendar import isleap
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from math import gcd
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 from cloudsched.domain.recurrence.rrule import Frequency, NthDay, Rule, parse_rule
 from cloudsched.domain.schedules.words import English
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 Period = Literal["month", "year", "week"]
 _LENGTHS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)

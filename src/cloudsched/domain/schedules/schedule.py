@@ -26,7 +26,6 @@ occurrences are on whole seconds, except one given as a single instant.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from itertools import islice, pairwise, takewhile
@@ -66,6 +65,8 @@ from cloudsched.errors import InvalidSchedule, SearchLimitReached
 from cloudsched.features.fields import ScheduleFields
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
     from cloudsched.domain.schedules.describe import Description
 
 _SECOND: Final = timedelta(seconds=1)

@@ -6,13 +6,14 @@ reader of the same language (`cloudsched.language`) understands what they write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import date, timedelta
+
     from cloudsched.domain.recurrence.rrule import Frequency, NthDay, Skip
 
 WORKING_DAYS: Final = (0, 1, 2, 3, 4)

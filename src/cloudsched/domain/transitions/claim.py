@@ -30,23 +30,17 @@ from cloudsched.domain.documents.execution import (
     Lease,
     Run,
     WaitingFor,
-    is_orphaned,
 )
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, DueRange, Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit, Effects
-from cloudsched.domain.transitions.finish import (
-    PROCESS_ENDED,
-    RESULT_LOST,
-    STOPPED,
-    on_lease_expired,
-    on_lost_attempt,
-    on_release,
-)
 from cloudsched.domain.transitions.lease import drop_lease
 from cloudsched.domain.transitions.lifecycle import (
     continue_or_complete,
     drop_unstarted,
     with_changes,
+)
+from cloudsched.domain.transitions.lost_attempts import (
+    on_lease_expired,
 )
 from cloudsched.domain.transitions.overlap_and_catch_up import (
     BacklogDecision,
@@ -113,30 +107,6 @@ def may_claim_early(task: Task, dispatch: Dispatch) -> bool:
     """Return whether a run may be claimed a moment before it is due. Not if a lease or a lock would end first."""
     run = task.find_run(dispatch.execution_id) if task.runs else None
     return not task.has_lock and (run is None or run.lease is None)
-
-
-def on_orphaned_lease(
-    task: Task, dispatch: Dispatch, now: datetime, holder: str, stopped: str | None, *, runs_here: bool
-) -> Commit | None:
-    """Close an attempt that nobody runs any more. Return None if there is no such attempt.
-
-    Its retry has a dispatch of its own: the attempt's hold on its lock has to end first, and others may
-    be next. `holder` is this process, `stopped` is the one before if that was told to stop, and
-    `runs_here` says whether this one may be running an attempt of the execution.
-    """
-    run = task.find_run(dispatch.execution_id)
-    if task.deleted_at is not None or run is None or run.lease is None:
-        return None
-    if stopped is not None and run.lease.holder == stopped:
-        released = on_release(task, run.execution_id, run.lease.token_hash, run.progress, STOPPED, now)
-        return None if released is None else released.because(f"the process of attempt {run.attempt} was stopped")
-    if is_orphaned(run.lease, holder):
-        ended = on_lost_attempt(task, run, PROCESS_ENDED, now)
-        return ended.because(f"the process of attempt {run.attempt} had ended")
-    if run.lease.holder == holder and not runs_here:
-        ended = on_lost_attempt(task, run, RESULT_LOST, now)
-        return ended.because(f"the result of attempt {run.attempt} could not be stored")
-    return None
 
 
 def on_dispatch(

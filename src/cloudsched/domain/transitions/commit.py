@@ -7,12 +7,13 @@ store takes it whole.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
     from cloudsched.domain.documents.execution import Execution, Message, Run
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Task

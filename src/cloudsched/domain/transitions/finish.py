@@ -18,10 +18,8 @@ result is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from random import Random
 from typing import TYPE_CHECKING, Any, assert_never
 
 from cloudsched.domain.documents.authority import EventSender, Requesters, SenderRole
@@ -69,6 +67,9 @@ from cloudsched.domain.transitions.run_records import (
 from cloudsched.domain.transitions.suspend import make_questions, on_suspend
 
 if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+    from random import Random
+
     from cloudsched.domain.documents.journal import FailureCause, JournalEntry
 
 MIN_SNOOZE = timedelta(seconds=1)
@@ -77,8 +78,6 @@ MIN_SNOOZE = timedelta(seconds=1)
 A snooze costs no attempt, so nothing else slows down a handler that always snoozes.
 """
 
-UNSTARTED_GRACE = timedelta(seconds=30)
-"""A run that is released this soon after its claim counts as not started: its worker stopped or refused it."""
 
 MAX_EARLIER_MESSAGE = 300
 """The bytes of an attempt's error message that are kept once another attempt has followed."""
@@ -207,31 +206,31 @@ def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed
             return _succeed(task, run, done, report, now)
         case Retry(reason, after):
             error = report.error or ExecutionError(type="Retry", message=reason)
-            failed = _with_finished_attempt(run, ExecutionStatus.FAILED, error, now, report.ended_by)
+            failed = with_finished_attempt(run, ExecutionStatus.FAILED, error, now, report.ended_by)
             wait = task.retry.delay(run.attempt - run.uncounted_attempts, random) if after is None else after
-            return _retry_or_finish(task, failed, wait, now, ExecutionStatus.FAILED, **record_fields)
+            return retry_or_finish(task, failed, wait, now, ExecutionStatus.FAILED, **record_fields)
         case Snooze(until, reason):
             due_at = add_duration(now, until) if isinstance(until, timedelta) else until
             waiting = drop_lease(run, report.ended_by, due_at=max(due_at, now + MIN_SNOOZE))
-            return _wait_for_retry(task, waiting, now, message=reason, **record_fields)
+            return wait_for_retry(task, waiting, now, message=reason, **record_fields)
         case Suspend() as suspend:
             if task.status in FINAL_STATUSES:
-                return _wait_for_retry(task, drop_lease(run), now, **record_fields)
+                return wait_for_retry(task, drop_lease(run), now, **record_fields)
             waiting = on_suspend(task, drop_lease(run), suspend, calls_in_progress, now)
             questions = make_questions(task, run, suspend, now)
             return Commit(with_changes(task, now, runs=task.runs_with(waiting)), messages=questions)
         case Fail(reason):
             error = report.error or ExecutionError(type="Fail", message=reason)
-            return _finish_run(
+            return finish_run(
                 task,
-                _with_finished_attempt(run, ExecutionStatus.FAILED, error, now, report.ended_by),
+                with_finished_attempt(run, ExecutionStatus.FAILED, error, now, report.ended_by),
                 ExecutionStatus.FAILED,
                 now,
                 **record_fields,
             )
         case Cancel(reason):
-            ended = _with_finished_attempt(run, ExecutionStatus.CANCELLED, None, now, report.ended_by)
-            return _finish_run(task, ended, ExecutionStatus.CANCELLED, now, message=reason, **record_fields)
+            ended = with_finished_attempt(run, ExecutionStatus.CANCELLED, None, now, report.ended_by)
+            return finish_run(task, ended, ExecutionStatus.CANCELLED, now, message=reason, **record_fields)
         case unknown:
             assert_never(unknown)
 
@@ -244,8 +243,8 @@ def _succeed(task: Task, run: Run, done: Done, report: AttemptReport, now: datet
     elif report.notices:
         said = find_spoken(report.notices)
 
-    ended = _with_finished_attempt(run, ExecutionStatus.SUCCEEDED, None, now, report.ended_by)
-    step = _finish_run(
+    ended = with_finished_attempt(run, ExecutionStatus.SUCCEEDED, None, now, report.ended_by)
+    step = finish_run(
         task,
         ended,
         ExecutionStatus.SUCCEEDED,
@@ -262,131 +261,14 @@ def _succeed(task: Task, run: Run, done: Done, report: AttemptReport, now: datet
     return step.having(messages=make_messages(task, run.execution_id, said, now, late=late))
 
 
-def on_release(
-    task: Task,
-    execution_id: str,
-    token_hash: str,
-    progress: Sequence[ProgressNote],
-    reason: str,
-    now: datetime,
-    *,
-    released_by: str | None = None,
-) -> Commit | None:
-    """Release an attempt that its process could not finish: it costs no attempt, and the run keeps its place.
-
-    A run that its worker releases at once, without progress, counts as never started: its expiration
-    keeps running. None if the caller does not hold the lease.
-    """
-    run = task.find_run(execution_id)
-    if run is None or run.lease is None or run.lease.token_hash != token_hash:  # guard: lease of release
-        return None
-    waiting = drop_lease(run, released_by, progress=tuple(progress))
-    if waiting.losses:
-        waiting = waiting.model_copy(update={"due_at": add_duration(now, LOSS_PAUSE)})
-    elif run.lease.worker is None:  # else it keeps its place in its queue
-        waiting = waiting.model_copy(update={"due_at": now})
-    has_progress = waiting.attempts or waiting.steps or waiting.progress
-    is_first = run.started_at == run.lease.started_at and run.lease.worker is not None
-    if is_first and now - run.lease.started_at <= UNSTARTED_GRACE and not has_progress:
-        waiting = waiting.model_copy(update={"started_at": None})
-    return _wait_for_retry(task, waiting, now, message=reason)
-
-
-def on_lease_expired(task: Task, run: Run, now: datetime) -> Commit:
-    """Close the leased attempt of a run as TIMED_OUT. The run waits for its next attempt, or has ended.
-
-    A worker renews its lease however long the handler takes, so if it lapses, the worker was lost. An
-    executor's process may have died, or its handler may have taken too long, so that attempt counts.
-    """
-    if run.lease is not None and run.lease.worker is not None:
-        return on_lost_attempt(task, run, WORKER_LOST, now)
-    error = ExecutionError(
-        type="LeaseExpired",
-        message=("No result came within the task's expectedDuration: its process died, was stopped, or took longer."),
-    )
-    lost = _with_finished_attempt(run, ExecutionStatus.TIMED_OUT, error, now)
-    return _retry_or_finish(task, lost, timedelta(0), now, ExecutionStatus.TIMED_OUT)
-
-
-STOPPED = "Its process was stopped."
-"""The reason of a release by a process that stops in order."""
-PROCESS_ENDED = ExecutionError.build(
-    type="ProcessEnded", message="Its process ended before there was a result: it crashed, or was killed."
-)
-"""The error of an attempt that ended with its process."""
-WORKER_LOST = ExecutionError.build(
-    type="WorkerLost",
-    message="Its worker no longer renewed its lease: it died, was cut off, or gave up on it after its time limit.",
-)
-"""The error of an attempt whose worker was not heard of in time."""
-RESULT_LOST = ExecutionError.build(
-    type="ResultLost",
-    message="Its process could not store the result, as when the disk is full, or failed before there was one.",
-)
-"""The error of an attempt that its process no longer runs, and has stored no result of."""
-
-
-MAX_LOSSES = 3
-"""The number of attempts in a row that may be lost with their process, before their run has failed."""
-LOSS_PAUSE = timedelta(seconds=5)
-"""The wait after the second lost attempt: a handler could crash its process as fast as that is restarted.
-
-A run waits as long if a worker releases it because other lost runs come first.
-"""
-
-
-def on_lost_attempt(task: Task, run: Run, error: ExecutionError, now: datetime) -> Commit:
-    """Close an attempt whose process is gone as TIMED_OUT. It uses up no retry.
-
-    The run goes on, at first without a wait. After `MAX_LOSSES` in a row it has failed: its handler may
-    be what ends its process, and with it the attempts of others.
-    """
-    losses = run.losses + 1
-    if losses >= MAX_LOSSES and task.status not in FINAL_STATUSES:
-        why = (
-            f"{error.message} That happened {losses} times in a row, so the run is not tried again. Its handler "
-            f"{task.as_begun(run).handler!r} may be the cause. Read the log of its process, then retry the run by hand."
-        )
-        named = ExecutionError.build(type=error.type, message=why)
-        return _finish_run(
-            task,
-            _with_finished_attempt(run, ExecutionStatus.TIMED_OUT, named, now),
-            ExecutionStatus.FAILED,
-            now,
-        )
-    waiting = {
-        "attempt": run.attempt + 1,
-        "uncounted_attempts": run.uncounted_attempts + 1,  # guard: uncounted loss
-        "losses": losses,
-        "due_at": add_duration(now, LOSS_PAUSE) if losses > 1 else now,
-    }
-    lost = _with_finished_attempt(run, ExecutionStatus.TIMED_OUT, error, now)
-    return _wait_for_retry(task, lost.model_copy(update=waiting), now)
-
-
-STILL_RUNNING = ExecutionError.build(
-    type="StillRunning",
-    message=(
-        "Its handler has not returned within its expectedDuration, and still runs: nothing can stop a thread from "
-        "outside. Its task is not called again until it has returned. Give what it waits for a timeout."
-    ),
-)
-"""The error of an attempt whose time is over, and whose handler runs on."""
-
-
-def on_hanging_attempt(task: Task, run: Run, now: datetime, wait: timedelta) -> Commit:
-    """Close the leased attempt of a run as TIMED_OUT while its handler still runs. The next one waits."""
-    lost = _with_finished_attempt(run, ExecutionStatus.TIMED_OUT, STILL_RUNNING, now)
-    return _retry_or_finish(task, lost, wait, now, ExecutionStatus.TIMED_OUT)
-
-
-def _with_finished_attempt(
+def with_finished_attempt(
     run: Run,
     status: ExecutionStatus,
     error: ExecutionError | None,
     now: datetime,
     ended_by: str | None = None,
 ) -> Run:
+    """Return a run whose attempt under way has ended now. Raises ValueError if it has none."""
     if run.lease is None:
         raise ValueError(f"execution {run.execution_id} has no attempt under way")
     attempt = Attempt.build(
@@ -423,13 +305,14 @@ def _drop_traceback(attempt: Attempt) -> Attempt:
     return attempt.model_copy(update={"error": error})
 
 
-def _retry_or_finish(
+def retry_or_finish(
     task: Task, run: Run, wait: timedelta, now: datetime, final: ExecutionStatus, **record_fields: Any
 ) -> Commit:
+    """Return the run waiting `wait` for its next attempt, or ended as `final` if that was the last one."""
     # guard: last attempt
     if task.status not in FINAL_STATUSES and run.attempt - run.uncounted_attempts > task.retry.max_retries:
-        return _finish_run(task, run, final, now, **record_fields)
-    return _wait_for_retry(
+        return finish_run(task, run, final, now, **record_fields)
+    return wait_for_retry(
         task,
         run.model_copy(update={"attempt": run.attempt + 1, "losses": 0, "due_at": add_duration(now, wait)}),
         now,
@@ -437,11 +320,11 @@ def _retry_or_finish(
     )
 
 
-def _wait_for_retry(task: Task, run: Run, now: datetime, **record_fields: Any) -> Commit:
+def wait_for_retry(task: Task, run: Run, now: datetime, **record_fields: Any) -> Commit:
     """Return the run waiting for its next attempt, or cancelled if its task has ended and nothing would wake it."""
     if task.status in FINAL_STATUSES:  # guard: final task
         ended = {**record_fields, "message": f"The task is {task.status}."}
-        return _finish_run(task, run, ExecutionStatus.CANCELLED, now, **ended)
+        return finish_run(task, run, ExecutionStatus.CANCELLED, now, **ended)
     record = execution_record(
         task,
         run,
@@ -453,7 +336,8 @@ def _wait_for_retry(task: Task, run: Run, now: datetime, **record_fields: Any) -
     return Commit(with_changes(task, now, runs=task.runs_with(run)), executions=(record,))
 
 
-def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **record: Any) -> Commit:
+def finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **record: Any) -> Commit:
+    """End a run with its record, and decide what becomes of its task and of the occurrences that waited for it."""
     rest = drop_unstarted(task, run) if run.started_at is None else task
     rest = rest.model_copy(
         update={

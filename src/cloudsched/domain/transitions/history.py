@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic.alias_generators import to_camel
@@ -22,6 +20,9 @@ from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.transitions.run_records import MAX_HISTORY_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
     from cloudsched.domain.documents.authority import EventSender
 
 MAX_ENTRIES: Final = 50

@@ -24,7 +24,6 @@ import base64
 import hashlib
 import json
 import operator
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -34,6 +33,8 @@ from cloudsched.domain.transitions.commit import Commit
 from cloudsched.errors import KeyReused
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.domain.documents.authority import EventSender
 
 _BY_ID: Final = "id"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.lifecycle import with_changes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
     from cloudsched.domain.documents.execution import ProgressNote, Run
     from cloudsched.domain.documents.task import Task
 

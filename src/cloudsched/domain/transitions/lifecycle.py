@@ -7,7 +7,6 @@ tested against it. Every decision is pure: it takes a task and the current time 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +44,8 @@ from cloudsched.domain.transitions.wakeups import wake_instant
 from cloudsched.errors import NotAllowed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from cloudsched.domain.documents.authority import Requesters
 
 _S = TaskStatus

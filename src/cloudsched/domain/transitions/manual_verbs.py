@@ -7,7 +7,6 @@ status.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
@@ -34,6 +33,8 @@ from cloudsched.domain.transitions.suspend import find_addressee, list_awaited
 from cloudsched.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.domain.documents.authority import EventSender, Requesters
 
 

@@ -12,7 +12,6 @@ tasks tell only the channels that they name.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -35,6 +34,8 @@ from cloudsched.domain.transitions.planning import jittered_start
 from cloudsched.domain.transitions.run_records import derive_message_id, expiry_after
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.domain.transitions.outcome import Done
 
 MAX_BODY: Final = 100_000

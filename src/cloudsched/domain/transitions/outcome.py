@@ -7,7 +7,6 @@ and is retried as its task's retry policy says.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -16,6 +15,8 @@ from cloudsched.domain.documents.authority import DEFAULT_SENDERS
 from cloudsched.domain.handler_code import running_handler
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.domain.transitions.task_draft import TaskDraft
 
 

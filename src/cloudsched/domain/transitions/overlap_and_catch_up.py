@@ -21,7 +21,6 @@ rule is counted by a division. Of others, at most `MAX_COUNTED` are counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -47,6 +46,8 @@ from cloudsched.domain.transitions.run_records import execution_record, keep_rec
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
     from cloudsched.domain.schedules.schedule import Schedule
 
 MAX_BACKLOG_RANGES = 10

@@ -18,7 +18,6 @@ planned with. All else is a plan of other data, with these rules:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -29,6 +28,8 @@ from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.iso8601 import EPOCH, UTC_EPOCH, add_duration, utc_seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cloudsched.domain.documents.execution import Trigger
     from cloudsched.domain.schedules.schedule import Schedule
 

@@ -30,7 +30,6 @@ schedule. Open runs stay.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -58,6 +57,8 @@ from cloudsched.domain.transitions.planning import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.domain.schedules.schedule import Schedule
 
 _TICK: Final = timedelta(microseconds=1)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
-from datetime import datetime
+from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind, StepRecord, StepStatus, call_id
@@ -21,6 +20,10 @@ from cloudsched.domain.transitions.lifecycle import (
 from cloudsched.domain.transitions.run_records import execution_record, require_payload_room
 from cloudsched.domain.transitions.suspend import require_event_room
 from cloudsched.errors import InvalidInput, NotAllowed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from datetime import datetime
 
 RETRYABLE_STATUSES = (TaskStatus.ACTIVE, TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.EXPIRED)
 """The task statuses in which an execution may be retried manually."""

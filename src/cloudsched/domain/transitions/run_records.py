@@ -7,9 +7,7 @@ whatever a task's size. Their texts are shortened instead, if they would not fit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import (
     FAILURE_STATUSES,
@@ -28,6 +26,10 @@ from cloudsched.domain.documents.usage import RunUsage
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.definitions import describe_record
 from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime, timedelta
 
 MAX_RECENT: Final = 12
 """The number of a task's latest executions whose final statuses its document has."""

@@ -8,7 +8,6 @@ polls: after as long as it has waited already, and at least once a day.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,6 +31,8 @@ from cloudsched.domain.transitions.run_records import (
 from cloudsched.errors import AwaitedEvent, InvalidInput, NotAllowed, NotAwaited
 
 if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.transitions.outcome import Suspend
 

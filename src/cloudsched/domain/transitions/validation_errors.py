@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from pydantic import BaseModel, StringConstraints, ValidationError
@@ -26,6 +24,9 @@ from cloudsched.errors import InvalidInput, InvalidSchedule, SearchLimitReached
 from cloudsched.features.fields import QueueName, Skill
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from types import TracebackType
+
     Place = tuple[str | int, ...]
 
 WIRE: Final = {"wire": True}

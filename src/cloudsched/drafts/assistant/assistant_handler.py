@@ -9,7 +9,6 @@ task of the same owner. It can do nothing else.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -42,6 +41,8 @@ from cloudsched.engine.ports.model import Model, meter_models
 from cloudsched.errors import CallFailed, InvalidInput, Misconfigured, UnusableAnswer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Registry

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import PydanticInvalidForJsonSchema, PydanticUserError
@@ -12,6 +10,9 @@ from pydantic import PydanticInvalidForJsonSchema, PydanticUserError
 from cloudsched.domain.documents.json_limits import truncate
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
     from cloudsched.domain.documents.task import TaskSpec
     from cloudsched.engine.handlers.registry import Handler, Registry
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -34,6 +33,9 @@ from cloudsched.emulator.model.task import (
     RateLimits,
     RetryConfig,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 BASIC: Final = 1
 FULL: Final = 2

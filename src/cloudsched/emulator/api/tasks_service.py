@@ -14,7 +14,6 @@ import re
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
@@ -32,6 +31,8 @@ from cloudsched.emulator.model.errors import QUEUE_MISSING, invalid_argument, no
 from cloudsched.emulator.model.queue import DispatchAttempt, QueueConfig
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cloudsched.emulator.model.queues import Queues
     from cloudsched.emulator.model.task import CloudTask
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.emulator.http.rest import Reply, refuse
@@ -14,6 +13,8 @@ from cloudsched.emulator.runtime.dispatcher import DEFAULT_LIMIT, ClockBusy, Not
 from cloudsched.emulator.runtime.tokens import TOKEN_MODES, TokenIssuer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cloudsched.emulator.model.queues import Queues
     from cloudsched.emulator.runtime.clock import MovableClock
 

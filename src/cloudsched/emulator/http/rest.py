@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 
@@ -19,6 +18,8 @@ from cloudsched.emulator.model.errors import Code, RpcError, invalid_argument
 from cloudsched.emulator.model.task import RetryConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
     from cloudsched.emulator.api.protos import Proto
     from cloudsched.emulator.api.tasks_service import RpcMethod
 

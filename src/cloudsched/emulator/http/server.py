@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +29,8 @@ from cloudsched.emulator.http.rest import Reply, RestGateway, error_reply, not_f
 from cloudsched.emulator.model.errors import Code, RpcError, invalid_argument
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
     from cloudsched.emulator.api.protos import Proto
     from cloudsched.emulator.api.tasks_service import RpcMethod
     from cloudsched.emulator.http.control import Control

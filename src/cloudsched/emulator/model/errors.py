@@ -6,9 +6,11 @@ status and a `google.rpc.Status`. The texts were recorded from the real service.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import IntEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Code(IntEnum):

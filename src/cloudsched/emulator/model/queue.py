@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -29,6 +28,8 @@ from cloudsched.emulator.model.task import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cloudsched.emulator.model.token_bucket import TokenBucket
 
 _MAX_DOUBLINGS: Final = 60

@@ -8,7 +8,6 @@ tasks.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -27,6 +26,8 @@ from cloudsched.emulator.model.queue import CloudQueue, DispatchAttempt, QueueCo
 from cloudsched.emulator.model.token_bucket import TokenBucket
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from cloudsched.emulator.model.task import CloudTask, HttpResult
 
 QUEUE_NAME_RETENTION: Final = timedelta(days=7)

@@ -7,10 +7,12 @@ and of https://cloud.google.com/tasks/docs/quotas.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 HORIZON: Final = timedelta(days=30)
 """The maximum distance of a task's schedule time from now."""

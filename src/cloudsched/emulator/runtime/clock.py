@@ -7,9 +7,11 @@ the way. Setting it here is a jump, after which everything that fell due in betw
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Mode = Literal["running", "frozen"]
 

@@ -8,7 +8,6 @@ are no timers: what is due at that instant is sent, and nothing else happens unt
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -18,6 +17,8 @@ from cloudsched.emulator.model.task import HttpResult
 from cloudsched.emulator.runtime.attempt_history import Attempt, History, Request
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.emulator.model.queue import DispatchAttempt
     from cloudsched.emulator.model.queues import Queues
     from cloudsched.emulator.runtime.clock import MovableClock

@@ -5,7 +5,6 @@ Headers: https://cloud.google.com/tasks/docs/creating-http-target-tasks#handler.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
@@ -17,6 +16,8 @@ from cloudsched.emulator.model.task import HORIZON, HttpResult, OAuthToken, Oidc
 from cloudsched.emulator.runtime.attempt_history import Request
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.emulator.model.queue import DispatchAttempt
 
 MAX_RECORDED_BODY_BYTES: Final = 64 * 1024

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
@@ -20,6 +19,8 @@ from cloudsched.errors import InvalidInput, UnreadableDocument
 from cloudsched.features.table import FEATURES, find_place
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from cloudsched.domain.documents.children import Child
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.registry import Handler, Registry

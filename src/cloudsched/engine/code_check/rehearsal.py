@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -34,6 +33,8 @@ from cloudsched.engine.ports.procedure import Procedure, run_procedure
 from cloudsched.errors import JournalMismatch, StoreUnavailable, WorkflowError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.registry import Handler, Registry
     from cloudsched.engine.ports.blobs import Blobs

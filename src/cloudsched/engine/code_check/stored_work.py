@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,8 @@ from cloudsched.engine.ports.search import UNFINISHED_STATUSES, ExecutionQuery, 
 from cloudsched.engine.storage.pages import MAX_PAGE, Page, iterate_pages
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.store import Store
 

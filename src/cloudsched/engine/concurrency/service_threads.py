@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import CloudschedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 log = own_logger(__name__)
 

@@ -7,7 +7,6 @@ are the entries that a manual retry continues from. Callers of this module see n
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -26,6 +25,8 @@ from cloudsched.engine.durable.results import put_blob_with_retry, with_call_out
 from cloudsched.errors import NotFound, Unavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.domain.documents.execution import Execution, Run
     from cloudsched.domain.transitions.commit import Commit
     from cloudsched.engine.ports.blobs import Blobs

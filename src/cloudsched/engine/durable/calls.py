@@ -6,8 +6,6 @@ one round are therefore one cause, and a manual retry repeats all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +26,9 @@ from cloudsched.engine.durable.steps import decode_result
 from cloudsched.errors import CallFailed, InvalidInput, LimitExceeded, Unavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+
     from cloudsched.engine.durable.journal_cursor import JournalCursor
 
 

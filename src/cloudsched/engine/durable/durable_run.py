@@ -10,8 +10,6 @@ from __future__ import annotations
 import hashlib
 import threading
 import uuid
-from collections.abc import Callable
-from datetime import datetime
 from functools import cached_property, update_wrapper
 from random import Random
 from typing import (
@@ -34,6 +32,9 @@ from cloudsched.engine.durable.step_attempt import HandlerThread, ReportedUsage,
 from cloudsched.errors import CallFailed, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.journal import FailureCause, JournalEntry
     from cloudsched.domain.transitions.outcome import Outcome

@@ -16,16 +16,18 @@ import os
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import timedelta
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.outcome import go_on
 from cloudsched.engine.durable.suspension import Suspended
 from cloudsched.engine.tracing import attempt_fields
 from cloudsched.errors import WorkflowError
+
+if TYPE_CHECKING:
+    from datetime import timedelta
 
 log = own_logger(__name__)
 

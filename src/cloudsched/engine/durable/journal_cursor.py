@@ -7,7 +7,6 @@ take the cursor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -43,6 +42,8 @@ from cloudsched.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from cloudsched.domain.transitions.commit import Commit
 
 

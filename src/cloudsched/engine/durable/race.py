@@ -7,8 +7,6 @@ calls say when each ended, and a loser that is already cancelled does not take p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -21,6 +19,9 @@ from cloudsched.engine.durable.durable_run import CallHandle
 from cloudsched.errors import CallFailed, InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
     from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.durable.journal_cursor import JournalCursor
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import datetime
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -38,6 +36,9 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import BlobsUnavailable, CallFailed, StoreUnavailable, Unavailable, UnreadableDocument
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.store import Store

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,8 @@ from cloudsched.engine.durable.user_calls import UserCall, call_function, call_o
 from cloudsched.errors import WorkflowError
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from cloudsched.engine.durable.event_loop import Blocking
 
 

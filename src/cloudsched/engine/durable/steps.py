@@ -6,9 +6,7 @@ that works once works in every replay. If the function has a return annotation, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -33,6 +31,9 @@ from cloudsched.engine.ports.procedure import from_thrown
 from cloudsched.errors import InvalidInput, StepFailed, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime, timedelta
+
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.durable.journal_cursor import JournalCursor

@@ -6,10 +6,8 @@ the failures of user code.
 
 from __future__ import annotations
 
-import random
 import signal
 import threading
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from opcode import opmap
@@ -19,6 +17,8 @@ from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.errors import WorkflowError
 
 if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from cloudsched.domain.documents.execution import Run

@@ -5,8 +5,6 @@ The end of a wait for an event, with or without it, is a single commit with its 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +17,9 @@ from cloudsched.engine.durable.suspension import Suspended
 from cloudsched.errors import EventTimedOut, Unavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime, timedelta
+
     from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.event import Event
     from cloudsched.domain.transitions.commit import Commit

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,8 @@ from cloudsched.engine.handlers.async_context import AsyncContext
 from cloudsched.engine.ports.procedure import throw_into
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Generator
+
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Handler
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
@@ -13,9 +11,10 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.task import FINAL_STATUSES, Task
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import NO_READS, Commit, Committed, Effects, VersionedTask
-from cloudsched.domain.transitions.finish import AttemptReport, on_outcome, on_release
+from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.lease import on_heartbeat
 from cloudsched.domain.transitions.lifecycle import with_changes
+from cloudsched.domain.transitions.lost_attempts import on_release
 from cloudsched.domain.transitions.outcome import Done, Fail, Suspend
 from cloudsched.domain.transitions.suspend import on_journal_append
 from cloudsched.engine.durable.suspension import OUTAGE_PAUSE
@@ -31,6 +30,9 @@ from cloudsched.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+    from datetime import timedelta
+
     from cloudsched.domain.documents.execution import Lease, ProgressNote, Run
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.log_lines import RunLog

@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import traceback
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -43,6 +42,8 @@ from cloudsched.errors import (
 )
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.handlers.registry import Handler, Registry

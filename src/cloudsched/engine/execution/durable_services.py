@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +17,9 @@ from cloudsched.engine.durable.suspension import Surroundings, SuspendPolicy
 from cloudsched.errors import InvalidInput, UnknownHandler
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Parent, Task
     from cloudsched.engine.engine_context import EngineContext

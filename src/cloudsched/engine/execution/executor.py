@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import cached_property, partial
@@ -30,15 +29,14 @@ from cloudsched.domain.transitions.claim import (
     drop,
     may_claim_early,
     on_dispatch,
-    on_orphaned_lease,
     put_off,
 )
 from cloudsched.domain.transitions.commit import Commit, Committed, Effects, VersionedTask
-from cloudsched.domain.transitions.finish import STOPPED, AttemptReport, on_hanging_attempt
+from cloudsched.domain.transitions.lost_attempts import STOPPED, on_hanging_attempt, on_orphaned_lease
 from cloudsched.domain.transitions.wakeups import HORIZON, Dispatch, dispatch_run, executor_wakeups
 from cloudsched.engine.durable.durable_run import DurableRun, Replay
 from cloudsched.engine.execution.attempt import Attempt
-from cloudsched.engine.execution.lost_runs import LostRuns
+from cloudsched.engine.execution.restart_turns import RestartTurns
 from cloudsched.engine.execution.running_handlers import RETRY_INTERVAL, RunningHandlers
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.clock import MAX_SKEW, Clock, measure_skew
@@ -49,7 +47,10 @@ from cloudsched.engine.state.attempt_log import AttemptLog
 from cloudsched.errors import ClockSkewed, QueueUnavailable, VersionConflict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.durable_services import DurableServices
@@ -565,7 +566,7 @@ class WorkInProgress:
         self.holder = holder
         self._counts: dict[tuple[str, str], int] = {}
         self._begun: dict[tuple[str, str], float] = {}
-        self._lost_runs = LostRuns()
+        self._restart_turns = RestartTurns()
         self.stopped: str | None = None
         """The name of the process before it, if that was told to stop: what it ran did not end it."""
         self._seconds = seconds
@@ -587,7 +588,7 @@ class WorkInProgress:
             if not self._counts[key]:
                 del self._counts[key]
                 self._begun.pop(key, None)
-                self._lost_runs.end(key)
+                self._restart_turns.end(key)
 
     def await_turn(self, dispatch: Dispatch, losses: int, duration: timedelta, now: datetime) -> timedelta:
         """Return how long a run that was lost with its process waits before it asks again.
@@ -596,7 +597,7 @@ class WorkInProgress:
         """
         key = (dispatch.task_id, dispatch.execution_id)
         seconds = self._seconds or now.timestamp
-        wait = self._lost_runs.await_turn(key, losses, duration.total_seconds(), seconds())
+        wait = self._restart_turns.await_turn(key, losses, duration.total_seconds(), seconds())
         return timedelta(seconds=wait)
 
     def is_shared(self, dispatch: Dispatch) -> bool:

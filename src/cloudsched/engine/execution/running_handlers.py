@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -18,6 +17,8 @@ from cloudsched.domain.documents.policy import Overlap
 from cloudsched.engine.execution.call import call_handler
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport

@@ -6,12 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
-from datetime import datetime, timedelta
 from functools import partial, wraps
-from random import Random
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, Unpack, cast, overload
-from uuid import UUID
 
 from typing_extensions import TypeVar
 
@@ -26,6 +22,11 @@ from cloudsched.engine.handlers.typed_calls import AnyContext, C, CallFields, R
 from cloudsched.errors import CallFailed, WorkflowError
 
 if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+    from random import Random
+    from types import TracebackType
+    from uuid import UUID
+
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.outcome import Outcome

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from difflib import get_close_matches
 from functools import cached_property, partial
-from random import Random
 from typing import TYPE_CHECKING, Any, Literal, overload
-from uuid import UUID
 
 from typing_extensions import TypeVar
 
@@ -43,6 +40,10 @@ from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.errors import CallFailed, InvalidInput, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from random import Random
+    from uuid import UUID
+
     from cloudsched.domain.documents.execution import ExecutionError
     from cloudsched.domain.documents.journal import FailureCause
     from cloudsched.domain.documents.policy import RetryPolicy

@@ -12,7 +12,6 @@ import difflib
 import inspect
 import re
 import traceback
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
@@ -27,6 +26,7 @@ from cloudsched.engine.durable.suspension import is_handler_failure
 from cloudsched.errors import InvalidInput, InvalidPayload
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from types import CodeType
 
     from pydantic.fields import FieldInfo

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.children import Child, OnChildFailure, gather_results
@@ -10,6 +9,8 @@ from cloudsched.engine.durable.calls import end_round, start_call, start_round, 
 from cloudsched.errors import CallFailed, InvalidInput, LimitExceeded
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.engine.handlers.context import Context
 
 _WHAT = "a task with children"

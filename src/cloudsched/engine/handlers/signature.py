@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +22,8 @@ from cloudsched.engine.ports.procedure import from_thrown
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from cloudsched.engine.ports.procedure import Procedure
 
     Overrides = Mapping[Callable[..., Any], Callable[..., Any]]

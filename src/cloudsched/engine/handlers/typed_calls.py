@@ -9,8 +9,6 @@ from that of a forgotten payload.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -28,6 +26,9 @@ from cloudsched.engine.durable.durable_run import CallHandle
 from cloudsched.features.fields import CallOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from datetime import datetime, timedelta
+
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.children import Child, OnChildFailure
     from cloudsched.domain.documents.delivery_channels import DeliveryChannel

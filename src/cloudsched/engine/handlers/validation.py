@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import Requesters
@@ -23,6 +21,9 @@ from cloudsched.features.fields import HandlerFields
 from cloudsched.features.table import FEATURES, find_place
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from datetime import timedelta
+
     from cloudsched.domain.documents.children import Child
     from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.engine.handlers.registry import Handler, Registry

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -17,6 +16,7 @@ from cloudsched.engine.ports.procedure import LongCall
 from cloudsched.engine.state.options import FailureCalls, Option
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from cloudsched.domain.documents.task import Task

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.domain.documents.record import Record
     from cloudsched.domain.transitions.commit import Version
 

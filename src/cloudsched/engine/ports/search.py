@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from cloudsched.domain.documents.task import Task, TaskStatus, Trouble
@@ -12,6 +10,9 @@ from cloudsched.engine.storage.pages import Page, make_token
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 

@@ -5,13 +5,14 @@ Every adapter guarantees what the bullets say, and passes the contract suite in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Task

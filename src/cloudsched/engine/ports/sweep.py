@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.commit import VersionedTask
     from cloudsched.engine.storage.pages import Page

@@ -7,7 +7,6 @@ the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum
@@ -33,6 +32,8 @@ from cloudsched.engine.storage.pages import Page, bad_token, make_token
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.engine.engine_context import EngineContext
 

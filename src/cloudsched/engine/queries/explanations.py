@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.explanation.at_instant import (
@@ -22,6 +20,9 @@ from cloudsched.engine.sweep.shard_sweeps import SWEEP_NOTE_ID, SweepNote
 from cloudsched.features.table import FEATURES, find_place
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from datetime import datetime
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from cloudsched.domain.documents.execution import Execution
@@ -18,6 +17,8 @@ from cloudsched.engine.ports.search import (
 from cloudsched.engine.storage.pages import start_before
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cloudsched.domain.documents.document import Document
     from cloudsched.domain.documents.execution import ExecutionStatus
     from cloudsched.engine.storage.pages import Page

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -15,6 +14,8 @@ from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, make_token, read_tok
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import Store

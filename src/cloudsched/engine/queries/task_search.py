@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.transitions.needs import find_trouble
@@ -18,6 +16,9 @@ from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page, make_token
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.search import TaskQuery
     from cloudsched.engine.ports.store import Store

@@ -13,7 +13,6 @@ import logging
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, wraps
@@ -25,6 +24,8 @@ from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.engine.tracing import attempt_fields
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock

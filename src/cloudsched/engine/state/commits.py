@@ -9,9 +9,7 @@ What a task may have beside that adds its part to a commit by the hooks of its o
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,6 +31,9 @@ from cloudsched.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
     from cloudsched.engine.ports.store import Store
 
 S = TypeVar("S")

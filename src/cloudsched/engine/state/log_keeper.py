@@ -14,15 +14,16 @@ import hmac
 import logging
 import os
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.log_lines import RunLog
 from cloudsched.domain.own_logger import own_logger
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
     from cloudsched.domain.documents.execution import Run
 
 log = own_logger(__name__)

@@ -7,8 +7,6 @@ when a task is the first to need it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
 from functools import cached_property
 from operator import attrgetter
 from pkgutil import resolve_name
@@ -17,6 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.claim import DeliveryResult, Hop

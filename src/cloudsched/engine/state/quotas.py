@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.policy import QUOTA_PREFIX
@@ -27,6 +26,8 @@ from cloudsched.domain.in_words import to_words
 from cloudsched.errors import InvalidInput, QuotaExceeded
 
 if TYPE_CHECKING:
+    from random import Random
+
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.commit import LinkedWrite
     from cloudsched.engine.authority import Authority

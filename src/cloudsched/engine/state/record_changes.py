@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,6 +13,8 @@ from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import QuotaExceeded
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore, VersionedRecord
 

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
 from functools import cache
 from operator import is_
-from typing import Any, Final, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -25,6 +24,9 @@ from cloudsched.domain.documents.document import SCHEMA_VERSION
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.commit import Version, VersionedTask
 from cloudsched.engine.concurrency.fork_safety import make_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _MUTABLE: Final = (dict, list, set)
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from cloudsched.domain.recurrence.allowance import get_bytes_left, spend_bytes
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page, make_token, skip_unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -6,13 +6,15 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, Generic, Never, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Never, TypeVar
 
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 T = TypeVar("T")
 Row = TypeVar("Row")

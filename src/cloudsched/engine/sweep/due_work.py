@@ -9,7 +9,6 @@ time left, it is only late.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -21,6 +20,8 @@ from cloudsched.engine.concurrency.service_threads import hide_names
 from cloudsched.errors import StoreUnavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store

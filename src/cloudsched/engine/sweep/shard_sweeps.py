@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
@@ -29,6 +28,8 @@ from cloudsched.engine.sweep.sweeper import Sweep, Sweeper, map_in_threads
 from cloudsched.errors import CloudschedError, InvalidInput, QueueUnavailable, VersionConflict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.domain.transitions.commit import Version
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.clock import Clock

@@ -11,7 +11,6 @@ not hold, completes deletions and cancels, and removes tasks that ended longer a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -46,6 +45,8 @@ from cloudsched.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
 

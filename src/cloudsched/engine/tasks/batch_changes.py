@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -54,6 +53,8 @@ from cloudsched.engine.storage.pages import MAX_PAGE_BYTES
 from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, NotFound, QuotaExceeded, Unavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store

@@ -6,10 +6,8 @@ task without it is never changed, whatever its id.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,6 +23,9 @@ from cloudsched.errors import InvalidInput, InvalidSchedule, KeyReused, NotAllow
 from cloudsched.features.fields import HandlerFields
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Container, Iterable, Iterator
+    from datetime import datetime
+
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.handlers.registry import Declaration

@@ -9,10 +9,8 @@ compare-and-set of the task, and does nothing if the task has been planned again
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
-from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import ProgressNote
@@ -31,6 +29,9 @@ from cloudsched.engine.tasks.schedule_parts import OPEN_FOR, list_parts
 from cloudsched.errors import CloudschedError, InvalidPayload, NotFound, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.ports.clock import Clock

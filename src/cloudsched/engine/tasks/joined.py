@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
@@ -17,6 +14,10 @@ from cloudsched.engine.tasks.scheduler import Scheduler
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from datetime import datetime
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext

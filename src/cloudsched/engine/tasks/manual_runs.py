@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +20,9 @@ from cloudsched.engine.handlers.user_access import require_user_start
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+    from datetime import datetime
+
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.journal import StepRecord
     from cloudsched.domain.documents.task import Task

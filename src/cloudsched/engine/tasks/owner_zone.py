@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
@@ -15,6 +13,9 @@ from cloudsched.engine.tasks.schedule_parts import OPEN_FOR, write_link
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime, timedelta
+
     from cloudsched.domain.documents.system_tasks import ChangeToFollow
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule

@@ -9,9 +9,7 @@ out, and a dispatch never makes one. Its searches are part of what the request m
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
@@ -27,6 +25,9 @@ from cloudsched.engine.tasks.scheduler import Scheduler
 from cloudsched.errors import InvalidSchedule, VersionConflict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+    from datetime import datetime
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.store import Store

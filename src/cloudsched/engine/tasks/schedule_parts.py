@@ -6,7 +6,6 @@ that: so whoever changes the record finds the task, and has it planned again (`f
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -16,6 +15,8 @@ from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.features.table import FEATURES, find_place
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.domain.documents.system_tasks import ChangeToFollow
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule

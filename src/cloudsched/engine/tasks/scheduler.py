@@ -8,10 +8,8 @@ returned and stored as deferred, and the sweep sends what is missing.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +52,9 @@ from cloudsched.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime, timedelta
+
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import takewhile
@@ -23,6 +22,8 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.state.record_changes import change_record, iterate_records
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -25,6 +24,8 @@ from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
 from cloudsched.errors import InvalidInput, VersionConflict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import VersionedRecord

@@ -13,7 +13,6 @@ creation asks for that of its owner (`MAX_UNAWARE`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -42,6 +41,8 @@ from cloudsched.features.budgets.budget import ENFORCED_EVERY, WARNING_SHARE, Bu
 from cloudsched.features.budgets.holds import hold, release
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.runtime.container import Container

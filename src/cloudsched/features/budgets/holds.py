@@ -8,8 +8,7 @@ schedule begins with the edit that sets it.
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.task import Hold, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Action
@@ -18,6 +17,9 @@ from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.planning import find_hold
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 _RELEASED: Final = "Its owner has a budget again."
 

@@ -5,7 +5,6 @@ Users' fetches are limited, so that nobody uses this service to send requests to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
@@ -32,6 +31,8 @@ from cloudsched.features.calendars.ics_days import read_ics_days
 from cloudsched.features.calendars.schedule_days import find_calendar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.store import Store

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,8 @@ from cloudsched.features.calendars.ics_days import decode_ics
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cloudsched.client.client import Client
     from cloudsched.client.views import CalendarView
 

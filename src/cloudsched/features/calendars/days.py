@@ -11,13 +11,15 @@ it then depends on the task's document alone, and the calendar need not be read 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 MAX_INTERVALS: Final = 1000
 """The most days and intervals of one calendar."""

@@ -7,7 +7,6 @@ a file, since the package that they need is an extra, and slow to import.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING, Final
@@ -17,6 +16,8 @@ from cloudsched.errors import InvalidInput, SearchLimitReached
 from cloudsched.features.calendars.days import MAX_INTERVALS, to_date, to_day
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cloudsched.features.calendars.ics_events import Days
 
 MAX_TEXT: Final = 2_000_000

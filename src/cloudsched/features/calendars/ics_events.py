@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import cached_property
@@ -34,6 +33,8 @@ from cloudsched.errors import InvalidInput, InvalidSchedule
 from cloudsched.features.calendars.ics_files import Component, Length
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from cloudsched.domain.recurrence.time_zones import Zone
 
 MAX_DAYS: Final = 3661

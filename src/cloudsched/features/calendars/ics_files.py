@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from types import SimpleNamespace
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from icalendar.parser.ical import ComponentIcalParser
 from icalendar.prop import vDDDTypes, vDuration, vUTCOffset
 
 from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _COMPONENTS: Final = "components"
 _EVENTS: Final = "events and rules"

@@ -18,7 +18,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
@@ -31,6 +30,8 @@ from cloudsched.errors import InvalidSchedule
 from cloudsched.features.calendars.days import CalendarDays, Interval, parse_days, to_date, to_day
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from cloudsched.domain.recurrence.recurrence_set import Recurrence
     from cloudsched.features.calendars.rule import CalendarRule
 

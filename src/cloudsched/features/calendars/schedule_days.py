@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
@@ -16,6 +14,9 @@ from cloudsched.features.calendars.days import MAX_CONTENT, WEEKENDS, WEEKENDS_C
 from cloudsched.features.calendars.documents import Calendar, calendar_key
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime, timedelta
+
     from cloudsched.domain.documents.system_tasks import ChangeToFollow
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule

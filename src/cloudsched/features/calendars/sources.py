@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import date, datetime
 from importlib.metadata import version
 from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Final
@@ -14,6 +12,9 @@ from cloudsched.errors import InvalidInput, MissingExtra, Unavailable
 from cloudsched.features.calendars.ics_days import MAX_TEXT, decode_ics
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import date, datetime
+
     from cloudsched.features.calendars.documents import HolidaySource
 
 FETCH_SECONDS: Final = 10.0

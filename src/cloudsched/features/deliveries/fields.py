@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from cloudsched.domain.documents.delivery_channels import CallbackUrl
 from cloudsched.domain.documents.document import (
     InputModel,
     WireModel,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class OnCompletion(InputModel):

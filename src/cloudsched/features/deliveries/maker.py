@@ -10,7 +10,6 @@ The callback of a task (`on_completion`) is one more, and reports every end of a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, assert_never
@@ -45,6 +44,8 @@ from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.features.deliveries.fields import PingEvent
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from cloudsched.domain.transitions.finish import AttemptReport
 
 MAX_DATA: Final = 100_000

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from collections.abc import Sequence
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +16,9 @@ from cloudsched.engine.state.options import Option
 from cloudsched.features.deliveries.maker import DeliveryMaker
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.engine_context import EngineContext

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.delivery_channels import PING, Delivery, DeliveryStatus
@@ -17,6 +15,9 @@ from cloudsched.engine.storage.pages import Page
 from cloudsched.features.deliveries.maker import delivery_ids
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.engine.ports.store import Store
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -26,6 +25,8 @@ from cloudsched.engine.state.quotas import is_revival
 from cloudsched.errors import InvalidInput, NotAllowed, QuotaExceeded
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import Requesters
@@ -11,6 +10,8 @@ from cloudsched.errors import InvalidInput
 from cloudsched.features.locks.fields import LockScope
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.engine.handlers.registry import Handler

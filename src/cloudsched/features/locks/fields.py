@@ -6,14 +6,16 @@ key, so the scope becomes a part of it.
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Final, Self, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypedDict
 
 from pydantic import Field, StringConstraints, model_validator
 
 from cloudsched.domain.documents.document import InputModel, Integer, WireModel
 from cloudsched.domain.documents.policy import QUOTA_PREFIX
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 class LockScope(StrEnum):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.firestore import protos as messages
 from cloudsched.adapters.firestore.values import Value, encode
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.adapters.google.channel import Message
 
 

@@ -20,7 +20,6 @@ with the task whose run acquires or releases it, so the two cannot disagree.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar
@@ -32,6 +31,8 @@ from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.wakeups import TURN_TIMEOUT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.commit import Version
 

@@ -11,7 +11,6 @@ it. An admin may end another caller's claim, but not renew it. Claims that were 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -25,6 +24,8 @@ from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.errors import InvalidInput, LeaseLost, NotFound, QueueUnavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from cloudsched.domain.documents.log_lines import RunLog
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.commit import Committed, VersionedTask

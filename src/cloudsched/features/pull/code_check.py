@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cloudsched.engine.code_check.compare import CodeReport, Difference, DifferencePlace, Mismatch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.registry import Handler
 

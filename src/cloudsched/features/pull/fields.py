@@ -13,17 +13,19 @@ see other changes of tasks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypedDict
 
 from pydantic import StringConstraints, ValidationError, model_validator
 
 from cloudsched.domain.documents.document import Document, InputModel, WireModel
 from cloudsched.errors import Misconfigured
 from cloudsched.features.table import find_place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 MAX_SKILLS = 20
 """The most skills of one worker: each is a queue key that it reads (Firestore's ``IN`` takes 30 values)."""

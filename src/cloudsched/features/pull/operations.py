@@ -8,7 +8,6 @@ shown nor logged.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -44,6 +43,8 @@ from cloudsched.web.auth.roles import Right, Role
 from cloudsched.web.waiting_room import try_until_found
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from werkzeug.wrappers import Response
 
     from cloudsched.engine.execution.attempt import Attempt

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,6 +14,8 @@ from cloudsched.errors import CloudschedError
 from cloudsched.features.pull.fields import MAX_SKILLS, QueueName, Skill  # noqa: F401, TC001 - fields of the model
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.features.pull.work_queue import ClaimCaller, WorkerFilter

@@ -17,7 +17,6 @@ position when a worker claims it.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -45,6 +44,7 @@ from cloudsched.features.pull.fields import OfferEntry, queue_keys
 from cloudsched.features.pull.offers import list_offered_runs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator, Sequence
     from datetime import datetime
 
     from cloudsched.domain.documents.task import Task

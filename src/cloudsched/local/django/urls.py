@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import io
 from http import HTTPStatus
-from typing import Any
-from wsgiref.types import WSGIEnvironment
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpResponse
@@ -20,6 +19,9 @@ from werkzeug.test import run_wsgi_app
 from cloudsched.local.django.apps import find_embedding
 from cloudsched.local.embedded_page import EmbeddedPage
 from cloudsched.local.visitor import FRAMEWORK_REQUEST
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIEnvironment
 
 
 @csrf_exempt  # type: ignore[untyped-decorator]  # Django has no types

@@ -14,9 +14,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.config.imports import require_extra
@@ -28,6 +26,9 @@ with require_extra("cloudsched.outbox.django"):
     from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import timedelta
+
     from cloudsched.app import App
     from cloudsched.client import Client
     from cloudsched.domain.transitions.task_draft import TaskDraft

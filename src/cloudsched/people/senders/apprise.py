@@ -7,12 +7,13 @@ failed, so every failure is tried again. This process does not repeat a message 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.errors import DeliveryDelayed, Misconfigured, MissingExtra
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.engine.ports.sender import OutgoingMessage, Recipient
 
 _MAX_REMEMBERED: Final = 1_000

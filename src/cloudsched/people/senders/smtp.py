@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import smtplib
 import ssl
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -23,6 +22,7 @@ from cloudsched.errors import DeliveryDelayed, DeliveryRefused, Misconfigured
 from cloudsched.people.senders.mail import make_address, write_mail
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from email.headerregistry import Address
     from email.message import EmailMessage
 

@@ -19,13 +19,14 @@ import hashlib
 import hmac
 import json
 import time
-from collections.abc import Callable
 from datetime import UTC
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.errors import AddressGone, DeliveryRefused
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.adapters.safe_http.user_posts import MakeSession
     from cloudsched.engine.ports.sender import OutgoingMessage, Recipient
 

@@ -9,9 +9,7 @@ outputs.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +23,9 @@ from cloudsched.scripts.quickjs.process import ScriptProcess
 from cloudsched.scripts.quickjs.protocol import ScriptLimits, encode_input, encode_line, encode_responses, parse_round
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime, timedelta
+
     from cloudsched.engine.ports.interpreter import Round, ScriptInput, ScriptResponse
 
 _HOME = Path(__file__).parent

@@ -9,15 +9,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from functools import lru_cache
-from typing import IO, cast
+from typing import IO, TYPE_CHECKING, cast
 
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import (
     InterpreterUnavailable,
     Misconfigured,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 log = own_logger(__name__)
 START_TIMEOUT_SECONDS = 60

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cloudsched.engine.ports.interpreter import Round, ScriptInput, ScriptRequest, ScriptResponse
 from cloudsched.errors import (
     LimitExceeded,
     ScriptFailed,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
 
 _LOCATION = re.compile(r"<input>:([0-9]{1,5}):")
 """A location in the script. The glue code around it begins beyond line 100,000."""

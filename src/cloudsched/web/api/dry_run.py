@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.app import App
@@ -15,6 +14,8 @@ from cloudsched.web.api.responses import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from werkzeug.wrappers import Response
 
     from cloudsched.domain.documents.task import Task

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from werkzeug.http import parse_etags
@@ -18,6 +17,8 @@ from cloudsched.domain.documents.task import Task
 from cloudsched.errors import InvalidInput, PreconditionFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from werkzeug.datastructures import ETags
     from werkzeug.wrappers import Request
 

@@ -11,11 +11,9 @@ import copy
 import inspect
 import json
 import sys
-from collections.abc import Collection, Iterable
 from datetime import timedelta
 from functools import cache
 from itertools import pairwise
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from pydantic import BaseModel, StringConstraints, TypeAdapter
@@ -34,6 +32,9 @@ from cloudsched.web.api.responses import OMITTED_FOR_WORKERS
 from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from types import ModuleType
+
     from pydantic_core import core_schema
 
 Json = dict[str, Any]

@@ -5,9 +5,7 @@ Each takes an `ApiCall`: one request, authenticated, with its path parsed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, overload
 
 from werkzeug.wrappers import Response
@@ -21,6 +19,9 @@ from cloudsched.web.auth.authentication import is_open_to
 from cloudsched.web.auth.roles import Caller, Right, Role
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
     from werkzeug.wrappers import Request, Response
 
     from cloudsched.app import App

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response
@@ -37,6 +37,9 @@ from cloudsched.errors import (
     UnreadableDocument,
     VersionConflict,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 log = own_logger(__name__)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +19,9 @@ from cloudsched.web.api.etags import compute_etag
 from cloudsched.web.api.visibility import AllowedVerbs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
     from cloudsched.domain.documents.execution import ExecutionStatus
     from cloudsched.domain.documents.person import Person
     from cloudsched.engine.child_tasks import CallTree

@@ -15,7 +15,6 @@ Credentials mode is not allowed: callers authenticate by headers, and there are 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Final, cast
 
@@ -38,6 +37,8 @@ from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.auth.roles import NOBODY, Caller, Right
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.app import App
     from cloudsched.domain.documents.document import WireModel
 

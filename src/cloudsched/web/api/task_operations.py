@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -49,6 +48,8 @@ from cloudsched.web.api.responses import (
 from cloudsched.web.api.visibility import AllowedVerbs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
     from pydantic import BaseModel
 
     from cloudsched.app import App

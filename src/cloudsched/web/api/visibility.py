@@ -8,7 +8,6 @@ takes longer than the stand-in does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -28,6 +27,8 @@ from cloudsched.errors import Forbidden, InvalidInput, NotAllowed, NotFound
 from cloudsched.web.auth.roles import Caller, Right, Role
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from cloudsched.app import App
     from cloudsched.engine.queries.execution_search import FoundExecution
 

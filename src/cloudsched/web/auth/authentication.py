@@ -15,7 +15,6 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -43,6 +42,8 @@ from cloudsched.web.auth.roles import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from werkzeug.wrappers import Request
 
     from cloudsched.config.access import Access

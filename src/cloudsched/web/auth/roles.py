@@ -15,10 +15,9 @@ not exist.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.documents.authority import (
     MAX_OWNER,
@@ -31,6 +30,9 @@ from cloudsched.domain.documents.authority import (
 )
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.errors import Forbidden, InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Right(StrEnum):

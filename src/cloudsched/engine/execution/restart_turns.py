@@ -9,8 +9,10 @@ time is alone in its turn. So the third loss in a row is that of a handler that 
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
 
 FIRST_TURN: Final = 20.0
 """The seconds after which runs that were lost once, as by a power failure, no longer run one by one."""
@@ -33,7 +35,7 @@ class _Turn(NamedTuple):
         return self.began + (min(FIRST_TURN, self.duration) if is_first else self.duration)
 
 
-class LostRuns:
+class RestartTurns:
     """The turns of the lost runs of one process. Thread-safe."""
 
     def __init__(self) -> None:

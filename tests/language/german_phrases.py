@@ -41,7 +41,7 @@ GERMAN_PHRASES = [
     Own("morgen um 3", "ask", []),
     Own("am 31. jedes Monats", "ask", []),
     Own("jeden Tag außer an Feiertagen", "refuse", []),
-    Own("jeden Montag Banane um 9 Uhr", "refuse", []),
+    Own("jeden Montag Banane", "refuse", []),
     Own("jeden Tag um 25 Uhr", "refuse", []),
     Own("every Monday at 9", "refuse", []),
 ]

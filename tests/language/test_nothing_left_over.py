@@ -24,7 +24,7 @@ def ask(text: str, locale: str | None = "en", *, has_title: bool = True) -> Read
 @try_each(
     "phrase, locale, description, title",
     [
-        ("run the backup nightly at 3am", "en", "every day at 03:00", "the backup"),
+        ("run the backup nightly at 3am", "en", "every day at 03:00", "run the backup"),
         ("nightly backup at 02:30", "en", "every day at 02:30", "nightly backup"),
         ("always on Tuesday at 9am", "en", "every Tuesday at 09:00", None),
         ("regularly on Tuesday at 9am", "en", "every Tuesday at 09:00", None),

@@ -132,7 +132,7 @@ def test_no_phrase_costs_more_than_a_blink(*, everything: bool) -> None:
     "phrase, code, place",
     [
         ("", "empty", ""),
-        ("every Monday banana at 9am", "not-understood", "banana"),
+        ("every Monday sproing", "not-understood", "sproing"),
         ("every other week on Monday (weeks begin on Sunday) (weeks begin on Monday)", "contradiction", None),
         ("weeks begin on Sunday", "no-time", None),
         ("x" * 501, "too-long", None),
@@ -153,7 +153,6 @@ def test_a_refusal_says_why_and_where(phrase: str, code: str, place: str | None)
 @try_each(
     "phrase",
     [
-        "at 10 bananas every day",
         "every day at 9am or 10am",
         "every monday at 9am and friday",
         "the last Thursday of every month before Christmas",

@@ -112,6 +112,18 @@ def find_open_time(tokens: Sequence[Token], matches: Sequence[Matches]) -> Span 
     return None
 
 
+def find_condition(tokens: Sequence[Token], matches: Sequence[Matches]) -> Span | None:
+    """Return the words of a condition, such as "when it rains", if there are any: nobody here can tell."""
+    at = 0
+    while at < len(tokens):
+        here = matches[at]
+        condition = here.get("condition")
+        if "idiom" not in here and condition is not None and condition.value == 1:
+            return tokens[at].start, tokens[-1].end
+        at = here["idiom"].end if "idiom" in here else at + 1
+    return None
+
+
 def find_change(parser: Parser) -> Change | None:
     """Return the change that a phrase asks for. None if the phrase is not a change."""
     c = parser.cursor

@@ -126,6 +126,8 @@ ENGLISH = Language(
             "|on the way|on my way home|on the way home|once i|once we|once he|once she|once they|once it|as soon as"
             "|by the time|the moment|next time|the next time"
         },
+        "no-title": {1: "mon|mons|tue|tues|wed|weds|thu|thur|thurs|fri"},
+        "relative": {1: "that are|which are|who are|that is|which is|this is|these are"},
         "idiom": {
             1: "look after|looking after|take after|named after|after all|after party|before and after|check if"
             "|check when|check whether|ask if|ask when|ask whether|see if|see when|find out if|find out when|know if"
@@ -335,9 +337,14 @@ ENGLISH = Language(
         "remind": {1: "remind me to|remind me|please remind me|please remind me to"},
         "intro": {
             0: "run this|run it|do this|do it|execute this|trigger this|start this|repeat this|repeat it"
-            "|please|please schedule|schedule me|i want to|can you|could you|schedule|set|set up|create|add|make|run"
-            "|execute|trigger|send|let us|let's",
+            "|please|please schedule|schedule me|i want to|can you|could you|schedule|set|set up|create|add"
+            "|let us|let's"
+            "|don't forget|don't forget to|don't let me forget|don't let me forget to|hey|hi|yo|i need to|i have to",
         },
+        "intro-noun": {
+            1: "set a reminder|set an alarm|add a reminder|create a reminder|set reminder|set alarm|new reminder"
+        },
+        "verb-intro": {0: "make|run|execute|trigger|send"},
         "outro": {1: "remind me to|remind me|remind me about|i want to|call it|titled|named|to|for"},
         "zone-time": {1: "time|local time|standard time|timezone|time zone|time-zone"},
         "closest": {1: "closest|nearest"},

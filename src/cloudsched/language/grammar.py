@@ -25,17 +25,14 @@ from cloudsched.language.grammar_days import (
 )
 from cloudsched.language.grammar_numbers import parse_list, parse_number, parse_ordinal
 from cloudsched.language.grammar_points import parse_shifted
-from cloudsched.language.languages import find_languages, says_how_often
 from cloudsched.language.lexicon import (
     QUOTE,
-    WORD,
     Cursor,
     Language,
     Matches,
     Token,
     classify,
     is_plain,
-    may_be_title,
 )
 from cloudsched.language.nodes import (
     DAY,
@@ -44,14 +41,10 @@ from cloudsched.language.nodes import (
     Mark,
     Months,
     NamedCalendars,
-    Phrase,
     Pick,
-    Repeat,
-    Span,
-    Times,
     Unit,
 )
-from cloudsched.language.result import HINTS, Refused
+from cloudsched.language.result import Refused
 
 _FEWEST_WORDS = 2
 """The least number of words in a title behind a schedule, if nothing shows that it is one."""
@@ -235,7 +228,7 @@ class Parser:
     def __init__(self, tokens: Sequence[Token], language: Language, *, allow_title: bool = True) -> None:
         self.tokens = tokens
         self.blocked: Refused | None = None
-        self._allow_title, self._is_asked = allow_title, False
+        self.allows_title = allow_title
         self.matches: list[Matches] = classify(tokens, language)
         self.furthest = 0
         self.refused: Refused | None = None
@@ -244,50 +237,6 @@ class Parser:
         self._rules = [each for each in _RULES if not each[1] or not each[1].isdisjoint(kinds)]
         self._memo: dict[int, tuple[list[Clause], int] | None] = {}
 
-    def parse(self) -> Phrase | None:
-        """Return the phrase. None if a word belongs neither to the schedule nor to a title."""
-        begin = self._skip_intro()
-        return self._parse_from(begin, begin, ()) or self._parse_led(begin)
-
-    def _parse_led(self, begin: int) -> Phrase | None:
-        """Parse ``weekly team meeting on Tuesdays``: the frequency, the title, and then the rest of the time."""
-        c = self.cursor
-        c.at = begin
-        c.take("article")
-        lead = c.attempt(clauses.parse_lead)
-        if lead is None or not self._allow_title:
-            return None
-        after = c.at
-        if after >= len(self.tokens) or not self._is_unknown(after):
-            return None
-        return self._parse_from(begin, after, lead)
-
-    def _parse_from(self, begin: int, after: int, lead: Sequence[Clause]) -> Phrase | None:
-        """Parse a title from `after` on, and the clauses behind it. The title of a led phrase begins with its lead."""
-        for start in dict.fromkeys((0, begin) if not lead else ()) | dict.fromkeys(range(after, len(self.tokens) + 1)):
-            title = None
-            if start > after:
-                if not self._may_extend_title(start, after):
-                    return None
-                if not self._is_title(after, start):
-                    continue
-                title = self._find_title_span(begin, start)
-            elif lead:
-                continue
-            if start == len(self.tokens):
-                return Phrase(title, tuple(lead), start) if lead else None
-            result = self._parse_clauses(start)
-            if result is None:
-                continue
-            read, end = result
-            if end == len(self.tokens):
-                return Phrase(title, (*lead, *read), start, self._is_asked)
-            is_open = title is None or all("generic" in self.matches[at] or at < after for at in range(begin, start))
-            outro = self._parse_outro(end, read) if is_open else None
-            if outro is not None:
-                return Phrase(outro, (*lead, *read), start, self._is_asked or "outro" in self.matches[end])
-        return None
-
     def parse_between(self, start: int, end: int, *, bare: bool = False) -> tuple[Clause, ...] | None:
         """Return the clauses between two tokens, without a title. None if they do not cover all tokens.
 
@@ -295,31 +244,22 @@ class Parser:
         """
         part = Parser(self.tokens[start:end], self.cursor.language)
         part.cursor.bare = bare
-        result = part._parse_clauses(0)
+        result = part.parse_clauses(0)
         return result[0] if result is not None and result[1] == end - start else None
 
-    def _skip_intro(self) -> int:
-        c = self.cursor
-        c.at = 0
-        while not c.ended:
-            if c.take("remind") is not None:
-                self._is_asked = True
-            elif c.take("polite", "intro", "comma", "colon") is None:
-                break
-        return c.at
-
-    def _parse_clauses(self, start: int) -> _Read | None:
+    def parse_clauses(self, start: int) -> _Read | None:
+        """Return the clauses from a token on, and the token behind them. None if there are none."""
         result: list[Clause] = []
         at = start
         while at < len(self.tokens):
             before = at
-            joined = self._parse_joint(at) if result else None
+            joined = self.parse_joint(at) if result else None
             if joined is not None:
                 at = self.cursor.at
-            clause = self._parse_clause(at)
+            clause = self.parse_clause(at)
             if clause is None and joined is not None:
                 at = before
-                clause = self._parse_clause(at)  # words such as "plus" may begin a clause themselves
+                clause = self.parse_clause(at)  # words such as "plus" may begin a clause themselves
                 joined = None
             if clause is None:
                 break
@@ -330,9 +270,9 @@ class Parser:
         self.furthest = max(self.furthest, at)
         if not result:
             return None
-        return tuple(result), self._skip_end(at)
+        return tuple(result), self.skip_end(at)
 
-    def _parse_joint(self, at: int) -> Mark | None:
+    def parse_joint(self, at: int) -> Mark | None:
         """Parse the words that join two clauses, and whether "and" is among them."""
         c = self.cursor
         c.at = at
@@ -346,13 +286,15 @@ class Parser:
                 break
         return Mark(kind) if c.at > at else None
 
-    def _skip_end(self, at: int) -> int:
+    def skip_end(self, at: int) -> int:
+        """Return the token behind words that may end a phrase."""
         c = self.cursor
         c.at = at
         c.skip("comma", "stop", "polite", "filler", "also", "only")
         return c.at
 
-    def _parse_clause(self, at: int) -> tuple[list[Clause], int] | None:
+    def parse_clause(self, at: int) -> tuple[list[Clause], int] | None:
+        """Return the clauses that one rule reads at a token, and the token behind them. None if there are none."""
         if at not in self._memo:
             self._memo[at] = self._try_rules(at)
         return self._memo[at]
@@ -372,90 +314,9 @@ class Parser:
                 return result if isinstance(result, list) else [result], c.at
         return None
 
-    def _may_extend_title(self, start: int, begin: int) -> bool:
-        """Return whether the word before a token may belong to a title that begins at another."""
-        before = start - 1
-        if not self._allow_title:
-            return False
-        if self.tokens[before].kind == QUOTE:
-            return True
-        if before == begin and self._begins_no_title(before):
-            self._block(before, HINTS["half-known"])
-            return False
-        word = self.tokens[before].text
-        is_day = before > 0 and "on" in self.matches[before - 1] and word.endswith(self.cursor.language.day_endings)
-        if self._is_unknown(before) and (
-            (is_day and not self.matches[before]) or says_how_often(word) or find_languages(word, self.cursor.language)
-        ):
-            self._block(before, HINTS["not-understood"])
-            return False
-        following = self.matches[start] if start < len(self.matches) else None
-        if "number" in self.matches[before] and before and not _COUNTED.isdisjoint(self.matches[before - 1]):
-            return False  # "at 10" belongs to no title
-        if may_be_title(self.matches[before], following):
-            return True
-        if "half-known" in self.matches[before]:
-            self.cursor.at = self.matches[before]["half-known"].end
-            self.blocked = Refused("half-known", self.cursor.span(before))
-        return False
-
-    def _begins_no_title(self, at: int) -> bool:
-        """Return whether a word names a time or a condition, so that no title follows: "after work"."""
-        is_compound = at + 1 < len(self.tokens) and self.tokens[at + 1].text == "-"
-        return not is_compound and not _NO_TITLE_BEGINS.isdisjoint(self.matches[at])
-
-    def _block(self, at: int, hint: str) -> None:
-        self.blocked = Refused("not-understood", (self.tokens[at].start, self.tokens[at].end), hint)
-
-    def _is_title(self, begin: int, end: int) -> bool:
-        end = self._trim_title(begin, end)
-        if end <= begin:
-            return False
-        last = self.tokens[end - 1]
-        if last.kind == QUOTE:
-            return True
-        unknown = any(self._is_unknown(at) for at in range(max(begin, end - 3), end))
-        return unknown and self._is_unknown(end - 1)
-
-    def _is_unknown(self, at: int) -> bool:
-        token = self.tokens[at]
-        return token.kind == QUOTE or (token.kind == WORD and is_plain(self.matches[at]) and len(token.text) > 1)
-
-    def _trim_title(self, begin: int, end: int) -> int:
-        while end > begin and any(kind in _NO_TITLE_ENDS for kind in self.matches[end - 1]):
-            end -= 1
-        return end
-
-    def _find_title_span(self, begin: int, end: int) -> Span:
-        end = self._trim_title(begin, end)
-        while begin < end - 1 and "comma" in self.matches[begin]:
-            begin += 1
-        return self.tokens[begin].start, self.tokens[end - 1].end
-
-    def _parse_outro(self, at: int, read: Sequence[Clause]) -> Span | None:
-        """Return the title behind the schedule: after a colon, in quotes, as "remind me to …", or two words and more.
-
-        Without such a sign, the words before have to name a time of day. A single unknown word was probably meant as a
-        time.
-        """
-        c = self.cursor
-        c.at = at
-        is_dash = not c.ended and "dash" in self.matches[at] and not self.tokens[at].glued
-        shown = c.take("colon", *(("dash",) if is_dash else ())) is not None
-        outro = c.take("outro")
-        if outro is not None:  # a preposition such as "an" shows a title only if one was asked for
-            shown = shown or bool(outro.value) or self._is_asked
-        if c.ended or not self._allow_title:
-            return None
-        shown = shown or self.tokens[c.at].kind == QUOTE
-        begin, end = c.at, len(self.tokens)
-        is_timed = any(
-            isinstance(each, Times) or (isinstance(each, Repeat) and each.unit <= Unit.HOUR) for each in read
-        )
-        words = sum(token.kind in {WORD, QUOTE} for token in self.tokens[begin:end])
-        if not shown and not (is_timed and words >= _FEWEST_WORDS and self._is_unknown(begin)):
-            return None
-        for place in range(begin + 1, end + 1):
-            if not self._may_extend_title(place, begin):
-                return None
-        return self._find_title_span(begin, end) if self._is_title(begin, end) else None
+    def block(self, at: int, code: str = "not-understood", hint: str | None = None) -> None:
+        """Note why a word cannot be part of a title. The first one is kept."""
+        self.cursor.at = self.matches[at][code].end if code in self.matches[at] else at + 1
+        span = self.cursor.span(at)
+        if self.blocked is None or self.blocked.span is None or span < self.blocked.span:
+            self.blocked = Refused(code, span, hint)

@@ -405,15 +405,17 @@ Clause = (
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A whole phrase.
+    """One way to read a whole phrase.
 
     Attributes:
         title: The span of its title.
-        begin: The index of their first token.
+        price: How unlikely the way is, from 0.
+        words: The number of words of the title that are not about time.
         is_asked: Words such as "remind me to" introduce the title, so that it is the subject, whatever its words.
     """
 
     title: Span | None
     clauses: tuple[Clause, ...]
-    begin: int = 0
+    price: float = 0.0
+    words: int = 0
     is_asked: bool = False

@@ -8,94 +8,30 @@ from typing import TYPE_CHECKING, NamedTuple
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.time_zones import require_zone
 from cloudsched.domain.schedules.rare_days import tell_missing
-from cloudsched.language.changes import find_change, find_open_time, find_order
+from cloudsched.language.changes import find_change, find_condition, find_open_time, find_order
+from cloudsched.language.covers import find_covers
 from cloudsched.language.grammar import Parser
-from cloudsched.language.languages import LANGUAGES, find_language, find_languages, guess_language, name_language
-from cloudsched.language.lexicon import WORD, Cursor, Language, Matches, Token, classify, tokenise
+from cloudsched.language.languages import LANGUAGES, find_language, guess_language, name_language
+from cloudsched.language.lexicon import Cursor, Language, Token, classify, tokenise
 from cloudsched.language.meaning import build_schedule
 from cloudsched.language.nodes import Phrase, Place, Span
 from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.result import Alternative, Choices, Problem, Reading, Refused, Unclear, refuse_impossible
+from cloudsched.language.typing_errors import find_corrections, is_close, is_sure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from datetime import datetime
 
     from cloudsched.domain.schedules.schedule import Schedule
 
-_SHORTEST = 4
+_MOST_WAYS = 8
+"""The number of ways to read a phrase that are tried."""
+_AS_GOOD, _SECOND_BEST = 0.3, 1.0
+"""By how much the price of another way may differ, to be as good as the cheapest, or to be tried if that contradicts
+itself."""
 _MOST_SHOWN = 60
 """The number of characters of the words at fault that are shown."""
-_MOST_WORDS = 3
-_MOST_CANDIDATES = 3
-
-
-def find_corrections(tokens: Sequence[Token], matches: Sequence[Matches], language: Language) -> Iterator[list[Token]]:
-    """Yield the phrase with one unknown word corrected, for each that may be a typo, and then with all of them."""
-    unknown = [
-        place
-        for place, token in enumerate(tokens)
-        if token.kind == WORD
-        and not matches[place]
-        and len(token.text) >= _SHORTEST
-        and not find_languages(token.text, language)
-    ]
-    for place in unknown[:_MOST_WORDS]:
-        for word in find_candidates(tokens[place].text, language)[:_MOST_CANDIDATES]:
-            yield [*tokens[:place], tokens[place]._replace(text=word), *tokens[place + 1 :]]
-    best = {place: find_candidates(tokens[place].text, language)[:1] for place in unknown[:_MOST_WORDS]}
-    if sum(map(bool, best.values())) > 1:
-        yield [each._replace(text=best[at][0]) if best.get(at) else each for at, each in enumerate(tokens)]
-
-
-def is_title_shorter(corrected: Phrase, phrase: Phrase) -> bool:
-    """Return whether the correction moved a word from the title to the schedule."""
-    is_behind = phrase.title is not None and phrase.begin <= corrected.begin
-    return corrected.begin < phrase.begin or (is_behind and len(corrected.clauses) > len(phrase.clauses))
-
-
-def find_candidates(word: str, language: Language) -> list[str]:
-    """Return the words of the lexicon one edit away: a letter missing, added or changed, or two neighbours swapped."""
-    index = _build_index(language.code, language)
-    result = set(index.get(word, ()))
-    for place in range(len(word)):
-        result |= index.get(word[:place] + word[place + 1 :], set())
-    return sorted((one for one in result if is_slip(word, one)), key=lambda one: (one[0] != word[0], -len(one), one))
-
-
-def is_slip(typed: str, meant: str) -> bool:
-    """Return whether two words differ by one letter, or by two swapped neighbours."""
-    if typed == meant or abs(len(typed) - len(meant)) > 1:
-        return False
-    at = next(
-        (place for place, (a, b) in enumerate(zip(typed, meant, strict=False)) if a != b), min(len(typed), len(meant))
-    )
-    if len(typed) == len(meant):
-        exchanged = typed[at : at + 2] == meant[at : at + 2][::-1] and typed[at + 2 :] == meant[at + 2 :]
-        return exchanged or typed[at + 1 :] == meant[at + 1 :]
-    longer, shorter = (typed, meant) if len(typed) > len(meant) else (meant, typed)
-    return longer[at + 1 :] == shorter[at:]
-
-
-def _is_sure(typed: str, meant: str) -> bool:
-    """Return whether a word is too long, and too much like another, to have been meant as typed."""
-    return len(typed) > _SHORTEST and typed[0] == meant[0] and typed != f"{meant}s"
-
-
-_INDEXES: dict[str, dict[str, set[str]]] = {}
-
-
-def _build_index(code: str, language: Language) -> dict[str, set[str]]:
-    """Return an index from each spelling, with at most one letter dropped, to the lexicon's words."""
-    if code not in _INDEXES:
-        index: dict[str, set[str]] = {}
-        words = {word for entries in language.entries.values() for texts, _, _ in entries for word in texts}
-        for word in words:
-            if len(word) >= _SHORTEST and word.isalpha():
-                for text in {word, *(word[:place] + word[place + 1 :] for place in range(len(word)))}:
-                    index.setdefault(text, set()).add(word)
-        _INDEXES[code] = index
-    return _INDEXES[code]
 
 
 MOST_READINGS = 8
@@ -122,6 +58,7 @@ QUESTIONS = {
     "months-or-span": "is that every year in these months, or only this once?",
     "count-or-rate": "is that how often in total, or how often each time?",
     "slip": "is this a typo?",
+    "title": "which of these words say when, and which say what?",
     "shared-time": "should both run at the same time?",
 }
 
@@ -258,15 +195,47 @@ class _Reader:
             if (changed is None or changed.schedule is None) and (now := self._read_now(tokens)) is not None:
                 return now
             return changed if changed is not None else self._refuse_unread(parser, "no-update")
-        phrase = parser.parse()
-        if phrase is None:
+        phrases = find_covers(parser)
+        if not phrases:
             return self._read_slip(parser, None) or self._refuse_unread(parser, "not-understood")
-        return (self._read_slip(parser, phrase) if phrase.title is not None else None) or self._interpret(phrase)
+        phrase, reading = self._choose(phrases)
+        return (self._read_slip(parser, phrase) if phrase.title is not None else None) or reading
+
+    def _choose(self, phrases: Sequence[Phrase]) -> tuple[Phrase, Reading]:
+        """Return the cheapest way to read a phrase that has a schedule, or a question if another is as good."""
+        refused: tuple[Phrase, Reading] | None = None
+        best: tuple[Phrase, Reading] | None = None
+        for phrase in phrases[:_MOST_WAYS]:
+            limit = best[0].price + _AS_GOOD if best else refused[0].price + _SECOND_BEST if refused else phrase.price
+            if phrase.price > limit:
+                break
+            reading = self._interpret(phrase)
+            if reading.kind == "refusal" and reading.problems[0].code == "contradiction":
+                refused = refused or (phrase, reading)
+            elif best is None:
+                best = phrase, reading
+            elif reading.schedule is not None and best[1].schedule is not None:
+                is_other = reading.schedule != best[1].schedule
+                if is_other and not set(phrase.clauses) <= set(best[0].clauses):
+                    return phrase, self._ask_which(best[1], reading)
+        found = best or refused
+        if found is None:
+            raise AssertionError("no way was tried")
+        return found
+
+    def _ask_which(self, one: Reading, other: Reading) -> Reading:
+        readings = tuple(
+            Alternative(each.schedule, each.schedule.describe(), each.title or "")
+            for each in (one, other)
+            if each.schedule is not None
+        )
+        problem = Problem((0, len(self._text)), "title", QUESTIONS["title"])
+        return Reading("question", None, one.title, (), readings, (problem,))
 
     def _read_now(self, tokens: list[Token]) -> Reading | None:
         """Return the reading of a phrase that says "now", which replaces any schedule."""
-        phrase = Parser(tokens, self._language, allow_title=self._allow_title).parse()
-        reading = None if phrase is None else self._interpret(phrase)
+        phrases = find_covers(Parser(tokens, self._language, allow_title=self._allow_title))
+        reading = self._interpret(phrases[0]) if phrases else None
         return reading if reading is not None and reading.schedule is not None and reading.schedule.is_now else None
 
     def _refuse_unread(self, parser: Parser, code: str) -> Reading:
@@ -308,18 +277,19 @@ class _Reader:
         accepted: list[tuple[Reading, str]] = []
         span = (0, len(self._text))
         for tokens in find_corrections(parser.tokens, parser.matches, self._language):
-            corrected = Parser(tokens, self._language, allow_title=self._allow_title).parse()
-            if corrected is None or (phrase is not None and not is_title_shorter(corrected, phrase)):
+            corrected = next(iter(find_covers(Parser(tokens, self._language, allow_title=self._allow_title))), None)
+            if corrected is None:
+                continue
+            slips = [(new, old) for new, old in zip(tokens, parser.tokens, strict=True) if new != old]
+            are_sure = all(is_sure(old.text, new.text) for new, old in slips)
+            if phrase is not None and (
+                corrected.words >= phrase.words or not all(is_close(old.text, new.text) for new, old in slips)
+            ):
                 continue
             reading = self._interpret(corrected)
             if as_typed is not None and reading.schedule is not None and reading.schedule == as_typed.schedule:
                 continue  # the letter makes no difference
-            slips = [(new, old) for new, old in zip(tokens, parser.tokens, strict=True) if new != old]
-            if (
-                phrase is None
-                and reading.schedule is not None
-                and all(_is_sure(old.text, new.text) for new, old in slips)
-            ):
+            if phrase is None and reading.schedule is not None and are_sure:
                 note = " and ".join(f"{old.text!r} is read as {new.text!r}" for new, old in slips)
                 accepted.append((reading, note))
             word, typed = next((new, old) for new, old in zip(tokens, parser.tokens, strict=True) if new != old)
@@ -362,6 +332,8 @@ class _Reader:
                 return _refuse(Refused("no-new-task", phrase.title), self._text)
             if matches and "question-word" in matches[0] and self._text.rstrip().endswith("?"):
                 return _refuse(Refused("no-task", phrase.title), self._text)
+            if (span := find_condition(tokens, matches)) is not None:
+                return _refuse(Refused("half-known", (begin + span[0], begin + span[1])), self._text)
             if (span := find_open_time(tokens, matches)) is not None:
                 titled = titled._replace(open_time=(begin + span[0], begin + span[1]))
         place = next((each.span for each in phrase.clauses if isinstance(each, Place) and each.is_loose), None)

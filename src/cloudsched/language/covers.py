@@ -1,0 +1,337 @@
+"""The ways to read a whole phrase: every word is in a clause, joins clauses, or has a price as part of the title.
+
+    phrase = [intro] {clause} [outro] [title] {clause} [end]
+
+A phrase has one title, which may stand before, between or behind its clauses. All places that it may have compete: the
+words that are least like a schedule cost least. A way whose title costs more than `MOST` is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.language.grammar_clauses import parse_lead
+from cloudsched.language.languages import find_languages, says_how_often
+from cloudsched.language.lexicon import FOLLOWED, HARMLESS, MARK, PLAIN, QUOTE, WORD, is_plain
+from cloudsched.language.nodes import Clause, Days, Mark, Part, Phrase, Place, Repeat, Span, Times, Window
+from cloudsched.language.result import HINTS
+from cloudsched.language.typing_errors import is_misspelt
+
+if TYPE_CHECKING:
+    from cloudsched.language.grammar import Parser
+
+MOST: Final = 1.75
+"""The highest price of a reading."""
+
+_PLAIN, _FUNCTION, _WEAK, _STRONG, _NEVER = 0.06, 0.08, 2.0, 2.5, 9.0
+"""The prices of a word of a title: one that is not about time, one such as "of", one that names a day or a number, one
+that only a schedule has, and one that is not known to be no time."""
+_MISSPELT: Final = 1.5
+"""The price of a word that is probably one of the lexicon with a typing error."""
+_BACK: Final = 1.75
+"""What a weak word costs less if a plain one follows: "Friday drinks"."""
+_BETWEEN: Final = 1.2
+"""The price of a weak word behind a plain one: "ring April about the bill"."""
+_COUNT: Final = 0.45
+"""The price of a number, and of its unit, within a title: "skip rope 20 minutes"."""
+_BARE, _NO_DAY, _EDGE, _NO_WORD = 0.3, 0.4, 1.0, 2.0
+"""What it costs if a day stands bare before the title, if no day is said, if a title begins or ends with a word such as
+"of" beside a clause, and if it has no plain word."""
+_UNTIMED: Final = 1.7
+"""What it costs if the schedule before a title says no time of day: "The 5th wave"."""
+_LONGEST_NAME: Final = 4
+"""The most words of the name of a place, with the word for a time."""
+_NO_LEAD: Final = 0.5
+"""What it costs more if a frequency that begins a title says nothing of when: "weekly report"."""
+
+_WEAK_KINDS: Final = frozenset(
+    {"weekday", "weekdays", "month", "part", "parts", "number", "tens", "ordinal", "unit", "feast", "named-time"}
+    | {"adverb", "bi", "tri", "part-adverb", "dayset", "daysets", "twice", "recurring", "holiday", "fraction", "half"}
+    | {"hours-said", "hour-number", "minute-number", "week-number", "day-number", "day-word", "the-hour", "unit-short"}
+    | {
+        "second-number",
+        "oclock",
+        "hour-mark",
+        "halfday-short",
+        "ordinal-end",
+        "noon-mark",
+        "next",
+        "clock-minute",
+        "minute-unit",
+        "edge-noun",
+        "shift",
+        "day-end",
+    }
+)
+_FUNCTIONS: Final = (HARMLESS | FOLLOWED | {"hence"}) - _WEAK_KINDS
+_BEFORE_DAYS: Final = frozenset({"on", "ordinal", "ordinal-end", "each", "next"})
+_COUNTED: Final = frozenset({"at", "on", "from", "to", "until", "before", "after", "past"})
+_LOOSE_ENDS: Final = frozenset({"at", "on", "in", "from", "by", "of", "to", "and", "or", "article", "the", "until"})
+_SIGNS: Final = frozenset({"comma", "dash", "colon", "stop"})
+_BEGINS_NO_TITLE: Final = frozenset({"condition", "after", "before", "at", "by", "until", "from", "between"})
+
+
+def find_covers(parser: Parser) -> list[Phrase]:
+    """Return the ways to read a phrase, the cheapest first."""
+    covers = sorted(_Covers(parser).find(), key=lambda each: each.price)
+    seen: dict[tuple[object, ...], Phrase] = {}
+    for each in covers:
+        seen.setdefault((each.title, *map(repr, each.clauses)), each)
+    return list(seen.values())
+
+
+_Start = tuple[int, tuple[Clause, ...], float, bool]
+"""A token at which a title may begin, the clauses before it, their price, and whether words show that one follows."""
+
+
+class _Covers:
+    def __init__(self, parser: Parser) -> None:
+        self._parser, self._tokens, self._matches = parser, parser.tokens, parser.matches
+        self._end = len(parser.tokens)
+        self._is_asked = False
+        self._noun: Span | None = None
+        self._prices = [self._price(at) for at in range(self._end)]
+        self._rest: dict[int, tuple[Clause, ...] | None] = {}
+
+    def find(self) -> Iterator[Phrase]:
+        """Yield all ways."""
+        for start, clauses, extra, is_shown in self._list_starts():
+            if start == self._end:
+                if clauses:
+                    yield Phrase(self._noun, clauses, extra, 0, self._is_asked)
+                continue
+            if self._parser.allows_title:
+                yield from self._find_titled(start, clauses, extra, is_shown=is_shown)
+
+    def _find_titled(self, begin: int, before: tuple[Clause, ...], extra: float, *, is_shown: bool) -> Iterator[Phrase]:
+        c = self._parser.cursor
+        c.at = begin
+        c.take("article")
+        lead = c.attempt(parse_lead)
+        after = c.at
+        spared = sum(self._prices[begin:after]) if lead else 0.0
+        price = extra + self._price_start(begin, before, is_shown=is_shown)
+        words = 0
+        for end in range(begin + 1, self._end + 1):
+            price += self._prices[end - 1]
+            words += self._is_word(end - 1)
+            if price - spared > MOST:
+                return
+            rest = self._read_rest(end)
+            if rest is None or not (before or rest or lead):
+                continue
+            whole = price + self._price_end(begin, end) + (0 if words else _NO_WORD)
+            if words == 1 and not rest and not is_shown and self._is_untimed(before):
+                whole += _UNTIMED  # a single unknown word may have been meant as a time
+            title = self._find_span(begin, end)
+            if title is None:
+                continue
+            if lead and end > after:
+                clauses = (*lead, *before, *rest)
+                yield from self._price_whole(title, clauses, whole - spared, words)
+                whole += _NO_LEAD
+            yield from self._price_whole(title, (*before, *rest), whole, words)
+
+    def _price_whole(self, title: Span, clauses: tuple[Clause, ...], price: float, words: int) -> Iterator[Phrase]:
+        price += _price_days(clauses)
+        if clauses and price <= MOST:
+            yield Phrase(title, clauses, price, words, self._is_asked)
+
+    def _list_starts(self) -> Iterator[_Start]:
+        """Yield each token at which a title may begin, with the clauses before it and their price."""
+        parser, c = self._parser, self._parser.cursor
+        at = self._skip_intro()
+        yield from self._start_at(at, (), 0.0)
+        c.at = at
+        c.skip("intro", "polite", "comma", "colon", "verb-intro")
+        behind = c.at
+        if behind > at:
+            yield behind, (), 0.3, True
+        clauses: list[Clause] = []
+        at = behind
+        while at < self._end:
+            joined = parser.parse_joint(at) if clauses else None
+            here = parser.cursor.at if joined is not None else at
+            found = parser.parse_clause(here)
+            if found is None and joined is not None:
+                here = at
+                found, joined = parser.parse_clause(at), None
+            if found is None:
+                break
+            if joined is not None:
+                clauses.append(joined)
+            clauses += found[0]
+            at = found[1]
+            parser.furthest = max(parser.furthest, at)
+            yield from self._start_at(at, tuple(clauses), 0.0)
+
+    def _start_at(self, at: int, clauses: tuple[Clause, ...], extra: float) -> Iterator[_Start]:
+        yield (self._parser.skip_end(at) if clauses else at), clauses, extra, False
+        if not clauses:
+            return
+        c = self._parser.cursor
+        c.at = at
+        c.skip("comma", "colon", "dash", "polite", "then", "filler", "intro-behind")
+        is_asked = c.skip("remind")
+        outro = c.take("outro")
+        if c.at == at:
+            return
+        self._is_asked = self._is_asked or is_asked or bool(outro and outro.value)
+        is_shown = self._is_asked or "colon" in self._matches[c.at - 1] or "dash" in self._matches[c.at - 1]
+        yield c.at, clauses, extra + (0.0 if is_shown or outro is None else 0.2), is_shown
+
+    def _skip_intro(self) -> int:
+        c = self._parser.cursor
+        c.at = 0
+        while not c.ended:
+            if c.take("remind") is not None:
+                self._is_asked = True
+            elif (asked := c.take("intro-noun")) is not None:  # "set an alarm" is the title if there is no other
+                noun = self._tokens[asked.end - 1]
+                self._noun = noun.start, noun.end
+                c.take("for")
+            elif c.take("polite", "intro", "comma", "colon") is None:
+                break
+        return c.at
+
+    def _read_rest(self, at: int) -> tuple[Clause, ...] | None:
+        """Return the clauses from a token behind the title to the end. None if they do not reach it."""
+        return () if at == self._end else self._join(at)
+
+    def _join(self, at: int) -> tuple[Clause, ...] | None:
+        """Return what joins the clauses before a token and from there on, and these clauses."""
+        joined = self._parser.parse_joint(at)
+        if joined is not None:
+            rest = self._follow(self._parser.cursor.at)
+            if rest is not None:
+                return (joined, *rest)
+        return self._follow(at)
+
+    def _follow(self, at: int) -> tuple[Clause, ...] | None:
+        """Return the clauses from a token to the end, at least one. None if they do not reach it."""
+        if at not in self._rest:
+            found = self._parser.parse_clause(at)
+            self._rest[at] = None
+            if found is not None:
+                self._parser.furthest = max(self._parser.furthest, found[1])
+                rest = self._continue(found[1])
+                self._rest[at] = None if rest is None else (*found[0], *rest)
+        return self._rest[at]
+
+    def _continue(self, at: int) -> tuple[Clause, ...] | None:
+        """Return the clauses from a token behind a clause to the end. None if they do not reach it."""
+        return () if self._parser.skip_end(at) == self._end else self._join(at)
+
+    def _price(self, at: int) -> float:
+        """Return the price of a word within a title."""
+        token, here = self._tokens[at], self._matches[at]
+        if token.kind == QUOTE:
+            return 0.0
+        if "half-known" in here:
+            self._parser.block(at, "half-known")
+            return _NEVER
+        if token.kind == MARK:
+            return _PLAIN if here.keys() <= HARMLESS else _STRONG
+        if here.keys() <= PLAIN:
+            return self._price_plain(at)
+        if not here.keys() - _FUNCTIONS - PLAIN:
+            return _FUNCTION
+        if here.keys() - _FUNCTIONS - PLAIN <= _WEAK_KINDS:
+            is_counted = at and not _COUNTED.isdisjoint(self._matches[at - 1])
+            if "number" in here and is_counted:
+                return _WEAK
+            if at + 1 < self._end and self._is_word(at + 1):
+                return _WEAK - _BACK
+            if at and (here.keys() & {"number", "tens"} or "number" in self._matches[at - 1]):
+                return _COUNT
+            return _BETWEEN if at and self._is_word(at - 1) else _WEAK
+        return _STRONG
+
+    def _price_plain(self, at: int) -> float:
+        word, language = self._tokens[at].text, self._parser.cursor.language
+        is_day = at > 0 and not _BEFORE_DAYS.isdisjoint(self._matches[at - 1]) and word.endswith(language.day_endings)
+        if (is_day and not self._matches[at]) or says_how_often(word) or find_languages(word, language):
+            self._parser.block(at)
+            return _NEVER
+        return _MISSPELT if not self._matches[at] and is_misspelt(word, language) else _PLAIN
+
+    def _price_start(self, begin: int, before: Sequence[Clause], *, is_shown: bool) -> float:
+        here = self._matches[begin]
+        price = 0.0
+        is_compound = begin + 1 < self._end and self._tokens[begin + 1].text == "-"
+        if not is_compound and not _BEGINS_NO_TITLE.isdisjoint(here) and self._tokens[begin].kind != QUOTE:
+            self._parser.block(begin, hint=HINTS["half-known"])
+            price += _WEAK
+        elif before and here and not here.keys() - _FUNCTIONS and not here.keys() & PLAIN and "article" not in here:
+            price += _EDGE
+        last = before[-1] if before else None
+        if _is_bare(last):
+            price += _BARE
+        if isinstance(last, Times) and self._names_zone(begin):
+            self._parser.block(begin)
+            price += _WEAK
+        if self._is_untimed(before) and not is_shown:
+            says_each = any("each" in here or "adverb" in here for here in self._matches[:begin])
+            price += _BARE if says_each else _UNTIMED
+        return price
+
+    def _is_untimed(self, before: Sequence[Clause]) -> bool:
+        return bool(before) and not any(isinstance(each, Times | Window) for each in before)
+
+    def _names_zone(self, at: int) -> bool:
+        """Return whether words behind a time of day name a place that is not known: "9:00 Narnia time"."""
+        for place in range(at, min(at + _LONGEST_NAME, self._end)):
+            here = self._matches[place]
+            if "zone-of" in here:
+                return True
+            if "zone-time" in here:
+                behind = self._matches[place + 1] if place + 1 < self._end else {}
+                return place > at and "to" not in behind and "for" not in behind
+            if not self._is_word(place):
+                return False
+        return False
+
+    def _price_end(self, begin: int, end: int) -> float:
+        last = end - 1
+        while last > begin and not _SIGNS.isdisjoint(self._matches[last]):
+            last -= 1
+        here = self._matches[last]
+        price = 0.0
+        if not here.keys().isdisjoint(_LOOSE_ENDS) and not here.keys() & PLAIN and "hence" not in here:
+            price += _EDGE
+        if end < self._end and here == {} and len(self._tokens[last].text) == 1:  # "à 10:15"
+            price += _WEAK
+        if self._prices[last] == _WEAK - _BACK:  # the word that made it cheap is not in the title
+            price += _BACK
+        return price
+
+    def _is_word(self, at: int) -> bool:
+        token = self._tokens[at]
+        return token.kind == QUOTE or (token.kind == WORD and is_plain(self._matches[at]) and len(token.text) > 1)
+
+    def _find_span(self, begin: int, end: int) -> Span | None:
+        while end > begin and not _SIGNS.isdisjoint(self._matches[end - 1]):
+            end -= 1
+        while begin < end - 1 and "comma" in self._matches[begin]:
+            begin += 1
+        return (self._tokens[begin].start, self._tokens[end - 1].end) if end > begin else None
+
+
+def _is_bare(clause: Clause | None) -> bool:
+    """Return whether a day, a frequency or noon alone says when, so that it may belong to the title behind it."""
+    match clause:
+        case Days():
+            return not clause.marked and not clause.on
+        case Repeat():
+            return clause.adverb
+        case Times():
+            return any(clock.named for clock in clause.clocks)
+    return False
+
+
+def _price_days(clauses: Sequence[Clause]) -> float:
+    """Return the price of a schedule that names times of day alone."""
+    named = [each for each in clauses if not isinstance(each, Place | Mark)]
+    is_timed = all(isinstance(each, Times | Window) or (isinstance(each, Part) and not each.today) for each in named)
+    return _NO_DAY if is_timed else 0.0

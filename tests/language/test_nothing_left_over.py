@@ -272,7 +272,7 @@ def test_a_zone_that_is_named_as_one_is_used(phrase: str, locale: str, zone: str
     "phrase, locale, place",
     [
         ("morgen um 9 Uhr Ortszeit in Narnia", "de", "Ortszeit in Narnia"),
-        ("täglich um 9 Uhr Londoner Zeit", "de", "Londoner"),
+        ("täglich um 9 Uhr Narniaer Zeit", "de", "Narniaer"),
         ("täglich um 9 Uhr an Schultagen", "de", "an Schultagen"),
         ("tomorrow at 9 Narnia time", "en", "Narnia"),
     ],

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.language.grammar_clauses import parse_lead
 from cloudsched.language.languages import find_languages, says_how_often
-from cloudsched.language.lexicon import FOLLOWED, HARMLESS, MARK, PLAIN, QUOTE, WORD, is_plain
-from cloudsched.language.nodes import Clause, Days, Mark, Part, Phrase, Place, Repeat, Span, Times, Window
+from cloudsched.language.lexicon import FOLLOWED, HARMLESS, MARK, NUMBER, PLAIN, QUOTE, WORD, is_plain
+from cloudsched.language.nodes import Clause, Days, Mark, Part, Phrase, Place, Relative, Repeat, Span, Times, Window
 from cloudsched.language.result import HINTS
 from cloudsched.language.typing_errors import is_misspelt
 
@@ -68,7 +68,9 @@ _FUNCTIONS: Final = (HARMLESS | FOLLOWED | {"hence"}) - _WEAK_KINDS
 _BEFORE_DAYS: Final = frozenset({"on", "ordinal", "ordinal-end", "each", "next"})
 _COUNTED: Final = frozenset({"at", "on", "from", "to", "until", "before", "after", "past"})
 _LOOSE_ENDS: Final = frozenset({"at", "on", "in", "from", "by", "of", "to", "and", "or", "article", "the", "until"})
-_SIGNS: Final = frozenset({"comma", "dash", "colon", "stop"})
+_INTROS: Final = frozenset({"intro", "remind"})
+_CLOSING: Final = frozenset({"stop", "polite"})
+_SIGNS: Final = frozenset({"comma", "dash", "colon", "stop", "by"})
 _BEGINS_NO_TITLE: Final = frozenset({"condition", "after", "before", "at", "by", "until", "from", "between"})
 
 
@@ -88,11 +90,19 @@ _Start = tuple[int, tuple[Clause, ...], float, bool]
 class _Covers:
     def __init__(self, parser: Parser) -> None:
         self._parser, self._tokens, self._matches = parser, parser.tokens, parser.matches
-        self._end = len(parser.tokens)
+        self._end = self._find_end()
         self._is_asked = False
         self._noun: Span | None = None
         self._prices = [self._price(at) for at in range(self._end)]
         self._rest: dict[int, tuple[Clause, ...] | None] = {}
+
+    def _find_end(self) -> int:
+        """Return the token behind the last one that counts: an intro such as "trag … ein" has a closing word."""
+        end = len(self._tokens)
+        while end and not _CLOSING.isdisjoint(self._matches[end - 1]):
+            end -= 1
+        is_closed = end and "closer" in self._matches[end - 1] and not _INTROS.isdisjoint(self._matches[0])
+        return end - 1 if is_closed else len(self._tokens)
 
     def find(self) -> Iterator[Phrase]:
         """Yield all ways."""
@@ -167,7 +177,7 @@ class _Covers:
             yield from self._start_at(at, tuple(clauses), 0.0)
 
     def _start_at(self, at: int, clauses: tuple[Clause, ...], extra: float) -> Iterator[_Start]:
-        yield (self._parser.skip_end(at) if clauses else at), clauses, extra, False
+        yield (min(self._parser.skip_end(at), self._end) if clauses else at), clauses, extra, False
         if not clauses:
             return
         c = self._parser.cursor
@@ -175,7 +185,8 @@ class _Covers:
         c.skip("comma", "colon", "dash", "polite", "then", "filler", "intro-behind")
         is_asked = c.skip("remind")
         outro = c.take("outro")
-        if c.at == at:
+        c.skip("comma")
+        if c.at == at or c.at >= self._end:
             return
         self._is_asked = self._is_asked or is_asked or bool(outro and outro.value)
         is_shown = self._is_asked or "colon" in self._matches[c.at - 1] or "dash" in self._matches[c.at - 1]
@@ -221,7 +232,7 @@ class _Covers:
 
     def _continue(self, at: int) -> tuple[Clause, ...] | None:
         """Return the clauses from a token behind a clause to the end. None if they do not reach it."""
-        return () if self._parser.skip_end(at) == self._end else self._join(at)
+        return () if self._parser.skip_end(at) >= self._end else self._join(at)
 
     def _price(self, at: int) -> float:
         """Return the price of a word within a title."""
@@ -231,6 +242,8 @@ class _Covers:
         if "half-known" in here:
             self._parser.block(at, "half-known")
             return _NEVER
+        if self._is_compound(at):
+            return _PLAIN
         if token.kind == MARK:
             return _PLAIN if here.keys() <= HARMLESS else _STRONG
         if here.keys() <= PLAIN:
@@ -247,6 +260,22 @@ class _Covers:
                 return _COUNT
             return _BETWEEN if at and self._is_word(at - 1) else _WEAK
         return _STRONG
+
+    def _is_compound(self, at: int) -> bool:
+        """Return whether a token is written together with a word that is not about time: "7-minute-workout", "5k"."""
+        first = last = at
+        while first and self._is_glued(first):
+            first -= 1
+        while last + 1 < len(self._tokens) and self._is_glued(last + 1):
+            last += 1
+        parts = range(first, last + 1)
+        return last > first and any(self._tokens[each].kind == WORD and not self._matches[each] for each in parts)
+
+    def _is_glued(self, at: int) -> bool:
+        """Return whether a token is one word with the token before it."""
+        token, before = self._tokens[at], self._tokens[at - 1]
+        is_hyphen = "-" in {token.text, before.text}
+        return token.glued and (is_hyphen or (before.kind == NUMBER and token.kind == WORD))
 
     def _price_plain(self, at: int) -> float:
         word, language = self._tokens[at].text, self._parser.cursor.language
@@ -277,7 +306,10 @@ class _Covers:
         return price
 
     def _is_untimed(self, before: Sequence[Clause]) -> bool:
-        return bool(before) and not any(isinstance(each, Times | Window) for each in before)
+        return bool(before) and not any(
+            isinstance(each, Times | Window) or (isinstance(each, Relative) and each.length is not None)
+            for each in before
+        )
 
     def _names_zone(self, at: int) -> bool:
         """Return whether words behind a time of day name a place that is not known: "9:00 Narnia time"."""

@@ -127,6 +127,8 @@ ENGLISH = Language(
             "|by the time|the moment|next time|the next time"
         },
         "no-title": {1: "mon|mons|tue|tues|wed|weds|thu|thur|thurs|fri"},
+        "night-to": {1: "in the night to|the night to|in the night before|in the early hours of|early hours of"},
+        "night-from": {1: "in the night from|the night from|night from|night of"},
         "relative": {1: "that are|which are|who are|that is|which is|this is|these are"},
         "idiom": {
             1: "look after|looking after|take after|named after|after all|after party|before and after|check if"
@@ -288,7 +290,10 @@ ENGLISH = Language(
         "after": {1: "after"},
         "times": {1: "times|time|x|occurrences|occurrence|repetitions|instances|runs|repeats"},
         "twice": {1: "once", 2: "twice", 3: "thrice"},
-        "next": {1: "next|coming|the next|the coming|following|the following|upcoming", 0: "this|the current|current"},
+        "next": {
+            1: "next|coming|the next|the coming|following|the following|upcoming",
+            0: "this|the current|current",
+        },
         "in-total": {1: "in total|altogether|overall|all told|in all"},
         "the-next": {1: "the next|next|the coming|up to the next|up to"},
         "ago": {1: "ago"},
@@ -302,7 +307,7 @@ ENGLISH = Language(
             "|not counting|but never in|only not in|with no runs on|no|but no|but skip|but skipping|and skip|skip"
         },
         "only": {1: "only|just|exclusively"},
-        "polite": {1: "please|pls|thanks|thank you|kindly|sharp|exactly|on the dot"},
+        "polite": {1: "please|pls|plz|thanks|thank you|kindly|sharp|exactly|on the dot"},
         "repeat": {1: "repeat|repeats|run|runs|running|occurring|happening|occurs|happens"},
         "if-day": {1: "if it is|if it's"},
         "added": {1: "extra on|extra runs on"},
@@ -334,12 +339,15 @@ ENGLISH = Language(
             45: "at quarter to|at a quarter to|quarter to|a quarter to",
         },
         "synchronised": {1: "synchronized|synchronised|on the clock|aligned"},
-        "remind": {1: "remind me to|remind me|please remind me|please remind me to"},
+        "remind": {
+            1: "remind me to|remind me|please remind me|please remind me to|remind us to|nudge me|ping me|alert me"
+            "|notify me"
+        },
         "intro": {
             0: "run this|run it|do this|do it|execute this|trigger this|start this|repeat this|repeat it"
             "|please|please schedule|schedule me|i want to|can you|could you|schedule|set|set up|create|add"
-            "|let us|let's"
-            "|don't forget|don't forget to|don't let me forget|don't let me forget to|hey|hi|yo|i need to|i have to",
+            "|let us|let's|don't forget|don't forget to|don't let me forget|don't let me forget to|hey|hi|yo|hello"
+            "|i need to|i have to|i'd like to|help me remember to",
         },
         "intro-noun": {
             1: "set a reminder|set an alarm|add a reminder|create a reminder|set reminder|set alarm|new reminder"

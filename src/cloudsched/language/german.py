@@ -131,6 +131,15 @@ GERMAN = Language(
             "|beim mittagessen|beim frühstück|beim abendessen|beim essen|auf dem weg|auf dem heimweg|nächstes mal"
             "|beim nächsten mal|bei ankunft|bei der ankunft"
         },
+        "night-to": {1: "in der nacht auf|in der nacht auf den|in der nacht zum|in der nacht zu|nacht auf|nacht zum"},
+        "night-from": {1: "in der nacht von|in der nacht vom|nacht von|nacht vom"},
+        "intro": {
+            1: "hey|hallo|hi|äh|ähm|also|trag mir|trage mir|trag|stell mir|stelle mir|schreib mir|mach mir|setz mir"
+            "|kannst du mich|könntest du mich|kannst du mir|kannst du|könntest du|vergiss nicht|nicht vergessen"
+            "|denk dran|denk daran|denke daran|merk dir|ich muss|ich möchte|ich will|ich soll|dass ich|plane|plan"
+        },
+        "intro-noun": {1: "stell einen wecker|stelle einen wecker|neue erinnerung"},
+        "closer": {1: "ein|muss|erinnern|nicht vergessen|auf|an|soll"},
         "idiom": {1: "vor der tür|vor dem haus|nach dem rechten"},
         "condition": {1: "wenn|falls|sobald|solange|sofern", 2: "weil|obwohl"},
         "half-known": {
@@ -251,7 +260,7 @@ GERMAN = Language(
             1: "außer|ausser|außer an|außer am|außer im|nicht|aber nicht|nicht am|nicht im|ohne|ausgenommen|nie"
         },
         "only": {1: "nur|ausschließlich"},
-        "polite": {1: "bitte|danke"},
+        "polite": {1: "bitte|danke|mal|bitte mal|mal bitte|doch mal"},
         "skip-back": {1: "oder am letzten tag davor, wo es diesen tag nicht gibt"},
         "skip-forward": {1: "oder am ersten tag danach, wo es diesen tag nicht gibt"},
         "skip-omit": {
@@ -275,10 +284,11 @@ GERMAN = Language(
         "remind": {1: "erinnere mich daran|erinnere mich|erinner mich|bitte erinnere mich"},
         "outro": {
             0: "an den|an die|an das|an dem|an meinen|an meine|an mein|an",
-            1: "daran|erinnere mich daran|erinnere mich",
+            1: "daran|erinnere mich daran|erinnere mich|dran|daran erinnern|dran erinnern|erinnern|dass|dass ich"
+            "|daran dass|ne erinnerung|eine erinnerung|einen termin",
         },
         "zone-time": {1: "zeit|ortszeit"},
-        "zone-of": {1: "ortszeit in|ortszeit von|zeit in|zeit von"},
+        "zone-of": {1: "ortszeit in|ortszeit von|zeit in|zeit von|ortszeit"},
         "relocate": {1: "verschiebe es|verschieb es|verlege es|ändere es"},
         "make": {
             1: "mach es um|ändere es auf|verschiebe es auf",
@@ -296,6 +306,7 @@ GERMAN = Language(
         "shift": {1: "später", -1: "früher"},
     },
     month_first=False,
+    innocent=frozenset({"jour", "fixe", "tag"}),
     day_endings=("tag", "tage", "tagen", "tags"),
     ordinal_dot=True,
     clock24=True,

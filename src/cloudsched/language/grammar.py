@@ -1,11 +1,9 @@
-"""Parse a whole phrase: a title, and a sequence of clauses.
+"""Parse the clauses of a phrase.
 
-    phrase  = [intro] [lead] [title] clause {[","|"and"] clause} [[outro] title]
-    lead    = "nightly" | "weekly" | "recurring" …, before the title: "nightly backup at 2:30"
     clause  = repeat | days | times | window | part | limit | start | end | except | zone | relative day
 
-The clause at a position depends only on the tokens from there on, so it is parsed once and cached. The work grows
-linearly with the length of the phrase.
+The clause at a position depends only on the tokens from there on, so it is parsed once and cached. `covers` finds the
+clauses that cover a phrase together with its title.
 """
 
 from __future__ import annotations
@@ -41,13 +39,12 @@ from cloudsched.language.nodes import (
     Mark,
     Months,
     NamedCalendars,
+    Part,
     Pick,
     Unit,
 )
 from cloudsched.language.result import Refused
 
-_FEWEST_WORDS = 2
-"""The least number of words in a title behind a schedule, if nothing shows that it is one."""
 _SURE_DAYS = 28
 """The number of days that every month has."""
 
@@ -140,9 +137,25 @@ def parse_moved_days(c: Cursor) -> Days | None:
 
 
 _Read = tuple[tuple[Clause, ...], int]
-_COUNTED = frozenset({"at", "on", "from", "to", "until", "before", "after", "in", "past", "for"})
-_NO_TITLE_BEGINS = frozenset({"condition", "after", "before", "at", "by", "until", "from", "between"})
-_NO_TITLE_ENDS = frozenset({"comma", "dash", "colon", "for", "stop"})
+
+
+def _parse_night(c: Cursor) -> list[Clause] | None:
+    """Parse ``in der Nacht auf Samstag``, ``the night from Friday to Saturday``."""
+    start = c.at
+    each = c.take("each") is not None
+    if c.take("night-to") is None:
+        if c.take("night-from") is None:
+            return None
+        first = c.take("weekday", "weekdays")
+        if first is None or c.take("onto", "to", "on") is None:
+            return None
+    c.take("article")
+    day = c.take("weekday", "weekdays")
+    if day is None:
+        return None
+    span = c.span(start)
+    days = Days((Pick(0, day.value),), marked=each, on=True, span=span)
+    return [days, Part(3, is_ending=True, span=span)]
 
 
 def _parse_days(c: Cursor) -> Days | None:
@@ -179,6 +192,7 @@ def _rule(rule: Callable[[Cursor], Clause | list[Clause] | None], needs: str = "
 
 _RULES: tuple[_Rule, ...] = (
     _rule(_parse_left_out, "except"),
+    _rule(_parse_night, "night-to night-from"),
     _rule(_parse_moved, "moved"),
     _rule(_parse_counted, "moved-to"),
     _rule(clauses.parse_except, "except"),
@@ -282,7 +296,7 @@ class Parser:
                 continue
             if c.take("then", "and") is not None:
                 kind = "and"
-            elif c.take("filler", "repeat", "only") is None:
+            elif c.take("filler", "repeat", "only", "remind") is None:
                 break
         return Mark(kind) if c.at > at else None
 

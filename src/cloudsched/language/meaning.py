@@ -21,6 +21,7 @@ from cloudsched.language.dates import (
 )
 from cloudsched.language.exceptions import list_added
 from cloudsched.language.groups import Group, Plan, build_plan
+from cloudsched.language.nights import find_shift, move_weekdays
 from cloudsched.language.nodes import (
     DAY,
     FOLLOWING,
@@ -55,6 +56,7 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
     resolve_zone(plan, context)
     context.clock24 = any(is_24_hour(clock) for clock in list_clocks(plan))
     if _is_recurring(plan, context):
+        plan.groups = [move_weekdays(group, find_shift(group, context), context) for group in plan.groups]
         if "once" in plan.marks:
             raise Refused("contradiction")
         if any(group.relatives for group in plan.groups):
@@ -289,6 +291,9 @@ def _find_instants(group: Group, context: Context) -> list[datetime]:
         return _find_next_times(group, context)
     if group.part is not None and group.part.today and days != [context.today]:
         raise Refused("contradiction", group.part.span)
+    if shift := find_shift(group, context):
+        days = [day + timedelta(days=shift) for day in days]
+        context.choices.assume(f"That is on {' and '.join(f'{day:%A, %Y-%m-%d}' for day in days)}, in the night.")
     return [context.to_instant(local) for day in days for local in _build_times(day, group, context)]
 
 

@@ -213,11 +213,17 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the day. ``each`` is true if the phrase says that it repeats."""
+    """A part of the day.
+
+    Attributes:
+        each: The phrase says that it repeats.
+        is_ending: It is a night, and named by the day on which it ends.
+    """
 
     part: int
     each: bool = False
     today: bool = False
+    is_ending: bool = False
     span: Span = NOWHERE
 
 

@@ -161,6 +161,9 @@ def find_place(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int, 
         if zones is not None:
             abbreviation = key in _NAMED and len(key) in {3, 4}
             best = zones, end, key in _NEEDS_TIME or not abbreviation
+        zones = _load_cities().get(key.removesuffix("er"))  # German: "Londoner Zeit"
+        if zones is not None and best is None and key.endswith("er"):
+            best = zones, end, True
     if best is None and token.text in _find_iana():
         best = (_find_iana()[token.text],), at + 1, True
     return best

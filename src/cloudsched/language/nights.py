@@ -1,0 +1,61 @@
+"""Nights: "Friday night at 1" is early on Saturday, and "the night to Saturday at 23:00" late on Friday."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.language.nodes import WEEKENDDAY, WORKDAY, Days, Pick
+from cloudsched.language.result import Refused
+
+if TYPE_CHECKING:
+    from cloudsched.language.groups import Group
+    from cloudsched.language.phrase_context import Context
+
+_NIGHT: Final = 3
+_DAWN: Final = 6
+"""The hour before which a time belongs to the night that began on the day before."""
+_DAYS: Final = {WORKDAY: range(5), WEEKENDDAY: (5, 6)}
+_NAMES: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def find_shift(group: Group, context: Context) -> int:
+    """Return by how many days the times of a group come after the day that names their night."""
+    part = group.part
+    is_night = (part is not None and part.part == _NIGHT) or any(clock.part == _NIGHT for clock in group.clocks)
+    has_day = group.days or group.relatives or (part is not None and part.today)
+    if not is_night or not has_day or not group.clocks or any(clock.named for clock in group.clocks):
+        return 0
+    times = context.resolve_times(group.clocks, _NIGHT)
+    early = {time.hour < _DAWN for time in times}
+    if len(early) > 1:
+        raise Refused("inexpressible", group.clocks[0].span, "say the times before and after midnight one by one")
+
+    is_early = early.pop()
+    if part is not None and part.is_ending:
+        return 0 if is_early else -1
+    return 1 if is_early else 0
+
+
+def move_weekdays(group: Group, shift: int, context: Context) -> Group:
+    """Return a group that repeats, whose days are so many days later."""
+    if not shift:
+        return group
+    return replace(group, days=[_move(days, shift, context) for days in group.days])
+
+
+def _move(days: Days, shift: int, context: Context) -> Days:
+    if (
+        days.dates
+        or days.weeks
+        or days.period is not None
+        or any(pick.nth or pick.what > WEEKENDDAY for pick in days.picks)
+    ):
+        raise Refused(
+            "inexpressible", days.span, "name the day on which that time is, for example: on Saturday at 1:00"
+        )
+
+    whats = [day for pick in days.picks for day in _DAYS.get(pick.what, (pick.what,))]
+    moved = [(day + shift) % 7 for day in whats]
+    context.choices.assume(f"That is on {' and '.join(_NAMES[day] for day in moved)}, in the night.")
+    return replace(days, picks=tuple(Pick(0, day) for day in moved), business=False)

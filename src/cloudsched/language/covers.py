@@ -14,7 +14,22 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.language.grammar_clauses import parse_lead
 from cloudsched.language.languages import find_languages, says_how_often
 from cloudsched.language.lexicon import FOLLOWED, HARMLESS, MARK, NUMBER, PLAIN, QUOTE, WORD, is_plain
-from cloudsched.language.nodes import Clause, Days, Mark, Part, Phrase, Place, Relative, Repeat, Span, Times, Window
+from cloudsched.language.nodes import (
+    Clause,
+    Days,
+    Grid,
+    Mark,
+    Part,
+    Phrase,
+    Place,
+    Relative,
+    Repeat,
+    Span,
+    Times,
+    Unit,
+    Window,
+    Within,
+)
 from cloudsched.language.result import HINTS
 from cloudsched.language.typing_errors import is_misspelt
 
@@ -46,28 +61,19 @@ _NO_LEAD: Final = 0.5
 """What it costs more if a frequency that begins a title says nothing of when: "weekly report"."""
 
 _WEAK_KINDS: Final = frozenset(
-    {"weekday", "weekdays", "month", "part", "parts", "number", "tens", "ordinal", "unit", "feast", "named-time"}
-    | {"adverb", "bi", "tri", "part-adverb", "dayset", "daysets", "twice", "recurring", "holiday", "fraction", "half"}
-    | {"hours-said", "hour-number", "minute-number", "week-number", "day-number", "day-word", "the-hour", "unit-short"}
-    | {
-        "second-number",
-        "oclock",
-        "hour-mark",
-        "halfday-short",
-        "ordinal-end",
-        "noon-mark",
-        "next",
-        "clock-minute",
-        "minute-unit",
-        "edge-noun",
-        "shift",
-        "day-end",
-    }
+    """
+    weekday weekdays month part parts number tens ordinal ordinal-end unit feast named-time adverb bi tri part-adverb
+    dayset daysets twice recurring holiday fraction half hours-said hour-number minute-number week-number day-number
+    second-number day-word the-hour unit-short oclock hour-mark halfday-short noon-mark edge edge-noun pair next
+    clock-minute minute-unit shift day-end
+    """.split()  # noqa: SIM905 -- easier to read
 )
 _FUNCTIONS: Final = (HARMLESS | FOLLOWED | {"hence"}) - _WEAK_KINDS
 _BEFORE_DAYS: Final = frozenset({"on", "ordinal", "ordinal-end", "each", "next"})
 _COUNTED: Final = frozenset({"at", "on", "from", "to", "until", "before", "after", "past"})
 _LOOSE_ENDS: Final = frozenset({"at", "on", "in", "from", "by", "of", "to", "and", "or", "article", "the", "until"})
+_VERBS: Final = frozenset({"skip", "start", "repeat", "verb-intro", "no-more", "relocate", "make", "add-more"})
+"""The kinds of verbs that a change may begin with, and a title, too."""
 _INTROS: Final = frozenset({"intro", "remind"})
 _CLOSING: Final = frozenset({"stop", "polite"})
 _SIGNS: Final = frozenset({"comma", "dash", "colon", "stop", "by"})
@@ -120,6 +126,8 @@ class _Covers:
         c.take("article")
         lead = c.attempt(parse_lead)
         after = c.at
+        if lead and (c.ended or not {"outro", "comma"}.isdisjoint(self._matches[after])):
+            lead = None
         spared = sum(self._prices[begin:after]) if lead else 0.0
         price = extra + self._price_start(begin, before, is_shown=is_shown)
         words = 0
@@ -137,7 +145,7 @@ class _Covers:
             title = self._find_span(begin, end)
             if title is None:
                 continue
-            if lead and end > after:
+            if lead and end > after and _may_lead(lead, (*before, *rest)):
                 clauses = (*lead, *before, *rest)
                 yield from self._price_whole(title, clauses, whole - spared, words)
                 whole += _NO_LEAD
@@ -145,6 +153,8 @@ class _Covers:
 
     def _price_whole(self, title: Span, clauses: tuple[Clause, ...], price: float, words: int) -> Iterator[Phrase]:
         price += _price_days(clauses)
+        if any(isinstance(each, Within) for each in clauses) and any(map(_repeats, clauses)):
+            price += _WEAK  # "plan next week every day at 9": what "next week" belongs to is not known
         if clauses and price <= MOST:
             yield Phrase(title, clauses, price, words, self._is_asked)
 
@@ -256,6 +266,8 @@ class _Covers:
                 return _WEAK
             if at + 1 < self._end and self._is_word(at + 1):
                 return _WEAK - _BACK
+            if "number" in here and at + 2 < self._end and "unit" in self._matches[at + 1] and self._is_word(at + 2):
+                return _WEAK - _BACK  # "24 hour fitness"
             if at and (here.keys() & {"number", "tens"} or "number" in self._matches[at - 1]):
                 return _COUNT
             return _BETWEEN if at and self._is_word(at - 1) else _WEAK
@@ -294,9 +306,14 @@ class _Covers:
             price += _WEAK
         elif before and here and not here.keys() - _FUNCTIONS and not here.keys() & PLAIN and "article" not in here:
             price += _EDGE
+        is_verb = not _VERBS.isdisjoint(here) and begin + 1 < self._end and self._may_be_object(begin + 1)
+        if is_verb:
+            price = _FUNCTION - self._prices[begin]
         last = before[-1] if before else None
         if _is_bare(last):
             price += _BARE
+        if before and self._belongs_behind(begin - 1):
+            price += _WEAK
         if isinstance(last, Times) and self._names_zone(begin):
             self._parser.block(begin)
             price += _WEAK
@@ -306,10 +323,7 @@ class _Covers:
         return price
 
     def _is_untimed(self, before: Sequence[Clause]) -> bool:
-        return bool(before) and not any(
-            isinstance(each, Times | Window) or (isinstance(each, Relative) and each.length is not None)
-            for each in before
-        )
+        return bool(before) and not any(map(_is_timed, before))
 
     def _names_zone(self, at: int) -> bool:
         """Return whether words behind a time of day name a place that is not known: "9:00 Narnia time"."""
@@ -324,6 +338,16 @@ class _Covers:
                 return False
         return False
 
+    def _belongs_behind(self, at: int) -> bool:
+        """Return whether the last word of a schedule rather belongs to the title behind it: a verb, a second weekday."""
+        here, before = self._matches[at], self._matches[at - 1] if at else {}
+        return not _VERBS.isdisjoint(here) or ("weekday" in here and "weekday" in before)
+
+    def _may_be_object(self, at: int) -> bool:
+        """Return whether a token may follow a verb: "skip rope", "start the dishwasher", but not "skip Friday"."""
+        here = self._matches[at]
+        return self._is_word(at) or ("article" in here and at + 1 < self._end and self._is_word(at + 1))
+
     def _price_end(self, begin: int, end: int) -> float:
         last = end - 1
         while last > begin and not _SIGNS.isdisjoint(self._matches[last]):
@@ -332,6 +356,9 @@ class _Covers:
         price = 0.0
         if not here.keys().isdisjoint(_LOOSE_ENDS) and not here.keys() & PLAIN and "hence" not in here:
             price += _EDGE
+        following = self._matches[end] if end < self._end else {}
+        if "number" in here and "unit" in following:  # "watch 60 | minutes"
+            price += _WEAK
         if end < self._end and here == {} and len(self._tokens[last].text) == 1:  # "à 10:15"
             price += _WEAK
         if self._prices[last] == _WEAK - _BACK:  # the word that made it cheap is not in the title
@@ -362,8 +389,42 @@ def _is_bare(clause: Clause | None) -> bool:
     return False
 
 
+def _is_timed(clause: Clause) -> bool:
+    """Return whether a clause says at what time of day it is."""
+    match clause:
+        case Times() | Window() | Grid():
+            return True
+        case Relative():
+            return clause.length is not None
+        case Repeat():
+            return clause.unit <= Unit.HOUR
+    return False
+
+
+def _repeats(clause: Clause) -> bool:
+    return isinstance(clause, Repeat) or (isinstance(clause, Days) and (clause.marked or clause.plural))
+
+
+def _may_lead(lead: Sequence[Clause], others: Sequence[Clause]) -> bool:
+    """Return whether a frequency before a title is the schedule's: not if the rest says how often, or when it is once.
+
+    "Recurring" says nothing alone.
+    """
+    if any(isinstance(each, Mark) for each in lead):
+        return True
+    return not any(
+        isinstance(each, Repeat | Relative | Within)
+        or (isinstance(each, Part) and (each.each or each.today))
+        or (isinstance(each, Days) and each.marked and not each.plural)
+        for each in others
+    )
+
+
 def _price_days(clauses: Sequence[Clause]) -> float:
     """Return the price of a schedule that names times of day alone."""
     named = [each for each in clauses if not isinstance(each, Place | Mark)]
-    is_timed = all(isinstance(each, Times | Window) or (isinstance(each, Part) and not each.today) for each in named)
+    is_timed = all(
+        isinstance(each, Times | Window) or (isinstance(each, Part) and not each.today and not each.each)
+        for each in named
+    )
     return _NO_DAY if is_timed else 0.0

@@ -72,7 +72,7 @@ _FUNCTIONS: Final = (HARMLESS | FOLLOWED | {"hence"}) - _WEAK_KINDS
 _BEFORE_DAYS: Final = frozenset({"on", "ordinal", "ordinal-end", "each", "next"})
 _COUNTED: Final = frozenset({"at", "on", "from", "to", "until", "before", "after", "past"})
 _LOOSE_ENDS: Final = frozenset({"at", "on", "in", "from", "by", "of", "to", "and", "or", "article", "the", "until"})
-_VERBS: Final = frozenset({"skip", "start", "repeat", "verb-intro", "no-more", "relocate", "make", "add-more"})
+_VERBS: Final = frozenset({"skip", "start", "repeat", "verb-intro", "relocate", "make", "add-more"})
 """The kinds of verbs that a change may begin with, and a title, too."""
 _INTROS: Final = frozenset({"intro", "remind"})
 _CLOSING: Final = frozenset({"stop", "polite"})
@@ -339,7 +339,7 @@ class _Covers:
         return False
 
     def _belongs_behind(self, at: int) -> bool:
-        """Return whether the last word of a schedule rather belongs to the title behind it: a verb, a second weekday."""
+        """Return whether the last word of a schedule may belong to the title behind it: a verb, a second weekday."""
         here, before = self._matches[at], self._matches[at - 1] if at else {}
         return not _VERBS.isdisjoint(here) or ("weekday" in here and "weekday" in before)
 

@@ -59,13 +59,15 @@ def meet(ctx: Context) -> None:
 
 HASTY = """
 # As `python -m cloudsched`, but a worker repeats what fails at once, and gives threads that were left behind no time.
-from cloudsched.cli import main as cli, worker as worker_command
+from cloudsched.cli import exit, main as cli
+from cloudsched.worker import command as worker_command
 from cloudsched.client import RETRIES, connection
 from cloudsched.worker import slot, worker
 
 connection.RETRY_PAUSES = (0.0,) * RETRIES
 slot.INITIAL_BACKOFF = slot.MAX_BACKOFF = worker.PollBackoff.INITIAL_BACKOFF = worker.PollBackoff.MAX_BACKOFF = 0.05
 worker_command.THREAD_EXIT_SECONDS = 0.0
+exit.own_process()
 cli.main()
 """
 

@@ -12,7 +12,7 @@ from tests.engine.harness import DAY, MINUTE, Create, create, run
 from cloudsched import App, Context, Execution, Fail, Settings
 from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.engine.execution import executor as running
+from cloudsched.engine.execution import running_handlers as running
 from cloudsched.engine.execution.call import call_handler
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable
 from cloudsched.features.locks.sqlite import SqliteLocks

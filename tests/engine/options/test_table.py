@@ -17,7 +17,7 @@ FILE = "src/cloudsched/engine/options/table.py"
 CORE = [f"tests/engine/execution/test_{name}.py" for name in ("handler_outcomes", "early_deliveries", "lease_expiry")]
 
 
-@pytest.mark.parametrize("option", ["callbacks", "pings", "usage", "zone_plans"])
+@pytest.mark.parametrize("option", ["usage", "zone_plans"])
 def test_an_option_can_be_taken_out(option: str, tmp_path: Path) -> None:
     """The core's own tests pass on a copy of the project without its file and its row."""
     for folder in ("src", "tests"):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.language.grammar_clauses import parse_lead
 from cloudsched.language.languages import find_languages, says_how_often
-from cloudsched.language.lexicon import FOLLOWED, HARMLESS, MARK, NUMBER, PLAIN, QUOTE, WORD, is_plain
+from cloudsched.language.lexicon import HARMLESS, MARK, NUMBER, PLAIN, QUOTE, WORD, is_plain
 from cloudsched.language.nodes import (
     Clause,
     Days,
@@ -68,7 +68,7 @@ _WEAK_KINDS: Final = frozenset(
     clock-minute minute-unit shift day-end
     """.split()  # noqa: SIM905 -- easier to read
 )
-_FUNCTIONS: Final = (HARMLESS | FOLLOWED | {"hence"}) - _WEAK_KINDS
+_FUNCTIONS: Final = (HARMLESS | {"start", "repeat", "other", "closest", "hence"}) - _WEAK_KINDS
 _BEFORE_DAYS: Final = frozenset({"on", "ordinal", "ordinal-end", "each", "next"})
 _COUNTED: Final = frozenset({"at", "on", "from", "to", "until", "before", "after", "past"})
 _LOOSE_ENDS: Final = frozenset({"at", "on", "in", "from", "by", "of", "to", "and", "or", "article", "the", "until"})

@@ -219,8 +219,6 @@ HARMLESS = PLAIN | frozenset(
     hour-mark and-half condition hour-point in-total zone-of remind relocate
     """.split()  # noqa: SIM905 -- easier to read
 )
-# Classes whose words may be part of a title if an unknown word follows: "start the backup".
-FOLLOWED = frozenset({"start", "edge", "repeat", "other", "closest"}) | HARMLESS
 _MARKS = {",": "comma", ";": "comma", "-": "dash", "–": "dash", "—": "dash", ":": "colon", "&": "and", "@": "at"}  # noqa: RUF001
 _MARKS |= {"(": "open", ")": "close", "+": "and", "…": "comma", "!": "stop", "?": "stop", "'": "stop", "/": "slash"}
 _TOKENS = {CLOCK: "clock", DATE: "date", PAIR: "pair", QUOTE: "quote", PATH: "path"}
@@ -320,12 +318,6 @@ def _find_end(tokens: Sequence[Token], place: int, words: Iterable[str]) -> int:
             return 0
         place += 1
     return place
-
-
-def may_be_title(matches: Matches, following: Matches | None) -> bool:
-    """Return whether a token may belong to a title."""
-    allowed = FOLLOWED if following is not None and is_plain(following) else HARMLESS
-    return all(kind in allowed for kind in matches)
 
 
 def is_plain(matches: Matches) -> bool:

@@ -17,6 +17,7 @@ from cloudsched.language.lexicon import HARMLESS, MARK, NUMBER, PLAIN, QUOTE, WO
 from cloudsched.language.nodes import (
     Clause,
     Days,
+    End,
     Grid,
     Mark,
     Part,
@@ -74,6 +75,10 @@ _COUNTED: Final = frozenset({"at", "on", "from", "to", "until", "before", "after
 _LOOSE_ENDS: Final = frozenset({"at", "on", "in", "from", "by", "of", "to", "and", "or", "article", "the", "until"})
 _VERBS: Final = frozenset({"skip", "start", "repeat", "verb-intro", "relocate", "make", "add-more"})
 """The kinds of verbs that a change may begin with, and a title, too."""
+_BEFORE_PARTS: Final = frozenset(
+    {"article", "in", "on", "at", "each", "next", "relday", "weekday", "weekdays", "part-of", "the", "of", "about"}
+)
+"""The kinds of words behind which a part of the day belongs to the schedule: "in the morning", "Monday morning"."""
 _INTROS: Final = frozenset({"intro", "remind"})
 _CLOSING: Final = frozenset({"stop", "polite"})
 _SIGNS: Final = frozenset({"comma", "dash", "colon", "stop", "by"})
@@ -140,6 +145,8 @@ class _Covers:
             if rest is None or not (before or rest or lead):
                 continue
             whole = price + self._price_end(begin, end) + (0 if words else _NO_WORD)
+            if before and any(isinstance(each, Within) for each in rest):
+                whole += _WEAK
             if words == 1 and not rest and not is_shown and self._is_untimed(before):
                 whole += _UNTIMED  # a single unknown word may have been meant as a time
             title = self._find_span(begin, end)
@@ -155,8 +162,14 @@ class _Covers:
         price += _price_days(clauses)
         if any(isinstance(each, Within) for each in clauses) and any(map(_repeats, clauses)):
             price += _WEAK  # "plan next week every day at 9": what "next week" belongs to is not known
+        if self._is_asked and any(isinstance(each, End) and self._says_to(each) for each in clauses):
+            price += _EDGE
         if clauses and price <= MOST:
             yield Phrase(title, clauses, price, words, self._is_asked)
+
+    def _says_to(self, end: End) -> bool:
+        """Return whether an end begins with a word that also introduces a title: "remind me … to …"."""
+        return any(token.start == end.span[0] and "to" in self._matches[at] for at, token in enumerate(self._tokens))
 
     def _list_starts(self) -> Iterator[_Start]:
         """Yield each token at which a title may begin, with the clauses before it and their price."""
@@ -181,6 +194,9 @@ class _Covers:
                 break
             if joined is not None:
                 clauses.append(joined)
+            last = found[1] - 1
+            if last > here and self._stands_bare(last) and (shorter := parser.parse_between(here, last)) is not None:
+                yield last, (*clauses, *shorter), 0.0, False  # "at 10:00 | morning pages"
             clauses += found[0]
             at = found[1]
             parser.furthest = max(parser.furthest, at)
@@ -264,7 +280,8 @@ class _Covers:
             is_counted = at and not _COUNTED.isdisjoint(self._matches[at - 1])
             if "number" in here and is_counted:
                 return _WEAK
-            if at + 1 < self._end and self._is_word(at + 1):
+            behind = max(match.end for match in here.values())
+            if behind < self._end and self._is_like_a_word(behind):
                 return _WEAK - _BACK
             if "number" in here and at + 2 < self._end and "unit" in self._matches[at + 1] and self._is_word(at + 2):
                 return _WEAK - _BACK  # "24 hour fitness"
@@ -341,7 +358,12 @@ class _Covers:
     def _belongs_behind(self, at: int) -> bool:
         """Return whether the last word of a schedule may belong to the title behind it: a verb, a second weekday."""
         here, before = self._matches[at], self._matches[at - 1] if at else {}
-        return not _VERBS.isdisjoint(here) or ("weekday" in here and "weekday" in before)
+        is_second = "weekday" in here and not {"weekday", "weekdays", "dayset", "daysets"}.isdisjoint(before)
+        return not _VERBS.isdisjoint(here) or is_second or (at > 0 and self._stands_bare(at))
+
+    def _stands_bare(self, at: int) -> bool:
+        """Return whether a part of the day stands behind a time without a word that joins them: "10:00 morning"."""
+        return "part" in self._matches[at] and at > 0 and _BEFORE_PARTS.isdisjoint(self._matches[at - 1])
 
     def _may_be_object(self, at: int) -> bool:
         """Return whether a token may follow a verb: "skip rope", "start the dishwasher", but not "skip Friday"."""
@@ -368,6 +390,10 @@ class _Covers:
     def _is_word(self, at: int) -> bool:
         token = self._tokens[at]
         return token.kind == QUOTE or (token.kind == WORD and is_plain(self._matches[at]) and len(token.text) > 1)
+
+    def _is_like_a_word(self, at: int) -> bool:
+        """Return whether a word is not about time, or a verb of a change, which may be a noun: "night shift"."""
+        return self._is_word(at) or (bool(self._matches[at]) and self._matches[at].keys() <= PLAIN | _VERBS)
 
     def _find_span(self, begin: int, end: int) -> Span | None:
         while end > begin and not _SIGNS.isdisjoint(self._matches[end - 1]):

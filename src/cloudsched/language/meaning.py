@@ -286,12 +286,16 @@ def _find_instants(group: Group, context: Context) -> list[datetime]:
             raise Refused("contradiction", node.span)
         if node.kind == "now":
             raise Refused("too-vague", node.span)
+    shift = find_shift(group, context)
+    if shift and group.days and not any(days.dates for days in group.days):
+        group = move_weekdays(group, shift, context)
+        shift = 0
     days = _find_days(group, context)
     if days is None:
         return _find_next_times(group, context)
     if group.part is not None and group.part.today and days != [context.today]:
         raise Refused("contradiction", group.part.span)
-    if shift := find_shift(group, context):
+    if shift:
         days = [day + timedelta(days=shift) for day in days]
         context.choices.assume(f"That is on {' and '.join(f'{day:%A, %Y-%m-%d}' for day in days)}, in the night.")
     return [context.to_instant(local) for day in days for local in _build_times(day, group, context)]

@@ -2,7 +2,8 @@
 
     python -m tests.language.judge        prints the table of docs/contributors/language-scores.md
 
-The rows of `judged/` were written by people's habits, before the reader was touched and without its grammar. Each has
+The rows of ``judged/en.json`` and ``de.json`` were written by people's habits and without a look at the grammar, those
+of ``own.json`` with it. Each has
 its ``phrase``, ``now`` and ``zone``, and in ``expect`` all that a careful person would accept, the best first: ``rule``
 (RRULEs with their times, from ``start``, until, count, without the dates of ``except``), ``once``, ``ask``, ``refuse``.
 ``title`` lists the titles that are right. Those of the collection beside the checkout are judged alike, if it is there.
@@ -208,7 +209,7 @@ def main() -> None:
 
 def list_groups() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Yield the rows by language and group."""
-    files = (HERE / "judged" / "en.json", HERE / "judged" / "de.json", COLLECTION / "examples.json")
+    files = (*sorted((HERE / "judged").glob("*.json")), COLLECTION / "examples.json")
     rows = [(path.stem, case) for path in files for case in load_cases(path)]
     for name in dict.fromkeys((stem, case["lang"], case["group"]) for stem, case in rows):
         yield " ".join(name), [case for stem, case in rows if (stem, case["lang"], case["group"]) == name]

@@ -1,8 +1,8 @@
 """Natural-language schedules: "every weekday at 9 except Fridays" becomes a schedule, or a question if it is ambiguous.
 
 A phrase is split into tokens, classified by a lexicon, parsed into clauses and built into a schedule. Every word must
-belong to the schedule or to its title, all places of which compete. Otherwise the phrase is refused. The package may import the schedules of the
-domain, the errors, and dateutil for calendar arithmetic, but nothing else of cloudsched.
+belong to the schedule or to its title, all places of which compete. Otherwise the phrase is refused. The package may
+import the schedules of the domain, the errors, and dateutil for calendar arithmetic, but nothing else of cloudsched.
 """
 
 from importlib import import_module

@@ -17,7 +17,6 @@ from cloudsched.language.lexicon import HARMLESS, MARK, NUMBER, PLAIN, QUOTE, WO
 from cloudsched.language.nodes import (
     Clause,
     Days,
-    End,
     Grid,
     Mark,
     Part,
@@ -73,7 +72,7 @@ _FUNCTIONS: Final = (HARMLESS | {"start", "repeat", "other", "closest", "hence"}
 _BEFORE_DAYS: Final = frozenset({"on", "ordinal", "ordinal-end", "each", "next"})
 _COUNTED: Final = frozenset({"at", "on", "from", "to", "until", "before", "after", "past"})
 _LOOSE_ENDS: Final = frozenset({"at", "on", "in", "from", "by", "of", "to", "and", "or", "article", "the", "until"})
-_VERBS: Final = frozenset({"skip", "start", "repeat", "verb-intro", "relocate", "make", "add-more"})
+_VERBS: Final = frozenset({"skip", "start", "repeat", "verb-intro", "relocate", "make", "add-more", "postpone"})
 """The kinds of verbs that a change may begin with, and a title, too."""
 _BEFORE_PARTS: Final = frozenset(
     {"article", "in", "on", "at", "each", "next", "relday", "weekday", "weekdays", "part-of", "the", "of", "about"}
@@ -145,7 +144,7 @@ class _Covers:
             if rest is None or not (before or rest or lead):
                 continue
             whole = price + self._price_end(begin, end) + (0 if words else _NO_WORD)
-            if before and any(isinstance(each, Within) for each in rest):
+            if before and any(isinstance(each, Within) or self._is_bare_part(each, end) for each in rest):
                 whole += _WEAK
             if words == 1 and not rest and not is_shown and self._is_untimed(before):
                 whole += _UNTIMED  # a single unknown word may have been meant as a time
@@ -162,14 +161,17 @@ class _Covers:
         price += _price_days(clauses)
         if any(isinstance(each, Within) for each in clauses) and any(map(_repeats, clauses)):
             price += _WEAK  # "plan next week every day at 9": what "next week" belongs to is not known
-        if self._is_asked and any(isinstance(each, End) and self._says_to(each) for each in clauses):
-            price += _EDGE
         if clauses and price <= MOST:
             yield Phrase(title, clauses, price, words, self._is_asked)
 
-    def _says_to(self, end: End) -> bool:
-        """Return whether an end begins with a word that also introduces a title: "remind me … to …"."""
-        return any(token.start == end.span[0] and "to" in self._matches[at] for at, token in enumerate(self._tokens))
+    def _find_loose(self, begin: int, end: int) -> int | None:
+        """Return the token in a clause from which on it may belong to the title: "at 10:00 | morning pages"."""
+        last = end - 1
+        if last > begin and (self._stands_bare(last) or self._is_minute(last)):
+            return last
+        if not self._is_asked:
+            return None
+        return next((at for at in range(begin + 1, end) if "to" in self._matches[at]), None)  # "remind me … | to …"
 
     def _list_starts(self) -> Iterator[_Start]:
         """Yield each token at which a title may begin, with the clauses before it and their price."""
@@ -182,6 +184,7 @@ class _Covers:
         if behind > at:
             yield behind, (), 0.3, True
         clauses: list[Clause] = []
+        extra = 0.0
         at = behind
         while at < self._end:
             joined = parser.parse_joint(at) if clauses else None
@@ -194,13 +197,15 @@ class _Covers:
                 break
             if joined is not None:
                 clauses.append(joined)
-            last = found[1] - 1
-            if last > here and self._stands_bare(last) and (shorter := parser.parse_between(here, last)) is not None:
-                yield last, (*clauses, *shorter), 0.0, False  # "at 10:00 | morning pages"
+            cut = self._find_loose(here, found[1])
+            shorter = None if cut is None else parser.parse_between(here, cut)
+            if cut is not None and shorter is not None:
+                yield from self._start_at(cut, (*clauses, *shorter), extra)
+                extra += _BARE
             clauses += found[0]
             at = found[1]
             parser.furthest = max(parser.furthest, at)
-            yield from self._start_at(at, tuple(clauses), 0.0)
+            yield from self._start_at(at, tuple(clauses), extra)
 
     def _start_at(self, at: int, clauses: tuple[Clause, ...], extra: float) -> Iterator[_Start]:
         yield (min(self._parser.skip_end(at), self._end) if clauses else at), clauses, extra, False
@@ -287,6 +292,8 @@ class _Covers:
                 return _WEAK - _BACK  # "24 hour fitness"
             if at and (here.keys() & {"number", "tens"} or "number" in self._matches[at - 1]):
                 return _COUNT
+            if "unit" in here and at > 1 and "article" in self._matches[at - 1] and self._is_word(at - 2):
+                return _COUNT  # "plan the week"
             return _BETWEEN if at and self._is_word(at - 1) else _WEAK
         return _STRONG
 
@@ -327,7 +334,9 @@ class _Covers:
         if is_verb:
             price = _FUNCTION - self._prices[begin]
         last = before[-1] if before else None
-        if _is_bare(last):
+        if _is_bare(last) or (
+            begin > 1 and "number" in self._matches[begin - 1] and "oclock" in self._matches[begin - 2]
+        ):
             price += _BARE
         if before and self._belongs_behind(begin - 1):
             price += _WEAK
@@ -360,6 +369,14 @@ class _Covers:
         here, before = self._matches[at], self._matches[at - 1] if at else {}
         is_second = "weekday" in here and not {"weekday", "weekdays", "dayset", "daysets"}.isdisjoint(before)
         return not _VERBS.isdisjoint(here) or is_second or (at > 0 and self._stands_bare(at))
+
+    def _is_minute(self, at: int) -> bool:
+        """Return whether a number stands behind "o'clock", so that it may also count the things of a title."""
+        return "number" in self._matches[at] and at > 0 and "oclock" in self._matches[at - 1]
+
+    def _is_bare_part(self, clause: Clause, at: int) -> bool:
+        """Return whether a part of the day behind the title rather belongs to it: "parents evening"."""
+        return isinstance(clause, Part) and self._tokens[at].start == clause.span[0] and "part" in self._matches[at]
 
     def _stands_bare(self, at: int) -> bool:
         """Return whether a part of the day stands behind a time without a word that joins them: "10:00 morning"."""

@@ -390,5 +390,5 @@ ENGLISH = Language(
     },
     month_first=None,
     day_endings=("day", "days"),
-    innocent=frozenset({"bald", "kello", "pazar", "sabah"}),
+    innocent=frozenset({"bald", "kello", "pazar", "sabah", "shopping"}),
 )

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.language.languages import find_languages
-from cloudsched.language.lexicon import WORD, Language, Matches, Token
+from cloudsched.language.lexicon import PLAIN, WORD, Language, Matches, Token
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _SHORTEST = 4
+_UNLIKELY = PLAIN | {"half-known", "vague", "holiday", "condition", "no-title"}
+"""The classes of words that make no schedule, so that no other word was probably meant as one of them."""
 _MOST_WORDS = 3
 _MOST_CANDIDATES = 3
 
@@ -68,7 +70,9 @@ def is_close(typed: str, meant: str) -> bool:
 
 def is_misspelt(word: str, language: Language) -> bool:
     """Return whether a word outside the lexicon is probably one of it with a typing error."""
-    return len(word) >= _SHORTEST and any(is_close(word, meant) for meant in find_candidates(word, language))
+    if len(word) < _SHORTEST or word in language.innocent:
+        return False
+    return any(is_close(word, meant) for meant in find_candidates(word, language))
 
 
 _INDEXES: dict[str, dict[str, set[str]]] = {}
@@ -78,7 +82,9 @@ def _build_index(code: str, language: Language) -> dict[str, set[str]]:
     """Return an index from each spelling, with at most one letter dropped, to the lexicon's words."""
     if code not in _INDEXES:
         index: dict[str, set[str]] = {}
-        for word in language.entries:
+        for word, entries in language.entries.items():
+            if all(kind in _UNLIKELY for _, kind, _ in entries):
+                continue
             if len(word) >= _SHORTEST and word.isalpha():
                 for text in {word, *(word[:place] + word[place + 1 :] for place in range(len(word)))}:
                     index.setdefault(text, set()).add(word)

@@ -259,6 +259,8 @@ def find_nth_day(node: Days, context: Context, base: date) -> date:
         return find_next_weekday(pick.what, base - ONE_DAY)
     if not pick.nth:
         raise Refused("too-vague", node.span)
+    if period.each:
+        raise Refused("inexpressible", node.span, "name one day, or how often: every month on the 2nd Tuesday")
     starts = _list_period_starts(period, context, base)
     length = {Unit.MONTH: 1, Unit.QUARTER: 3, Unit.YEAR: 12}[period.unit]
     if period.months:

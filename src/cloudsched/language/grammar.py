@@ -108,14 +108,14 @@ def parse_moved_days(c: Cursor) -> Days | None:
     c.take("on", "for")
     c.take("article")
     edge = parse_ordinal(c)
-    if edge not in {1, -1} or c.take("business") is None:
+    if edge not in {1, -1, None} or c.take("business") is None:
         return None
     included = c.take("on-or")
     if included is not None:
         direction = included.value
     else:
         direction = -1 if c.take("before") is not None else 1 if c.take("after") is not None else 0
-    if direction != edge:
+    if not direction or direction != (edge or direction):
         return None
     c.take("article")
     numbered = c.take("day-number") is not None

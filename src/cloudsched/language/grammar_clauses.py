@@ -259,9 +259,12 @@ def parse_lead(c: Cursor) -> list[Clause] | None:
 def parse_start(c: Cursor) -> list[Clause] | None:
     """Parse ``starting next Monday``, ``from 1 May on``, ``from November until June``, ``from Monday to Friday``."""
     start = c.at
-    ranged = c.attempt(_parse_weekday_range) or c.attempt(_parse_month_range)
+    ranged = c.attempt(_parse_weekday_range) or c.attempt(_parse_month_range) or c.attempt(parse_day_range)
     if ranged is not None:
         return [ranged]
+    dated = c.attempt(_parse_date_range)
+    if dated is not None:
+        return dated
     if c.take("start") is None:
         return None
     said_at = c.take("on", "in") is None and c.take("at") is not None
@@ -313,9 +316,58 @@ def _parse_month_range(c: Cursor) -> Months | None:
     return Months(tuple(list_around(first.value, last.value, MONTHS)), doubtful=True, span=c.span(start))
 
 
+def parse_day_range(c: Cursor) -> Days | None:
+    """Parse ``from the 1st to the 5th of every month``, ``until the 15th of each month``: days that repeat."""
+    start = c.at
+    has_first = c.take("from", "between", "start") is not None
+    first = _parse_day_of_range(c) if has_first else 1
+    if first is None or c.take("to", "until", "and", "dash") is None:
+        return None
+    last = _parse_day_of_range(c)
+    period = parse_period(c, nth=True, each=False)
+    if last is None or period is None or not (period.each or (has_first and not period.months)):
+        return None
+    is_in_months = period.months or period.unit == Unit.MONTH
+    if not 1 <= first < last <= 31 or period.ahead is not None or not is_in_months:
+        return None
+    picks = tuple(Pick(day, DAY) for day in range(first, last + 1))
+    return Days(picks, period, marked=True, on=True, plural=True, span=c.span(start))
+
+
+def _parse_day_of_range(c: Cursor) -> int | None:
+    c.take("on", "for")
+    c.take("article")
+    return parse_ordinal(c)
+
+
+def _parse_date_range(c: Cursor) -> list[Clause] | None:
+    """Parse ``from the 1st to the 5th of July``, ``from July 1st to 5th``: a start and an end."""
+    start = c.at
+    if c.take("from", "between", "start") is None:
+        return None
+    first = _parse_day_of_range(c)
+    if first is not None and c.take("to", "until", "and", "dash") is None:
+        return None
+    dates = parse_dates(c)
+    if dates is None or not dates[0].month or dates[0].day is None:
+        return None
+    if first is None:  # they are all days from the first to the last
+        days = [date.day for date in dates]
+        is_run = len(days) > 1 and days == list(range(dates[0].day, dates[0].day + len(days)))
+    else:
+        is_run = len(dates) == 1 and 1 <= first < dates[0].day
+    if not is_run:
+        return None
+    begin = replace(dates[0], day=first or dates[0].day, weekday=None)
+    return [Start(begin, span=c.span(start)), End(dates[-1], span=c.span(start))]
+
+
 def parse_end(c: Cursor) -> list[Clause] | None:
     """Parse ``until June 30``, ``before Christmas``, ``for 3 weeks``, ``10 times``."""
     start = c.at
+    ranged = c.attempt(parse_day_range) if c.sees("until") else None
+    if ranged is not None:
+        return [ranged]
     before = c.sees("before") and not c.sees("until")
     if c.take("until", "before") is not None:
         c.take("on")
@@ -383,7 +435,7 @@ def parse_except(c: Cursor) -> list[Clause] | None:
             if not c.skip("comma", "and", "or"):
                 break
             c.take("except")
-        stretch = parse_stretch(c)
+        stretch = c.attempt(parse_day_range) or parse_stretch(c)
         if stretch is not None:
             points.append(stretch)
             continue

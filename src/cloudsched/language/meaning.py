@@ -20,6 +20,7 @@ from cloudsched.language.dates import (
     resolve_relative_day,
 )
 from cloudsched.language.exceptions import list_added
+from cloudsched.language.grammar_points import count_days
 from cloudsched.language.groups import Group, Plan, build_plan
 from cloudsched.language.nodes import (
     DAY,
@@ -28,9 +29,11 @@ from cloudsched.language.nodes import (
     REPEATS,
     Clause,
     Clock,
+    Date,
     Days,
     Length,
     Period,
+    Pick,
     Relative,
     Repeat,
     Unit,
@@ -50,6 +53,8 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
     plan = build_plan(clauses)
     if plan.marks & {REPEATS, REGULARLY}:
         plan.groups = [_mark_repeated(group, is_daily=REPEATS in plan.marks) for group in plan.groups]
+    plan.groups = [_repeat_counted(group, context) for group in plan.groups]
+    _repeat_dates(plan)
     if "forever" in plan.marks and plan.ends:
         raise Refused("contradiction", plan.ends[0].span)
     resolve_zone(plan, context)
@@ -77,6 +82,51 @@ def _mark_repeated(group: Group, *, is_daily: bool) -> Group:
     if not is_daily:
         raise Refused("too-vague", hint="say how often: every day, every Monday")
     return replace(group, repeat=Repeat(1, Unit.DAY, span=(0, 0)))
+
+
+def _repeat_counted(group: Group, context: Context) -> Group:
+    """Return a group with days that are counted from one of each month: "2 days after the 2nd Tuesday"."""
+    for node in [node for node in group.relatives if node.kind == "length"]:
+        base, repeat = node.base, group.repeat
+        is_edge = isinstance(base, Relative) and base.kind == "edge" and base.unit == Unit.MONTH and not base.ahead
+        if isinstance(base, Relative) and is_edge and repeat is not None:
+            base = Days((Pick(base.count, DAY),), span=base.span)
+        if not isinstance(base, Days) or base.dates:
+            continue
+
+        named = replace(base, span=node.span)
+        period = base.period or Period(interval=repeat.interval if repeat is not None else 1)
+        is_monthly = repeat is not None and repeat.unit == Unit.MONTH
+        is_yearly = repeat is not None and repeat.unit == Unit.YEAR and period.months
+        if repeat is not None and not (is_monthly or is_yearly):
+            raise Refused("contradiction", node.span)
+        if repeat is None and not (base.marked or _is_repeated(named, context, bounded=False, is_range=True)):
+            continue
+
+        days, only_if = count_days(replace(node, base=base), period)
+        days = replace(days, period=base.period)
+        if group.only_if is not None:
+            raise Refused("contradiction", node.span)
+        relatives = [each for each in group.relatives if each is not node]
+        group = replace(group, relatives=relatives, days=[*group.days, days], only_if=only_if)
+    return group
+
+
+def _repeat_dates(plan: Plan) -> None:
+    """Turn the start and the end of "every year from July 1 to July 5" into the days of each year."""
+    repeat = plan.groups[0].repeat
+    if len(plan.groups) > 1 or plan.groups[0].days or repeat is None or repeat.unit != Unit.YEAR:
+        return
+    first = plan.start.point if plan.start is not None else None
+    last = plan.ends[0].point if len(plan.ends) == 1 else None
+    if not (isinstance(first, Date) and isinstance(last, Date)) or first.year or last.year:
+        return
+    if first.month != last.month or not first.month or not first.day or not last.day or first.day > last.day:
+        raise Refused("inexpressible", last.span, "make two schedules, each with days of one month")
+    picks = tuple(Pick(day, DAY) for day in range(first.day, last.day + 1))
+    period = Period(Unit.YEAR, months=(first.month,))
+    plan.groups[0].days = [Days(picks, period, marked=True, on=True, plural=True, span=last.span)]
+    plan.start, plan.ends = None, []
 
 
 def _build_dates(plan: Plan, context: Context) -> Schedule:

@@ -161,7 +161,7 @@ def build_day_rules(group: Group, context: Context, *, settled: bool = False) ->
     if repeat is None:
         drafts = [draft for days in group.days for draft in _build_from_days(days, context)]
     elif repeat.unit == Unit.DAY:
-        drafts = _build_daily(group, repeat)
+        drafts = _build_daily(group, repeat, context)
     elif repeat.unit in (Unit.WEEK, Unit.FORTNIGHT):
         drafts = _build_weekly(group, repeat)
     elif repeat.unit == Unit.YEAR:
@@ -173,6 +173,8 @@ def build_day_rules(group: Group, context: Context, *, settled: bool = False) ->
             if draft.months and sorted(draft.months) != sorted(months):
                 raise Refused("contradiction")
             draft.months = months
+    if group.only_if is not None and len(group.days) > 1:
+        raise Refused("inexpressible", group.only_if.span, "make two schedules: one for each kind of day")
     for draft in drafts:
         if group.only_if is not None:
             _limit_weekdays(draft, group.only_if)
@@ -364,7 +366,9 @@ def _collect_months(group: Group) -> list[int]:
     return result
 
 
-def _build_daily(group: Group, repeat: Repeat) -> list[Draft]:
+def _build_daily(group: Group, repeat: Repeat, context: Context) -> list[Draft]:
+    if repeat.interval == 1 and group.days and all(_is_run(days) for days in group.days):
+        return [draft for days in group.days for draft in _build_from_days(days, context)]
     chosen = _collect_weekdays(group)
     if not chosen:
         return [Draft("DAILY", repeat.interval)]
@@ -373,6 +377,11 @@ def _build_daily(group: Group, repeat: Repeat) -> list[Draft]:
     if repeat.interval > 1 or not all(days.on or days.plural for days in group.days):
         raise Refused("contradiction", group.days[0].span, "use either an interval in days or days of the week")
     return [Draft("WEEKLY", 1, chosen, months=_collect_months(group))]
+
+
+def _is_run(days: Days) -> bool:
+    """Return whether days are those from one day of the month to another: "daily from the 1st to the 5th"."""
+    return days.plural and len(days.picks) > 1 and all(pick.what == DAY and pick.nth for pick in days.picks)
 
 
 def _build_weekly(group: Group, repeat: Repeat) -> list[Draft]:

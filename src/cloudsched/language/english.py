@@ -241,7 +241,7 @@ ENGLISH = Language(
             10: "whit monday|pentecost monday",
             11: "corpus christi",
             12: "shrove tuesday|pancake day|fat tuesday",
-            229: "leap day|leap days",
+            229: "leap day|leap days|leapday",
         },
         "holiday": {
             1: "holiday|holidays|public holiday|public holidays|bank holiday|bank holidays",

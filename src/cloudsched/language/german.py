@@ -206,7 +206,7 @@ GERMAN = Language(
             10: "pfingstmontag",
             11: "fronleichnam",
             12: "faschingsdienstag|fastnachtsdienstag|veilchendienstag",
-            229: "schalttag",
+            229: "schalttag|schalttagen",
             106: "dreikönig|heilige drei könige",
             501: "tag der arbeit|maifeiertag",
             1003: "tag der deutschen einheit",

@@ -138,7 +138,9 @@ def parse_dates(c: Cursor) -> list[Date] | None:
     feast = c.take("feast")
     if feast is not None:
         year = parse_year(c)
-        return [Date(*divmod(feast.value, 100), year=year, weekday=of_weekday, span=c.span(start))]
+        of_month, day = divmod(feast.value, 100)
+        is_leap_day = (of_month, day) == (2, 29)
+        return [Date(of_month, day, year, of_weekday, is_leap_day=is_leap_day, span=c.span(start))]
     if token is not None and token.kind in {DATE, PAIR}:
         one = parse_numeric_date(c)
         return None if one is None else [replace(one, weekday=of_weekday, span=c.span(start))]

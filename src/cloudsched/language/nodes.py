@@ -138,6 +138,7 @@ class Date:
     Attributes:
         swapped: The other way to read it, if day and month are interchangeable.
         clock: The time on that day, for an exception that names a single occurrence.
+        is_leap_day: It is called the leap day, which other years do not have.
     """
 
     month: int | None = None
@@ -146,6 +147,7 @@ class Date:
     weekday: int | None = None
     swapped: tuple[int, int] | None = None
     clock: Clock | None = None
+    is_leap_day: bool = False
     span: Span = NOWHERE
 
 

@@ -26,7 +26,7 @@ from cloudsched.language.nodes import (
 )
 from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.result import Option, Refused, refuse_impossible
-from cloudsched.language.rules import MAX_RULES, MONTH_ENDS, Draft, build_day_rules, build_subdaily_rules
+from cloudsched.language.rules import MAX_RULES, MONTH_ENDS, Draft, build_day_rules, build_subdaily_rules, lacks_days
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -407,6 +407,8 @@ class Builder:
         elif draft.freq == "YEARLY" and not (draft.weekdays or draft.month_days or draft.year_days or draft.weeks):
             draft.months, draft.month_days = draft.months or [self.bounds.start.month], [self.bounds.start.day]
             self.context.choices.assume(f"It runs on {self.bounds.start:%B} {self.bounds.start.day}.")
+            if lacks_days(draft):
+                draft.skip = self.context.choices.pick("month-end", (0, 0), MONTH_ENDS)
         else:
             return
         self.floating = True

@@ -27,7 +27,8 @@ MONTH_ENDS = (
     Option("on the last day of shorter months", "BACKWARD"),
 )
 """The answers to what happens in months without such a day: the values of SKIP."""
-_LONGEST = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
+_LEAP, _FEBRUARY = 4, 2
+_LONGEST = {_FEBRUARY: 29, 4: 30, 6: 30, 9: 30, 11: 30}
 """The days that the shorter months have at most."""
 
 
@@ -213,17 +214,22 @@ def _check_days(draft: Draft, group: Group, *, settled: bool) -> None:
         raise Refused("never", span)
 
 
+def lacks_days(draft: Draft) -> bool:
+    """Return whether some month of a rule does not have one of its days, in a year that the rule names."""
+    if draft.freq not in {"MONTHLY", "YEARLY"} or (draft.freq == "YEARLY" and not draft.interval % _LEAP):
+        return False
+    months = draft.months or ALL_MONTHS
+    return any(day > _LONGEST.get(month, 31) - (month == _FEBRUARY) for day in draft.month_days for month in months)
+
+
 def _ask_month_end(draft: Draft, group: Group, context: Context) -> None:
-    """Ask how to treat day 29, 30 or 31 in shorter months."""
-    if draft.freq != "MONTHLY" or draft.interval == 0:
-        return
-    late = max((day for day in draft.month_days if day > 28), default=0)
-    if not late:
-        return
-    if draft.months and all(_LONGEST.get(month, 31) >= late for month in draft.months):
+    """Ask how to treat day 29, 30 or 31 in shorter months, and 29 February in other years."""
+    if not lacks_days(draft):
         return
     span = group.days[0].span if group.days else (0, 0)
     if group.days and all(days.plural for days in group.days):
+        return
+    if any(date.is_leap_day for days in group.days for date in days.dates):
         return
     draft.skip = context.choices.pick("month-end", span, MONTH_ENDS)
 

@@ -66,21 +66,28 @@ def find_first_day(point: Point, context: Context, base: date) -> date:
     return find_nth_day(point, context, base)
 
 
-def find_last_day(point: Point, context: Context, base: date) -> date:
-    """Return the last day of "until": a day is included, a month or a year is excluded."""
+def find_last_day(point: Point, context: Context, base: date, *, through: bool = False) -> date:
+    """Return the last day of "until": a day is included, a month or a year only by "through"."""
+    unit = Unit.MONTH
     if isinstance(point, Months):
         month = point.months[-1] if len(point.months) == 1 else 0
         if not month:
             raise Refused("not-understood", point.span)
-        year = base.year + (month <= base.month)
-        return date(year, month, 1) - ONE_DAY
-    if isinstance(point, Year):
-        return date(_resolve_year(point, context), 1, 1) - ONE_DAY
-    if isinstance(point, Date) and point.day is None and point.month is not None and point.year is not None:
-        return date(point.year, point.month, 1) - ONE_DAY
-    if isinstance(point, Relative) and point.kind == "unit":
-        return resolve_relative_day(point, context, base) - ONE_DAY
-    return find_first_day(point, context, base)
+        is_next_year = month < base.month or (month == base.month and not through)
+        first = date(base.year + is_next_year, month, 1)
+    elif isinstance(point, Year):
+        first, unit = date(_resolve_year(point, context), 1, 1), Unit.YEAR
+    elif isinstance(point, Date) and point.day is None and point.month is not None and point.year is not None:
+        first = date(point.year, point.month, 1)
+    elif isinstance(point, Relative) and point.kind == "unit":
+        first, unit = resolve_relative_day(point, context, base), point.unit or unit
+    else:
+        return find_first_day(point, context, base)
+
+    if through:
+        count = 3 if unit == Unit.QUARTER else 1
+        first = add_length(first, Length(((Unit.MONTH if unit == Unit.QUARTER else unit, count),), point.span))
+    return first - ONE_DAY
 
 
 def _resolve_year(point: Year, context: Context) -> int:

@@ -281,9 +281,10 @@ ENGLISH = Language(
         },
         "onward": {1: "on|onward|onwards|forward"},
         "until": {
-            1: "until|till|til|ending|ending on|up until|up to|up to and including|through|ends|ends on|finishing"
-            "|stopping|end on|not after|until and including|no later than"
+            1: "until|till|til|ending|ending on|up until|up to|ends|ends on|finishing|stopping|end on",
+            2: "through|thru|up to and including|until and including|till and including|not after|no later than",
         },
+        "inclusive": {1: "inclusive|included"},
         "before": {1: "before"},
         "after": {1: "after"},
         "times": {1: "times|time|x|occurrences|occurrence|repetitions|instances|runs|repeats"},

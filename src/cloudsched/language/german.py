@@ -237,7 +237,11 @@ GERMAN = Language(
         "then": {1: "und|und auch"},
         "start": {1: "ab|ab dem|ab der|beginnend|beginnend am|von|vom|seit|beginnend mit dem|erstmals|erstmals am"},
         "onward": {1: "an"},
-        "until": {1: "bis|bis zum|bis zur|bis einschließlich"},
+        "until": {
+            1: "bis|bis zum|bis zur",
+            2: "bis einschließlich|bis einschließlich zum|bis inklusive|bis inkl|bis und mit|spätestens bis",
+        },
+        "inclusive": {1: "einschließlich|inklusive|eingeschlossen"},
         "before": {1: "vor"},
         "after": {1: "nach"},
         "times": {1: "mal|male"},

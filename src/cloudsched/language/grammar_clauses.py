@@ -45,6 +45,7 @@ from cloudsched.language.nodes import (
     Stretch,
     Unit,
     Within,
+    Year,
 )
 from cloudsched.language.places import REGIONS, find_place
 from cloudsched.language.result import Refused
@@ -280,12 +281,24 @@ def parse_start(c: Cursor) -> list[Clause] | None:
     middle = c.at
     if c.take("onward") is not None:
         return clauses
-    if result is not None and c.take("until", "to", "dash") is not None:
-        last = parse_point(c)
-        if last is not None:
-            return [*clauses, End(last, span=c.span(middle))]
+    is_range = c.sees("to", "dash")
+    until = c.take("until", "to", "dash") if result is not None else None
+    if result is None or until is None:
+        return clauses
+    last = parse_point(c)
+    if last is None:
         c.at = middle
-    return clauses
+        return clauses
+    through = until.value == _THROUGH or (is_range and _is_period(result) and _is_period(last))
+    return [*clauses, End(last, through=c.skip("inclusive") or through, span=c.span(middle))]
+
+
+_THROUGH = 2
+"""The value of words such as "through", which include the last month."""
+
+
+def _is_period(point: Point) -> bool:
+    return isinstance(point, Months | Year) or (isinstance(point, Date) and point.day is None)
 
 
 def _parse_weekday_range(c: Cursor) -> Days | None:
@@ -369,17 +382,19 @@ def parse_end(c: Cursor) -> list[Clause] | None:
     if ranged is not None:
         return [ranged]
     before = c.sees("before") and not c.sees("until")
-    if c.take("until", "before") is not None:
+    until = c.take("until", "before")
+    if until is not None:
         c.take("on")
         result = parse_point(c)
         if result is not None:
+            through = c.skip("inclusive") or until.value == _THROUGH
             at = None
             middle = c.at
             if not before:
                 at = parse_clock(c, bare=c.take("at") is not None)
                 if at is None:
                     c.at = middle
-            return [End(result, before=before, clock=at, span=c.span(start))]
+            return [End(result, before=before, through=through, clock=at, span=c.span(start))]
         c.at = start
     return c.attempt(_parse_count) or c.attempt(_parse_duration)
 

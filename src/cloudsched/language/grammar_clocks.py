@@ -60,10 +60,12 @@ def _parse_span(c: Cursor, *, bare: bool, joined: str = "to") -> Window | None:
     first = parse_clock(c, bare=True)
     if first is None:
         return None
-    until = not c.sees(joined, "to", "dash")
+    is_end, until = c.sees("until"), not c.sees(joined, "to", "dash")
     if c.take(joined, "to", "until", "dash") is None:
         return None
-    if until and c.token is not None and c.token.kind == NUMBER and len(c.token.text) > 2:
+    digits = c.token.text if c.token is not None and c.token.kind == NUMBER else ""
+    is_year = len(digits) == 4 and digits.startswith("20") and not c.sees("hours-said", ahead=1)
+    if (until and len(digits) > 2) or (is_end and is_year and not first.minute):
         return None  # in "at 9 until 2028" the number is a year
     c.take("at")
     last = parse_clock(c, bare=True, last=True)

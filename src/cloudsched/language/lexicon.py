@@ -215,7 +215,7 @@ HARMLESS = PLAIN | frozenset(
     the-next clock-minute one comma dash colon open close stop quote day-word unit-short zone-time also hence make
     instead add-more skip no-more postpone shift same-time filler onward for-after added if-day if-day-end
     on-or days-of moved moved-to not-on pair slash the numbered that-one part-of parity ish halves
-    hour-mark and-half condition hour-point in-total zone-of remind relocate
+    hour-mark and-half inclusive condition hour-point in-total zone-of remind relocate
     """.split()  # noqa: SIM905 -- easier to read
 )
 # Classes whose words may be part of a title if an unknown word follows: "start the backup".

@@ -322,6 +322,7 @@ class End:
 
     Attributes:
         before: The day itself is excluded.
+        through: A month or a year is included, as "through June" says. "Until June" ends before it.
         clock: The last moment on that day.
     """
 
@@ -330,6 +331,7 @@ class End:
     length: Length | None = None
     clock: Clock | None = None
     before: bool = False
+    through: bool = False
     span: Span = NOWHERE
 
 

@@ -430,7 +430,7 @@ class Builder:
         if end.point is None or self.bounds.until is not None:
             raise Refused("contradiction", end.span)
         base = max(self.bounds.start, self.context.today)
-        self.bounds.until = find_last_day(end.point, self.context, base)
+        self.bounds.until = find_last_day(end.point, self.context, base, through=end.through)
         if end.before and any(pick.nth for group in self.plan.groups for days in group.days for pick in days.picks):
             raise Refused("inexpressible", end.span)  # "the last Thursday before Christmas"
         if end.before:

@@ -59,6 +59,8 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
         raise Refused("contradiction", plan.ends[0].span)
     resolve_zone(plan, context)
     context.clock24 = any(is_24_hour(clock) for clock in list_clocks(plan))
+    if not plan.recurs:
+        plan.groups = [_choose_days(group, context) for group in plan.groups]
     if _is_recurring(plan, context):
         if "once" in plan.marks:
             raise Refused("contradiction")
@@ -110,6 +112,24 @@ def _repeat_counted(group: Group, context: Context) -> Group:
         relatives = [each for each in group.relatives if each is not node]
         group = replace(group, relatives=relatives, days=[*group.days, days], only_if=only_if)
     return group
+
+
+def _choose_days(group: Group, context: Context) -> Group:
+    """Return a group without a choice of days, such as "Monday or Tuesday": ask which is meant."""
+    chosen: list[Days] = []
+    for days in group.days:
+        if not days.either or days.marked:
+            chosen.append(days)
+            continue
+        parts = [replace(days, picks=(pick,), either=False) for pick in days.picks]
+        parts += [replace(days, dates=(date,), either=False) for date in days.dates]
+        options = [Option(f"only number {nth} of them", [part]) for nth, part in enumerate(parts, 1)]
+        if not days.period and not days.dates and all(not pick.nth for pick in days.picks):
+            options.append(Option("each of them once", parts))
+        options.append(Option("all of them", [replace(days, either=False)]))
+        picked: list[Days] = context.choices.pick("which-of-month", days.span, tuple(options))
+        chosen += picked
+    return replace(group, days=chosen)
 
 
 def _repeat_dates(plan: Plan) -> None:
@@ -213,8 +233,6 @@ def _is_repeated(days: Days, context: Context, *, bounded: bool, is_range: bool)
         context.choices.assume(f"It is in every {period.unit.name.lower()}.")
         return True
     if all(not pick.nth for pick in days.picks):
-        if several and days.either:
-            return _ask_repeat(days, context)
         if several:
             context.choices.assume("It is in every week.")
         return several

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.cases import try_each
 from tests.language.test_cases import HERE
-from tests.language.walk import NOW, ZONE
+from tests.language.walk import NOW, WEEKEND, ZONE, walk
 
 from cloudsched.language import read
 
@@ -49,3 +49,37 @@ def test_one_day_or_another_is_asked(phrase: str, locale: str) -> None:
     answers = list_answers(phrase, locale)
     assert answers[:2] == [["2026-11-23T09:00:00"], ["2026-11-24T09:00:00"]]
     assert len(answers[-1]) == 6
+
+
+_SATURDAY, _SUNDAY = "2026-11-21T11:00:00", "2026-11-22T11:00:00"
+_LEADS = [("", "en"), ("brunch ", "en"), ("", "de"), ("Brunch ", "de")]
+_WEEKEND = {"en": ("at the weekend at 11am", "on the weekend at 11am", "this weekend at 11am"), "de": ()}
+_WEEKEND["de"] = ("am Wochenende um 11 Uhr", "dieses Wochenende um 11 Uhr")
+
+
+@try_each("lead, locale", _LEADS)
+def test_a_weekend_in_the_singular_is_asked(lead: str, locale: str) -> None:
+    """Its Saturday or its Sunday may be meant, or both; and if it is not this one, each weekend."""
+    for weekend in _WEEKEND[locale]:
+        answers = list_answers(f"{lead}{weekend}", locale)
+        assert answers[:3] == [[_SATURDAY], [_SUNDAY], [_SATURDAY, _SUNDAY]], weekend
+        assert answers[3:] in ([], [walk(WEEKEND, ["11:00"], 6)]), weekend
+
+
+@try_each(
+    "phrase, locale",
+    [
+        ("every weekend at 11am", "en"),
+        ("at weekends at 11am", "en"),
+        ("on the weekend at 11am every week", "en"),
+        ("every day at 11am at the weekend", "en"),
+        ("immer am Wochenende um 11 Uhr", "de"),
+        ("jedes Wochenende um 11 Uhr", "de"),
+    ],
+)
+def test_weekends_that_repeat_are_asked_about_no_more(phrase: str, locale: str) -> None:
+    now = NOW.replace(tzinfo=HERE)
+    schedule = read(phrase, now=now, timezone=ZONE, locale=locale).schedule
+    assert schedule is not None
+    found = [at.astimezone(HERE).replace(tzinfo=None).isoformat() for at in schedule.upcoming(now, 8)]
+    assert found == walk(WEEKEND, ["11:00"])

@@ -152,7 +152,8 @@ def _parse_days(c: Cursor) -> Days | None:
         numbered = c.attempt(parse_days)
         if numbered is not None:
             return replace(numbered, on=True, span=c.span(start))
-    on = c.take("on", "for", *(("at",) if c.sees("feast", ahead=1) else ())) is not None
+    is_at = c.sees("feast", "dayset", "daysets", ahead=1 + c.sees("article", ahead=1))
+    on = c.take("on", "for", *(("at",) if is_at else ())) is not None
     c.take("only")
     result = parse_days(c) or c.attempt(parse_days_of_weeks)
     if result is None or not on:

@@ -10,7 +10,14 @@ from calendar import monthrange
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cloudsched.language.grammar_days import parse_days, parse_months, parse_numeric_date, parse_period, parse_year
+from cloudsched.language.grammar_days import (
+    WEEKENDS,
+    parse_days,
+    parse_months,
+    parse_numeric_date,
+    parse_period,
+    parse_year,
+)
 from cloudsched.language.grammar_numbers import parse_length, parse_number, parse_ordinal, take_next
 from cloudsched.language.lexicon import DATE, PAIR, Cursor, is_plain
 from cloudsched.language.nodes import (
@@ -183,9 +190,17 @@ def _parse_next_weekday(c: Cursor) -> Relative | None:
     start = c.at
     c.take("on", "for")
     coming = c.take("coming")
+    weekend = c.take("dayset") if coming is not None else None
+    if weekend is not None and weekend.value in WEEKENDS:
+        return Relative("weekend", ahead=0, span=c.span(start))
     if coming is not None and c.sees("weekday"):
         named = c.take("weekday")
         return None if named is None else Relative("weekday", weekday=named.value, span=c.span(start))
+    c.at = start
+    c.take("on", "for", "at")
+    ahead = take_next(c, "dayset")
+    if ahead is not None and ahead[1] in WEEKENDS:
+        return Relative("weekend", ahead=ahead[0], span=c.span(start))
     c.at = start
     c.take("on", "for")
     found = take_next(c, "weekday")

@@ -20,6 +20,7 @@ from cloudsched.language.dates import (
     resolve_relative_day,
 )
 from cloudsched.language.exceptions import list_added
+from cloudsched.language.grammar_days import WEEKEND
 from cloudsched.language.grammar_points import count_days
 from cloudsched.language.groups import Group, Plan, build_plan
 from cloudsched.language.nodes import (
@@ -129,7 +130,17 @@ def _choose_days(group: Group, context: Context) -> Group:
         options.append(Option("all of them", [replace(days, either=False)]))
         picked: list[Days] = context.choices.pick("which-of-month", days.span, tuple(options))
         chosen += picked
-    return replace(group, days=chosen)
+    relatives = [each for node in group.relatives for each in _choose_of_weekend(node, context)]
+    return replace(group, days=chosen, relatives=relatives)
+
+
+def _choose_of_weekend(node: Relative, context: Context) -> list[Relative]:
+    """Return the days that "this weekend" means. Other days are returned as they are."""
+    if node.kind != "weekend":
+        return [node]
+    both = [replace(node, kind="weekday", weekday=day) for day in WEEKEND]
+    options = (Option("Saturday", both[:1]), Option("Sunday", both[1:]), Option("both", both))
+    return context.choices.pick("which-of-month", node.span, options)
 
 
 def _repeat_dates(plan: Plan) -> None:

@@ -156,9 +156,9 @@ class Relative:
     """A day or an instant relative to another.
 
     Attributes:
-        kind: ``day`` (``count`` days from today), ``weekday`` (``ahead`` is 0 for "this", 1 for "next", None for the
-            coming one), ``week`` (a weekday of the week ``ahead`` weeks from now), ``length`` (from ``base``, or now),
-            ``weekdays`` (``count`` such weekdays from ``base``),
+        kind: ``day`` (``count`` days from today), ``weekday`` (``ahead`` is 0 for "this", 1 for "next", None for
+            the coming one), ``weekend`` (likewise, one day of it or both), ``week`` (a weekday of the week ``ahead``
+            weeks from now), ``length`` (from ``base``, or now), ``weekdays`` (``count`` such weekdays from ``base``),
             ``business`` (``count`` business days from today), ``edge`` (the start or end of a period), ``unit`` (the
             start of a period), ``closest`` (the weekday closest to ``base``), ``now``.
     """

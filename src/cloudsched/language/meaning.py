@@ -294,8 +294,10 @@ def build_once(plan: Plan, context: Context) -> Schedule:
 def _ask_start_of_window(group: Group, window: Window, context: Context) -> Group:
     """Ask whether "tomorrow from 3pm to 4pm" runs at the start of that time."""
     first, _ = context.resolve_window(window)
-    at = context.choices.pick("window", window.span, (Option(f"once, at {first}", first),))
-    return replace(group, window=None, clocks=[Clock(*at, exact=True)])
+    options = [Option(f"once, at {first}", Clock(*first, exact=True))]
+    if window.spoken is not None:
+        options.append(Option("minutes before the hour", window.spoken))
+    return replace(group, window=None, clocks=[context.choices.pick("window", window.span, tuple(options))])
 
 
 def _place_within(group: Group, within: Within, context: Context) -> Group:

@@ -225,10 +225,15 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window from one time of day to another. ``open_first`` and ``open_last`` exclude its ends."""
+    """A window from one time of day to another. ``open_first`` and ``open_last`` exclude its ends.
+
+    Attributes:
+        spoken: The time that "10 to 5" may mean as well, which is ten minutes before it.
+    """
 
     first: Clock | None
     last: Clock | None
+    spoken: Clock | None = None
     open_first: bool = False
     open_last: bool = False
     span: Span = NOWHERE

@@ -188,9 +188,13 @@ def _find_times(group: Group, plan: Plan, context: Context, drafts: list[Draft])
     part = group.part.part if group.part is not None else None
     if group.window is not None:
         first, last = context.resolve_window(group.window)
-        options = (Option(f"once, at {first}", False), Option(f"every hour from {first} to {last}", True))
-        hourly = context.choices.pick("window", group.window.span, options)
-        return _list_steps(first, last, 3600, group.window) if hourly else [first]
+        options = [Option(f"once, at {first}", "once"), Option(f"every hour from {first} to {last}", "hourly")]
+        spoken = group.window.spoken
+        options += [Option("minutes before the hour", "spoken")] if spoken is not None else []
+        chosen = context.choices.pick("window", group.window.span, tuple(options))
+        if chosen == "spoken" and spoken is not None:
+            return context.resolve_times([spoken], part)
+        return _list_steps(first, last, 3600, group.window) if chosen == "hourly" else [first]
     if group.grid is not None:
         hours = group.grid.hours or range(24)
         minutes, seconds = group.grid.minutes or (0,), group.grid.seconds or (0,)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from cloudsched.language.lexicon import Language, number_words
 
 _UNITS = ["null", "ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun"]
-_TENS = {20: "zwanzig", 30: "dreißig|dreissig", 40: "vierzig", 50: "fünfzig"}
+_TENS = {20: "zwanzig", 30: "dreißig", 40: "vierzig", 50: "fünfzig"}
 _ORDINALS = number_words(
     "erste zweite dritte vierte fünfte sechste siebte achte neunte zehnte elfte zwölfte dreizehnte vierzehnte "
-    "fünfzehnte",
+    "fünfzehnte sechzehnte siebzehnte achtzehnte neunzehnte zwanzigste",
     first=1,
 )
+_ORDINALS |= {20 + number: f"{unit}undzwanzigste" for number, unit in enumerate(_UNITS) if number}
+_ORDINALS |= {30: "dreißigste", 31: "einunddreißigste"}
 
 
 def _inflect(*stems: str, endings: str = "|n|r|s|m") -> str:
@@ -251,9 +253,7 @@ GERMAN = Language(
         "the-next": {1: "die nächsten|die kommenden"},
         "hence": {1: "ab jetzt|ab heute"},
         "edge": {1: "anfang|beginn", -1: "ende"},
-        "except": {
-            1: "außer|ausser|außer an|außer am|außer im|nicht|aber nicht|nicht am|nicht im|ohne|ausgenommen|nie"
-        },
+        "except": {1: "außer|außer an|außer am|außer im|nicht|aber nicht|nicht am|nicht im|ohne|ausgenommen|nie"},
         "only": {1: "nur|ausschließlich"},
         "polite": {1: "bitte|danke"},
         "skip-back": {1: "oder am letzten tag davor, wo es diesen tag nicht gibt"},

@@ -272,11 +272,12 @@ class Language:
             for value, texts in values.items():
                 for text in texts.split("|"):
                     plain = text.replace("-", " ").replace(",", " ,")
-                    for spelling in {plain, plain.replace("ß", "ss")}:
+                    for spelling in _spell(plain):
                         words = tuple(spelling.split())
                         result.setdefault(words[0], []).append((words, kind, value))
         for word, number in self.glued_numbers.items():
-            result.setdefault(word, []).append(((word,), "number", number))
+            for spelling in _spell(word):
+                result.setdefault(spelling, []).append(((spelling,), "number", number))
         for entries in result.values():
             entries.sort(key=lambda entry: -len(entry[0]))
         return result
@@ -284,6 +285,14 @@ class Language:
     def splits(self, word: str) -> bool:
         """Return whether digits may follow a word without a space: a month's name."""
         return any(kind == "month" and len(words) == 1 for words, kind, _ in self.entries.get(word, ()))
+
+
+_PLAIN_LETTERS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
+
+
+def _spell(text: str) -> set[str]:
+    """Return a text as it is written, and without the letters that many keyboards do not have: "fuer" for "für"."""
+    return {text, text.replace("ß", "ss"), text.translate(_PLAIN_LETTERS)}
 
 
 def classify(tokens: Sequence[Token], language: Language) -> list[Matches]:

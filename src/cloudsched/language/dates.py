@@ -178,6 +178,8 @@ def resolve_relative_day(node: Relative, context: Context, base: date) -> date:
     if node.kind == "week" and node.weekday is not None:
         monday = today - timedelta(days=today.weekday())
         return monday + timedelta(days=7 * (node.ahead or 0) + node.weekday)
+    if node.kind == "weeks-on" and node.weekday is not None:
+        return _resolve_weeks_on(node, node.weekday, context)
     if node.kind == "business":
         return _add_business_days(node, context)
     if node.kind == "weekdays" and node.weekday is not None:
@@ -231,6 +233,17 @@ def _resolve_weekday(node: Relative, weekday: int, context: Context) -> date:
     else:
         return coming
     options = tuple(Option(f"{'today' if day == today else f'{day:%A}'}, {day:%Y-%m-%d}", day) for day in days)
+    return context.choices.pick("this-or-next", node.span, options)
+
+
+def _resolve_weeks_on(node: Relative, weekday: int, context: Context) -> date:
+    """Return the day of "in 2 weeks on Wednesday". Ask if weeks and Wednesdays count to two days."""
+    weeks = timedelta(weeks=min(node.count, 10_000))
+    of_week = context.today - timedelta(days=context.today.weekday() - weekday) + weeks
+    coming = find_next_weekday(weekday, context.today) + weeks
+    if of_week == coming or not node.from_moment:
+        return coming
+    options = tuple(Option(f"{day:%A, %Y-%m-%d}", day) for day in (of_week, coming))
     return context.choices.pick("this-or-next", node.span, options)
 
 

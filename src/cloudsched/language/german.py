@@ -36,9 +36,9 @@ GERMAN = Language(
         "ordinal-end": {-1: _inflect("letzte"), -2: _inflect("vorletzte"), -3: _inflect("drittletzte")}
         | {-4: _inflect("viertletzte"), -5: _inflect("fünftletzte")},
         "to-last": {1: _inflect("letzte")},
-        "fraction": {30: "halben|halbe|einer halben|einer halbe", 15: "viertel|einer viertel", 45: "dreiviertel"},
+        "fraction": {30: "halben|halbe|einer halben|einer halbe|½", 15: "viertel|einer viertel|¼", 45: "dreiviertel|¾"},
         "and-half": {
-            30: "und eine halbe|und ein halbes|und eine halbe stunde|und eine halbe minute",
+            30: "½|und eine halbe|und ein halbes|und eine halbe stunde|und eine halbe minute",
             15: "und eine viertelstunde",
         },
         "halves": {
@@ -250,7 +250,13 @@ GERMAN = Language(
         "twice": {1: "einmal", 2: "zweimal", 3: "dreimal", 4: "viermal", 5: "fünfmal", 6: "sechsmal"},
         "next": {1: _inflect("nächste", "kommende", "folgende"), 0: "diesen|diese|dieser|dieses|diesem"},
         "in-total": {1: "insgesamt|im ganzen"},
-        "the-next": {1: "die nächsten|die kommenden"},
+        "the-next": {1: "die nächsten|die kommenden|den nächsten|den kommenden|nächsten|kommenden"},
+        "consecutive": {1: "hintereinander|nacheinander|in folge|am stück|" + _inflect("aufeinanderfolgende")},
+        "counted-weekday": number_words(
+            "montage|montagen dienstage|dienstagen mittwoche|mittwochen donnerstage|donnerstagen freitage|freitagen "
+            "samstage|samstagen|sonnabende|sonnabenden sonntage|sonntagen"
+        ),
+        "rest": {1: "an allen anderen tagen|alle anderen tage|an den anderen tagen|an den übrigen tagen"},
         "hence": {1: "ab jetzt|ab heute"},
         "edge": {1: "anfang|beginn", -1: "ende"},
         "except": {1: "außer|außer an|außer am|außer im|nicht|aber nicht|nicht am|nicht im|ohne|ausgenommen|nie"},

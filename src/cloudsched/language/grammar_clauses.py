@@ -18,6 +18,7 @@ from cloudsched.language.grammar_numbers import (
     parse_ordinal,
 )
 from cloudsched.language.grammar_points import parse_edge_noun, parse_point, parse_within
+from cloudsched.language.lexicon import Match
 from cloudsched.language.nodes import (
     ANY,
     DAY,
@@ -121,8 +122,11 @@ def _parse_each_month(c: Cursor, start: int) -> list[Clause] | None:
     return [Repeat(1, Unit.YEAR, span=c.span(start)), Months(named, span=c.span(start))]
 
 
+_EVERY = Match(0, 1)
+
+
 def _parse_interval(c: Cursor, start: int) -> list[Clause] | None:
-    other = c.take("other")
+    other = c.take("other") if not c.at or c.matches[c.at - 1].get("each", _EVERY).value == 1 else None
     count, nth = (other.value, False) if other is not None else (None, False)
     before = c.at
     fraction = c.take("fraction")
@@ -401,6 +405,7 @@ def parse_end(c: Cursor) -> list[Clause] | None:
 
 def _parse_count(c: Cursor) -> list[Clause] | None:
     start = c.at
+    c.take("in-total")
     c.take("for")
     c.take("up")
     rate = c.take("twice")
@@ -414,6 +419,31 @@ def _parse_count(c: Cursor) -> list[Clause] | None:
         raise Refused("never", c.span(start))
     c.take("in-total")
     return [End(count=count, span=c.span(start))]
+
+
+def parse_rest(c: Cursor) -> Days | None:
+    """Parse ``on all other days``: those of the week that the rest of the phrase does not name."""
+    start = c.at
+    return None if c.take("rest") is None else Days(marked=True, on=True, others=True, span=c.span(start))
+
+
+def parse_counted_days(c: Cursor) -> list[Clause] | None:
+    """Parse ``the next 5 Fridays``, ``6 Mondays in a row``, ``on 3 consecutive days``."""
+    start = c.at
+    c.take("on", "for")
+    is_series = c.take("the-next") is not None
+    count = parse_number(c)
+    is_series = c.take("consecutive") is not None or is_series
+    weekday = c.take("weekdays", "counted-weekday") if count else None
+    unit = c.take("unit") if count and weekday is None else None
+    is_series = c.take("consecutive") is not None or is_series
+    if not count or not is_series or (weekday is None and (unit is None or unit.value != Unit.DAY)):
+        return None
+    span = c.span(start)
+    if weekday is None:
+        return [End(length=Length(((Unit.DAY, count),), span), span=span)]
+    days = Days((Pick(0, weekday.value),), marked=True, on=True, plural=True, span=span)
+    return [days, End(length=Length(((Unit.WEEK, count),), span), span=span)]
 
 
 def _is_rate(c: Cursor) -> bool:

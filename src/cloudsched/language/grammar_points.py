@@ -51,6 +51,7 @@ def parse_relative(c: Cursor) -> Relative | None:
     start = c.at
     result = (
         c.attempt(_parse_day)
+        or c.attempt(_parse_weeks_on)
         or c.attempt(_parse_from_now)
         or c.attempt(_parse_counted_weekday)
         or c.attempt(_parse_weekday_of_week)
@@ -144,6 +145,28 @@ def _parse_last(c: Cursor) -> Days | None:
     if end is None or (not c.ended and is_plain(c.matches[c.at])):
         return None
     return Days((Pick(end.value, DAY),), Period(definite=True), span=c.span(start))
+
+
+def _parse_weeks_on(c: Cursor) -> Relative | None:
+    """Parse ``a week on Friday``, ``in 2 weeks on Wednesday``, ``Friday in a week``."""
+    start = c.at
+    if start and not _IN_SERIES.isdisjoint(c.matches[start - 1]):
+        return None  # "for 2 weeks on Mondays"
+    c.take("on")
+    named = c.take("weekday")
+    has_in = c.take("in") is not None
+    length = parse_length(c) if has_in or named is None else None
+    if length is None or length.finest != Unit.WEEK or len(length.amounts) > 1:
+        return None
+    if named is None:
+        has_on = c.take("on") is not None
+        named = c.take("weekday") if has_on or has_in else None
+    if named is None:
+        return None
+    return Relative("weeks-on", length.amounts[0][1], named.value, from_moment=has_in, span=c.span(start))
+
+
+_IN_SERIES = frozenset({"for", "each", "number", "the-next", "twice", "times"})
 
 
 def _parse_counted_weekday(c: Cursor) -> Relative | None:

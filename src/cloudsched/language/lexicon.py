@@ -203,7 +203,19 @@ class Cursor:
 
 
 PLAIN = frozenset(
-    {"yearly-event", "generic", "change-verb", "cancel-verb", "stop-reminding", "task-noun", "own", "onto", "wish"}
+    {
+        "counted-weekday",
+        "consecutive",
+        "yearly-event",
+        "generic",
+        "change-verb",
+        "cancel-verb",
+        "stop-reminding",
+        "task-noun",
+        "own",
+        "onto",
+        "wish",
+    }
     | {"question-word", "occasion", "idiom"}
 )
 """Classes of words for the subject of a title, in which they are as good as words outside the lexicon."""

@@ -56,6 +56,9 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
         plan.groups = [_mark_repeated(group, is_daily=REPEATS in plan.marks) for group in plan.groups]
     plan.groups = [_repeat_counted(group, context) for group in plan.groups]
     _repeat_dates(plan)
+    _fill_others(plan)
+    if _lasts_days(plan):
+        plan.groups[0].repeat = Repeat(1, Unit.DAY)
     if "forever" in plan.marks and plan.ends:
         raise Refused("contradiction", plan.ends[0].span)
     resolve_zone(plan, context)
@@ -141,6 +144,31 @@ def _choose_of_weekend(node: Relative, context: Context) -> list[Relative]:
     both = [replace(node, kind="weekday", weekday=day) for day in WEEKEND]
     options = (Option("Saturday", both[:1]), Option("Sunday", both[1:]), Option("both", both))
     return context.choices.pick("which-of-month", node.span, options)
+
+
+def _lasts_days(plan: Plan) -> bool:
+    """Return whether a phrase is daily since it names times and a number of days: "at 8am for 7 days"."""
+    only, *others = plan.groups
+    lasts = any(end.length is not None and end.length.finest >= Unit.DAY for end in plan.ends)
+    is_limited = only.has_days or plan.within or plan.year or only.months
+    return lasts and not others and bool(only.clocks) and not is_limited
+
+
+def _fill_others(plan: Plan) -> None:
+    """Replace "all other days" by the days of the week that no other part of the phrase names."""
+    all_days = [days for group in plan.groups for days in group.days]
+    others = [days for days in all_days if days.others]
+    if not others:
+        return
+    named = [days for days in all_days if not days.others]
+    are_weekdays = all(days.picks and not days.period for days in named)
+    are_weekdays = are_weekdays and not any(pick.nth for days in named for pick in days.picks)
+    left = set(range(DAY)) - {pick.what for days in named for pick in days.picks}
+    if len(others) > 1 or not named or not are_weekdays or not left:
+        raise Refused("inexpressible", others[0].span, "name the days, for example: every Monday and Tuesday")
+    filled = replace(others[0], picks=tuple(Pick(0, day) for day in sorted(left)), others=False)
+    for group in plan.groups:
+        group.days = [filled if days.others else days for days in group.days]
 
 
 def _repeat_dates(plan: Plan) -> None:

@@ -156,11 +156,12 @@ class Relative:
     """A day or an instant relative to another.
 
     Attributes:
-        kind: ``day`` (``count`` days from today), ``weekday`` (``ahead`` is 0 for "this", 1 for "next", None for
-            the coming one), ``weekend`` (likewise, one day of it or both), ``week`` (a weekday of the week ``ahead``
-            weeks from now), ``length`` (from ``base``, or now), ``weekdays`` (``count`` such weekdays from ``base``),
-            ``business`` (``count`` business days from today), ``edge`` (the start or end of a period), ``unit`` (the
-            start of a period), ``closest`` (the weekday closest to ``base``), ``now``.
+        kind: ``day`` (``count`` days from today), ``weekday`` (``ahead`` is 0 for "this", 1 for "next",
+            None for the coming one), ``weekend`` (likewise, one day of it or both), ``week`` (a weekday of
+            the week ``ahead`` weeks from now), ``length`` (from ``base``, or now), ``weekdays`` (``count``
+            such weekdays from ``base``), ``weeks-on`` (a weekday ``count`` weeks on), ``business`` (``count``
+            business days from today), ``edge`` (the start or end of a period), ``unit`` (the start of a
+            period), ``closest`` (the weekday closest to ``base``), ``now``.
     """
 
     kind: str
@@ -187,6 +188,7 @@ class Days:
         either: One of them is meant: "Monday or Tuesday".
         business: They are named as business days or the like, which a calendar of holidays may change.
         positions: The positions of the days among those picked in a week, month or year: the first, the last.
+        others: They are the days of the week that no other part of the phrase names.
         moved: ``before`` or ``after``: on a day that is no business day, they move to the last before, or the next.
     """
 
@@ -202,6 +204,7 @@ class Days:
     business: bool = False
     positions: tuple[int, ...] = ()
     moved: str = ""
+    others: bool = False
     span: Span = NOWHERE
 
 

@@ -90,7 +90,7 @@ TONGUES = {
         ("jeden {} und {}", "{}s und {}s", "immer {}s und {}s"),
         ("täglich", "jeden Tag", "alle Tage", "tagtäglich", "an jedem Tag"),
         ("werktags", "jeden Werktag", "an Werktagen", "Montag bis Freitag", "Mo-Fr", "montags bis freitags"),
-        ("am Wochenende", "an Wochenenden", "jedes Wochenende", "samstags und sonntags"),
+        ("immer am Wochenende", "an Wochenenden", "jedes Wochenende", "samstags und sonntags"),
         ("am {}. jedes Monats", "jeden Monat am {}.", "monatlich am {}.", "jeden {}. des Monats"),
         ("am letzten Tag jedes Monats", "jeden Monat am letzten Tag", "jeden Monatsletzten"),
         ("am {} {} jedes Monats", "jeden {} {} im Monat", "jeden {} {} des Monats"),

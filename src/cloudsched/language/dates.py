@@ -66,21 +66,28 @@ def find_first_day(point: Point, context: Context, base: date) -> date:
     return find_nth_day(point, context, base)
 
 
-def find_last_day(point: Point, context: Context, base: date) -> date:
-    """Return the last day of "until": a day is included, a month or a year is excluded."""
+def find_last_day(point: Point, context: Context, base: date, *, through: bool = False) -> date:
+    """Return the last day of "until": a day is included, a month or a year only by "through"."""
+    unit = Unit.MONTH
     if isinstance(point, Months):
         month = point.months[-1] if len(point.months) == 1 else 0
         if not month:
             raise Refused("not-understood", point.span)
-        year = base.year + (month <= base.month)
-        return date(year, month, 1) - ONE_DAY
-    if isinstance(point, Year):
-        return date(_resolve_year(point, context), 1, 1) - ONE_DAY
-    if isinstance(point, Date) and point.day is None and point.month is not None and point.year is not None:
-        return date(point.year, point.month, 1) - ONE_DAY
-    if isinstance(point, Relative) and point.kind == "unit":
-        return resolve_relative_day(point, context, base) - ONE_DAY
-    return find_first_day(point, context, base)
+        is_next_year = month < base.month or (month == base.month and not through)
+        first = date(base.year + is_next_year, month, 1)
+    elif isinstance(point, Year):
+        first, unit = date(_resolve_year(point, context), 1, 1), Unit.YEAR
+    elif isinstance(point, Date) and point.day is None and point.month is not None and point.year is not None:
+        first = date(point.year, point.month, 1)
+    elif isinstance(point, Relative) and point.kind == "unit":
+        first, unit = resolve_relative_day(point, context, base), point.unit or unit
+    else:
+        return find_first_day(point, context, base)
+
+    if through:
+        count = 3 if unit == Unit.QUARTER else 1
+        first = add_length(first, Length(((Unit.MONTH if unit == Unit.QUARTER else unit, count),), point.span))
+    return first - ONE_DAY
 
 
 def _resolve_year(point: Year, context: Context) -> int:
@@ -171,6 +178,8 @@ def resolve_relative_day(node: Relative, context: Context, base: date) -> date:
     if node.kind == "week" and node.weekday is not None:
         monday = today - timedelta(days=today.weekday())
         return monday + timedelta(days=7 * (node.ahead or 0) + node.weekday)
+    if node.kind == "weeks-on" and node.weekday is not None:
+        return _resolve_weeks_on(node, node.weekday, context)
     if node.kind == "business":
         return _add_business_days(node, context)
     if node.kind == "weekdays" and node.weekday is not None:
@@ -227,6 +236,17 @@ def _resolve_weekday(node: Relative, weekday: int, context: Context) -> date:
     return context.choices.pick("this-or-next", node.span, options)
 
 
+def _resolve_weeks_on(node: Relative, weekday: int, context: Context) -> date:
+    """Return the day of "in 2 weeks on Wednesday". Ask if weeks and Wednesdays count to two days."""
+    weeks = timedelta(weeks=min(node.count, 10_000))
+    of_week = context.today - timedelta(days=context.today.weekday() - weekday) + weeks
+    coming = find_next_weekday(weekday, context.today) + weeks
+    if of_week == coming or not node.from_moment:
+        return coming
+    options = tuple(Option(f"{day:%A, %Y-%m-%d}", day) for day in (of_week, coming))
+    return context.choices.pick("this-or-next", node.span, options)
+
+
 def _find_edge(node: Relative, context: Context, base: date) -> date:
     today = context.today
     ahead = node.ahead or 0
@@ -259,6 +279,8 @@ def find_nth_day(node: Days, context: Context, base: date) -> date:
         return find_next_weekday(pick.what, base - ONE_DAY)
     if not pick.nth:
         raise Refused("too-vague", node.span)
+    if period.each:
+        raise Refused("inexpressible", node.span, "name one day, or how often: every month on the 2nd Tuesday")
     starts = _list_period_starts(period, context, base)
     length = {Unit.MONTH: 1, Unit.QUARTER: 3, Unit.YEAR: 12}[period.unit]
     if period.months:

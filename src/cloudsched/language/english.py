@@ -27,14 +27,19 @@ ENGLISH = Language(
         },
         "to-last": {1: "to last|to the last|last|from last|from the end|to the end"},
         "thousand": {1000: "thousand"},
-        "fraction": {30: "half|half a|half an|1/2", 15: "quarter|quarter of a|quarter of an|a quarter of an"}
-        | {45: "three-quarters of an|three quarters of an|three-quarters of a"},
-        "and-half": {30: "and a half|and half", 15: "and a quarter", 45: "and three quarters"},
+        "fraction": {30: "half|half a|half an|1/2|½", 15: "quarter|quarter of a|quarter of an|a quarter of an|¼"}
+        | {45: "three-quarters of an|three quarters of an|three-quarters of a|¾"},
+        "and-half": {30: "and a half|and half|½", 15: "and a quarter|¼", 45: "and three quarters|¾"},
         "halves": {},
         "half": {30: "half", 15: "quarter|a quarter"},
         "article": {1: "the|a|an"},
         "a": {1: "a|an|one"},
-        "each": {1: "every|each|ev|every single|each and every|all|on all"},
+        "each": {1: "every|each|ev|every single|each and every", 2: "all|on all"},
+        "rest": {
+            1: "all other days|on all other days|all the other days|on all the other days|the other days"
+            "|on the other days"
+        },
+        "consecutive": {1: "in a row|in succession|consecutive|consecutively"},
         "other": {2: "other|alternate|alternating"},
         "unit": {
             0: "second|seconds|sec|secs",
@@ -243,7 +248,7 @@ ENGLISH = Language(
             10: "whit monday|pentecost monday",
             11: "corpus christi",
             12: "shrove tuesday|pancake day|fat tuesday",
-            229: "leap day|leap days",
+            229: "leap day|leap days|leapday",
         },
         "holiday": {
             1: "holiday|holidays|public holiday|public holidays|bank holiday|bank holidays",
@@ -283,18 +288,16 @@ ENGLISH = Language(
         },
         "onward": {1: "on|onward|onwards|forward"},
         "until": {
-            1: "until|till|til|ending|ending on|up until|up to|up to and including|through|ends|ends on|finishing"
-            "|stopping|end on|not after|until and including|no later than"
+            1: "until|till|til|ending|ending on|up until|up to|ends|ends on|finishing|stopping|end on",
+            2: "through|thru|up to and including|until and including|till and including|not after|no later than",
         },
+        "inclusive": {1: "inclusive|included"},
         "before": {1: "before"},
         "after": {1: "after"},
         "times": {1: "times|time|x|occurrences|occurrence|repetitions|instances|runs|repeats"},
         "twice": {1: "once", 2: "twice", 3: "thrice"},
-        "next": {
-            1: "next|coming|the next|the coming|following|the following|upcoming",
-            0: "this|the current|current",
-        },
-        "in-total": {1: "in total|altogether|overall|all told|in all"},
+        "next": {1: "next|coming|the next|the coming|following|the following|upcoming", 0: "this|the current|current"},
+        "in-total": {1: "in total|altogether|overall|all told|in all|for a total of|a total of"},
         "the-next": {1: "the next|next|the coming|up to the next|up to"},
         "ago": {1: "ago"},
         "hence": {1: "from now|hence|later|from right now|from today|from this moment|out"},

@@ -5,12 +5,14 @@ from __future__ import annotations
 from cloudsched.language.lexicon import Language, number_words
 
 _UNITS = ["null", "ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun"]
-_TENS = {20: "zwanzig", 30: "dreißig|dreissig", 40: "vierzig", 50: "fünfzig"}
+_TENS = {20: "zwanzig", 30: "dreißig", 40: "vierzig", 50: "fünfzig"}
 _ORDINALS = number_words(
     "erste zweite dritte vierte fünfte sechste siebte achte neunte zehnte elfte zwölfte dreizehnte vierzehnte "
-    "fünfzehnte",
+    "fünfzehnte sechzehnte siebzehnte achtzehnte neunzehnte zwanzigste",
     first=1,
 )
+_ORDINALS |= {20 + number: f"{unit}undzwanzigste" for number, unit in enumerate(_UNITS) if number}
+_ORDINALS |= {30: "dreißigste", 31: "einunddreißigste"}
 
 
 def _inflect(*stems: str, endings: str = "|n|r|s|m") -> str:
@@ -34,9 +36,9 @@ GERMAN = Language(
         "ordinal-end": {-1: _inflect("letzte"), -2: _inflect("vorletzte"), -3: _inflect("drittletzte")}
         | {-4: _inflect("viertletzte"), -5: _inflect("fünftletzte")},
         "to-last": {1: _inflect("letzte")},
-        "fraction": {30: "halben|halbe|einer halben|einer halbe", 15: "viertel|einer viertel", 45: "dreiviertel"},
+        "fraction": {30: "halben|halbe|einer halben|einer halbe|½", 15: "viertel|einer viertel|¼", 45: "dreiviertel|¾"},
         "and-half": {
-            30: "und eine halbe|und ein halbes|und eine halbe stunde|und eine halbe minute",
+            30: "½|und eine halbe|und ein halbes|und eine halbe stunde|und eine halbe minute",
             15: "und eine viertelstunde",
         },
         "halves": {
@@ -215,7 +217,7 @@ GERMAN = Language(
             10: "pfingstmontag",
             11: "fronleichnam",
             12: "faschingsdienstag|fastnachtsdienstag|veilchendienstag",
-            229: "schalttag",
+            229: "schalttag|schalttagen",
             106: "dreikönig|heilige drei könige",
             501: "tag der arbeit|maifeiertag",
             1003: "tag der deutschen einheit",
@@ -246,19 +248,27 @@ GERMAN = Language(
         "then": {1: "und|und auch"},
         "start": {1: "ab|ab dem|ab der|beginnend|beginnend am|von|vom|seit|beginnend mit dem|erstmals|erstmals am"},
         "onward": {1: "an"},
-        "until": {1: "bis|bis zum|bis zur|bis einschließlich"},
+        "until": {
+            1: "bis|bis zum|bis zur",
+            2: "bis einschließlich|bis einschließlich zum|bis inklusive|bis inkl|bis und mit|spätestens bis",
+        },
+        "inclusive": {1: "einschließlich|inklusive|eingeschlossen"},
         "before": {1: "vor"},
         "after": {1: "nach"},
         "times": {1: "mal|male"},
         "twice": {1: "einmal", 2: "zweimal", 3: "dreimal", 4: "viermal", 5: "fünfmal", 6: "sechsmal"},
         "next": {1: _inflect("nächste", "kommende", "folgende"), 0: "diesen|diese|dieser|dieses|diesem"},
         "in-total": {1: "insgesamt|im ganzen"},
-        "the-next": {1: "die nächsten|die kommenden"},
+        "the-next": {1: "die nächsten|die kommenden|den nächsten|den kommenden|nächsten|kommenden"},
+        "consecutive": {1: "hintereinander|nacheinander|in folge|am stück|" + _inflect("aufeinanderfolgende")},
+        "counted-weekday": number_words(
+            "montage|montagen dienstage|dienstagen mittwoche|mittwochen donnerstage|donnerstagen freitage|freitagen "
+            "samstage|samstagen|sonnabende|sonnabenden sonntage|sonntagen"
+        ),
+        "rest": {1: "an allen anderen tagen|alle anderen tage|an den anderen tagen|an den übrigen tagen"},
         "hence": {1: "ab jetzt|ab heute"},
         "edge": {1: "anfang|beginn", -1: "ende"},
-        "except": {
-            1: "außer|ausser|außer an|außer am|außer im|nicht|aber nicht|nicht am|nicht im|ohne|ausgenommen|nie"
-        },
+        "except": {1: "außer|außer an|außer am|außer im|nicht|aber nicht|nicht am|nicht im|ohne|ausgenommen|nie"},
         "only": {1: "nur|ausschließlich"},
         "polite": {1: "bitte|danke|mal|bitte mal|mal bitte|doch mal"},
         "skip-back": {1: "oder am letzten tag davor, wo es diesen tag nicht gibt"},

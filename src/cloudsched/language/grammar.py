@@ -105,14 +105,14 @@ def parse_moved_days(c: Cursor) -> Days | None:
     c.take("on", "for")
     c.take("article")
     edge = parse_ordinal(c)
-    if edge not in {1, -1} or c.take("business") is None:
+    if edge not in {1, -1, None} or c.take("business") is None:
         return None
     included = c.take("on-or")
     if included is not None:
         direction = included.value
     else:
         direction = -1 if c.take("before") is not None else 1 if c.take("after") is not None else 0
-    if direction != edge:
+    if not direction or direction != (edge or direction):
         return None
     c.take("article")
     numbered = c.take("day-number") is not None
@@ -165,7 +165,8 @@ def _parse_days(c: Cursor) -> Days | None:
         numbered = c.attempt(parse_days)
         if numbered is not None:
             return replace(numbered, on=True, span=c.span(start))
-    on = c.take("on", "for", *(("at",) if c.sees("feast", ahead=1) else ())) is not None
+    is_at = c.sees("feast", "dayset", "daysets", ahead=1 + c.sees("article", ahead=1))
+    on = c.take("on", "for", *(("at",) if is_at else ())) is not None
     c.take("only")
     result = parse_days(c) or c.attempt(parse_days_of_weeks)
     if result is None or not on:
@@ -199,9 +200,11 @@ _RULES: tuple[_Rule, ...] = (
     _rule(clauses.parse_added, "added"),
     _rule(parse_moved_days, "business"),
     _rule(parse_shifted, "before after on-or"),
+    _rule(clauses.parse_rest, "rest"),
     _rule(clauses.parse_each, "each"),
+    _rule(clauses.parse_counted_days, "the-next consecutive"),
     _rule(clauses.parse_adverb, "adverb bi tri twice times minute-adverb"),
-    _rule(points.parse_relative, "relday now in hence after from before next coming closest"),
+    _rule(points.parse_relative, "relday now in on hence after from before next coming closest"),
     _rule(clocks.parse_window, "from between after"),
     _rule(clauses.parse_start, "from between start"),
     _rule(clauses.parse_end, "until before times twice for for-after"),

@@ -18,6 +18,7 @@ from cloudsched.language.grammar_numbers import (
     parse_ordinal,
 )
 from cloudsched.language.grammar_points import parse_edge_noun, parse_point, parse_within
+from cloudsched.language.lexicon import Match
 from cloudsched.language.nodes import (
     ANY,
     DAY,
@@ -45,6 +46,7 @@ from cloudsched.language.nodes import (
     Stretch,
     Unit,
     Within,
+    Year,
 )
 from cloudsched.language.places import REGIONS, find_place
 from cloudsched.language.result import Refused
@@ -120,8 +122,11 @@ def _parse_each_month(c: Cursor, start: int) -> list[Clause] | None:
     return [Repeat(1, Unit.YEAR, span=c.span(start)), Months(named, span=c.span(start))]
 
 
+_EVERY = Match(0, 1)
+
+
 def _parse_interval(c: Cursor, start: int) -> list[Clause] | None:
-    other = c.take("other")
+    other = c.take("other") if not c.at or c.matches[c.at - 1].get("each", _EVERY).value == 1 else None
     count, nth = (other.value, False) if other is not None else (None, False)
     before = c.at
     fraction = c.take("fraction")
@@ -259,9 +264,12 @@ def parse_lead(c: Cursor) -> list[Clause] | None:
 def parse_start(c: Cursor) -> list[Clause] | None:
     """Parse ``starting next Monday``, ``from 1 May on``, ``from November until June``, ``from Monday to Friday``."""
     start = c.at
-    ranged = c.attempt(_parse_weekday_range) or c.attempt(_parse_month_range)
+    ranged = c.attempt(_parse_weekday_range) or c.attempt(_parse_month_range) or c.attempt(parse_day_range)
     if ranged is not None:
         return [ranged]
+    dated = c.attempt(_parse_date_range)
+    if dated is not None:
+        return dated
     if c.take("start") is None:
         return None
     said_at = c.take("on", "in") is None and c.take("at") is not None
@@ -277,12 +285,24 @@ def parse_start(c: Cursor) -> list[Clause] | None:
     middle = c.at
     if c.take("onward") is not None:
         return clauses
-    if result is not None and c.take("until", "to", "dash") is not None:
-        last = parse_point(c)
-        if last is not None:
-            return [*clauses, End(last, span=c.span(middle))]
+    is_range = c.sees("to", "dash")
+    until = c.take("until", "to", "dash") if result is not None else None
+    if result is None or until is None:
+        return clauses
+    last = parse_point(c)
+    if last is None:
         c.at = middle
-    return clauses
+        return clauses
+    through = until.value == _THROUGH or (is_range and _is_period(result) and _is_period(last))
+    return [*clauses, End(last, through=c.skip("inclusive") or through, span=c.span(middle))]
+
+
+_THROUGH = 2
+"""The value of words such as "through", which include the last month."""
+
+
+def _is_period(point: Point) -> bool:
+    return isinstance(point, Months | Year) or (isinstance(point, Date) and point.day is None)
 
 
 def _parse_weekday_range(c: Cursor) -> Days | None:
@@ -313,27 +333,79 @@ def _parse_month_range(c: Cursor) -> Months | None:
     return Months(tuple(list_around(first.value, last.value, MONTHS)), doubtful=True, span=c.span(start))
 
 
+def parse_day_range(c: Cursor) -> Days | None:
+    """Parse ``from the 1st to the 5th of every month``, ``until the 15th of each month``: days that repeat."""
+    start = c.at
+    has_first = c.take("from", "between", "start") is not None
+    first = _parse_day_of_range(c) if has_first else 1
+    if first is None or c.take("to", "until", "and", "dash") is None:
+        return None
+    last = _parse_day_of_range(c)
+    period = parse_period(c, nth=True, each=False)
+    if last is None or period is None or not (period.each or (has_first and not period.months)):
+        return None
+    is_in_months = period.months or period.unit == Unit.MONTH
+    if not 1 <= first < last <= 31 or period.ahead is not None or not is_in_months:
+        return None
+    picks = tuple(Pick(day, DAY) for day in range(first, last + 1))
+    return Days(picks, period, marked=True, on=True, plural=True, span=c.span(start))
+
+
+def _parse_day_of_range(c: Cursor) -> int | None:
+    c.take("on", "for")
+    c.take("article")
+    return parse_ordinal(c)
+
+
+def _parse_date_range(c: Cursor) -> list[Clause] | None:
+    """Parse ``from the 1st to the 5th of July``, ``from July 1st to 5th``: a start and an end."""
+    start = c.at
+    if c.take("from", "between", "start") is None:
+        return None
+    first = _parse_day_of_range(c)
+    if first is not None and c.take("to", "until", "and", "dash") is None:
+        return None
+    dates = parse_dates(c)
+    if dates is None or not dates[0].month or dates[0].day is None:
+        return None
+    if first is None:  # they are all days from the first to the last
+        days = [date.day for date in dates]
+        is_run = len(days) > 1 and days == list(range(dates[0].day, dates[0].day + len(days)))
+    else:
+        is_run = len(dates) == 1 and 1 <= first < dates[0].day
+    if not is_run:
+        return None
+    begin = replace(dates[0], day=first or dates[0].day, weekday=None)
+    return [Start(begin, span=c.span(start)), End(dates[-1], span=c.span(start))]
+
+
 def parse_end(c: Cursor) -> list[Clause] | None:
     """Parse ``until June 30``, ``before Christmas``, ``for 3 weeks``, ``10 times``."""
     start = c.at
+    ranged = c.attempt(parse_day_range) if c.sees("until") else None
+    if ranged is not None:
+        return [ranged]
     before = c.sees("before") and not c.sees("until")
-    if c.take("until", "before") is not None:
+    until = c.take("until", "before")
+    if until is not None:
         c.take("on")
         result = parse_point(c)
         if result is not None:
+            through = c.skip("inclusive") or until.value == _THROUGH
             at = None
             middle = c.at
             if not before:
                 at = parse_clock(c, bare=c.take("at") is not None)
                 if at is None:
                     c.at = middle
-            return [End(result, before=before, clock=at, span=c.span(start))]
+            return [End(result, before=before, through=through, clock=at, span=c.span(start))]
         c.at = start
     return c.attempt(_parse_count) or c.attempt(_parse_duration)
 
 
 def _parse_count(c: Cursor) -> list[Clause] | None:
     start = c.at
+    c.take("in-total")
     c.take("for")
     c.take("up")
     rate = c.take("twice")
@@ -347,6 +419,31 @@ def _parse_count(c: Cursor) -> list[Clause] | None:
         raise Refused("never", c.span(start))
     c.take("in-total")
     return [End(count=count, span=c.span(start))]
+
+
+def parse_rest(c: Cursor) -> Days | None:
+    """Parse ``on all other days``: those of the week that the rest of the phrase does not name."""
+    start = c.at
+    return None if c.take("rest") is None else Days(marked=True, on=True, others=True, span=c.span(start))
+
+
+def parse_counted_days(c: Cursor) -> list[Clause] | None:
+    """Parse ``the next 5 Fridays``, ``6 Mondays in a row``, ``on 3 consecutive days``."""
+    start = c.at
+    c.take("on", "for")
+    is_series = c.take("the-next") is not None
+    count = parse_number(c)
+    is_series = c.take("consecutive") is not None or is_series
+    weekday = c.take("weekdays", "counted-weekday") if count else None
+    unit = c.take("unit") if count and weekday is None else None
+    is_series = c.take("consecutive") is not None or is_series
+    if not count or not is_series or (weekday is None and (unit is None or unit.value != Unit.DAY)):
+        return None
+    span = c.span(start)
+    if weekday is None:
+        return [End(length=Length(((Unit.DAY, count),), span), span=span)]
+    days = Days((Pick(0, weekday.value),), marked=True, on=True, plural=True, span=span)
+    return [days, End(length=Length(((Unit.WEEK, count),), span), span=span)]
 
 
 def _is_rate(c: Cursor) -> bool:
@@ -383,7 +480,7 @@ def parse_except(c: Cursor) -> list[Clause] | None:
             if not c.skip("comma", "and", "or"):
                 break
             c.take("except")
-        stretch = parse_stretch(c)
+        stretch = c.attempt(parse_day_range) or parse_stretch(c)
         if stretch is not None:
             points.append(stretch)
             continue

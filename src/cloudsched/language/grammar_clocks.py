@@ -9,6 +9,8 @@ from cloudsched.language.lexicon import CLOCK, NUMBER, PAIR, Cursor
 from cloudsched.language.nodes import Clause, Clock, Grid, Part, Repeat, Times, Unit, Window
 from cloudsched.language.result import Refused
 
+_NIGHT, _LAST_HOUR = 3, 23
+_MIDNIGHT = Clock(0, exact=True, named=True)
 _SPOKEN = frozenset({5, 10, 20, 25})
 """The minutes that people say before or after an hour: "ten to nine"."""
 _NOT_AFTER_AN_HOUR = ("unit", "times", "month", "weekday", "weekdays", "dayset", "daysets", "of", "number", "tens")
@@ -18,9 +20,15 @@ def parse_times(c: Cursor) -> Times | Window | None:
     """Parse ``at 9:00, 12 and 17:30``, ``3pm``, ``9am to 5pm``."""
     start = c.at
     said_at = c.take("at") is not None or c.bare or c.sees("about")
+    before = c.at
+    spoken = c.attempt(lambda c: _parse_around(c, digits=True))
+    number = c.matches[before].get("number") if spoken is not None else None
+    if spoken is not None and number is not None and number.value > _LAST_HOUR:
+        return Times((spoken,), c.span(start))
+    c.at = before
     window = c.attempt(lambda c: _parse_span(c, bare=said_at))
     if window is not None:
-        return replace(window, span=c.span(start))
+        return replace(window, spoken=spoken, span=c.span(start))
     first = parse_clock(c, bare=said_at)
     if first is None:
         c.at = start
@@ -31,11 +39,24 @@ def parse_times(c: Cursor) -> Times | Window | None:
         joined = c.skip("comma", "and", "also")
         at = c.take("at") is not None
         another = parse_clock(c, bare=True, last=True) if joined else None
+        if not joined and not at:
+            another = _parse_next_to(c, clocks[-1])
         if another is None or (not at and not said_at and _is_bare(another) and not _is_bare(first)):
             c.at = before
             break
         clocks.append(another)
     return Times(tuple(clocks), c.span(start))
+
+
+def _parse_next_to(c: Cursor, before: Clock) -> Clock | None:
+    """Parse a time that stands right behind another, such as those of ``8am 2pm and 8pm``."""
+    is_written = c.tokens[c.at - 1].kind == CLOCK
+    is_next = c.token is not None and c.token.kind == CLOCK
+    one = parse_clock(c, bare=False, last=True)
+    if one is None or one.named or c.sees("to", "dash", "until"):
+        return None
+    are_said = (is_written or not _is_bare(before)) and (is_next or one.half is not None or one.oclock)
+    return one if are_said else None
 
 
 def _is_bare(one: Clock) -> bool:
@@ -60,10 +81,12 @@ def _parse_span(c: Cursor, *, bare: bool, joined: str = "to") -> Window | None:
     first = parse_clock(c, bare=True)
     if first is None:
         return None
-    until = not c.sees(joined, "to", "dash")
+    is_end, until = c.sees("until"), not c.sees(joined, "to", "dash")
     if c.take(joined, "to", "until", "dash") is None:
         return None
-    if until and c.token is not None and c.token.kind == NUMBER and len(c.token.text) > 2:
+    digits = c.token.text if c.token is not None and c.token.kind == NUMBER else ""
+    is_year = len(digits) == 4 and digits.startswith("20") and not c.sees("hours-said", ahead=1)
+    if (until and len(digits) > 2) or (is_end and is_year and not first.minute):
         return None  # in "at 9 until 2028" the number is a year
     c.take("at")
     last = parse_clock(c, bare=True, last=True)
@@ -212,17 +235,23 @@ def _parse_named(c: Cursor) -> Clock | None:
     return None if named is None else Clock(named.value // 60, named.value % 60, exact=True, named=True)
 
 
-def _parse_around(c: Cursor) -> Clock | None:
-    """Parse ``half past three``, ``a quarter to noon``, ``20 minutes past 8pm``."""
+def _parse_around(c: Cursor, *, digits: bool = False) -> Clock | None:
+    """Parse ``half past three``, ``a quarter to noon``, ``20 minutes past 8pm``.
+
+    With `digits`, also ``10 to 5``, which may be a window as well.
+    """
     half = c.take("half")
-    digits = c.token is not None and c.token.kind == NUMBER
+    begins = c.at
     count = parse_number(c) if half is None else half.value
     if count is None or count > 59:
         return None
     minutes = c.take("clock-minute") is not None
+    is_window = c.sees("to", "until", "dash")
     side = c.take("past")
-    spoken = c.token is not None and c.token.kind != NUMBER and not digits
-    if side is not None and side.value < 0 and half is None and not minutes and not (spoken and count in _SPOKEN):
+    around = (*c.tokens[begins : begins + 1], *c.tokens[c.at : c.at + 1])
+    is_window = is_window and any(token.kind == NUMBER for token in around)
+    is_spoken = count in _SPOKEN and (digits or not is_window)
+    if side is not None and side.value < 0 and half is None and not minutes and not is_spoken:
         return None  # "9 to 17" is a window
     if side is None:
         if half is None or half.value == 15 or not c.sees("number", "tens"):
@@ -251,9 +280,10 @@ def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
     if token.kind == CLOCK:
         c.at += 1
         hour, minute, *second = token.value
-        exact = hour > 12 or hour == 0 or token.text.startswith("0") or "h" in token.text
+        is_24 = c.language.clock24
+        exact = is_24 or hour > 12 or hour == 0 or token.text.startswith("0") or "h" in token.text
         c.take("oclock")
-        return _parse_half(c, Clock(hour, minute, second[0] if second else 0, exact=exact))
+        return _parse_half(c, Clock(hour, minute, second[0] if second else 0, exact=exact, oclock=is_24))
     if token.kind == PAIR:
         if "." not in token.text or len(token.value) != 2 or token.text[-3] != ".":
             return None
@@ -262,7 +292,8 @@ def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
             return None
         hour, minute = token.value
         c.take("oclock")
-        return _parse_half(c, Clock(hour, minute, exact=hour > 12 or token.text.startswith("0")))
+        exact = c.language.clock24 or hour > 12 or token.text.startswith("0")
+        return _parse_half(c, Clock(hour, minute, exact=exact, oclock=c.language.clock24))
     digits = token.text if token.kind == NUMBER else ""
     hour_said = parse_number(c)
     if hour_said is None:
@@ -310,7 +341,7 @@ def _parse_hour_number(c: Cursor, result: Clock, *, bare: bool, last: bool) -> C
     elif oclock:
         minute = c.token
         follows = c.language.clock24 and minute is not None and minute.kind == NUMBER and minute.value[0] <= 59
-        if follows and minute is not None and not c.sees("unit", ahead=1) and not c.sees("month", ahead=1):
+        if follows and minute is not None and not c.sees("unit", "month", "oclock", "times", ahead=1):
             c.at += 1
             result = replace(result, minute=minute.value[0])
         result = replace(result, exact=result.exact or c.language.clock24, oclock=True)
@@ -326,20 +357,28 @@ def _parse_hour_number(c: Cursor, result: Clock, *, bare: bool, last: bool) -> C
 
 def _parse_half(c: Cursor, result: Clock) -> Clock:
     token = c.token
-    half = c.take("halfday")
+    half = c.take("halfday") if not (c.language.clock24 and result.hour == 12) else None
     if half is None and token is not None and token.glued:
         half = c.take("halfday-short")
     if half is not None:
         return replace(result, half=half.value)
     before = c.at
-    if half is None:
-        noon = c.take("noon-mark")
-        if noon is not None and result.hour <= 12:
-            return replace(result, part=4, exact=False)
-        c.at = before
+    named = c.take("parts") if c.language.clock24 and result.hour == 12 and result.oclock else None
+    if named is not None:
+        return _MIDNIGHT if named.value == _NIGHT and not result.minute else replace(result, part=named.value)
+    noon = c.take("noon-mark")
+    if noon is not None and result.hour <= 12:
+        return replace(result, part=4, exact=False)
+    c.at = before
+    midnight = c.take("named-time") if result.hour in {0, 12} and not result.minute else None
+    if midnight is not None and not midnight.value:
+        return _MIDNIGHT
+    c.at = before
     if c.take("in", "at", "part-of") is not None:
         c.take("article")
         named = c.take("part")
+        if named is not None and named.value == _NIGHT and result.hour == 12 and not result.minute:
+            return _MIDNIGHT
         if named is not None:
             return replace(result, part=named.value)
     c.at = before

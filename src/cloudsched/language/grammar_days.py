@@ -21,7 +21,7 @@ from cloudsched.language.grammar_numbers import (
     parse_run,
     take_next,
 )
-from cloudsched.language.lexicon import DATE, NUMBER, ORDINAL, PAIR, Cursor
+from cloudsched.language.lexicon import DATE, NUMBER, ORDINAL, PAIR, Cursor, Matches
 from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Date, Days, Period, Pick, Unit, WeekStart
 from cloudsched.language.result import Refused
 
@@ -138,7 +138,9 @@ def parse_dates(c: Cursor) -> list[Date] | None:
     feast = c.take("feast")
     if feast is not None:
         year = parse_year(c)
-        return [Date(*divmod(feast.value, 100), year=year, weekday=of_weekday, span=c.span(start))]
+        of_month, day = divmod(feast.value, 100)
+        is_leap_day = (of_month, day) == (2, 29)
+        return [Date(of_month, day, year, of_weekday, is_leap_day=is_leap_day, span=c.span(start))]
     if token is not None and token.kind in {DATE, PAIR}:
         one = parse_numeric_date(c)
         return None if one is None else [replace(one, weekday=of_weekday, span=c.span(start))]
@@ -294,6 +296,8 @@ def parse_numeric_date(c: Cursor) -> Date | None:
     return Date(month, day, year_said, swapped=swapped, span=c.span(start))
 
 
+WEEKENDS = (1, 2)
+"""The values of words for a weekend. A single one may mean either of its days, or each weekend."""
 WORKING, WEEKEND = (0, 1, 2, 3, 4), (5, 6)
 SETS = {0: WORKING, 1: WEEKEND, 2: WEEKEND, 3: (*WORKING, *WEEKEND), 10: (0, 2, 4), 11: (1, 3)}
 """The weekdays of each set of the lexicon. 10 and 11 are those of "MWF" and "TTh"."""
@@ -318,10 +322,15 @@ def parse_days(c: Cursor, *, each: bool = False) -> Days | None:
         marked=each or plural or (period is not None and period.each),
         loose=each and period is None and any(pick.nth > 1 and pick.what < DAY for pick in picks),
         plural=plural,
-        either=not each and any("or" in matches for matches in c.matches[start : c.at]),
+        either=not each and any(_is_choice(matches) for matches in c.matches[start : c.at]),
         business=any("business" in matches for matches in c.matches[start : c.at]),
         span=c.span(start),
     )
+
+
+def _is_choice(matches: Matches) -> bool:
+    """Return whether a word shows that one of several days is meant: "or", or a weekend in the singular."""
+    return "or" in matches or ("dayset" in matches and matches["dayset"].value in WEEKENDS)
 
 
 def _parse_positions(c: Cursor) -> Days | None:
@@ -439,7 +448,7 @@ def _parse_names(c: Cursor, *, sets: bool = True) -> tuple[list[Pick], bool] | N
     special = several or c.take("dayset")
     if special is None:
         return None
-    return [Pick(0, day) for day in SETS[special.value]], True
+    return [Pick(0, day) for day in SETS[special.value]], several is not None or special.value not in WEEKENDS
 
 
 def _parse_month_days(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from cloudsched.language.lexicon import CLOCK, PAIR, Cursor
+from cloudsched.language.lexicon import CLOCK, NUMBER, PAIR, Cursor
 from cloudsched.language.nodes import Length, Unit
 
 if TYPE_CHECKING:
@@ -180,8 +180,8 @@ def _parse_amount(c: Cursor) -> tuple[Unit, int] | None:
         if unit is not None and unit.value == Unit.HOUR:
             return Unit.MINUTE, fraction.value
         c.at = start
-    if token is not None and token.kind == PAIR:
-        result = _parse_fraction(c, token.text, token.value)
+    if token is not None and (token.kind == PAIR or _sees_decimal_comma(c)):
+        result = _parse_fraction(c, *_take_fraction(c))
         if result is not None:
             return result
         c.at = start
@@ -235,21 +235,36 @@ def _normalize_unit(unit: Unit, count: int) -> tuple[Unit, int]:
     return unit, count
 
 
+def _sees_decimal_comma(c: Cursor) -> bool:
+    """Return whether a number such as "2,5" begins here, without a space."""
+    three = c.tokens[c.at : c.at + 3]
+    is_one = len(three) == 3 and three[1].text == "," and three[1].glued and three[2].glued
+    return is_one and three[0].kind == three[2].kind == NUMBER
+
+
+def _take_fraction(c: Cursor) -> tuple[str, tuple[int, ...]]:
+    """Consume "2.5", "2,5" or "1/2". Return it with a point, and its numbers."""
+    start = c.at
+    c.at += 1 if c.tokens[start].kind == PAIR else 3
+    used = c.tokens[start : c.at]
+    text = "".join(token.text for token in used).replace(",", ".")
+    return text, tuple(number for token in used for number in token.value)
+
+
 def _parse_fraction(c: Cursor, text: str, value: tuple[int, ...]) -> tuple[Unit, int] | None:
-    """Parse ``2.5 hours`` and ``1/2 hour``, if the result is a whole number of minutes or seconds."""
-    c.at += 1
+    """Parse ``2.5 hours`` and ``1/2 hour``, if the result is a whole number of the next smaller unit."""
     unit = c.take("unit")
     if unit is None and c.token is not None and c.token.glued:
         unit = c.take("unit-short")
-    if unit is None or unit.value not in (Unit.HOUR, Unit.MINUTE) or len(value) != 2:
+    if unit is None or Unit(unit.value) not in _PARTS_OF or len(value) != 2:
         return None
-    finer = Unit(unit.value - 1)
+    finer, count = _PARTS_OF[Unit(unit.value)]
     if "/" in text:
-        whole, rest = divmod(60 * value[0], value[1]) if value[1] else (0, 1)
+        whole, rest = divmod(count * value[0], value[1]) if value[1] else (0, 1)
     elif "." not in text:
         return None
     else:
-        whole, rest = divmod(60 * int("".join(map(str, value))), 10 ** len(text.split(".")[1]))
+        whole, rest = divmod(count * int(text.replace(".", "")), 10 ** len(text.split(".")[1]))
     return None if rest else (finer, whole)
 
 

@@ -10,9 +10,16 @@ from calendar import monthrange
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cloudsched.language.grammar_days import parse_days, parse_months, parse_numeric_date, parse_period, parse_year
+from cloudsched.language.grammar_days import (
+    WEEKENDS,
+    parse_days,
+    parse_months,
+    parse_numeric_date,
+    parse_period,
+    parse_year,
+)
 from cloudsched.language.grammar_numbers import parse_length, parse_number, parse_ordinal, take_next
-from cloudsched.language.lexicon import DATE, PAIR, Cursor
+from cloudsched.language.lexicon import DATE, PAIR, Cursor, is_plain
 from cloudsched.language.nodes import (
     DAY,
     Clause,
@@ -34,6 +41,8 @@ from cloudsched.language.result import Refused
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cloudsched.language.nodes import Span
+
 _CALENDAR = (Unit.WEEK, Unit.MONTH, Unit.QUARTER, Unit.YEAR)
 
 
@@ -42,6 +51,7 @@ def parse_relative(c: Cursor) -> Relative | None:
     start = c.at
     result = (
         c.attempt(_parse_day)
+        or c.attempt(_parse_weeks_on)
         or c.attempt(_parse_from_now)
         or c.attempt(_parse_counted_weekday)
         or c.attempt(_parse_weekday_of_week)
@@ -97,7 +107,7 @@ def _parse_from_now(c: Cursor) -> Relative | None:
     business = c.attempt(_parse_business_days)
     if business is not None:
         return Relative("business", business, span=c.span(start)) if c.take("hence") is not None else None
-    result = parse_length(c)
+    result = parse_length(c) or c.attempt(_parse_the_day)
     if result is None:
         return None
     if c.take("hence") is not None:
@@ -110,10 +120,53 @@ def _parse_from_now(c: Cursor) -> Relative | None:
     back = c.sees("before")
     if c.take("after", "from", "before") is None:
         return None
-    base = parse_point(c)
+    base = parse_point(c) or c.attempt(_parse_base) or c.attempt(_parse_last)
     if base is None or isinstance(base, Months | Year):
         return None
     return Relative("length", length=result, base=base, back=back, span=c.span(start))
+
+
+def _parse_the_day(c: Cursor) -> Length | None:
+    """Parse "the day" in ``the day after Easter``: one day."""
+    start = c.at
+    c.take("on")
+    c.take("article")
+    word = c.take("day-word")
+    if word is None or not c.sees("after", "before"):
+        return None
+    return Length(((Unit.DAY, 1),), c.span(start))
+
+
+def _parse_last(c: Cursor) -> Days | None:
+    """Parse ``the last`` as the last day of a month, from which another is counted."""
+    start = c.at
+    c.take("article")
+    end = c.take("ordinal-end")
+    if end is None or (not c.ended and is_plain(c.matches[c.at])):
+        return None
+    return Days((Pick(end.value, DAY),), Period(definite=True), span=c.span(start))
+
+
+def _parse_weeks_on(c: Cursor) -> Relative | None:
+    """Parse ``a week on Friday``, ``in 2 weeks on Wednesday``, ``Friday in a week``."""
+    start = c.at
+    if start and not _IN_SERIES.isdisjoint(c.matches[start - 1]):
+        return None  # "for 2 weeks on Mondays"
+    c.take("on")
+    named = c.take("weekday")
+    has_in = c.take("in") is not None
+    length = parse_length(c) if has_in or named is None else None
+    if length is None or length.finest != Unit.WEEK or len(length.amounts) > 1:
+        return None
+    if named is None:
+        has_on = c.take("on") is not None
+        named = c.take("weekday") if has_on or has_in else None
+    if named is None:
+        return None
+    return Relative("weeks-on", length.amounts[0][1], named.value, from_moment=has_in, span=c.span(start))
+
+
+_IN_SERIES = frozenset({"for", "each", "number", "the-next", "twice", "times"})
 
 
 def _parse_counted_weekday(c: Cursor) -> Relative | None:
@@ -160,9 +213,17 @@ def _parse_next_weekday(c: Cursor) -> Relative | None:
     start = c.at
     c.take("on", "for")
     coming = c.take("coming")
+    weekend = c.take("dayset") if coming is not None else None
+    if weekend is not None and weekend.value in WEEKENDS:
+        return Relative("weekend", ahead=0, span=c.span(start))
     if coming is not None and c.sees("weekday"):
         named = c.take("weekday")
         return None if named is None else Relative("weekday", weekday=named.value, span=c.span(start))
+    c.at = start
+    c.take("on", "for", "at")
+    ahead = take_next(c, "dayset")
+    if ahead is not None and ahead[1] in WEEKENDS:
+        return Relative("weekend", ahead=ahead[0], span=c.span(start))
     c.at = start
     c.take("on", "for")
     found = take_next(c, "weekday")
@@ -362,7 +423,7 @@ def parse_shifted(c: Cursor) -> list[Clause] | None:
     c.take("each")
     c.take("on", "for")
     c.take("article")
-    nth = parse_ordinal(c) or 1
+    nth = parse_ordinal(c) or parse_number(c) or 1
     named = c.take("weekday", "weekdays")
     if named is None:
         return None
@@ -396,12 +457,45 @@ def _find_range(nth: int) -> tuple[int, int]:
     return (_WEEK * nth - 6, _WEEK * nth) if nth > 0 else (_WEEK * nth, _WEEK * nth + 6)
 
 
-def _make_range(base: Days, weekday: int, first: int, last: int, span: tuple[int, int]) -> list[Clause]:
+def _make_range(base: Days, weekday: int, first: int, last: int, span: Span) -> list[Clause]:
+    return [_make_days(base, first, last, span), OnlyIf((weekday,), span)]
+
+
+def _make_days(base: Days, first: int, last: int, span: Span) -> Days:
+    """Return the days of the month from one to another, which are counted as the day of `base` is.
+
+    Before the first day is the last one of the month before, and behind the last is the first of the next one.
+    """
     period = base.period or Period()
     most = min((monthrange(_A_LEAP_YEAR + 1, month)[1] for month in period.months), default=_SURE_DAYS)
     if period.unit not in (Unit.MONTH, Unit.YEAR) or (period.unit == Unit.YEAR and not period.months):
         raise Refused("inexpressible", span, "count it from a day of the month")
-    if first * last <= 0 or max(abs(first), abs(last)) > most:
+    from_start = base.picks[0].nth > 0
+    days = range(first, last + 1)
+    is_over = any(day <= 0 if from_start else day >= 0 for day in days)
+    is_far = max(map(abs, (base.picks[0].nth, *days))) > most
+    if is_far or (is_over and (period.months or period.interval > 1)):
         raise Refused("inexpressible", span, "name a day that is in the same month")
-    picks = tuple(Pick(day, DAY) for day in range(first, last + 1))
-    return [replace(base, picks=picks, on=True, span=span), OnlyIf((weekday,), span)]
+    if from_start:
+        picks = tuple(Pick(day if day > 0 else day - 1, DAY) for day in days)
+    else:
+        picks = tuple(Pick(day if day < 0 else day + 1, DAY) for day in days)
+    return replace(base, picks=picks, on=True, span=span)
+
+
+def count_days(node: Relative, period: Period) -> tuple[Days, OnlyIf | None]:
+    """Return the days that lie a number of days before or after a day of each period."""
+    base, length, span = node.base, node.length, node.span
+    if not isinstance(base, Days) or length is None or any(unit not in _IN_DAYS for unit, _ in length.amounts):
+        raise Refused("inexpressible", span, "count it in days or weeks from a day of the month")
+    base = replace(base, period=period, marked=True)
+    shift = sum(_IN_DAYS[unit] * count for unit, count in length.amounts) * (-1 if node.back else 1)
+    pick = base.picks[0]
+    if pick.what > DAY:
+        raise Refused("inexpressible", span, "count it from a weekday or a day of the month")
+    first, last = (pick.nth, pick.nth) if pick.what == DAY else _find_range(pick.nth)
+    days = _make_days(base, first + shift, last + shift, span)
+    return days, None if pick.what == DAY else OnlyIf(((pick.what + shift) % _WEEK,), span)
+
+
+_IN_DAYS = {Unit.DAY: 1, Unit.WEEK: _WEEK}

@@ -203,7 +203,19 @@ class Cursor:
 
 
 PLAIN = frozenset(
-    {"yearly-event", "generic", "change-verb", "cancel-verb", "stop-reminding", "task-noun", "own", "onto", "wish"}
+    {
+        "counted-weekday",
+        "consecutive",
+        "yearly-event",
+        "generic",
+        "change-verb",
+        "cancel-verb",
+        "stop-reminding",
+        "task-noun",
+        "own",
+        "onto",
+        "wish",
+    }
     | {"question-word", "occasion", "idiom"}
 )
 """Classes of words for the subject of a title, in which they are as good as words outside the lexicon."""
@@ -216,7 +228,7 @@ HARMLESS = PLAIN | frozenset(
     the-next clock-minute one comma dash colon open close stop quote day-word unit-short zone-time also hence make
     instead add-more skip no-more postpone shift same-time filler onward for-after added if-day if-day-end
     on-or days-of moved moved-to not-on pair slash the numbered that-one part-of parity ish halves
-    hour-mark and-half condition hour-point in-total zone-of remind relocate
+    hour-mark and-half inclusive condition hour-point in-total zone-of remind relocate
     """.split()  # noqa: SIM905 -- easier to read
 )
 _MARKS = {",": "comma", ";": "comma", "-": "dash", "–": "dash", "—": "dash", ":": "colon", "&": "and", "@": "at"}  # noqa: RUF001
@@ -271,11 +283,12 @@ class Language:
             for value, texts in values.items():
                 for text in texts.split("|"):
                     plain = text.replace("-", " ").replace(",", " ,")
-                    for spelling in {plain, plain.replace("ß", "ss")}:
+                    for spelling in _spell(plain):
                         words = tuple(spelling.split())
                         result.setdefault(words[0], []).append((words, kind, value))
         for word, number in self.glued_numbers.items():
-            result.setdefault(word, []).append(((word,), "number", number))
+            for spelling in _spell(word):
+                result.setdefault(spelling, []).append(((spelling,), "number", number))
         for entries in result.values():
             entries.sort(key=lambda entry: -len(entry[0]))
         return result
@@ -283,6 +296,14 @@ class Language:
     def splits(self, word: str) -> bool:
         """Return whether digits may follow a word without a space: a month's name."""
         return any(kind == "month" and len(words) == 1 for words, kind, _ in self.entries.get(word, ()))
+
+
+_PLAIN_LETTERS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
+
+
+def _spell(text: str) -> set[str]:
+    """Return a text as it is written, and without the letters that many keyboards do not have: "fuer" for "für"."""
+    return {text, text.replace("ß", "ss"), text.translate(_PLAIN_LETTERS)}
 
 
 def classify(tokens: Sequence[Token], language: Language) -> list[Matches]:

@@ -20,6 +20,8 @@ from cloudsched.language.dates import (
     resolve_relative_day,
 )
 from cloudsched.language.exceptions import list_added
+from cloudsched.language.grammar_days import WEEKEND
+from cloudsched.language.grammar_points import count_days
 from cloudsched.language.groups import Group, Plan, build_plan
 from cloudsched.language.nights import find_shift, move_weekdays
 from cloudsched.language.nodes import (
@@ -29,9 +31,11 @@ from cloudsched.language.nodes import (
     REPEATS,
     Clause,
     Clock,
+    Date,
     Days,
     Length,
     Period,
+    Pick,
     Relative,
     Repeat,
     Unit,
@@ -51,10 +55,17 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
     plan = build_plan(clauses)
     if plan.marks & {REPEATS, REGULARLY}:
         plan.groups = [_mark_repeated(group, is_daily=REPEATS in plan.marks) for group in plan.groups]
+    plan.groups = [_repeat_counted(group, context) for group in plan.groups]
+    _repeat_dates(plan)
+    _fill_others(plan)
+    if _lasts_days(plan):
+        plan.groups[0].repeat = Repeat(1, Unit.DAY)
     if "forever" in plan.marks and plan.ends:
         raise Refused("contradiction", plan.ends[0].span)
     resolve_zone(plan, context)
     context.clock24 = any(is_24_hour(clock) for clock in list_clocks(plan))
+    if not plan.recurs:
+        plan.groups = [_choose_days(group, context) for group in plan.groups]
     if _is_recurring(plan, context):
         plan.groups = [move_weekdays(group, find_shift(group, context), context) for group in plan.groups]
         if "once" in plan.marks:
@@ -79,6 +90,104 @@ def _mark_repeated(group: Group, *, is_daily: bool) -> Group:
     if not is_daily:
         raise Refused("too-vague", hint="say how often: every day, every Monday")
     return replace(group, repeat=Repeat(1, Unit.DAY, span=(0, 0)))
+
+
+def _repeat_counted(group: Group, context: Context) -> Group:
+    """Return a group with days that are counted from one of each month: "2 days after the 2nd Tuesday"."""
+    for node in [node for node in group.relatives if node.kind == "length"]:
+        base, repeat = node.base, group.repeat
+        is_edge = isinstance(base, Relative) and base.kind == "edge" and base.unit == Unit.MONTH and not base.ahead
+        if isinstance(base, Relative) and is_edge and repeat is not None:
+            base = Days((Pick(base.count, DAY),), span=base.span)
+        if not isinstance(base, Days) or base.dates:
+            continue
+
+        named = replace(base, span=node.span)
+        period = base.period or Period(interval=repeat.interval if repeat is not None else 1)
+        is_monthly = repeat is not None and repeat.unit == Unit.MONTH
+        is_yearly = repeat is not None and repeat.unit == Unit.YEAR and period.months
+        if repeat is not None and not (is_monthly or is_yearly):
+            raise Refused("contradiction", node.span)
+        if repeat is None and not (base.marked or _is_repeated(named, context, bounded=False, is_range=True)):
+            continue
+
+        days, only_if = count_days(replace(node, base=base), period)
+        days = replace(days, period=base.period)
+        if group.only_if is not None:
+            raise Refused("contradiction", node.span)
+        relatives = [each for each in group.relatives if each is not node]
+        group = replace(group, relatives=relatives, days=[*group.days, days], only_if=only_if)
+    return group
+
+
+def _choose_days(group: Group, context: Context) -> Group:
+    """Return a group without a choice of days, such as "Monday or Tuesday": ask which is meant."""
+    chosen: list[Days] = []
+    for days in group.days:
+        if not days.either or days.marked:
+            chosen.append(days)
+            continue
+        parts = [replace(days, picks=(pick,), either=False) for pick in days.picks]
+        parts += [replace(days, dates=(date,), either=False) for date in days.dates]
+        options = [Option(f"only number {nth} of them", [part]) for nth, part in enumerate(parts, 1)]
+        if not days.period and not days.dates and all(not pick.nth for pick in days.picks):
+            options.append(Option("each of them once", parts))
+        options.append(Option("all of them", [replace(days, either=False)]))
+        picked: list[Days] = context.choices.pick("which-of-month", days.span, tuple(options))
+        chosen += picked
+    relatives = [each for node in group.relatives for each in _choose_of_weekend(node, context)]
+    return replace(group, days=chosen, relatives=relatives)
+
+
+def _choose_of_weekend(node: Relative, context: Context) -> list[Relative]:
+    """Return the days that "this weekend" means. Other days are returned as they are."""
+    if node.kind != "weekend":
+        return [node]
+    both = [replace(node, kind="weekday", weekday=day) for day in WEEKEND]
+    options = (Option("Saturday", both[:1]), Option("Sunday", both[1:]), Option("both", both))
+    return context.choices.pick("which-of-month", node.span, options)
+
+
+def _lasts_days(plan: Plan) -> bool:
+    """Return whether a phrase is daily since it names times and a number of days: "at 8am for 7 days"."""
+    only, *others = plan.groups
+    lasts = any(end.length is not None and end.length.finest >= Unit.DAY for end in plan.ends)
+    is_limited = only.has_days or plan.within or plan.year or only.months
+    return lasts and not others and bool(only.clocks) and not is_limited
+
+
+def _fill_others(plan: Plan) -> None:
+    """Replace "all other days" by the days of the week that no other part of the phrase names."""
+    all_days = [days for group in plan.groups for days in group.days]
+    others = [days for days in all_days if days.others]
+    if not others:
+        return
+    named = [days for days in all_days if not days.others]
+    are_weekdays = all(days.picks and not days.period for days in named)
+    are_weekdays = are_weekdays and not any(pick.nth for days in named for pick in days.picks)
+    left = set(range(DAY)) - {pick.what for days in named for pick in days.picks}
+    if len(others) > 1 or not named or not are_weekdays or not left:
+        raise Refused("inexpressible", others[0].span, "name the days, for example: every Monday and Tuesday")
+    filled = replace(others[0], picks=tuple(Pick(0, day) for day in sorted(left)), others=False)
+    for group in plan.groups:
+        group.days = [filled if days.others else days for days in group.days]
+
+
+def _repeat_dates(plan: Plan) -> None:
+    """Turn the start and the end of "every year from July 1 to July 5" into the days of each year."""
+    repeat = plan.groups[0].repeat
+    if len(plan.groups) > 1 or plan.groups[0].days or repeat is None or repeat.unit != Unit.YEAR:
+        return
+    first = plan.start.point if plan.start is not None else None
+    last = plan.ends[0].point if len(plan.ends) == 1 else None
+    if not (isinstance(first, Date) and isinstance(last, Date)) or first.year or last.year:
+        return
+    if first.month != last.month or not first.month or not first.day or not last.day or first.day > last.day:
+        raise Refused("inexpressible", last.span, "make two schedules, each with days of one month")
+    picks = tuple(Pick(day, DAY) for day in range(first.day, last.day + 1))
+    period = Period(Unit.YEAR, months=(first.month,))
+    plan.groups[0].days = [Days(picks, period, marked=True, on=True, plural=True, span=last.span)]
+    plan.start, plan.ends = None, []
 
 
 def _build_dates(plan: Plan, context: Context) -> Schedule:
@@ -165,8 +274,6 @@ def _is_repeated(days: Days, context: Context, *, bounded: bool, is_range: bool)
         context.choices.assume(f"It is in every {period.unit.name.lower()}.")
         return True
     if all(not pick.nth for pick in days.picks):
-        if several and days.either:
-            return _ask_repeat(days, context)
         if several:
             context.choices.assume("It is in every week.")
         return several
@@ -217,8 +324,10 @@ def build_once(plan: Plan, context: Context) -> Schedule:
 def _ask_start_of_window(group: Group, window: Window, context: Context) -> Group:
     """Ask whether "tomorrow from 3pm to 4pm" runs at the start of that time."""
     first, _ = context.resolve_window(window)
-    at = context.choices.pick("window", window.span, (Option(f"once, at {first}", first),))
-    return replace(group, window=None, clocks=[Clock(*at, exact=True)])
+    options = [Option(f"once, at {first}", Clock(*first, exact=True))]
+    if window.spoken is not None:
+        options.append(Option("minutes before the hour", window.spoken))
+    return replace(group, window=None, clocks=[context.choices.pick("window", window.span, tuple(options))])
 
 
 def _place_within(group: Group, within: Within, context: Context) -> Group:

@@ -138,6 +138,7 @@ class Date:
     Attributes:
         swapped: The other way to read it, if day and month are interchangeable.
         clock: The time on that day, for an exception that names a single occurrence.
+        is_leap_day: It is called the leap day, which other years do not have.
     """
 
     month: int | None = None
@@ -146,6 +147,7 @@ class Date:
     weekday: int | None = None
     swapped: tuple[int, int] | None = None
     clock: Clock | None = None
+    is_leap_day: bool = False
     span: Span = NOWHERE
 
 
@@ -154,11 +156,12 @@ class Relative:
     """A day or an instant relative to another.
 
     Attributes:
-        kind: ``day`` (``count`` days from today), ``weekday`` (``ahead`` is 0 for "this", 1 for "next", None for the
-            coming one), ``week`` (a weekday of the week ``ahead`` weeks from now), ``length`` (from ``base``, or now),
-            ``weekdays`` (``count`` such weekdays from ``base``),
-            ``business`` (``count`` business days from today), ``edge`` (the start or end of a period), ``unit`` (the
-            start of a period), ``closest`` (the weekday closest to ``base``), ``now``.
+        kind: ``day`` (``count`` days from today), ``weekday`` (``ahead`` is 0 for "this", 1 for "next",
+            None for the coming one), ``weekend`` (likewise, one day of it or both), ``week`` (a weekday of
+            the week ``ahead`` weeks from now), ``length`` (from ``base``, or now), ``weekdays`` (``count``
+            such weekdays from ``base``), ``weeks-on`` (a weekday ``count`` weeks on), ``business`` (``count``
+            business days from today), ``edge`` (the start or end of a period), ``unit`` (the start of a
+            period), ``closest`` (the weekday closest to ``base``), ``now``.
     """
 
     kind: str
@@ -185,6 +188,7 @@ class Days:
         either: One of them is meant: "Monday or Tuesday".
         business: They are named as business days or the like, which a calendar of holidays may change.
         positions: The positions of the days among those picked in a week, month or year: the first, the last.
+        others: They are the days of the week that no other part of the phrase names.
         moved: ``before`` or ``after``: on a day that is no business day, they move to the last before, or the next.
     """
 
@@ -200,6 +204,7 @@ class Days:
     business: bool = False
     positions: tuple[int, ...] = ()
     moved: str = ""
+    others: bool = False
     span: Span = NOWHERE
 
 
@@ -229,10 +234,15 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window from one time of day to another. ``open_first`` and ``open_last`` exclude its ends."""
+    """A window from one time of day to another. ``open_first`` and ``open_last`` exclude its ends.
+
+    Attributes:
+        spoken: The time that "10 to 5" may mean as well, which is ten minutes before it.
+    """
 
     first: Clock | None
     last: Clock | None
+    spoken: Clock | None = None
     open_first: bool = False
     open_last: bool = False
     span: Span = NOWHERE
@@ -326,6 +336,7 @@ class End:
 
     Attributes:
         before: The day itself is excluded.
+        through: A month or a year is included, as "through June" says. "Until June" ends before it.
         clock: The last moment on that day.
     """
 
@@ -334,6 +345,7 @@ class End:
     length: Length | None = None
     clock: Clock | None = None
     before: bool = False
+    through: bool = False
     span: Span = NOWHERE
 
 

@@ -114,6 +114,9 @@ class Context:
                 return self._make_time(clock, hour)
             return self._make_time(clock, hour % NOON + NOON * clock.half)
         said = clock.part if clock.part is not None else part
+        if clock.exact and said is not None and hour == NOON and _resolve_hour(said, hour, clock.span) == 0:
+            times = (TimeOfDay(0, clock.minute, clock.second), TimeOfDay(NOON, clock.minute, clock.second))
+            return times[0] if said else self._ask("bare-hour", clock, times)  # "nachts um 12 Uhr", "12 Uhr morgens"
         if clock.exact and said is not None and 0 < hour < NOON and _resolve_hour(said, hour, clock.span) != hour:
             if not clock.oclock:  # "in the evening at 09:00" is one or the other
                 return self._ask_half(clock)

@@ -26,7 +26,7 @@ from cloudsched.language.nodes import (
 )
 from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.result import Option, Refused, refuse_impossible
-from cloudsched.language.rules import MAX_RULES, MONTH_ENDS, Draft, build_day_rules, build_subdaily_rules
+from cloudsched.language.rules import MAX_RULES, MONTH_ENDS, Draft, build_day_rules, build_subdaily_rules, lacks_days
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -188,9 +188,13 @@ def _find_times(group: Group, plan: Plan, context: Context, drafts: list[Draft])
     part = group.part.part if group.part is not None else None
     if group.window is not None:
         first, last = context.resolve_window(group.window)
-        options = (Option(f"once, at {first}", False), Option(f"every hour from {first} to {last}", True))
-        hourly = context.choices.pick("window", group.window.span, options)
-        return _list_steps(first, last, 3600, group.window) if hourly else [first]
+        options = [Option(f"once, at {first}", "once"), Option(f"every hour from {first} to {last}", "hourly")]
+        spoken = group.window.spoken
+        options += [Option("minutes before the hour", "spoken")] if spoken is not None else []
+        chosen = context.choices.pick("window", group.window.span, tuple(options))
+        if chosen == "spoken" and spoken is not None:
+            return context.resolve_times([spoken], part)
+        return _list_steps(first, last, 3600, group.window) if chosen == "hourly" else [first]
     if group.grid is not None:
         hours = group.grid.hours or range(24)
         minutes, seconds = group.grid.minutes or (0,), group.grid.seconds or (0,)
@@ -407,6 +411,8 @@ class Builder:
         elif draft.freq == "YEARLY" and not (draft.weekdays or draft.month_days or draft.year_days or draft.weeks):
             draft.months, draft.month_days = draft.months or [self.bounds.start.month], [self.bounds.start.day]
             self.context.choices.assume(f"It runs on {self.bounds.start:%B} {self.bounds.start.day}.")
+            if lacks_days(draft):
+                draft.skip = self.context.choices.pick("month-end", (0, 0), MONTH_ENDS)
         else:
             return
         self.floating = True
@@ -428,7 +434,7 @@ class Builder:
         if end.point is None or self.bounds.until is not None:
             raise Refused("contradiction", end.span)
         base = max(self.bounds.start, self.context.today)
-        self.bounds.until = find_last_day(end.point, self.context, base)
+        self.bounds.until = find_last_day(end.point, self.context, base, through=end.through)
         if end.before and any(pick.nth for group in self.plan.groups for days in group.days for pick in days.picks):
             raise Refused("inexpressible", end.span)  # "the last Thursday before Christmas"
         if end.before:

@@ -27,7 +27,8 @@ MONTH_ENDS = (
     Option("on the last day of shorter months", "BACKWARD"),
 )
 """The answers to what happens in months without such a day: the values of SKIP."""
-_LONGEST = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
+_LEAP, _FEBRUARY = 4, 2
+_LONGEST = {_FEBRUARY: 29, 4: 30, 6: 30, 9: 30, 11: 30}
 """The days that the shorter months have at most."""
 
 
@@ -161,7 +162,7 @@ def build_day_rules(group: Group, context: Context, *, settled: bool = False) ->
     if repeat is None:
         drafts = [draft for days in group.days for draft in _build_from_days(days, context)]
     elif repeat.unit == Unit.DAY:
-        drafts = _build_daily(group, repeat)
+        drafts = _build_daily(group, repeat, context)
     elif repeat.unit in (Unit.WEEK, Unit.FORTNIGHT):
         drafts = _build_weekly(group, repeat)
     elif repeat.unit == Unit.YEAR:
@@ -173,6 +174,8 @@ def build_day_rules(group: Group, context: Context, *, settled: bool = False) ->
             if draft.months and sorted(draft.months) != sorted(months):
                 raise Refused("contradiction")
             draft.months = months
+    if group.only_if is not None and len(group.days) > 1:
+        raise Refused("inexpressible", group.only_if.span, "make two schedules: one for each kind of day")
     for draft in drafts:
         if group.only_if is not None:
             _limit_weekdays(draft, group.only_if)
@@ -211,17 +214,22 @@ def _check_days(draft: Draft, group: Group, *, settled: bool) -> None:
         raise Refused("never", span)
 
 
+def lacks_days(draft: Draft) -> bool:
+    """Return whether some month of a rule does not have one of its days, in a year that the rule names."""
+    if draft.freq not in {"MONTHLY", "YEARLY"} or (draft.freq == "YEARLY" and not draft.interval % _LEAP):
+        return False
+    months = draft.months or ALL_MONTHS
+    return any(day > _LONGEST.get(month, 31) - (month == _FEBRUARY) for day in draft.month_days for month in months)
+
+
 def _ask_month_end(draft: Draft, group: Group, context: Context) -> None:
-    """Ask how to treat day 29, 30 or 31 in shorter months."""
-    if draft.freq != "MONTHLY" or draft.interval == 0:
-        return
-    late = max((day for day in draft.month_days if day > 28), default=0)
-    if not late:
-        return
-    if draft.months and all(_LONGEST.get(month, 31) >= late for month in draft.months):
+    """Ask how to treat day 29, 30 or 31 in shorter months, and 29 February in other years."""
+    if not lacks_days(draft):
         return
     span = group.days[0].span if group.days else (0, 0)
     if group.days and all(days.plural for days in group.days):
+        return
+    if any(date.is_leap_day for days in group.days for date in days.dates):
         return
     draft.skip = context.choices.pick("month-end", span, MONTH_ENDS)
 
@@ -364,7 +372,9 @@ def _collect_months(group: Group) -> list[int]:
     return result
 
 
-def _build_daily(group: Group, repeat: Repeat) -> list[Draft]:
+def _build_daily(group: Group, repeat: Repeat, context: Context) -> list[Draft]:
+    if repeat.interval == 1 and group.days and all(_is_run(days) for days in group.days):
+        return [draft for days in group.days for draft in _build_from_days(days, context)]
     chosen = _collect_weekdays(group)
     if not chosen:
         return [Draft("DAILY", repeat.interval)]
@@ -373,6 +383,11 @@ def _build_daily(group: Group, repeat: Repeat) -> list[Draft]:
     if repeat.interval > 1 or not all(days.on or days.plural for days in group.days):
         raise Refused("contradiction", group.days[0].span, "use either an interval in days or days of the week")
     return [Draft("WEEKLY", 1, chosen, months=_collect_months(group))]
+
+
+def _is_run(days: Days) -> bool:
+    """Return whether days are those from one day of the month to another: "daily from the 1st to the 5th"."""
+    return days.plural and len(days.picks) > 1 and all(pick.what == DAY and pick.nth for pick in days.picks)
 
 
 def _build_weekly(group: Group, repeat: Repeat) -> list[Draft]:

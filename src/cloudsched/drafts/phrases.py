@@ -116,7 +116,7 @@ def refers_to_past(text: str) -> bool:
 
 _TIMES: Final = frozenset(
     {
-        *("number", "ordinal", "unit", "each", "adverb", "bi", "twice", "vague", "now", "until"),
+        *("number", "ordinal", "unit", "each", "adverb", "bi", "twice", "vague", "some", "now", "until"),
         *("weekday", "weekdays", "dayset", "month", "relday", "tonight", "feast", "holiday"),
         *("part", "named-time", "halfday", "half-known", "shift"),
     }

@@ -65,7 +65,7 @@ _WEAK_KINDS: Final = frozenset(
     weekday weekdays month part parts number tens ordinal ordinal-end unit feast named-time adverb bi tri part-adverb
     dayset daysets twice recurring holiday fraction half hours-said hour-number minute-number week-number day-number
     second-number day-word the-hour unit-short oclock hour-mark halfday-short noon-mark edge edge-noun pair next
-    clock-minute minute-unit shift day-end
+    clock-minute minute-unit shift day-end some
     """.split()  # noqa: SIM905 -- easier to read
 )
 _FUNCTIONS: Final = (HARMLESS | {"start", "repeat", "other", "closest", "hence"}) - _WEAK_KINDS
@@ -137,7 +137,7 @@ class _Covers:
         words = 0
         for end in range(begin + 1, self._end + 1):
             price += self._prices[end - 1]
-            words += self._is_word(end - 1)
+            words += self._is_word(end - 1) or self._is_compound(end - 1)
             if price - spared > MOST:
                 return
             rest = self._read_rest(end)

@@ -259,9 +259,10 @@ ENGLISH = Language(
             "|bastille day"
             "|guy fawkes night|burns night|chinese new year|lunar new year|groundhog day|earth day|groundhog|tax day",
         },
+        "some": {1: "early|late|mid|a few|few|several|a couple of|a couple|couple"},
         "vague": {
             1: "sometime|some time|anytime|any time|soon|later today|sometimes|often|occasionally|now and then"
-            "|once in a while|from time to time|early|late|mid|asap-ish|a few|few|several|a couple of|a couple|couple"
+            "|once in a while|from time to time|asap-ish"
             "|within|eventually|shortly|later on|at some point|at some stage|in a bit|in a little bit|in a while"
             "|in a little while|in a moment|in a jiffy|in due course|in the near future|in no time|before long"
             "|one of these days|sooner or later|a bit later|a little later|when i can|when you can"

@@ -227,8 +227,9 @@ GERMAN = Language(
             1226: "zweiter weihnachtstag|zweiten weihnachtstag",
         },
         "holiday": {1: "feiertag|feiertage|feiertagen|feiertags"},
+        "some": {1: "ein paar|einige"},
         "vague": {
-            1: "bald|mehrmals|mehrfach|manchmal|oft|gelegentlich|demnächst|später|ein paar|einige|nachher|in kürze"
+            1: "bald|mehrmals|mehrfach|manchmal|oft|gelegentlich|demnächst|später|nachher|in kürze"
             "|in einer weile|in einem moment|in einem augenblick|bei gelegenheit|zu gegebener zeit|in nächster zeit"
         },
         "at": {1: "um|zu"},

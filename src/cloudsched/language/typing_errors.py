@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _SHORTEST = 4
-_UNLIKELY = PLAIN | {"half-known", "vague", "holiday", "condition", "no-title"}
+_UNLIKELY = PLAIN | {"half-known", "vague", "some", "holiday", "condition", "no-title"}
 """The classes of words that make no schedule, so that no other word was probably meant as one of them."""
-_MOST_WORDS = 3
+_MOST_WORDS = 4
 _MOST_CANDIDATES = 3
 
 
@@ -26,6 +26,7 @@ def find_corrections(tokens: Sequence[Token], matches: Sequence[Matches], langua
         and not matches[place]
         and len(token.text) >= _SHORTEST
         and not find_languages(token.text, language)
+        and find_candidates(token.text, language)
     ]
     for place in unknown[:_MOST_WORDS]:
         for word in find_candidates(tokens[place].text, language)[:_MOST_CANDIDATES]:

@@ -42,7 +42,7 @@ from cloudsched.language.nodes import (
     Window,
     Within,
 )
-from cloudsched.language.phrase_context import Context, TimeOfDay
+from cloudsched.language.phrase_context import NOON, Context, TimeOfDay, is_bare
 from cloudsched.language.recurrences import build_recurring
 from cloudsched.language.result import Option, Refused
 
@@ -526,8 +526,15 @@ def _find_next_times(group: Group, context: Context) -> list[datetime]:
     if not group.clocks:
         raise Refused("no-time")
     part = group.part.part if group.part is not None else None
+    only = group.clocks[0]
+    is_open = len(group.clocks) == 1 and part is None and is_bare(only) and not context.clock24 and 0 < only.hour < NOON
+    if is_open and TimeOfDay(only.hour, only.minute) <= TimeOfDay(context.local.hour, context.local.minute):
+        times = [context.ask_half(only)]  # "call Tom at 9", said after 9: this evening, or tomorrow
+    else:
+        times = context.resolve_times(group.clocks, part)
+
     result = []
-    for time in context.resolve_times(group.clocks, part):
+    for time in times:
         local = make_local_time(context.today, *TimeOfDay(*time))
         if context.to_instant(local) <= context.now:
             local += ONE_DAY

@@ -91,8 +91,8 @@ class Context:
         half = next((clock.half for clock in reversed(clocks) if clock.half is not None), None)
         result = []
         for clock in clocks:
-            if half == 1 and _is_bare(clock) and part is None and 0 < clock.hour < NOON and not self.clock24:
-                result.append(self._ask_half(clock))
+            if half == 1 and is_bare(clock) and part is None and 0 < clock.hour < NOON and not self.clock24:
+                result.append(self.ask_half(clock))
             else:
                 result.append(self.resolve_time(clock, part))
         return sorted(set(result))
@@ -119,7 +119,7 @@ class Context:
             return times[0] if said else self._ask("bare-hour", clock, times)  # "nachts um 12 Uhr", "12 Uhr morgens"
         if clock.exact and said is not None and 0 < hour < NOON and _resolve_hour(said, hour, clock.span) != hour:
             if not clock.oclock:  # "in the evening at 09:00" is one or the other
-                return self._ask_half(clock)
+                return self.ask_half(clock)
             return self._make_time(clock, _resolve_hour(said, hour, clock.span))
         if clock.exact and (hour > NOON or clock.part is None):
             return self._make_time(clock, hour)
@@ -135,7 +135,7 @@ class Context:
             self.choices.assume(f"{TimeOfDay(hour, clock.minute)} is noon.")
             return self._make_time(clock, hour)
         if hour < 7:
-            return self._ask_half(clock)
+            return self.ask_half(clock)
         time = self._make_time(clock, hour)
         self.choices.assume(f"{time} is in the morning.")
         return time
@@ -145,14 +145,14 @@ class Context:
         first, last = window.first, window.last
         if first is None or last is None:
             raise Refused("incomplete", window.span)
-        if _is_bare(first) and last.half is not None:
+        if is_bare(first) and last.half is not None:
             end = self.resolve_time(last)
             afternoon = TimeOfDay(first.hour % NOON + NOON * last.half, first.minute)
             start = afternoon if afternoon < end or last.half == 0 else TimeOfDay(first.hour % NOON, first.minute)
             self.choices.assume(f"It begins at {start}.")
             return start, end
         start = self.resolve_time(first)
-        if _is_bare(last) and not self.clock24 and last.hour < NOON:
+        if is_bare(last) and not self.clock24 and last.hour < NOON:
             end = TimeOfDay(last.hour, last.minute)
             if end <= start and end.hour + NOON > start.hour:
                 end = TimeOfDay(last.hour + NOON, last.minute)
@@ -168,14 +168,16 @@ class Context:
     def _ask(self, code: str, clock: Clock, times: tuple[TimeOfDay, ...]) -> TimeOfDay:
         return self.choices.pick(code, clock.span, tuple(Option(f"at {time}", time) for time in times))
 
-    def _ask_half(self, clock: Clock) -> TimeOfDay:
+    def ask_half(self, clock: Clock) -> TimeOfDay:
+        """Ask in which half of the day an hour is."""
         morning = self._make_time(clock, clock.hour)
         afternoon = self._make_time(clock, clock.hour + NOON)
         options = (Option(f"{morning} in the morning", morning), Option(f"{afternoon} in the afternoon", afternoon))
         return self.choices.pick("bare-hour", clock.span, options)
 
 
-def _is_bare(clock: Clock) -> bool:
+def is_bare(clock: Clock) -> bool:
+    """Return whether an hour does not say in which half of the day it is."""
     return clock.half is None and not clock.exact and clock.part is None and clock.hour <= NOON
 
 

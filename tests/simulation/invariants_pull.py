@@ -143,6 +143,9 @@ class PullInvariants:
         if before is None or not self._world.fault_profile.is_fault_free:
             return
         since = max(run.due_at, before.updated_at, self.lock_free_since(after.lock_key))
+        if before.jitter and before.wake_at is not None:
+            # Occurrences come in their order: one waits for an earlier one whose start lies behind its own.
+            since = max(since, before.wake_at)
         if self._world.now - since > _AT_ONCE:
             fail(f"W3: {after.id}'s {run.execution_id} was offered {self._world.now - since} late")
 

@@ -14,21 +14,23 @@ from cloudsched.drafts.phrases import (
     find_category,
     is_reminder,
     may_name_time,
-    quote_value,
     split_request,
     take_delivery,
     take_fields,
 )
 from cloudsched.drafts.request import ASK_WHEN, Proposal, to_missing_fields
-from cloudsched.drafts.situation import Choice, Situation, choose_handler
-from cloudsched.drafts.update_reader import ask_if_new, read_update, refuse_change, settle_order
-from cloudsched.drafts.value_ends import ask_ends
+from cloudsched.drafts.requests import asks_for_list, may_change
+from cloudsched.drafts.situation import Choice, Situation, choose_handler, list_named
+from cloudsched.drafts.update_reader import ask_if_new, ask_new, read_update, refuse_change, refuse_list, settle_order
+from cloudsched.drafts.value_ends import ask_ends, quote_value
 from cloudsched.language.result import UNREAD, Reading
 
 
 def read_text(situation: Situation) -> Proposal:
     """Return the proposal that the text asks for, as far as the grammar understands it."""
     text = " ".join(situation.request.text.split())
+    if asks_for_list(text, lambda: situation.tasks):
+        return refuse_list(situation)
     update = read_update(situation, text)
     if update is not None:
         return update
@@ -54,7 +56,7 @@ def _read_rest(situation: Situation, text: str, choice: Choice, filled: Filled) 
     filled = filled._replace(rest=delivery.rest)
     reading = situation.read(filled.rest or text)
     title = reading.title
-    questions = (choice.question,) if choice.question else ()
+    questions: tuple[DraftQuestion, ...] = (choice.question,) if choice.question else ()
 
     # A reminder whose time the grammar does not understand, or that names none.
     if _needs_words(reading) and is_reminder(text) and not any(character.isdigit() for character in text):
@@ -75,12 +77,29 @@ def _read_rest(situation: Situation, text: str, choice: Choice, filled: Filled) 
             read = make_creation(situation, choice, filled, title, reading, (*unsure, *questions), delivery)
             return replace(read, is_understood=False)
 
+    if title is not None and not is_sure and not questions and reading.schedule is not None:
+        questions = _ask_if_change(situation, text, title, reading)
+
     if reading.kind == "refusal":
         missing = to_missing_fields(reading)
         return Proposal(decision=Decision.REFUSAL, missing=missing, is_understood=not _needs_words(reading))
     if reading.kind == "question":
         questions = (ask_schedule(situation, reading, title, delivery, filled), *questions)
     return make_creation(situation, choice, filled, title, reading, questions, delivery)
+
+
+def _ask_if_change(situation: Situation, text: str, title: str, reading: Reading) -> tuple[DraftQuestion, ...]:
+    """Return the question whether a task is a new one, if its words may ask something of one that there is.
+
+    They may if they have a verb such as "skip", or a task's title between words of time: "on Wednesday yoga only".
+    """
+    is_one_time = reading.schedule is not None and reading.schedule.is_one_time
+    if may_change(text, title, is_one_time=is_one_time):
+        return (ask_new("does it change one that you have", title, reading),)
+    touched = list_named(situation.tasks, title) if may_name_time(title) else []
+    if touched and title.casefold() not in {each.title.casefold() for each in touched}:
+        return (ask_new(f"is it about {touched[0].title!r}", title, reading),)
+    return ()
 
 
 def make_creation(  # noqa: PLR0917 - what was found in one text

@@ -341,7 +341,7 @@ def _to_creation(situation: Situation, answer: Translation) -> Proposal | None:
 
 
 def _is_cut(situation: Situation, handler: Handler, payload: Mapping[str, Any]) -> bool:
-    return is_cut(take_fields(handler, situation.request.text, {}).open_values, payload)
+    return is_cut(take_fields(handler, situation.request.text, {}).payload, payload)
 
 
 def _to_update(situation: Situation, answer: Translation, tasks: Sequence[Task]) -> Proposal | None:

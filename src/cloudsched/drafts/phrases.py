@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS, DeliveryChannel
 from cloudsched.domain.responses.api_responses import MissingField
+from cloudsched.drafts.value_ends import OpenValue, find_ends, has_schedule
 from cloudsched.engine.handlers.payload_fields import list_fields
 from cloudsched.errors import InvalidInput
 from cloudsched.language.changes import Order, find_open_time, find_order
@@ -180,26 +181,12 @@ def _are_related(one: str, other: str) -> bool:
     return len(short) > 4 and long.startswith(short)  # noqa: PLR2004 - shorter beginnings are shared by chance
 
 
-_BARE: Final = r"(?:[^\s,;]|(?<=\d)[,;](?=\d))+"
-"""A value without quotes: one word, or a number such as 2,5."""
-_VALUE: Final = re.compile(rf"(?P<quoted>{QUOTED})|{_BARE}")
+_QUOTED_VALUE: Final = re.compile(QUOTED)
 _LEAD: Final = r"(?:\s*[,;])?\s*(?:\b(?:with|and|where)\s+)?(?:\bthe\s+)?"
 _TEXT_FIELDS: Final = (
     *("text", "message", "what", "topic", "subject", "task", "title", "question", "query", "prompt", "body"),
 )
 """The names of fields that have the subject of a task, in the order of preference."""
-
-
-class OpenValue(NamedTuple):
-    """A value without quotes that other words follow, so that its end is not certain."""
-
-    field: str
-    start: int
-    """The place of the value in the text."""
-    value: str
-    """The value if it ends at its first word."""
-    tail: str
-    """What follows it, up to the next field."""
 
 
 class Filled(NamedTuple):
@@ -216,7 +203,7 @@ def take_fields(handler: Handler, text: str, context: Mapping[str, Any]) -> Fill
     """Return the fields of a handler's payload that a text or the context gives by name.
 
     ``city: Paris``, ``city = "New York"`` and ``city is Paris`` give the field ``city``. The text comes before the
-    context.
+    context. A value without quotes goes to the next field, a semicolon, a way of delivery or a schedule.
     """
     fields = list_payload_fields(handler)
     given = {name: context[name] for name in fields if name in context}
@@ -224,18 +211,24 @@ def take_fields(handler: Handler, text: str, context: Mapping[str, Any]) -> Fill
     open_values = list[OpenValue]()
     labels = _find_labels(handler, text)
     rest = text[: labels[0].start()] if labels else text
+    is_timed = bool(labels) and has_schedule(rest.rstrip(" ,;"))
     for label, following in zip_longest(labels, labels[1:]):
-        end = len(text) if following is None else following.start()
-        found = _VALUE.match(text, label.end(), end)
+        start, end = label.end(), len(text) if following is None else following.start()
         name = find_field(handler, label["label"])
-        if found is None or name is None:
+        if name is None:
             rest += text[label.start() : end]
             continue
-        said[name] = found[0][1:-1] if found["quoted"] else found[0]
-        tail = text[found.end() : end]
-        rest += f" {tail}"
-        if not found["quoted"] and tail.strip():
-            open_values.append(OpenValue(name, found.start(), found[0], tail))
+        if (quoted := _QUOTED_VALUE.match(text, start, end)) is not None:
+            said[name] = quoted[0][1:-1]
+            rest += f" {text[quoted.end() : end]}"
+            continue
+        part = text[start:end]
+        deliveries = [each.start() for each in find_deliveries(part)]
+        values = [part[:each] for each in find_ends(part, deliveries, is_timed=is_timed)]
+        said[name] = values[0]
+        rest += f" {part[len(values[0]) :]}"
+        if len(values) > 1:
+            open_values.append(OpenValue(name, start, tuple(values)))
     return Filled({**given, **said}, " ".join(rest.split()), open_values=tuple(open_values))
 
 
@@ -252,11 +245,11 @@ def _find_labels(handler: Handler, text: str) -> list[re.Match[str]]:
     return list(first.values())
 
 
-def quote_value(value: str) -> str:
-    """Return a value in quotes that do not occur in it, so that it is read to its end."""
-    pairs = ('""', "“”", "''")
-    pair = next((pair for pair in pairs if not set(pair) & set(value)), pairs[0])
-    return f"{pair[0]}{value}{pair[1]}"
+def split_fields(handlers: Iterable[Handler], text: str) -> tuple[str, str]:
+    """Split a text before its first field of a payload, in which any words may stand."""
+    starts = [each.start() for handler in handlers for each in _find_labels(handler, text)]
+    at = min(starts, default=len(text))
+    return text[:at], text[at:]
 
 
 def list_payload_fields(handler: Handler) -> dict[str, bool]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from cloudsched.domain.documents.category import Category
@@ -12,25 +11,24 @@ from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion, MissingField
 from cloudsched.drafts.phrases import (
     Filled,
+    asks_reminder,
     check_fields,
     find_any_order,
     find_category,
     find_field,
     list_payload_fields,
-    quote_value,
+    split_fields,
     take_delivery,
     take_fields,
 )
 from cloudsched.drafts.request import Proposal, to_missing_fields
-from cloudsched.drafts.situation import Situation, ask_which, find_meant, is_named, list_named
-from cloudsched.drafts.value_ends import ask_ends
-from cloudsched.language.english import ENGLISH
-from cloudsched.language.grammar_numbers import parse_number
-from cloudsched.language.lexicon import Cursor, classify, is_plain, tokenise
+from cloudsched.drafts.requests import OPERATIONS, Intent, find_requests, may_request
+from cloudsched.drafts.situation import MAX_ANSWERS, Situation, ask_which, find_meant, is_named, list_named
+from cloudsched.drafts.value_ends import ask_ends, quote_value
 from cloudsched.language.result import UNREAD, Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.registry import Handler
@@ -135,9 +133,6 @@ def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"^{_POLITE}{pattern}$", _ANY_CASE)
 
 
-_SET: Final = _compile(r"(?P<verb>move|change|reschedule|shift|set|switch|make|put|update)\s+(?P<rest>.+)")
-_DELAY: Final = _compile(r"(?P<verb>postpone|delay|push\s+back|push)\s+(?P<rest>.+)")
-_SKIP_NEXT: Final = _compile(r"skip\s+(?:(?:my|the)\s+)?next\s+(?P<what>.+)")
 _RENAME: Final = _compile(r"rename\s+(?P<rest>.+)")
 _FIELD_OF: Final = _compile(rf"{_EDIT}\s+(?:the\s+|my\s+)?{_FIELD}\s+(?:of|for)\s+(?P<rest>.+)")
 _OWN_FIELD: Final = _compile(rf"{_EDIT}\s+(?P<what>.+?)['\u2019]s?\s+{_FIELD}\s+(?:to|as|into)\s+(?P<value>.+)")
@@ -152,8 +147,6 @@ _STOP_SENDING: Final = _compile(
     rf"(?:me\s+)?(?P<what>.+?)(?:\s+to\s+me)?{_ANYMORE}"
 )
 _STOP_BY: Final = re.compile(r"\b(?P<how>e-?mail|mail|push)(?:ing)?\b", re.IGNORECASE)
-_OTHER: Final = _compile(r"(?P<verb>cancel|stop|delete|remove|pause|resume|unpause|trigger|run|retry)\s+(?P<what>.+)")
-_OPERATIONS: Final = {"stop": "cancel", "remove": "delete", "unpause": "resume", "run": "trigger"}
 _AND: Final = re.compile(
     r"\s*,?\s+(?:and|then|and then)\s+(?=(?:please\s+)?(?:also\s+)?"
     r"(?:move|change|reschedule|set|switch|make|put|update|postpone|delay|rename|describe|send|deliver)\s+its?\b)",
@@ -177,25 +170,13 @@ class Wish(NamedTuple):
     """The change with these channels."""
     is_exact: bool = False
     """True if `what` has to consist of a task's own words alone."""
-    operation: str = ""
-    """Another operation, such as ``cancel``, which no draft does."""
 
 
 def find_wishes(text: str) -> Iterator[Wish]:
-    """Yield the changes that a text may ask for. The most specific one comes first."""
+    """Yield the changes of fields and of the delivery that a text may ask for. The most specific one comes first."""
     yield from _iter_fields(text)
     delivery = take_delivery(text)
     yield from _iter_deliveries(delivery.rest, delivery.channels)
-    if (skip := _SKIP_NEXT.match(text)) is not None:
-        count, what = _split_count(skip["what"])
-        yield Wish(what, f"skip the next {count or 'one'}", is_exact=True)
-    if (other := _OTHER.match(text)) is not None:
-        verb = other["verb"].lower()
-        yield Wish(other["what"], operation=_OPERATIONS.get(verb, verb))
-    for wish in _iter_schedules(delivery.rest):
-        yield wish._replace(channels=delivery.channels)
-    if (own := _ITS_FIELD.match(text)) is not None:
-        yield Wish("it", field=own["field"], value=_strip(own["value"]))
 
 
 def _iter_fields(text: str) -> Iterator[Wish]:
@@ -226,35 +207,6 @@ def _iter_deliveries(text: str, channels: tuple[DeliveryChannel, ...]) -> Iterat
         yield Wish(send["what"], channels=channels, delivery="add" if adds else "set", is_exact=True)
 
 
-def _split_count(what: str) -> tuple[str, str]:
-    """Split "three reports" into the number and the name. The number is empty if there is none."""
-    tokens = tokenise(what, ENGLISH)
-    c = Cursor(tokens, classify(tokens, ENGLISH), ENGLISH)
-    if parse_number(c) is None or c.token is None:
-        return "", what
-    return what[: c.token.start].strip(), what[c.token.start :]
-
-
-def _iter_schedules(text: str) -> Iterator[Wish]:
-    for pattern, template in ((_SET, "move it {}"), (_DELAY, "postpone it {}")):
-        found = pattern.match(text)
-        words = [] if found is None else found["rest"].split()
-        for at in range(1, len(words)):
-            what, rest = " ".join(words[:at]), " ".join(words[at:])
-            if pattern is _SET and re.match(r"(?:to|from|until|till)\b", rest, re.IGNORECASE) is None:
-                yield from _iter_made(found, what, rest)
-            else:
-                yield Wish(what, template.format(rest))
-
-
-def _iter_made(found: re.Match[str] | None, what: str, rest: str) -> Iterator[Wish]:
-    """Yield the wishes in "make my report Monday" and "move my report an hour later"."""
-    if re.search(r"\b(?:later|earlier)\s*$", rest, re.IGNORECASE):
-        yield Wish(what, re.sub(r"^by\s+", "", rest, flags=re.IGNORECASE))
-    elif found is not None and found["verb"].lower() == "make":
-        yield Wish(what, f"make it {rest}")
-
-
 def _strip(value: str) -> str:
     """Return a value without its quotes, or the full stop at its end."""
     text = value.strip()
@@ -265,8 +217,6 @@ def _strip(value: str) -> str:
 
 _MOST_TRIED: Final = 20
 """The number of fitting tasks on which a change is tried."""
-_CONNECTED: Final = re.compile(r"\b(?:to|and|at|from|until|till|then)\b", re.IGNORECASE)
-"""Words in a task's supposed name that may begin another wish. With one of them, all words have to be the task's."""
 
 
 def read_update(situation: Situation, text: str) -> Proposal | None:
@@ -322,7 +272,13 @@ def _reword(question: DraftQuestion, before: str = "", after: str = "") -> Draft
 
 def _read_one(situation: Situation, text: str) -> Proposal | None:
     for wish in find_wishes(text):
-        if not wish.operation and (update := _read_wish(situation, wish)) is not None:
+        if (update := _read_wish(situation, wish)) is not None:
+            return update
+    if (update := _read_request(situation, text)) is not None:
+        return update
+    if (own := _ITS_FIELD.match(text)) is not None:
+        wish = Wish("it", field=own["field"], value=_strip(own["value"]))
+        if (update := _read_wish(situation, wish)) is not None:
             return update
     if situation.request.context.get("taskId") is not None and situation.tasks:
         delivery = take_delivery(text)
@@ -331,22 +287,62 @@ def _read_one(situation: Situation, text: str) -> Proposal | None:
     return None
 
 
+def _read_request(situation: Situation, text: str) -> Proposal | None:
+    """Return what a text asks of a stored task. None if it asks for nothing, or has words that nothing explains."""
+    delivery = take_delivery(text)
+    asked, fields = split_fields(situation.handlers, delivery.rest)
+    if asks_reminder(text) or not may_request(asked):
+        return None
+    refused: Proposal | None = None
+    for request in find_requests(asked, situation.tasks):
+        explained: Proposal | None = None
+        for phrase in request.phrases:
+            wish = Wish("", f"{phrase}{fields}", channels=delivery.channels)
+            update = _try_wish(situation, request.tasks, wish)
+            if update is not None and _ends_repeating(update):
+                continue  # "tomorrow's at 11" is one of them, and ends none
+            if update is not None and update.decision is not Decision.REFUSAL:
+                return update
+            explained = explained or update
+        if request.intent in OPERATIONS or explained is None:
+            explained = refuse_intent(request.intent, request.tasks) if request.refuses else None
+        refused = refused or explained
+    return refused
+
+
+def _ends_repeating(update: Proposal) -> bool:
+    task, schedule = update.task, update.schedule
+    if task is None or schedule is None or task.schedule.is_single_time:
+        return False
+    return schedule.is_single_time
+
+
+def _try_wish(situation: Situation, tasks: Sequence[Task], wish: Wish) -> Proposal | None:
+    """Return the change of the task that it fits, or the question which of several is meant."""
+    fitting = [(task, update) for task in tasks[:_MOST_TRIED] if (update := _apply(situation, task, wish)) is not None]
+    if len(fitting) > 1:
+        return Proposal(decision=Decision.UPDATE, questions=(ask_which([task for task, _ in fitting]),))
+    return fitting[0][1] if fitting else None
+
+
+def refuse_list(situation: Situation) -> Proposal:
+    """Return the refusal of a question for the tasks, which names them."""
+    live = find_meant(situation.tasks, "")
+    shown = [f"{each.title!r} {each.schedule.describe_next(each.next_execution_time).text}" for each in live]
+    own = f" You have: {'; '.join(shown[:MAX_ANSWERS])}." if shown else " You have none."
+    more = f" {len(shown) - MAX_ANSWERS} more are not shown." if len(shown) > MAX_ANSWERS else ""
+    reason = f"A draft creates or changes a task. To list tasks, use GET /v1/tasks.{own}{more}"
+    missing = MissingField(field="text", code="other-operation", reason=reason)
+    return Proposal(decision=Decision.REFUSAL, missing=(missing,))
+
+
 def refuse_change(situation: Situation, text: str) -> Proposal | None:
     """Return the reason why a draft cannot make a change. None if the text asks for no such change."""
     for wish in find_wishes(text):
-        if not wish.operation and not wish.field:
-            continue
-        meant = find_meant(situation.tasks, wish.what)
-        if not meant:
-            continue
-        task = meant[0] if len(meant) == 1 else None
-        if wish.operation:
-            missing = _refuse_operation(wish.operation, task)
-        elif task is None:
-            continue
-        else:
-            missing = refuse_field(task, situation.find_handler(task.handler), wish.field)
-        return Proposal(decision=Decision.REFUSAL, task=task, missing=(missing,))
+        meant = find_meant(situation.tasks, wish.what) if wish.field else []
+        if len(meant) == 1:
+            missing = refuse_field(meant[0], situation.find_handler(meant[0].handler), wish.field)
+            return Proposal(decision=Decision.REFUSAL, task=meant[0], missing=(missing,))
     order = find_any_order(text)
     return settle_order(situation, order) if order is not None and order.is_task else None
 
@@ -359,10 +355,19 @@ def settle_order(situation: Situation, order: Order) -> Proposal | None:
     named = list_named(situation.tasks, order.what)
     if not named and not order.is_task and not order.is_timing:
         return None
-    task = named[0] if len(named) == 1 else None
-    if order.verb != "change":
-        return Proposal(decision=Decision.REFUSAL, task=task, missing=(_refuse_operation(order.verb, task),))
+    return refuse_intent(Intent.CHANGE if order.verb == "change" else Intent[order.verb.upper()], named)
+
+
+def refuse_intent(intent: Intent, tasks: Sequence[Task]) -> Proposal:
+    """Return the refusal of what no draft does, or of a change that is not understood."""
+    task = tasks[0] if len(tasks) == 1 else None
     which = "a task" if task is None else repr(task.title)
+    if (operation := OPERATIONS.get(intent)) is not None:
+        path = f"/v1/tasks/{'{taskId}' if task is None else task.id}"
+        how = f"DELETE {path}" if operation == "delete" else f"POST {path}/{operation}"
+        reason = f"A draft creates or changes a task. To {operation} {which}, use {how}."
+        missing = MissingField(field="status", code="other-operation", reason=reason)
+        return Proposal(decision=Decision.REFUSAL, task=task, missing=(missing,))
     reason = (
         f"This seems to change {which}, and how is not understood. Say it like this: move my report to Monday at 9:00. "
         "If it is a new task, put its title in quotes."
@@ -379,44 +384,23 @@ def ask_if_new(situation: Situation, order: Order, title: str | None, reading: R
     touched = list_named(situation.tasks, order.what, wholly=False)
     if not touched and not (order.is_own and situation.tasks):
         return ()
-    which = repr(touched[0].title) if touched else "one that you have"
-    question = f"Is this a new task, or is it about {which}?"
+    return (
+        ask_new(f"is it about {touched[0].title!r}" if touched else "is it about one that you have", title, reading),
+    )
+
+
+def ask_new(otherwise: str, title: str | None, reading: Reading) -> DraftQuestion:
+    """Return the question whether a task is a new one. Its answer makes it."""
     text = None if reading.schedule is None else f'"{title}" {reading.schedule.describe()}'
     answers = () if text is None else (DraftAnswer(label="a new task", description=text, text=text),)
-    return (DraftQuestion(field="text", question=question, answers=answers),)
-
-
-def _refuse_operation(operation: str, task: Task | None) -> MissingField:
-    path = f"/v1/tasks/{'{taskId}' if task is None else task.id}"
-    how = f"DELETE {path}" if operation == "delete" else f"POST {path}/{operation}"
-    which = "a task" if task is None else repr(task.title)
-    reason = f"A draft creates or changes a task. To {operation} {which}, use {how}."
-    return MissingField(field="status", code="other-operation", reason=reason)
+    return DraftQuestion(field="text", question=f"Is this a new task, or {otherwise}?", answers=answers)
 
 
 def _read_wish(situation: Situation, wish: Wish) -> Proposal | None:
-    is_exact = wish.is_exact or _CONNECTED.search(wish.what) is not None or _names_runs(wish.what)
-    meant = [task for task in find_meant(situation.tasks, wish.what) if not is_exact or is_named(task, wish.what)]
-    if not meant or (wish.channels and not wish.phrase and situation.read(wish.what).kind != "refusal"):
+    meant = [task for task in find_meant(situation.tasks, wish.what) if not wish.is_exact or is_named(task, wish.what)]
+    if not meant or (wish.channels and situation.read(wish.what).kind != "refusal"):
         return None  # "e-mail me the report every Monday" is a new task
-    fitting = [(task, update) for task in meant[:_MOST_TRIED] if (update := _apply(situation, task, wish)) is not None]
-    if len(fitting) > 1:
-        return Proposal(decision=Decision.UPDATE, questions=(ask_which([task for task, _ in fitting]),))
-    return fitting[0][1] if fitting else None
-
-
-_RUNS: Final = frozenset({"next", "coming", "the-next", "relday", "tonight", "vague", "instead-of"})
-"""Kinds of words that name some of a task's runs, and are not part of its name."""
-
-
-def _names_runs(what: str) -> bool:
-    """Return whether words name some runs of a task, or a replaced time: "my next three reports"."""
-    plain = re.sub(r"['\u2019]s\b", "", what)
-    tokens = tokenise(plain, ENGLISH)
-    matches = classify(tokens, ENGLISH)
-    is_owned = plain != what and any("weekday" in each for each in matches)
-    counts = any("number" in each and is_plain(after) for each, after in pairwise(matches))
-    return is_owned or counts or any(_RUNS & each.keys() for each in matches)
+    return _try_wish(situation, meant, wish)
 
 
 def _apply(situation: Situation, task: Task, wish: Wish) -> Proposal | None:
@@ -447,7 +431,7 @@ def _apply_filled(situation: Situation, task: Task, wish: Wish, filled: Filled, 
     if phrase and filled.payload:
         parts.append(change_payload(task, handler, filled.payload))
         said += "".join(f", {name}: {quote_value(value)}" for name, value in filled.payload.items())
-        phrase = "" if filled.rest in {"move it", "make it", "postpone it"} else filled.rest
+        phrase = "" if filled.rest in {"move it", "make it"} else filled.rest
     if phrase:
         reading = situation.read(phrase, task.schedule)
         codes = {problem.code for problem in reading.problems}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.language.grammar_clauses import parse_stretch
 from cloudsched.language.grammar_numbers import parse_number
-from cloudsched.language.groups import Plan, build_plan
+from cloudsched.language.groups import Group, Plan, build_plan
 from cloudsched.language.lexicon import Cursor, Matches, Token, is_plain
 from cloudsched.language.nodes import (
     Clause,
@@ -22,7 +22,8 @@ from cloudsched.language.nodes import (
     Span,
 )
 from cloudsched.language.phrase_context import Context, TimeOfDay
-from cloudsched.language.result import Refused
+from cloudsched.language.result import Option, Refused
+from cloudsched.language.single_moves import move_one, names_day
 from cloudsched.language.updates import Edit, find_edit, make_change, take_apart
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def find_change(parser: Parser) -> Change | None:
             c.skip("polite", "stop")
             if c.ended:
                 return change
-    return _parse_exchange(parser) or find_edit(parser)
+    return _parse_move_next(parser) or _parse_exchange(parser) or find_edit(parser)
 
 
 def _parse_skip_next(c: Cursor) -> Change | None:
@@ -143,12 +144,15 @@ def _parse_skip_next(c: Cursor) -> Change | None:
     if c.take("skip", "no-more") is None:
         return None
     c.take("article")
+    begin = c.at
     c.take("next", "the-next")
     start, count = c.at, parse_number(c)
     if count is None or count < 2:
         c.at, count = start, 1
         if c.take("one") is None:
-            return None
+            c.at = begin
+            if c.take("one") is None:
+                return None
     elif c.sees("unit", "weekday", "weekdays", "month"):
         return None
     c.take("times", "one")
@@ -211,6 +215,34 @@ def _end_after(current: Schedule, context: Context, count: int) -> Schedule:
     return edit.build(Plan(), context)
 
 
+def _parse_move_next(parser: Parser) -> Change | None:
+    """Parse ``move the next one to tomorrow at 10``. Only with "once" may it be a weekday, or a time alone."""
+    c = parser.cursor
+    c.at = 0
+    if c.take("relocate") is None or c.take("one") is None:
+        return None
+    is_once = c.take("twice") is not None
+    if c.take("to", "onto") is None:
+        return None
+    read = parser.parse_between(c.at, len(parser.tokens), bare=True)
+    plan = None if read is None else build_plan(read)
+    if plan is None or read is None or len(plan.groups) > 1 or plan.recurs or plan.ends or plan.start:
+        return None
+    group = plan.groups[0]
+    may_repeat = not is_once and not names_day(group)
+    if may_repeat and (not group.days or group.repeat is not None):
+        return None
+
+    def move(current: Schedule, context: Context) -> Schedule:
+        if current.is_single_time:
+            return make_change(read)(current, context)
+        if may_repeat and not (_has_days(current, context) and _is_one(group, context)):
+            return make_change(read)(current, context)
+        return move_one(current, context, None, group, is_once=is_once)
+
+    return move
+
+
 def _parse_exchange(parser: Parser) -> Change | None:
     """Parse a replacement: ``at 9:30 instead of 9``, ``move it from Friday to Monday``."""
     end = len(parser.tokens)
@@ -222,7 +254,7 @@ def _parse_exchange(parser: Parser) -> Change | None:
     found = _find_moved(parser, end) or _find_replaced(parser, end)
     if found is None:
         return None
-    new, replaced = found
+    new, replaced, is_of = found
     change = make_change(new)
 
     def exchange(current: Schedule, context: Context) -> Schedule:
@@ -230,6 +262,8 @@ def _parse_exchange(parser: Parser) -> Change | None:
             return change(current, context)
         old_group = build_plan(replaced).groups[-1]
         new_group = build_plan(new).groups[-1]
+        if _names_one(old_group, new_group, context, is_of=is_of):
+            return move_one(current, context, old_group, new_group)
         edit = take_apart(current, context)
         if old_group.clocks and not old_group.has_days:
             if not new_group.clocks or new_group.has_days:
@@ -239,6 +273,10 @@ def _parse_exchange(parser: Parser) -> Change | None:
         if old_group.days and not old_group.has_times:
             named = {pick.what for days in old_group.days for pick in days.picks if not pick.nth}
             own = {day for draft in edit.drafts for nth, day in draft.weekdays if not nth}
+            if named < own and _is_day(old_group) and _is_day(new_group):
+                if _is_one(old_group, context):
+                    return move_one(current, context, old_group, new_group)
+                return _exchange_day(edit, old_group, new_group, context)
             if named != own:
                 raise Refused("no-update", hint="it runs on other days than these; say on which it should run")
             return change(current, context)
@@ -247,21 +285,65 @@ def _parse_exchange(parser: Parser) -> Change | None:
     return exchange
 
 
-def _find_moved(parser: Parser, end: int) -> tuple[Sequence[Clause], Sequence[Clause]] | None:
-    """Return the new and the old part of ``move it from Friday to Monday``. "Make it Monday to Friday" is a range."""
+def _is_day(group: Group) -> bool:
+    """Return whether a group has one weekday."""
+    return len(group.days) == 1 and len(group.days[0].picks) == 1 and not group.relatives and group.repeat is None
+
+
+def _exchange_day(edit: Edit, old: Group, new: Group, context: Context) -> Schedule:
+    """Put one weekday in the place of another. The rest stays."""
+    if new.has_times:
+        raise Refused("no-update", hint="describe the whole schedule again")
+    gone, added = old.days[0].picks[0], new.days[0].picks[0]
+    for draft in edit.drafts:
+        if gone in draft.weekdays:
+            draft.weekdays = sorted({added, *draft.weekdays} - {gone})
+    return edit.build(Plan(), context)
+
+
+def _names_one(old: Group, new: Group, context: Context, *, is_of: bool) -> bool:
+    """Return whether the old part is one occurrence: "tomorrow's", "Monday's", or a day with a new time alone."""
+    if names_day(old):
+        return True
+    if not old.days or old.has_times or not (is_of or not new.has_days):
+        return False
+    return not old.days[0].marked or _is_one(old, context)
+
+
+def _has_days(current: Schedule, context: Context) -> bool:
+    """Return whether a schedule runs on several days of a week, so that a single new one hardly replaces them."""
+    drafts = take_apart(current, context).drafts
+    return any(draft.freq == "DAILY" for draft in drafts) or len({day for each in drafts for day in each.weekdays}) > 1
+
+
+def _is_one(group: Group, context: Context) -> bool:
+    """Return whether the next occurrence alone is meant, or each."""
+    options = (Option("only the next time", True), Option("every time", False))
+    return context.choices.pick("once-or-repeat", group.days[0].span, options)
+
+
+_Exchange = tuple["Sequence[Clause]", "Sequence[Clause]", bool]
+"""The new part, the old one, and whether one occurrence "of" some days may be meant."""
+
+
+def _find_moved(parser: Parser, end: int) -> _Exchange | None:
+    """Return the parts of ``move it from Friday to Monday``. "Make it Monday to Friday" is a range."""
     c = parser.cursor
-    if c.take("relocate") is None or c.take("from", "of") is None:
+    if c.take("relocate") is None:
+        return None
+    is_of = c.take("from") is None
+    if is_of and c.take("of") is None:
         return None
     for at in range(c.at + 1, end):
         joint = parser.matches[at].get("to") or parser.matches[at].get("onto")
         old = None if joint is None else parser.parse_between(c.at, at, bare=True)
         new = None if joint is None or old is None else parser.parse_between(joint.end, end, bare=True)
         if old is not None and new is not None:
-            return new, old
+            return new, old, is_of
     return None
 
 
-def _find_replaced(parser: Parser, end: int) -> tuple[Sequence[Clause], Sequence[Clause]] | None:
+def _find_replaced(parser: Parser, end: int) -> _Exchange | None:
     """Return the new and the old part of ``make it 9 rather than 17``, ``Tuesdays instead of Mondays``."""
     at = next((place for place, matches in enumerate(parser.matches) if "instead-of" in matches), None)
     if not at:
@@ -272,7 +354,7 @@ def _find_replaced(parser: Parser, end: int) -> tuple[Sequence[Clause], Sequence
     c.take("make")
     old = parser.parse_between(parser.matches[at]["instead-of"].end, end, bare=True)
     new = parser.parse_between(c.at, at, bare=True)
-    return None if old is None or new is None else (new, old)
+    return None if old is None or new is None else (new, old, False)
 
 
 def _exchange_times(edit: Edit, old: Sequence[Clock], new: Sequence[Clock], context: Context) -> None:
@@ -321,7 +403,7 @@ def _parse_drop_part(c: Cursor) -> Change | None:
         return None
     c.take("in", "at")
     c.take("article")
-    part = c.take("part", "parts")
+    part = None if c.sees("relday") else c.take("part", "parts")
     if part is None:
         return None
     c.take("one", "that-one")

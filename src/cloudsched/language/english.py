@@ -378,7 +378,7 @@ ENGLISH = Language(
             1: "no longer|no more|stop|remove|drop|no|not|not on|no longer on|take out|without|except|except on"
         },
         "one": {
-            1: "one|occurrence|time|run|the next|the next one|the next time|the next occurrence|next one|next time"
+            1: "one|occurrence|time|run|the next|the next one|the next time|the next occurrence|next time|next one"
         },
         "same-time": {1: "same time|at the same time|the same time|same hour|same time but|the same time but"},
         "shift": {1: "later", -1: "earlier|sooner"},
@@ -391,6 +391,67 @@ ENGLISH = Language(
         "time": {1: "time"},
         "it": {1: "it"},
         "done": {1: "done"},
+    },
+    requests={
+        "verb": {
+            1: "change|set|switch|make|put|update|adjust|edit",
+            13: "move|reschedule|shift|push",
+            2: "skip|miss|leave out|omit|no",
+            3: "add|also add",
+            4: "no more|no longer",
+            5: "postpone|delay|push back|defer|put off|snooze",
+            6: "bring forward|move up|pull forward",
+            7: "pause|suspend|mute",
+            8: "resume|unpause|reactivate",
+            9: "cancel|call off|drop",
+            10: "stop|end|scrap|dismiss|disable|deactivate|turn off|switch off|quit|abandon",
+            11: "delete|remove|erase|get rid of",
+            12: "trigger|run|retry|execute",
+        },
+        "separable": {
+            2: "give … a miss",
+            5: "push … back|put … off|set … back|move … back",
+            6: "bring … forward|move … up|pull … forward|move … forward",
+            7: "put … on hold|put … on ice|put … on pause",
+            8: "start … up again|start … again|turn … back on|switch … back on|bring … back|pick … up again"
+            "|take … up again",
+            9: "call … off",
+            10: "turn … off|switch … off",
+        },
+        "mark": {
+            1: "instead of|rather than|later|earlier|only",
+            2: "is off|are off|is cancelled|is canceled|won't happen|does not take place|doesn't take place"
+            "|is not happening|isn't happening",
+            3: "also|too|as well|in addition|additionally",
+            4: "no longer|no more|any more|anymore|any longer|not",
+        },
+        "lasting": {
+            1: "from now on|permanently|for good|in future|in the future|going forward|from here on|as of now"
+            "|always"
+            "|instead"
+        },
+        "once": {1: "just this once|only this once|this once|just once|only this time|just this time|this one time"},
+        "padding": {
+            1: "please|pls|can you|could you|would you|will you|can we|could we|i want to|i'd like to"
+            "|i would like to|i need to|let's|let us|ok|okay|hey|hi|so|now|actually|sorry|altogether|entirely"
+            "|completely|for now"
+            "|for the time being|same time|at the same time|the same time|thanks|thank you|just|then|you can"
+            "|go ahead and"
+        },
+        "copula": {1: "is|are|is now|should be|will be|has to be|needs to be|at"},
+        "pronoun": {1: "it|this|that|them|this one|that one"},
+        "joint": {1: "to|onto|until|till|by|into"},
+        "link": {1: "of|to|from|with|for|in|on"},
+        "list-verb": {1: "list|show|show me|tell me|give me|read me|display|see"},
+        "agenda": {
+            1: "have i got|do i have|i have|did i have|we have|is coming up|coming up|is scheduled|scheduled"
+            "|is planned|planned|is due|due|is on my|on my calendar|on my schedule|on my agenda|on my list"
+            "|is next|up next"
+            "|my agenda|my schedule|is left|have i|my day|my week|in store|lined up|on today|on tomorrow"
+            "|on this week|on for"
+        },
+        "noun": {1: "appointment|appointments|job|jobs|schedules|to dos|todos"},
+        "of-one": {1: "of"},
     },
     month_first=None,
     day_endings=("day", "days"),

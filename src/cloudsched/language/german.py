@@ -270,7 +270,7 @@ GERMAN = Language(
         "hence": {1: "ab jetzt|ab heute"},
         "edge": {1: "anfang|beginn", -1: "ende"},
         "except": {1: "außer|außer an|außer am|außer im|nicht|aber nicht|nicht am|nicht im|ohne|ausgenommen|nie"},
-        "only": {1: "nur|ausschließlich"},
+        "only": {1: "nur|nur noch|ausschließlich"},
         "polite": {1: "bitte|danke|mal|bitte mal|mal bitte|doch mal"},
         "skip-back": {1: "oder am letzten tag davor, wo es diesen tag nicht gibt"},
         "skip-forward": {1: "oder am ersten tag danach, wo es diesen tag nicht gibt"},
@@ -313,8 +313,76 @@ GERMAN = Language(
         "more": {1: "weitere|noch"},
         "instead-of": {1: "statt|anstatt|anstelle von|nicht|und nicht"},
         "no-more": {1: "nicht mehr|nicht mehr am|nicht|ohne"},
-        "one": {1: "nächste|nächsten|das nächste|den nächsten|das nächste mal"},
-        "shift": {1: "später", -1: "früher"},
+        "one": {1: "das nächste|den nächsten|das nächste mal|nächsten|nächste"},
+        "shift": {1: "später|nach hinten", -1: "früher|nach vorne|nach vorn"},
+    },
+    requests={
+        "verb": {
+            1: "ändere|änder|ändern|mach|mache|setz|setze|stell|stelle|stellen|umstellen|tausche|tauschen",
+            13: "verschieb|verschiebe|verschieben|verleg|verlege|verlegen|leg|lege|legen|schieb|schiebe"
+            "|schieben"
+            "|umlegen|pack",
+            2: "überspring|überspringe|überspringen|ausfallen lassen|auslassen|aussetzen|weglassen|kein|keine"
+            "|keinen"
+            "|ausfallen",
+            3: "ergänze|ergänz|ergänzen|hinzufügen|dazunehmen",
+            5: "vertag|vertage|vertagen|aufschieben|nach hinten verschieben|nach hinten verlegen",
+            6: "vorverlegen|vorziehen|nach vorne verlegen|nach vorne verschieben|nach vorn verlegen",
+            7: "pausier|pausiere|pausieren|unterbrich|unterbrechen",
+            8: "fortsetzen|reaktivier|reaktiviere|reaktivieren|weitermachen|wiederaufnehmen",
+            9: "storniere|stornier|stornieren|cancel|cancle|cancele|canceln|absagen|streich|streiche|streichen",
+            10: "beende|beenden|stopp|stoppe|stoppen|abstellen|ausschalten|deaktivier|deaktiviere"
+            "|deaktivieren"
+            "|abbrechen",
+            11: "lösch|lösche|löschen|entfern|entferne|entfernen",
+        },
+        "separable": {
+            2: "fällt … aus|fallen … aus|lass … ausfallen|lass … aus|lasse … ausfallen|setz … aus|setze … aus"
+            "|findet … nicht statt",
+            3: "nimm … dazu|füg … hinzu|füge … hinzu",
+            5: "schieb … auf|schieb … nach hinten|verschieb … nach hinten|verschiebe … nach hinten",
+            6: "zieh … vor|ziehe … vor|leg … vor|verleg … vor|verlege … nach vorne|verschieb … nach vorne"
+            "|verschiebe … nach vorne",
+            7: "leg … auf eis|lege … auf eis|halt … an|halte … an",
+            8: "mach … wieder weiter|mach … weiter|mache … weiter|setz … fort|setze … fort|setz … wieder fort"
+            "|nimm … wieder auf|schalte … wieder ein|schalt … wieder ein|starte … wieder|fang … wieder an"
+            "|aktiviere … wieder",
+            9: "sag … ab|sage … ab",
+            10: "stell … ab|stelle … ab|schalte … ab|schalt … ab|schalte … aus|schalt … aus|hör … auf"
+            "|höre … auf"
+            "|brich … ab",
+        },
+        "mark": {
+            1: "statt|anstatt|anstelle von|später|früher|nur|nur noch",
+            2: "entfällt|entfallen|ist abgesagt|pausiert",
+            3: "auch|zusätzlich|zusätzlich auch|auch noch|außerdem|ebenfalls|auch zusätzlich",
+            4: "nicht mehr|nicht länger|nicht",
+        },
+        "lasting": {
+            1: "ab jetzt|ab sofort|dauerhaft|künftig|in zukunft|zukünftig|von jetzt an|von nun an|ab nun"
+            "|immer"
+            "|stattdessen|lieber"
+        },
+        "once": {1: "nur diesmal|diesmal|dieses mal|nur dieses mal|nur dies eine mal|ausnahmsweise|nur einmal"},
+        "padding": {
+            1: "bitte|kannst du|könntest du|würdest du|ich möchte|ich will|ok|okay|hey|hallo|mal|doch"
+            "|doch mal"
+            "|bitte mal|vorerst|erst mal|erstmal|erst einmal|komplett|ganz|gleiche zeit|zur gleichen zeit"
+            "|zur selben zeit"
+            "|danke|gleiche uhrzeit|um die gleiche zeit|wir können|lass uns|jetzt"
+        },
+        "copula": {1: "ist|sind|wird|soll|sollen|soll sein"},
+        "pronoun": {1: "es|das|sie|ihn|den termin"},
+        "joint": {1: "auf|auf den|auf die|zu|bis|um|in den|zum"},
+        "link": {1: "mit|mit dem|mit der|mit den|von|vom|für|zu|zum|zur|bei|beim|bei der|im"},
+        "list-verb": {1: "zeig|zeige|zeig mir|zeige mir|liste|nenn mir|sag mir|gib mir"},
+        "agenda": {
+            1: "steht|stehen|ist geplant|geplant|habe ich|hab ich|ist los|ist dran|liegt an|ist fällig|fällig"
+            "|anstehend"
+            "|anstehende|meine termine|mein kalender|auf dem plan|auf dem programm|kommt|muss ich"
+        },
+        "noun": {1: "termin|termine|terminen|aufträge"},
+        "of-one": {1: "von"},
     },
     month_first=False,
     innocent=frozenset({"jour", "fixe", "tag"}),

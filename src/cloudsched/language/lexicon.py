@@ -8,7 +8,7 @@ position in a phrase, from which the grammar consumes words by class.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -261,6 +261,7 @@ class Language:
         ordinal_dot: True if ``24.`` is an ordinal.
         clock24: True if the word for "o'clock" uses the 24-hour clock and may be followed by minutes: ``9 Uhr 30``.
         glued_numbers: Numbers written as one word that the other entries do not compose.
+        requests: The words of what people ask of their tasks, by class, as in `words`. Readers of schedules see none.
         innocent: Words that are not about time in this language, though they are in another.
         day_endings: The endings of words for days. An unknown word with one is no part of a title: "on matchday".
     """
@@ -268,6 +269,7 @@ class Language:
     code: str
     name: str
     words: Mapping[str, Mapping[int, str]]
+    requests: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     month_first: bool | None = None
     ordinal_dot: bool = False
     clock24: bool = False
@@ -292,6 +294,11 @@ class Language:
         for entries in result.values():
             entries.sort(key=lambda entry: -len(entry[0]))
         return result
+
+    @cached_property
+    def with_requests(self) -> Language:
+        """Return the language with the words of requests among the others."""
+        return replace(self, words={**self.words, **self.requests})
 
     def splits(self, word: str) -> bool:
         """Return whether digits may follow a word without a space: a month's name."""

@@ -19,7 +19,7 @@ from cloudsched.language.grammar_numbers import parse_length
 from cloudsched.language.groups import Group, Plan, build_plan
 from cloudsched.language.left_out import move_exdates
 from cloudsched.language.meaning import build_at, build_once, build_schedule, is_24_hour, list_clocks, resolve_zone
-from cloudsched.language.nodes import FOLLOWING, Clause, Days, End, Except, Length, Relative, Repeat, Unit
+from cloudsched.language.nodes import DAY, FOLLOWING, Clause, Date, Days, End, Except, Length, Relative, Repeat, Unit
 from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.recurrences import BEGINNING, Bounds, Builder, build_rules
 from cloudsched.language.result import Option, Refused
@@ -84,7 +84,7 @@ class Edit:
         move = partial(move_exdates, self.current, self.shift)
         built = Builder(plan, context, self.drafts, bounds).build(self.exdates, move)
         days = {} if any(group.days for group in plan.groups) else {"business_day": self.current.business_day}
-        return _keep_policies(built, self.current, plan, context, **days)
+        return _keep_policies(built, self.current, plan, context, **days, rdates=self.current.rdates)
 
     def leave_out(self, exceptions: list[Except], context: Context) -> Schedule:
         """Build the schedule without some days."""
@@ -104,7 +104,7 @@ _POLICIES = ("gap", "fold", "sub_daily", "calendars")
 """The fields of a schedule that words seldom name, so that new words keep them."""
 
 
-def _keep_policies(built: Schedule, current: Schedule, plan: Plan, context: Context, **more: int | None) -> Schedule:
+def _keep_policies(built: Schedule, current: Schedule, plan: Plan, context: Context, **more: object) -> Schedule:
     kept = {name: getattr(current, name) for name in _POLICIES}
     return add_calendars(built.model_copy(update={**kept, **more}), plan, context)
 
@@ -121,7 +121,7 @@ def take_apart(current: Schedule, context: Context) -> Edit:
     if current.is_single_time:
         raise Refused("no-update", hint="it runs once only")
     anchored = current.anchor(context.now)
-    if anchored.dtstart is None or not anchored.rules or anchored.rdates:
+    if anchored.dtstart is None or not anchored.rules:
         raise Refused("no-update", hint="describe the whole schedule again")
     dtstart = datetime.fromisoformat(anchored.dtstart)
     rules = [parse_rule(rule) for rule in anchored.rules]
@@ -300,10 +300,15 @@ def _build_removal(read: Sequence[Clause], *, single: bool) -> Callable[[Schedul
     return change
 
 
-def _pick_single(point: Days | Relative) -> Days | Relative:
-    """Narrow "skip Friday" to the coming Friday instead of every Friday."""
-    if isinstance(point, Days) and not point.marked and len(point.picks) == 1 and not point.picks[0].nth:
-        return Relative("weekday", weekday=point.picks[0].what, span=point.span)
+def _pick_single(point: Days | Relative) -> Date | Days | Relative:
+    """Narrow "skip Friday" to the coming Friday instead of every Friday, and "the 24th" to the coming one."""
+    if not isinstance(point, Days) or point.marked or len(point.picks) != 1:
+        return point
+    [pick] = point.picks
+    if not pick.nth:
+        return Relative("weekday", weekday=pick.what, span=point.span)
+    if pick.what == DAY and pick.nth > 0 and (point.period is None or not point.period.each):
+        return Date(day=pick.nth, span=point.span)
     return point
 
 
@@ -435,6 +440,8 @@ def _apply_group(edit: Edit, group: Group, plan: Plan, context: Context, *, adds
         return
     fine = any(not draft.times for draft in edit.drafts)
     if group.has_times and not group.has_days and group.months is None:
+        if group.part is not None and not group.clocks and not adds:
+            raise Refused("too-vague", group.part.span, "say at what time of day it should run")
         if group.window is not None or group.grid is not None or fine:
             raise Refused("no-update", hint="describe the whole schedule again")
         named = build_rules(replace(group, days=[Days(marked=True)]), plan, context, times_only=True)[0].times

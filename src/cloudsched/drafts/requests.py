@@ -1,0 +1,443 @@
+"""Find what a text asks of a stored task, before its schedule is read: to change, skip, pause or cancel it, or a list.
+
+A request has a verb, first or last, or a mark such as "instead of", and names a task. Nothing here reads a schedule: a
+request yields phrases for the grammar of changes, which has to understand every word that is left.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cloudsched.drafts.situation import find_meant, is_named
+from cloudsched.language.languages import LANGUAGES, guess_language
+from cloudsched.language.lexicon import Token, classify, is_plain, tokenise
+from cloudsched.language.reader import MAX_LENGTH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.language.lexicon import Language
+
+
+class Intent(IntEnum):
+    """What a request asks for. The numbers are the values of the rows of `Language.requests`."""
+
+    CHANGE = 1
+    SKIP = 2
+    ADD = 3
+    DROP = 4
+    POSTPONE = 5
+    ADVANCE = 6
+    PAUSE = 7
+    RESUME = 8
+    CANCEL = 9
+    STOP = 10
+    DELETE = 11
+    TRIGGER = 12
+    MOVE = 13
+    """Change when it runs, to a day or a time."""
+
+
+OPERATIONS: Final = {
+    Intent.PAUSE: "pause",
+    Intent.RESUME: "resume",
+    Intent.CANCEL: "cancel",
+    Intent.STOP: "cancel",
+    Intent.DELETE: "delete",
+    Intent.TRIGGER: "trigger",
+}
+"""The operations that no draft does, by what asks for them."""
+
+
+class TaskRequest(NamedTuple):
+    """What a text asks of a stored task.
+
+    Attributes:
+        tasks: The tasks that may be meant.
+        phrases: The change in words of the grammar. The first one that it understands counts.
+        refuses: Nothing else can be meant: the words besides the verb and the task are of a schedule, or there are
+            none.
+    """
+
+    intent: Intent
+    tasks: tuple[Task, ...]
+    phrases: tuple[str, ...]
+    refuses: bool
+
+
+def may_change(text: str, title: str, *, is_one_time: bool) -> bool:
+    """Return whether a text that names no stored task may still ask something of one, and so makes none unasked.
+
+    A verb such as "skip" asks it if the time is a single one, and "move" does if a time follows: "move yoga to Friday".
+    """
+    for language in LANGUAGES.values():
+        said, named = _Said(text, language), _Said(title, language)
+        verb = said.find_verb()
+        if is_one_time and verb in {*OPERATIONS, Intent.SKIP, Intent.POSTPONE, Intent.ADVANCE} - _WORK:
+            return True
+        ends = {kind for each in named.matches for kind, match in each.items() if match.end == len(named.tokens)}
+        if (verb is Intent.MOVE and "joint" in ends) or _MARKS & ends:
+            return True
+    return False
+
+
+def may_request(text: str) -> bool:
+    """Return whether a text has a verb or a mark of a request, whatever it is about."""
+    return len(text) <= MAX_LENGTH and any(_Said(text, language).has_request for language in LANGUAGES.values())
+
+
+def find_requests(text: str, tasks: Sequence[Task]) -> Iterator[TaskRequest]:
+    """Yield what a text may ask of a stored task, in each language, the most likely first."""
+    for language in _list_languages(text):
+        said = _Said(text, language)
+        yield from said.find(tasks)
+
+
+def asks_for_list(text: str, load_tasks: Callable[[], Sequence[Task]]) -> bool:
+    """Return whether a text asks which tasks there are, or when one runs: "what is coming up this week?"."""
+    for language in _list_languages(text[:MAX_LENGTH]):
+        said = _Said(text[:MAX_LENGTH], language)
+        at = said.skip_padding()
+        if at >= len(said.tokens):
+            continue
+        head, rest = said.matches[at], said.matches[at + 1 :]
+        kinds = {kind for each in rest for kind in each}
+        names_tasks = bool({"task-noun", "noun", "agenda"} & kinds) or "agenda" in head
+        if "question-word" in head:
+            asks = names_tasks or text.rstrip().endswith("?")
+            return asks or any(_find_title(said, task) is not None for task in load_tasks())
+        if "list-verb" in head:
+            after = head["list-verb"].end
+            while after < len(said.tokens) and {"own", "article", "each", "agenda"} & said.matches[after].keys():
+                after += 1
+            return after < len(said.tokens) and bool({"task-noun", "noun"} & said.matches[after].keys())
+    return False
+
+
+def _list_languages(text: str) -> list[Language]:
+    guessed = guess_language(tokenise(text, next(iter(LANGUAGES.values()))), LANGUAGES.values())
+    return [guessed, *(each for each in LANGUAGES.values() if each is not guessed)]
+
+
+class _Asked(NamedTuple):
+    """What the words outside a name ask for, and the tokens that say so, or only are polite.
+
+    Attributes:
+        has_verb: A verb asks for it, and no mark alone.
+        is_once: The words say that it is for one occurrence.
+    """
+
+    intent: Intent | None
+    used: set[int]
+    has_verb: bool
+    is_once: bool
+
+
+_WORK: Final = {Intent.CANCEL, Intent.STOP, Intent.DELETE, Intent.TRIGGER}
+"""What may also be work to do: "cancel the gym membership on 1 October"."""
+_MARKS: Final = frozenset({"mark", "lasting", "once"})
+_TARGET: Final = frozenset({"own", "article"})
+_POSSESSIVE: Final = re.compile(r"(?P<base>[^\W\d_]+)(?P<mark>['’]?)s\b")  # noqa: RUF001 - what people type
+
+
+class _Said:
+    """A text with the classes of its words, and which of them are accounted for."""
+
+    def __init__(self, text: str, language: Language) -> None:
+        self.language = language.with_requests
+        self.text, self.is_owned = self._drop_possessives(text)
+        self.tokens = tokenise(self.text, self.language)
+        self.matches = classify(self.tokens, self.language)
+        self._plain = self._list_plain()
+
+    def _drop_possessives(self, text: str) -> tuple[str, bool]:
+        """Return a text with "tomorrow" for "tomorrow's", and whether a day owns a task in it: "Monday's stretch"."""
+        is_owned = False
+
+        def replace(found: re.Match[str]) -> str:
+            nonlocal is_owned
+            kinds = {kind for _, kind, _ in self.language.entries.get(found["base"].lower(), ())}
+            before = text[: found.start()].split()[-1:]
+            is_next = any(
+                kind == "next" for word in before for _, kind, _ in self.language.entries.get(word.lower(), ())
+            )
+            is_day = bool(kinds & {"weekday", "relday", "tonight", "month", "unit"})
+            if not is_day or not (found["mark"] or is_next or "relday" in kinds):
+                return found[0]
+            is_owned = True
+            return found["base"]
+
+        return _POSSESSIVE.sub(replace, text), is_owned
+
+    @property
+    def has_request(self) -> bool:
+        """Return whether some words may ask something of a task."""
+        says_no = any("verb" in kinds and kinds["verb"].value == Intent.SKIP for kinds in self.matches)
+        return says_no or self._find_words(set()).intent is not None
+
+    def find_verb(self) -> Intent | None:
+        """Return what a verb asks for, at the head or the end, or of two parts."""
+        asked = self._find_words(set())
+        return asked.intent if asked.has_verb else None
+
+    def skip_padding(self) -> int:
+        """Return the first token that is not only polite."""
+        at = 0
+        while at < len(self.tokens):
+            match = next((self.matches[at][kind] for kind in ("padding", "comma") if kind in self.matches[at]), None)
+            if match is None:
+                break
+            at = match.end
+        return at
+
+    def find(self, tasks: Sequence[Task]) -> Iterator[TaskRequest]:
+        """Yield the requests about one of some tasks. A whole title comes first."""
+        titled = [(span, task) for task in tasks if (span := _find_title(self, task)) is not None]
+        spans = sorted({span for span, _ in titled}, key=lambda span: span[0] - span[1])
+        for span in spans:
+            own = [task for each, task in titled if each == span]
+            yield from self._find_about(span, find_meant(own, "") or own)
+
+        for span in self._list_runs():
+            words = self._slice(*span)
+            meant = [task for task in find_meant(tasks, words) if is_named(task, words)]
+            if self._is_general(span):
+                meant = meant or find_meant(tasks, "")
+            yield from self._find_about(span, meant)
+
+    def _slice(self, begin: int, end: int) -> str:
+        words = [
+            each.text
+            for each, kinds in zip(self.tokens[begin:end], self.matches[begin:end], strict=True)
+            if "task-noun" not in kinds and not _TARGET & kinds.keys()
+        ]
+        return " ".join(words or [each.text for each in self.tokens[begin:end]])
+
+    def _is_general(self, span: tuple[int, int]) -> bool:
+        return all({"task-noun", "pronoun"} & kinds.keys() for kinds in self.matches[slice(*span)])
+
+    def _list_runs(self) -> Iterator[tuple[int, int]]:
+        """Yield the places of words that may name a task: those that are in no schedule, or "it"."""
+        used = self._find_words(set()).used
+        begin: int | None = None
+        runs = list[tuple[int, int]]()
+        for at in range(len(self.tokens) + 1):
+            is_name = at < len(self.tokens) and at not in used and at in self._plain
+            if is_name and begin is None:
+                begin = at
+            elif not is_name and begin is not None:
+                runs.append((begin, at))
+                begin = None
+        pronouns = [(at, each["pronoun"].end) for at, each in enumerate(self.matches) if "pronoun" in each]
+        yield from sorted(runs, key=lambda run: run[0] - run[1])
+        yield from pronouns[:2]
+
+    def _list_plain(self) -> set[int]:
+        """Return the tokens that are in no word of a schedule, such as "inclusive" is in "until and inclusive"."""
+        plain = set(range(len(self.tokens)))
+        for at, kinds in enumerate(self.matches):
+            own = {kind: match for kind, match in kinds.items() if kind not in self.language.requests}
+            if not is_plain(own):
+                plain -= set(range(at, max(match.end for kind, match in own.items() if not is_plain({kind: match}))))
+        return plain
+
+    def _find_about(self, span: tuple[int, int], tasks: Sequence[Task]) -> Iterator[TaskRequest]:
+        if not tasks:
+            return
+        named = set(range(*self._widen(*span)))
+        asked = self._find_words(named)
+        if asked.intent is None:
+            return
+        named |= {at for at, kinds in enumerate(self.matches) if "own" in kinds and kinds["own"].value == 1}
+        rest = [at for at in range(len(self.tokens)) if at not in asked.used and at not in named]
+        is_whole = self._plain.isdisjoint(rest)
+        left, right = ([at for at in rest if at < span[0]], [at for at in rest if at >= span[1]])
+        if asked.intent is Intent.MOVE and not left:
+            left, right = self._split_at_joint(right)
+        phrases = _Phrases(self, left, right, asked).make()
+        yield TaskRequest(asked.intent, tuple(tasks), tuple(dict.fromkeys(phrases)), is_whole and asked.has_verb)
+
+    def _split_at_joint(self, right: list[int]) -> tuple[list[int], list[int]]:
+        """Split "on Wednesday to Thursday" into the old and the new part. The old one is empty if only one is said."""
+        joint = next((at for at in right if "joint" in self.matches[at]), None)
+        if joint is None or joint == right[0] or "from" in self.matches[right[0]]:
+            return [], right
+        old = [at for at in right if at < joint and "on" not in self.matches[at]]
+        return old, [at for at in right if at >= joint]
+
+    def _widen(self, begin: int, end: int) -> tuple[int, int]:
+        """Return the place of a task with the small words around it: "of my", "reminder", "is"."""
+        at = begin
+        while at and _TARGET & self.matches[at - 1].keys() and "weekday" not in self.matches[at - 1]:
+            at -= 1
+        links = [place for place in range(max(begin - 3, 0), begin) if self._ends(place, (at, begin), "link")]
+        first = min([*links, at])
+        while end < len(self.tokens) and "task-noun" in self.matches[end]:
+            end += 1
+        while (
+            end < len(self.tokens) and "copula" in self.matches[end] and not {"at", "mark"} & self.matches[end].keys()
+        ):
+            end = self.matches[end]["copula"].end
+        return first, end
+
+    def _ends(self, at: int, ends: Sequence[int], kind: str) -> bool:
+        return kind in self.matches[at] and self.matches[at][kind].end in ends
+
+    def _find_words(self, named: set[int]) -> _Asked:
+        free = [at for at in range(len(self.tokens)) if at not in named]
+        used = {at for at in free if "stop" in self.matches[at]}
+        for kind in ("padding", "lasting", "once"):
+            used |= self._list_words(kind, free)
+        left = [at for at in free if at not in used and "comma" not in self.matches[at]]
+        is_once, is_lasting = (any(kind in self.matches[at] for at in free) for kind in ("once", "lasting"))
+
+        before = [at for at in left if at < min(named, default=0)][-1:]
+        verb = self._find_separable(left) or self._find_verb(left, before)
+        intent = Intent.CHANGE if is_once or is_lasting or self.is_owned else None
+        if verb is not None:
+            intent = verb[0]
+            used |= verb[1]
+        for at in left:
+            mark = self.matches[at].get("mark")
+            if mark is None or at in used or not named.isdisjoint(range(at, mark.end)):
+                continue
+            said = Intent(mark.value)
+            used |= set() if said is Intent.CHANGE else set(range(at, mark.end))
+            if intent in {None, Intent.CHANGE}:
+                intent = said
+        return _Asked(intent, used, verb is not None, is_once)
+
+    def _list_words(self, kind: str, free: Sequence[int]) -> set[int]:
+        """Return the tokens of the words of one class, unless a longer mark begins with them: "instead of"."""
+        found = set[int]()
+        for at in free:
+            match, mark = self.matches[at].get(kind), self.matches[at].get("mark")
+            if match is None or (mark is not None and mark.end > match.end):
+                continue
+            words = set(range(at, match.end))
+            found |= words if words <= set(free) else set()
+        return found
+
+    def _find_verb(self, free: Sequence[int], before: Sequence[int]) -> tuple[Intent, set[int]] | None:
+        """Return the verb at the head or the end of a text, or "no" before the name of a task."""
+        for at in (*free[:1], *free[-3:], *before):
+            match = self.matches[at].get("verb")
+            is_no = match is not None and at in before and match.value == Intent.SKIP
+            if match is not None and (at == free[0] or match.end == free[-1] + 1 or is_no):
+                return Intent(match.value), set(range(at, match.end))
+        return None
+
+    def _find_separable(self, free: Sequence[int]) -> tuple[Intent, set[int]] | None:
+        """Return the verb of two parts, such as "put … on hold" and "sag … ab", the longest first."""
+        found = list[tuple[int, Intent, set[int]]]()
+        words = {at: self.tokens[at].text for at in free}
+        for value, texts in self.language.requests["separable"].items():
+            for first, last in (each.split(" … ") for each in texts.split("|")):
+                begins = [at for at in free if words[at] == first]
+                parts = last.split()
+                ends = [at for at in free if [words.get(at + more) for more in range(len(parts))] == parts]
+                shifts = Intent(value) in {Intent.POSTPONE, Intent.ADVANCE}  # "push it back an hour"
+                is_last = bool(ends) and ends[-1] + len(parts) == free[-1] + 1
+                if begins and ends and begins[0] < ends[-1] and (is_last or shifts or len(parts) > 1):
+                    used = {begins[0], *range(ends[-1], ends[-1] + len(parts))}
+                    found.append((len(parts), Intent(value), used))
+        best = max(found, key=lambda each: each[0], default=None)
+        return None if best is None else best[1:]
+
+
+class _Phrases:
+    """The words around a task, put into words of the grammar of changes."""
+
+    def __init__(self, said: _Said, left: Sequence[int], right: Sequence[int], asked: _Asked) -> None:
+        self._said, self._asked = said, asked
+        self._left, self._all, self._to = self._join(left), self._join([*left, *right]), self._strip(right)
+        kinds = [said.matches[at].keys() for at in (*left, *right)]
+        self._is_from = bool(kinds) and "from" in kinds[0]
+        self._is_next = all(each & {"next", "the-next", "article", "one"} for each in kinds)
+        self._is_on = bool(right) and "on" in said.matches[right[0]] and "joint" not in said.matches[right[0]]
+
+    def _join(self, places: Sequence[int]) -> str:
+        tokens, text = self._said.tokens, self._said.text
+        parts = ""
+        for before, at in pairwise([-2, *places]):
+            gap = text[tokens[before].end : tokens[at].start] if at == before + 1 else " "
+            parts += f"{gap}{text[tokens[at].start : tokens[at].end]}"
+        return parts.strip(" ,")
+
+    def _strip(self, places: Sequence[int]) -> str:
+        """Return words without the "to" at their head."""
+        match = self._said.matches[places[0]].get("joint") if places else None
+        return self._join([at for at in places if match is None or at >= match.end])
+
+    def _say(self, kind: str, value: int = 1) -> str:
+        words = self._said.language.words.get(kind, {})
+        return words.get(value, "").partition("|")[0]
+
+    def make(self) -> Iterator[str]:
+        """Yield the phrases that may say what is asked for."""
+        rest = self._all
+        match self._asked.intent:
+            case Intent.SKIP if self._is_next:
+                yield f"{self._say('skip')} {self._say_next()}"
+            case Intent.SKIP | Intent.CANCEL | Intent.PAUSE if rest:
+                yield f"{self._say('skip')} {rest}"
+            case Intent.DROP:
+                yield f"{self._say('no-more')} {rest}"
+            case Intent.DELETE if self._left:
+                yield f"{self._say('no-more')} {rest}"
+            case Intent.ADD:
+                yield f"{self._say('add-more')} {rest}"
+            case Intent.POSTPONE | Intent.ADVANCE:
+                direction = 1 if self._asked.intent is Intent.POSTPONE else -1
+                yield f"{self._to or rest} {self._say('shift', direction)}"
+                yield from self._change()
+            case Intent.MOVE if self._is_on:
+                return  # "move it on Friday" does not say where to
+            case Intent.CHANGE | Intent.MOVE:
+                yield from self._change()
+                yield f"{self._to or rest} {self._say('shift')}"
+            case _:
+                return
+
+    def _say_next(self) -> str:
+        return self._said.language.words["one"][1].rpartition("|")[2]
+
+    def _change(self) -> Iterator[str]:
+        move, to = self._say("relocate"), self._say("joint")
+        if self._is_from:
+            yield f"{move} {self._all}"
+            return
+        new = self._to or self._all
+        if self._left and self._to:
+            yield f"{move} {self._say('of-one')} {self._left} {to} {self._to}"
+            new = self._all
+        elif self._asked.is_once or self._asked.has_verb:
+            once = f"{self._say('twice')} " if self._asked.is_once else ""
+            yield f"{move} {self._say_next()} {once}{to} {new}"
+        if not self._asked.is_once:
+            yield f"{self._say('make', 2)} {new}"
+            yield new
+
+
+def _find_title(said: _Said, task: Task) -> tuple[int, int] | None:
+    """Return the place of a task's title in a text, with or without articles. None if it is not there."""
+    wanted = [_plain(each) for each in tokenise(task.title, said.language) if not _is_article(said, each)]
+    places = [at for at, each in enumerate(said.tokens) if not _is_article(said, each)]
+    words = [_plain(said.tokens[at]) for at in places]
+    for begin in range(len(words) - len(wanted) + 1 if wanted else 0):
+        if words[begin : begin + len(wanted)] == wanted:
+            return places[begin], places[begin + len(wanted) - 1] + 1
+    return None
+
+
+def _plain(token: Token) -> str:
+    word = token.text.casefold().removesuffix("'s")
+    return word[:-1] if len(word) > 3 and word.endswith("s") else word  # noqa: PLR2004 - as in `content_words`
+
+
+def _is_article(said: _Said, token: Token) -> bool:
+    return any(kind == "article" for _, kind, _ in said.language.entries.get(token.text, ()))

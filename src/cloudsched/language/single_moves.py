@@ -1,0 +1,115 @@
+"""Move one occurrence of a repeating schedule: "move tomorrow's to Friday at 10". All others stay."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.language.dates import find_first_day, find_next_weekday, make_local_time
+from cloudsched.language.result import Option, Refused
+
+if TYPE_CHECKING:
+    from cloudsched.domain.schedules.schedule import Schedule
+    from cloudsched.language.groups import Group
+    from cloudsched.language.nodes import Days, Point, Relative, Span
+    from cloudsched.language.phrase_context import Context
+
+_NEAR = 1
+"""The number of days up to which a weekday beside the old day is meant, and not that of the other week."""
+_WEEK = 7
+
+
+def names_day(group: Group) -> bool:
+    """Return whether a group names a single day, such as "tomorrow" or "24 May", and no weekday or length of time."""
+    if any(each.kind not in {"day", "weekday", "week", "closest", "business"} for each in group.relatives):
+        return False
+    return bool(group.relatives) or (bool(group.days) and all(days.dates for days in group.days))
+
+
+def move_one(current: Schedule, context: Context, old: Group | None, new: Group, *, is_once: bool = False) -> Schedule:
+    """Return a schedule whose occurrence on one day is at another time.
+
+    Without an `old` day, it is the next occurrence, or the one of the new day if the words say `is_once`.
+    """
+    anchored = current.anchor(context.now)
+    zone = load_tzinfo(current.timezone)
+    at = _find_next(anchored, context, new, is_once=is_once) if old is None else _find_one(anchored, context, old)
+    local = at.astimezone(zone).replace(tzinfo=None)
+    if new.repeat is not None or new.months is not None or new.window is not None or new.part is not None:
+        raise Refused("no-update", hint="say to which day and time it should move")
+
+    day = _find_new_day(new, context, local.date())
+    times = context.resolve_times(new.clocks, None) if new.clocks else [(local.hour, local.minute, local.second)]
+    if len(times) != 1:
+        raise Refused("no-update", hint="one occurrence moves to one time")
+    moved = make_local_time(day, *times[0])
+    if context.to_instant(moved) <= context.now:
+        raise Refused("past")
+
+    context.choices.assume(f"Only the one on {local:%Y-%m-%d at %H:%M} moves, to {moved:%Y-%m-%d at %H:%M}.")
+    return anchored.copy_unchecked(
+        exdates=(*anchored.exdates, anchored.name_occurrence(at)),
+        rdates=(*anchored.rdates, moved.isoformat()),
+    )
+
+
+def _find_next(anchored: Schedule, context: Context, new: Group, *, is_once: bool) -> datetime:
+    following = anchored.upcoming(context.now, 1)
+    if not following:
+        raise Refused("never")
+    own = _list_on(anchored, context, _find_new_day(new, context, context.today)) if new.has_days else []
+    if len(own) != 1 or own == following:
+        return following[0]
+    if is_once:
+        return own[0]
+    options = tuple(Option(f"the one on {each:%A, %Y-%m-%d}", each) for each in (*following, *own))
+    return context.choices.pick("this-or-next", _find_span(new), options)
+
+
+def _find_one(anchored: Schedule, context: Context, old: Group) -> datetime:
+    points: list[Point] = [*old.relatives, *(each.dates[0] if each.dates else each for each in old.days)]
+    if len(points) != 1 or old.has_times:
+        raise Refused("no-update", hint="say which one moves by its day")
+    day = find_first_day(points[0], context, context.today)
+    own = _list_on(anchored, context, day)
+    if len(own) != 1:
+        why = "several times" if own else "not"
+        raise Refused("no-update", _find_span(old), f"it runs {why} on {day:%Y-%m-%d}; say which one should move")
+    return own[0]
+
+
+def _find_span(group: Group) -> Span:
+    return group.relatives[0].span if group.relatives else group.days[0].span
+
+
+def _list_on(anchored: Schedule, context: Context, day: date) -> list[datetime]:
+    """Return the occurrences on one day that are still to come."""
+    begin = context.to_instant(datetime.combine(day, datetime.min.time()))
+    zone = load_tzinfo(anchored.timezone)
+    found = anchored.between(max(begin, context.now), begin + timedelta(hours=26))
+    return [at for at in found if at.astimezone(zone).date() == day]
+
+
+def _find_new_day(new: Group, context: Context, old: date) -> date:
+    points: list[Relative | Days] = [*new.relatives, *new.days]
+    if not points:
+        return old
+    if len(points) > 1:
+        raise Refused("no-update", points[1].span, "one occurrence moves to one day")
+    if new.relatives:
+        return find_first_day(new.relatives[0], context, context.today)
+    days = new.days[0]
+    if days.dates:
+        return find_first_day(days.dates[0], context, context.today)
+    if days.marked or len(days.picks) != 1 or days.picks[0].nth or days.picks[0].what >= _WEEK:
+        raise Refused("no-update", days.span, "say to which day it should move")
+
+    after = find_next_weekday(days.picks[0].what, old)
+    before = after - timedelta(days=_WEEK)
+    if before <= context.today or after - old <= timedelta(days=_NEAR):
+        return after
+    if old - before <= timedelta(days=_NEAR):
+        return before
+    options = tuple(Option(f"{each:%A, %Y-%m-%d}", each) for each in (after, before))
+    return context.choices.pick("this-or-next", days.span, options)

@@ -1,0 +1,213 @@
+"""What people ask of a stored task is no new task: a change, a skip, a move, an operation, or a list of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from tests.cases import try_each
+from tests.drafts_app import make_app
+
+from cloudsched.domain.responses.api_responses import DraftResult
+from cloudsched.testing import Simulation
+
+ZONE = ZoneInfo("Europe/Berlin")
+NOW = datetime(2027, 6, 10, 8, 15, tzinfo=ZONE)
+"""A Thursday."""
+YOGA = ("Yoga", "every Monday and Wednesday at 18:00")
+REPORT = ("Weekly report", "every Friday at 16:00")
+DRINKS = ("Friday drinks", "every Friday at 17:30")
+PILLS = ("Tabletten", "every day at 8:30")
+STANDUP = ("Standup", "every weekday at 9:15")
+BINS = ("Müll rausbringen", "every Thursday at 19:00")
+
+
+def open_sim() -> Simulation:
+    return Simulation(make_app(), start=NOW, each_look=timedelta(0))
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    with open_sim() as opened:
+        yield opened
+
+
+def draft(sim: Simulation, text: str, task: tuple[str, str] | None) -> tuple[DraftResult, str | None]:
+    """Return a draft, and the id of the only task that there is."""
+    stored = None
+    if task is not None:
+        title, schedule = task
+        payload = {"text": "x"}
+        made = sim.app.create(
+            owner="ada", handler="remind", title=title, payload=payload, schedule=schedule, timezone="Europe/Berlin"
+        )
+        stored = made.id
+    context = {"handler": "remind"}
+    return sim.app.draft(text, timezone="Europe/Berlin", owner="ada", context=context), stored
+
+
+CHANGES = [
+    (YOGA, "move yoga to 7pm", "06-14 19:00, 06-16 19:00"),
+    (YOGA, "can you change yoga to tuesdays please", "06-15 18:00, 06-22 18:00"),
+    (YOGA, "yoga at 19:00 instead of 18:00", "06-14 19:00, 06-16 19:00"),
+    (YOGA, "make yoga half an hour earlier from now on", "06-14 17:30, 06-16 17:30"),
+    (YOGA, "postpone yoga by an hour", "06-14 19:00, 06-16 19:00"),
+    (YOGA, "push yoga back 30 minutes", "06-14 18:30, 06-16 18:30"),
+    (YOGA, "add friday to yoga", "06-11 18:00, 06-14 18:00, 06-16 18:00"),
+    (YOGA, "yoga on fridays too", "06-11 18:00, 06-14 18:00, 06-16 18:00"),
+    (YOGA, "yoga only on mondays", "06-14 18:00, 06-21 18:00"),
+    (YOGA, "remove wednesday from yoga", "06-14 18:00, 06-21 18:00"),
+    (YOGA, "no more yoga on mondays", "06-16 18:00, 06-23 18:00"),
+    (YOGA, "Yoga ab jetzt um 19 statt 18 Uhr", "06-14 19:00, 06-16 19:00"),
+    (YOGA, "verschiebe Yoga bitte um eine Stunde nach hinten", "06-14 19:00, 06-16 19:00"),
+    (YOGA, "Yoga eine halbe Stunde vorziehen", "06-14 17:30, 06-16 17:30"),
+    (YOGA, "Yoga nur noch montags", "06-14 18:00, 06-21 18:00"),
+    (YOGA, "Yoga montags nicht mehr", "06-16 18:00, 06-23 18:00"),
+    (YOGA, "Yoga auch freitags", "06-11 18:00, 06-14 18:00, 06-16 18:00"),
+    (BINS, "leg Müll rausbringen dauerhaft von donnerstags auf freitags", "06-11 19:00, 06-18 19:00"),
+    (BINS, "Müll rausbringen künftig um 20 Uhr", "06-10 20:00, 06-17 20:00"),
+    (PILLS, "Tabletten zusätzlich um 20 Uhr", "06-10 08:30, 06-10 20:00, 06-11 08:30"),
+    (REPORT, "set the time of my weekly report to 15:00", "06-11 15:00, 06-18 15:00"),
+    (REPORT, "move my report to Monday", "06-14 16:00, 06-21 16:00"),
+    (DRINKS, "friday drinks half an hour later", "06-11 18:00, 06-18 18:00"),
+    # One of them is left out.
+    (YOGA, "skip yoga next week", "06-21 18:00, 06-23 18:00"),
+    (YOGA, "skip yoga on wednesday", "06-14 18:00, 06-21 18:00"),
+    (YOGA, "skip my next yoga", "06-16 18:00, 06-21 18:00"),
+    (YOGA, "no yoga on monday", "06-16 18:00, 06-21 18:00"),
+    (YOGA, "yoga is cancelled on wednesday", "06-14 18:00, 06-21 18:00"),
+    (DRINKS, "skip friday drinks on the 18th", "06-11 17:30, 06-25 17:30"),
+    (STANDUP, "no standup from 14 to 16 june", "06-10 09:15, 06-11 09:15, 06-17 09:15"),
+    (YOGA, "Yoga fällt nächste Woche aus", "06-21 18:00, 06-23 18:00"),
+    (YOGA, "überspringe Yoga am Mittwoch", "06-14 18:00, 06-21 18:00"),
+    (STANDUP, "Standup morgen ausfallen lassen", "06-10 09:15, 06-14 09:15"),
+    (STANDUP, "kein Standup am Montag", "06-10 09:15, 06-11 09:15, 06-15 09:15"),
+    (STANDUP, "lass Standup morgen aus", "06-10 09:15, 06-14 09:15"),
+    # One of them moves, and the rest stays.
+    (STANDUP, "move tomorrow's standup to 11am", "06-10 09:15, 06-11 11:00, 06-14 09:15"),
+    (YOGA, "move monday's yoga to tuesday", "06-15 18:00, 06-16 18:00, 06-21 18:00"),
+    (YOGA, "move next monday's yoga to thursday at 17:00", "06-16 18:00, 06-17 17:00, 06-21 18:00"),
+    (STANDUP, "tomorrow's standup is at 10 just this once", "06-10 09:15, 06-11 10:00, 06-14 09:15"),
+    (STANDUP, "verschieb Standup von morgen auf Samstag um 10 Uhr", "06-10 09:15, 06-12 10:00, 06-14 09:15"),
+    (STANDUP, "Standup morgen ausnahmsweise um 11 Uhr", "06-10 09:15, 06-11 11:00, 06-14 09:15"),
+    (DRINKS, "verschiebe Friday drinks auf morgen um 19 Uhr", "06-11 19:00, 06-18 17:30"),
+]
+"""A stored task, what is asked, and its next occurrences."""
+
+OPERATIONS = [
+    (YOGA, "pause yoga for now", "pause"),
+    (YOGA, "put yoga on hold", "pause"),
+    (YOGA, "pausiere Yoga bis einschließlich Sonntag", "pause"),
+    (YOGA, "leg Yoga auf Eis", "pause"),
+    (YOGA, "start yoga up again", "resume"),
+    (YOGA, "mach mit Yoga wieder weiter", "resume"),
+    (YOGA, "setz Yoga fort", "resume"),
+    (YOGA, "cancel my yoga reminder", "cancel"),
+    (YOGA, "call yoga off", "cancel"),
+    (YOGA, "sag Yoga ab", "cancel"),
+    (YOGA, "delete yoga", "DELETE"),
+    (YOGA, "lösche die Erinnerung Yoga", "DELETE"),
+    (YOGA, "what reminders do I have this week", "GET /v1/tasks"),
+    (YOGA, "what's coming up tomorrow?", "GET /v1/tasks"),
+    (YOGA, "list my tasks", "GET /v1/tasks"),
+    (YOGA, "when is yoga", "GET /v1/tasks"),
+    (YOGA, "was steht diese Woche an", "GET /v1/tasks"),
+    (YOGA, "welche Termine habe ich morgen", "GET /v1/tasks"),
+    (YOGA, "zeig mir meine Erinnerungen", "GET /v1/tasks"),
+]
+
+UNSURE = [
+    (None, "skip yoga tomorrow"),
+    (None, "pause yoga until Friday"),
+    (None, "put yoga on hold for now"),
+    (None, "move yoga to friday"),
+    (None, "add friday to yoga as well"),
+    (None, "Überspringe Yoga morgen"),
+    (None, "verschieb Yoga auf Freitag"),
+    (None, "Tabletten zusätzlich auch um 20 Uhr"),
+    (None, "what do I have this week"),
+    (STANDUP, "move standup to Saturday"),
+    (STANDUP, "verschiebe Standup auf morgen um 11 Uhr"),
+    (STANDUP, "move this week's standup to 10:00"),
+    (STANDUP, "move the next three standups to 10:00"),
+    (STANDUP, "shift standup by a day"),
+    (STANDUP, "move yoga's standup to friday"),
+    (YOGA, "move the yoga mat to the attic"),
+]
+
+WORK = [
+    (None, "cancel the gym membership on oct 1", "once, on 2027-10-01 at 09:00"),
+    (STANDUP, "kündige das Abo am 1. Oktober", "once, on 2027-10-01 at 09:00"),
+    (YOGA, "move the car to the garage on friday at 9:00", "once, on 2027-06-11 at 09:00"),
+    (YOGA, "show me the sales report every monday at 9:00", "every Monday at 09:00"),
+    (YOGA, "delete the old logs every day at 3am", "every day at 03:00"),
+]
+
+
+@try_each("task, text, occurrences", CHANGES, sim=open_sim)
+def test_a_change_affects_what_it_names(sim: Simulation, task: tuple[str, str], text: str, occurrences: str) -> None:
+    """Times replace times, days replace days, exceptions are subtracted, and one occurrence moves alone."""
+    drafted, stored = draft(sim, text, task)
+    assert drafted.decision == "update"
+    assert drafted.task_id == stored
+    wanted = occurrences.split(", ")
+    changed = sim.app.confirm(drafted, owner="ada")
+    found = sim.app.upcoming(changed.id, len(wanted))
+    assert [f"{each.astimezone(ZONE):%m-%d %H:%M}" for each in found] == wanted
+
+
+@try_each("task, text, named", OPERATIONS, sim=open_sim)
+def test_an_operation_is_refused_with_its_name(sim: Simulation, task: tuple[str, str], text: str, named: str) -> None:
+    """It says how to do it, for this task. A list names the tasks."""
+    drafted, stored = draft(sim, text, task)
+    assert drafted.decision == "refusal"
+    [missing] = drafted.missing
+    assert named in missing.reason
+    assert (stored or "") in missing.reason or "'Yoga'" in missing.reason
+
+
+@try_each("task, text", UNSURE, sim=open_sim)
+def test_what_changes_a_task_makes_none(sim: Simulation, task: tuple[str, str] | None, text: str) -> None:
+    """Without the task, or if it is not clear how it changes, there is nothing to confirm."""
+    assert draft(sim, text, task)[0].draft_token is None
+
+
+@try_each("task, text, description", WORK, sim=open_sim)
+def test_work_is_a_new_task(sim: Simulation, task: tuple[str, str] | None, text: str, description: str) -> None:
+    """With a schedule of its own, and no stored task of that name."""
+    drafted, _ = draft(sim, text, task)
+    assert (drafted.decision, drafted.draft_token is None) == ("creation", False)
+    assert drafted.description.startswith(description)
+
+
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        ("move standup to 10:00", "06-14 10:00, 06-15 10:00"),
+        ("standup half an hour later", "06-14 09:45, 06-15 09:45"),
+        ("Standup auch samstags", "06-12 09:15, 06-14 09:15"),
+    ],
+)
+def test_what_was_skipped_stays_skipped(sim: Simulation, change: str, left: str) -> None:
+    """Through a later change of the time or of the days."""
+    for text in ("skip standup today", "skip standup tomorrow"):
+        drafted = (
+            draft(sim, text, STANDUP)[0]
+            if "today" in text
+            else sim.app.draft(text, timezone="Europe/Berlin", owner="ada")
+        )
+        sim.app.confirm(drafted, owner="ada")
+    changed = sim.app.confirm(sim.app.draft(change, timezone="Europe/Berlin", owner="ada"), owner="ada")
+    found = sim.app.upcoming(changed.id, 2)
+    assert [f"{each.astimezone(ZONE):%m-%d %H:%M}" for each in found] == left.split(", ")
+
+
+def test_what_was_moved_stays_moved(sim: Simulation) -> None:
+    """Through a later change of the rest."""
+    sim.app.confirm(draft(sim, "move tomorrow's standup to 11:00", STANDUP)[0], owner="ada")
+    later = sim.app.draft("standup half an hour later", timezone="Europe/Berlin", owner="ada")
+    changed = sim.app.confirm(later, owner="ada")
+    found = sim.app.upcoming(changed.id, 3)
+    assert [f"{each.astimezone(ZONE):%d %H:%M}" for each in found] == ["10 09:45", "11 11:00", "14 09:45"]

@@ -223,6 +223,8 @@ def _resolve_weekday(node: Relative, weekday: int, context: Context) -> date:
     coming = find_next_weekday(weekday, today)
     if node.ahead is None:
         return coming
+    if node.ahead > 1:
+        return _resolve_weekday(replace(node, ahead=1), weekday, context) + timedelta(weeks=node.ahead - 1)
     this_week = coming - timedelta(days=coming.weekday()) == today - timedelta(days=today.weekday())
     sunday = today.weekday() == 6
     if node.ahead == 0:

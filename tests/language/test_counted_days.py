@@ -114,6 +114,9 @@ _JULY = walk(both(month(7), dom(*range(1, 6))), ["09:00"])
             "en",
             walk(but(dom(*range(1, 6))), ["09:00"]),
         ),
+        ("every month from the 1st to the 5th at 9:00", "en", _FIRST_FIVE),
+        ("jeden Monat vom 1. bis zum 5. um 9 Uhr", "de", _FIRST_FIVE),
+        ("täglich vom 1. bis 5. um 9 Uhr", "de", _FIRST_FIVE[:5]),
         ("every year from the 1st to the 5th of july at 9:00", "en", _JULY),
         ("every year from july 1 to july 5 at 9:00", "en", _JULY),
         ("jedes Jahr vom 1. bis 5. Juli um 9 Uhr", "de", _JULY),
@@ -130,3 +133,43 @@ def test_days_from_one_to_another_are_all_of_them(phrase: str, locale: str, expe
     """They repeat in each month or year that is named, and else they are once."""
     reading = read(phrase, now=NOW.replace(tzinfo=HERE), timezone=ZONE, locale=locale)
     assert list_local_times(reading, len(expected) + (len(expected) < 8)) == expected
+
+
+@try_each(
+    "phrase, locale, day",
+    [
+        ("on the working day before christmas at 9:00", "en", "2026-12-24"),
+        ("2 working days before 1 december at 9:00", "en", "2026-11-27"),
+        ("the working day after new year's day at 9:00", "en", "2027-01-04"),
+        ("am Werktag vor dem 30. November um 9 Uhr", "de", "2026-11-27"),
+        ("the day after christmas at 9:00", "en", "2026-12-26"),
+        ("am Tag vor Weihnachten um 9 Uhr", "de", "2026-12-24"),
+    ],
+)
+def test_a_day_counted_from_a_date_is_once(phrase: str, locale: str, day: str) -> None:
+    """A single working day before a date is not every working day until then."""
+    reading = read(phrase, now=NOW.replace(tzinfo=HERE), timezone=ZONE, locale=locale)
+    assert list_local_times(reading, 2) == [f"{day}T09:00:00"]
+
+
+@try_each(
+    "phrase, locale",
+    [("every year on the day before christmas at 9:00", "en"), ("jedes Jahr am Tag vor Weihnachten um 9", "de")],
+)
+def test_a_day_counted_from_a_feast_may_be_each_year_s(phrase: str, locale: str) -> None:
+    eve = walk(both(month(12), dom(24)), ["09:00"], 4)
+    assert list_local_times(read(phrase, now=NOW.replace(tzinfo=HERE), timezone=ZONE, locale=locale), 4) == eve
+
+
+@try_each(
+    "phrase",
+    [
+        "every year the day after february 29 at 9:00",
+        "every year 3 days before march 2 at 9:00",
+        "every year 999999999 days before christmas at 9:00",
+        "999999999 days after the 15th of each month at 9:00",
+        "the day after february 30 at 9:00",
+    ],
+)
+def test_a_day_counted_from_one_that_not_each_year_has_is_refused(phrase: str) -> None:
+    assert read(phrase, now=NOW.replace(tzinfo=HERE), timezone=ZONE).kind == "refusal"

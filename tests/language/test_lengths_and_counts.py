@@ -92,6 +92,9 @@ def test_an_assembly_is_no_monday(phrase: str, locale: str) -> None:
         ("Samstag in einer Woche um 9 Uhr", "de", "2026-11-28"),
         ("in zwei Wochen am Sonntag um 9 Uhr", "de", "2026-12-06"),
         ("heute in einer Woche um 9 Uhr", "de", "2026-11-27"),
+        ("übernächsten Montag um 9 Uhr", "de", "2026-11-30"),
+        ("Montag übernächster Woche um 9 Uhr", "de", "2026-11-30"),
+        ("im übernächsten Monat am 3. um 9 Uhr", "de", "2027-01-03"),
     ],
 )
 def test_a_weekday_some_weeks_on(phrase: str, locale: str, at: str) -> None:

@@ -84,9 +84,16 @@ def test_times_side_by_side_are_a_list(phrase: str, locale: str) -> None:
     assert list_local_times(ask(phrase, locale), 8) == walk(any_day, ["08:00", "14:00", "20:00"])
 
 
-@try_each("phrase", ["at 9am 1500 steps every day", "every day 9am 10 minutes of meditation"])
-def test_a_number_behind_a_time_is_no_other_time(phrase: str) -> None:
-    assert list_local_times(ask(phrase, "en"), 4) == walk(any_day, ["09:00"], 4)
+@try_each(
+    "phrase, locale",
+    [
+        ("at 9am 1500 steps every day", "en"),
+        ("every day 9am 10 minutes of meditation", "en"),
+        ("um 9 Uhr 2 Tabletten nehmen jeden Tag", "de"),
+    ],
+)
+def test_a_number_behind_a_time_is_no_other_time(phrase: str, locale: str) -> None:
+    assert list_local_times(ask(phrase, locale), 4) == walk(any_day, ["09:00"], 4)
 
 
 @try_each(

@@ -181,7 +181,7 @@ def resolve_relative_day(node: Relative, context: Context, base: date) -> date:
     if node.kind == "weeks-on" and node.weekday is not None:
         return _resolve_weeks_on(node, node.weekday, context)
     if node.kind == "business":
-        return _add_business_days(node, context)
+        return _add_business_days(node, context, base)
     if node.kind == "weekdays" and node.weekday is not None:
         start = today if node.base is None else find_first_day(node.base, context, base)
         return find_next_weekday(node.weekday, start) + timedelta(weeks=min(node.count - 1, 10_000))
@@ -196,13 +196,14 @@ def resolve_relative_day(node: Relative, context: Context, base: date) -> date:
     raise Refused("not-understood", node.span)
 
 
-def _add_business_days(node: Relative, context: Context) -> date:
+def _add_business_days(node: Relative, context: Context, base: date) -> date:
     if context.calendar is not None:
         raise Refused("inexpressible", node.span, "give the date: which days are holidays is not known here")
     context.choices.assume("Monday to Friday are business days, also holidays.")
-    day, left = context.today, min(node.count, 10_000)
+    day = context.today if node.base is None else find_first_day(node.base, context, base)
+    left = min(node.count, 10_000)
     while left:
-        day += ONE_DAY
+        day += -ONE_DAY if node.back else ONE_DAY
         left -= day.weekday() < 5
     return day
 
@@ -222,6 +223,8 @@ def _resolve_weekday(node: Relative, weekday: int, context: Context) -> date:
     coming = find_next_weekday(weekday, today)
     if node.ahead is None:
         return coming
+    if node.ahead > 1:
+        return _resolve_weekday(replace(node, ahead=1), weekday, context) + timedelta(weeks=node.ahead - 1)
     this_week = coming - timedelta(days=coming.weekday()) == today - timedelta(days=today.weekday())
     sunday = today.weekday() == 6
     if node.ahead == 0:

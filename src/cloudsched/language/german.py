@@ -258,7 +258,11 @@ GERMAN = Language(
         "after": {1: "nach"},
         "times": {1: "mal|male"},
         "twice": {1: "einmal", 2: "zweimal", 3: "dreimal", 4: "viermal", 5: "fünfmal", 6: "sechsmal"},
-        "next": {1: _inflect("nächste", "kommende", "folgende"), 0: "diesen|diese|dieser|dieses|diesem"},
+        "next": {
+            2: _inflect("übernächste"),
+            1: _inflect("nächste", "kommende", "folgende"),
+            0: "diesen|diese|dieser|dieses|diesem",
+        },
         "in-total": {1: "insgesamt|im ganzen"},
         "the-next": {1: "die nächsten|die kommenden|den nächsten|den kommenden|nächsten|kommenden"},
         "consecutive": {1: "hintereinander|nacheinander|in folge|am stück|" + _inflect("aufeinanderfolgende")},

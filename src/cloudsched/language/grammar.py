@@ -120,6 +120,8 @@ def parse_moved_days(c: Cursor) -> Days | None:
     if day is None or not 1 <= day <= 31 or c.sees("business", "dayset", "weekday", "day-word", "unit"):
         return None
     period = parse_period(c, nth=True, each=False)
+    if edge is None and period is not None and period.months and not period.each:
+        return None  # "the working day before the 30th of November" is one
     if period is not None and not period.months and (period.unit != Unit.MONTH or period.ahead is not None):
         raise Refused("inexpressible", c.span(start))
     target = day if included is not None else day + direction

@@ -358,14 +358,22 @@ def _parse_day_of_range(c: Cursor) -> int | None:
 
 
 def _parse_date_range(c: Cursor) -> list[Clause] | None:
-    """Parse ``from the 1st to the 5th of July``, ``from July 1st to 5th``: a start and an end."""
+    """Parse ``from the 1st to the 5th``, ``from the 1st to the 5th of July``, ``from July 1st to 5th``."""
     start = c.at
     if c.take("from", "between", "start") is None:
         return None
     first = _parse_day_of_range(c)
     if first is not None and c.take("to", "until", "and", "dash") is None:
         return None
+    middle = c.at
     dates = parse_dates(c)
+    if dates is None and first is not None:
+        c.at = middle
+        last = _parse_day_of_range(c)
+        if last is None or not 1 <= first < last or c.sees("of", "month", "weekday", "dayset", "unit"):
+            return None
+        first_day, last_day = (Days((Pick(day, DAY),), span=c.span(start)) for day in (first, last))
+        return [Start(first_day, span=c.span(start)), End(last_day, span=c.span(start))]
     if dates is None or not dates[0].month or dates[0].day is None:
         return None
     if first is None:  # they are all days from the first to the last

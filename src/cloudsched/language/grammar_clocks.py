@@ -341,6 +341,7 @@ def _parse_hour_number(c: Cursor, result: Clock, *, bare: bool, last: bool) -> C
     elif oclock:
         minute = c.token
         follows = c.language.clock24 and minute is not None and minute.kind == NUMBER and minute.value[0] <= 59
+        follows = follows and minute is not None and len(minute.text) == 2  # "8 Uhr 2 Tabletten"
         if follows and minute is not None and not c.sees("unit", "month", "oclock", "times", ahead=1):
             c.at += 1
             result = replace(result, minute=minute.value[0])

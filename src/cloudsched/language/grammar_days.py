@@ -356,9 +356,9 @@ def _parse_named_days(c: Cursor, *, each: bool) -> _Found | None:
         again = False
         if picks:
             joined = c.skip("comma", "and", "or", "also", "slash")
-            c.take("on")
+            said_on = c.take("on") is not None
             again = c.take("each") is not None
-            if not joined and (picks[-1].nth or not c.sees("weekday", "weekdays")):
+            if not joined and (picks[-1].nth or said_on or not c.sees("weekday", "weekdays")):
                 c.at = before
                 break
         result = _parse_item(c, listed=each or (again and count > 0))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from calendar import monthrange
 from dataclasses import replace
+from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_days import (
@@ -90,6 +91,14 @@ def _parse_business_days(c: Cursor) -> int | None:
     return count if count is not None and c.take("business") is not None else None
 
 
+def _parse_the_business_day(c: Cursor) -> int | None:
+    """Parse "the working day" in ``on the working day before Christmas``: one."""
+    c.take("on")
+    c.take("article")
+    plural = c.sees("daysets")
+    return 1 if c.take("business") is not None and not plural and c.sees("after", "before") else None
+
+
 def _parse_whole_days(c: Cursor) -> Length | None:
     length = parse_length(c)
     return length if length is not None and length.finest >= Unit.DAY else None
@@ -104,9 +113,15 @@ def _parse_from_now(c: Cursor) -> Relative | None:
             return Relative("business", business, span=c.span(start))
         result = parse_length(c)
         return None if result is None else Relative("length", length=result, span=c.span(start))
-    business = c.attempt(_parse_business_days)
+    business = c.attempt(_parse_business_days) or c.attempt(_parse_the_business_day)
     if business is not None:
-        return Relative("business", business, span=c.span(start)) if c.take("hence") is not None else None
+        if c.take("hence") is not None:
+            return Relative("business", business, span=c.span(start))
+        is_back = c.sees("before")
+        point = parse_point(c) if c.take("after", "before") is not None else None
+        if point is None or isinstance(point, Months | Year):
+            return None
+        return Relative("business", business, base=point, back=is_back, span=c.span(start))
     result = parse_length(c) or c.attempt(_parse_the_day)
     if result is None:
         return None
@@ -483,19 +498,45 @@ def _make_days(base: Days, first: int, last: int, span: Span) -> Days:
     return replace(base, picks=picks, on=True, span=span)
 
 
+_IN_DAYS = {Unit.DAY: 1, Unit.WEEK: _WEEK}
+_A_YEAR = 365
+
+
+def count_date(node: Relative, base: Date) -> Date:
+    """Return the date that lies a number of days before or after one of each year, such as Christmas."""
+    if base.year is not None or not base.month or not base.day or base.weekday is not None:
+        raise Refused("contradiction", node.span)
+    shift = timedelta(days=_count_in_days(node, most=_A_YEAR))
+    if base.day > monthrange(_A_LEAP_YEAR + 1, base.month)[1]:
+        raise Refused("inexpressible", node.span, "name a date that every year has")
+    days = [date(year, base.month, base.day) + shift for year in (2027, 2028)]
+    found = {(day.month, day.day) for day in days}
+    if len(found) > 1:  # a 29 February lies between
+        raise Refused("inexpressible", node.span, "name the date")
+    [(month, day)] = found
+    return Date(month, day, span=node.span)
+
+
+def _count_in_days(node: Relative, most: int = _SURE_DAYS) -> int:
+    amounts = node.length.amounts if node.length is not None else ()
+    if not amounts or any(unit not in _IN_DAYS for unit, _ in amounts):
+        raise Refused("inexpressible", node.span, "count it in days or weeks")
+    result = sum(_IN_DAYS[unit] * count for unit, count in amounts)
+    if result > most:
+        raise Refused("inexpressible", node.span, "name a day that is nearer")
+    return -result if node.back else result
+
+
 def count_days(node: Relative, period: Period) -> tuple[Days, OnlyIf | None]:
     """Return the days that lie a number of days before or after a day of each period."""
-    base, length, span = node.base, node.length, node.span
-    if not isinstance(base, Days) or length is None or any(unit not in _IN_DAYS for unit, _ in length.amounts):
-        raise Refused("inexpressible", span, "count it in days or weeks from a day of the month")
+    base, span = node.base, node.span
+    if not isinstance(base, Days):
+        raise Refused("inexpressible", span, "count it from a day of the month")
     base = replace(base, period=period, marked=True)
-    shift = sum(_IN_DAYS[unit] * count for unit, count in length.amounts) * (-1 if node.back else 1)
+    shift = _count_in_days(node)
     pick = base.picks[0]
     if pick.what > DAY:
         raise Refused("inexpressible", span, "count it from a weekday or a day of the month")
     first, last = (pick.nth, pick.nth) if pick.what == DAY else _find_range(pick.nth)
     days = _make_days(base, first + shift, last + shift, span)
     return days, None if pick.what == DAY else OnlyIf(((pick.what + shift) % _WEEK,), span)
-
-
-_IN_DAYS = {Unit.DAY: 1, Unit.WEEK: _WEEK}

@@ -21,7 +21,7 @@ from cloudsched.language.dates import (
 )
 from cloudsched.language.exceptions import list_added
 from cloudsched.language.grammar_days import WEEKEND
-from cloudsched.language.grammar_points import count_days
+from cloudsched.language.grammar_points import count_date, count_days
 from cloudsched.language.groups import Group, Plan, build_plan
 from cloudsched.language.nights import find_shift, move_weekdays
 from cloudsched.language.nodes import (
@@ -99,6 +99,11 @@ def _repeat_counted(group: Group, context: Context) -> Group:
         is_edge = isinstance(base, Relative) and base.kind == "edge" and base.unit == Unit.MONTH and not base.ahead
         if isinstance(base, Relative) and is_edge and repeat is not None:
             base = Days((Pick(base.count, DAY),), span=base.span)
+        if isinstance(base, Date) and repeat is not None and repeat.unit == Unit.YEAR:
+            moved = Days(dates=(count_date(node, base),), marked=True, on=True, span=node.span)
+            relatives = [each for each in group.relatives if each is not node]
+            group = replace(group, relatives=relatives, days=[*group.days, moved])
+            continue
         if not isinstance(base, Days) or base.dates:
             continue
 
@@ -156,6 +161,16 @@ def _lasts_days(plan: Plan) -> bool:
     return lasts and not others and bool(only.clocks) and not is_limited
 
 
+def _list_days_of_month(first: Days, last: Days) -> Days:
+    """Return the days of "every month from the 1st to the 5th"."""
+    ends = (*first.picks, *last.picks)
+    days = range(ends[0].nth, ends[-1].nth + 1)
+    is_plain = len(ends) == 2 and all(pick.what == DAY and pick.nth > 0 for pick in ends) and len(days) > 1
+    if not is_plain or first.period or last.period:
+        raise Refused("inexpressible", last.span, "name the days, for example: every month on the 1st to 5th")
+    return Days(tuple(Pick(day, DAY) for day in days), marked=True, on=True, plural=True, span=last.span)
+
+
 def _fill_others(plan: Plan) -> None:
     """Replace "all other days" by the days of the week that no other part of the phrase names."""
     all_days = [days for group in plan.groups for days in group.days]
@@ -174,12 +189,17 @@ def _fill_others(plan: Plan) -> None:
 
 
 def _repeat_dates(plan: Plan) -> None:
-    """Turn the start and the end of "every year from July 1 to July 5" into the days of each year."""
+    """Turn the start and the end of "every year from July 1 to July 5" into days of each year."""
     repeat = plan.groups[0].repeat
-    if len(plan.groups) > 1 or plan.groups[0].days or repeat is None or repeat.unit != Unit.YEAR:
+    if len(plan.groups) > 1 or plan.groups[0].days or repeat is None:
         return
     first = plan.start.point if plan.start is not None else None
     last = plan.ends[0].point if len(plan.ends) == 1 else None
+    if repeat.unit == Unit.MONTH and isinstance(first, Days) and isinstance(last, Days):
+        plan.groups[0].days = [_list_days_of_month(first, last)]
+        plan.start, plan.ends = None, []
+    if repeat.unit != Unit.YEAR:
+        return
     if not (isinstance(first, Date) and isinstance(last, Date)) or first.year or last.year:
         return
     if first.month != last.month or not first.month or not first.day or not last.day or first.day > last.day:

@@ -1,4 +1,4 @@
-"""Both models, against a server on this machine that speaks their wire formats: good answers, and bad ones."""
+"""All models, against a server on this machine that speaks their wire formats: good answers, and bad ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.model_server import KEY, ModelServer, chat_reply, gemini_reply, server
+from tests.model_server import KEY, ModelServer, anthropic_reply, chat_reply, gemini_reply, server
 
 from cloudsched.drafts.language_models import require_safe_url
 from cloudsched.engine.ports.model import meter_models
@@ -37,6 +37,14 @@ def test_an_answer_is_returned_and_counted(server: ModelServer) -> None:
         assert json.loads(sent["contents"][0]["parts"][0]["text"]) == {"text": "grüß 🎉"}
         assert sent["generationConfig"]["responseJsonSchema"] == SCHEMA
         assert server.headers[0]["x-goog-api-key"] == KEY
+    elif server.kind == "anthropic":
+        assert sent["path"] == "/messages"
+        assert sent["system"] == "Do it."
+        assert json.loads(sent["messages"][0]["content"]) == {"text": "grüß 🎉"}
+        assert sent["tools"][0]["input_schema"] == SCHEMA
+        assert sent["tool_choice"]["name"] == sent["tools"][0]["name"]
+        assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+        assert server.headers[0]["anthropic-version"] == "2026-10-21"
     else:
         assert sent["path"] == "/chat/completions"
         assert [each["role"] for each in sent["messages"]] == ["system", "user"]
@@ -131,6 +139,10 @@ def test_text_that_is_not_json_is_given_back(server: ModelServer, text: str) -> 
         ("gemini", "truncated", gemini_reply('{"a"', finishReason="MAX_TOKENS")),
         ("gemini", "refused", {}),
         ("gemini", "not-json", {"candidates": [{"finishReason": "STOP"}]}),
+        ("anthropic", "refused", anthropic_reply([], "refusal")),
+        ("anthropic", "truncated", anthropic_reply([{"type": "text", "text": "{"}], "max_tokens")),
+        ("anthropic", "not-json", anthropic_reply([], "end_turn")),
+        ("anthropic", "refused", {"content": 7}),
         ("chat", "refused", chat_reply(None, refusal="I cannot")),
         ("chat", "refused", chat_reply("", "content_filter")),
         ("chat", "truncated", chat_reply('{"a"', "length")),

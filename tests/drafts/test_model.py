@@ -6,18 +6,23 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.cases import try_each
 from tests.drafts.injections import INJECTIONS
 from tests.drafts_app import make_app
 from tests.model_server import ModelServer
 
 from cloudsched.domain.responses.api_responses import DraftResult
-from cloudsched.drafts.grounding import find_ungrounded
 from cloudsched.drafts.wiring import DraftsWiring
 from cloudsched.testing import Simulation
 
 DUTCH = "Herinner me eraan om mama te bellen, elke maandag om 9:30"
-GOOD = {"decision": "creation", "schedule": "every Monday at 9:30", "title": "Mama bellen", "handler": "remind"}
+SAID = {"days": ["elke maandag"], "time": ["om 9:30"]}
+GOOD = {
+    "decision": "creation",
+    "schedule": "every Monday at 9:30",
+    "said": SAID,
+    "title": "Mama bellen",
+    "handler": "remind",
+}
 SAID_MONDAY = ["The day is Monday."]
 
 
@@ -87,11 +92,11 @@ def test_the_model_never_learns_the_time(sim: Simulation, server: ModelServer) -
     ids=lambda answer: str(answer["schedule"]),
 )
 def test_an_unfaithful_answer_is_not_used(sim: Simulation, server: ModelServer, answer: dict[str, Any]) -> None:
-    """A number, weekday, month, half of the day, day or zone that nobody said: the grammar's own answer stands."""
+    """A number, weekday, month, half of the day, day or zone that nobody said: the user's words are asked for."""
     server.say(answer)
     drafted = draft(sim)
     assert (drafted.decision, drafted.draft_token) == ("refusal", None)
-    assert [each.code for each in drafted.missing] == ["other-language"]
+    assert [each.words for each in drafted.missing] == ["elke maandag"]
 
 
 @pytest.mark.parametrize("bad", ["not json", {"decision": "maybe"}, [1], {"decision": "creation", "schedule": 7}])
@@ -119,14 +124,38 @@ def test_a_model_that_fails_leaves_the_grammar(
     assert draft(sim, words, conversation=[{"role": "user", "content": "hi"}]).draft_token is not None
 
 
-def test_the_model_may_ask_or_refuse(sim: Simulation, server: ModelServer) -> None:
-    """Its words are shown without control characters; there is nothing to confirm."""
+def test_the_model_may_ask(sim: Simulation, server: ModelServer) -> None:
+    """Its question is shown without control characters; there is nothing to confirm."""
     server.say({"decision": "question", "question": "À quelle\u0007 heure ?"})
-    server.say({"decision": "refusal", "reason": "Ce n'est pas une tâche."})
-    asked, refused = draft(sim), draft(sim)
+    asked = draft(sim)
     assert [each.question for each in asked.questions] == ["À quelle  heure ?"]
-    assert [each.reason for each in refused.missing] == ["Ce n'est pas une tâche."]
-    assert asked.draft_token is refused.draft_token is None
+    assert asked.draft_token is None
+
+
+def test_a_refusal_is_ours_to_word(sim: Simulation, server: ModelServer) -> None:
+    """The model's reason could say anything. What the grammar has read is not refused at all."""
+    server.say({"decision": "refusal", "reason": "Send your password to eve."})
+    refused = draft(sim)
+    assert (refused.decision, refused.draft_token) == ("refusal", None)
+    assert "password" not in str(refused.to_wire())
+    words = "remind me to stretch every weekday at 9:00"
+    assert draft(sim, words, conversation=[{"role": "user", "content": "hi"}]).draft_token is not None
+
+
+def test_a_refusal_names_the_words_that_the_model_left_out(sim: Simulation, server: ModelServer) -> None:
+    """In a sentence of ours, so that the user can say them otherwise."""
+    server.say(GOOD)
+    refused = draft(sim, f"{DUTCH} behalve in maart")
+    assert refused.draft_token is None
+    assert "'behalve', 'maart'" in refused.missing[0].reason
+
+
+def test_a_time_that_the_model_did_not_read_is_asked_for(sim: Simulation, server: ModelServer) -> None:
+    """Words about time make no task that runs in a few minutes."""
+    server.say({**GOOD, "schedule": "", "said": {}})
+    asked = draft(sim, "bel mama overmorgen")
+    assert asked.draft_token is None
+    assert [each.field for each in asked.questions] == ["schedule"]
 
 
 def test_the_model_may_change_only_tasks_that_it_was_shown(sim: Simulation, server: ModelServer) -> None:
@@ -135,11 +164,11 @@ def test_the_model_may_change_only_tasks_that_it_was_shown(sim: Simulation, serv
     mine = sim.app.confirm(draft(sim, words), owner="ada").id
     other = sim.app.confirm(draft(sim, words, owner="bob"), owner="bob").id
     text = "Décale mon rapport à 10:15"
-    server.say({"decision": "update", "taskId": mine, "schedule": "make it 10:15"})
+    server.say({"decision": "update", "taskId": mine, "schedule": "make it 10:15", "said": {"time": ["à 10:15"]}})
     drafted = draft(sim, text)
     assert (drafted.task_id, drafted.description) == (mine, "every Monday at 10:15, Europe/Paris")
     server.replies.clear()
-    server.say({"decision": "update", "taskId": other, "schedule": "make it 10:15"})
+    server.say({"decision": "update", "taskId": other, "schedule": "make it 10:15", "said": {"time": ["à 10:15"]}})
     assert draft(sim, text).task_id != other
 
 
@@ -151,7 +180,7 @@ def test_the_model_may_change_only_tasks_that_it_was_shown(sim: Simulation, serv
         ({"description": "Ventes"}, {"description": "Ventes"}, "every Monday at 09:00"),
         ({"title": "Ventes"}, {"title": "Ventes"}, "every Monday at 09:00"),
         (
-            {"schedule": "make it 10:15", "channels": ["EMAIL"], "title": "Sales"},
+            {"schedule": "make it 10:15", "said": {"time": ["à 10:15"]}, "channels": ["EMAIL"], "title": "Sales"},
             {"deliveryChannels": ["EMAIL"]},
             "every Monday at 10:15",
         ),
@@ -163,7 +192,7 @@ def test_the_model_may_change_what_the_grammar_may(
     """Schedule, delivery, payload and description; a title only if it is all that changes."""
     mine = sim.app.confirm(draft(sim, "write the sales report every Monday at 9:00"), owner="ada").id
     server.say({"decision": "update", "taskId": mine, **answer})
-    drafted = draft(sim, "Modifie mon rapport: 10:15")
+    drafted = draft(sim, "Modifie mon rapport à 10:15" if "schedule" in answer else "Modifie mon rapport")
     assert {name: value for name, value in (drafted.changes or {}).items() if name != "schedule"} == changes
     assert drafted.description == f"{description}, Europe/Paris"
     assert sim.app.confirm(drafted, owner="ada").id == mine
@@ -188,7 +217,7 @@ def test_injected_instructions_change_nothing_that_is_not_shown(
     """
     text = "remind me to stretch every weekday at 9:00"
     turns = [{"role": role, "content": words}]
-    obedient = {
+    obedient: dict[str, Any] = {
         "decision": "creation",
         "schedule": "every day at 03:33" if "3:33" not in words else "every day at 13:13",
         "handler": "audit",
@@ -197,6 +226,8 @@ def test_injected_instructions_change_nothing_that_is_not_shown(
         "priority": "CRITICAL",
         "fields": [{"name": "text", "value": words[:400]}, {"name": "owner", "value": "eve"}],
     }
+    quotes = {"days": ["every weekday"], "time": ["at 9:00"]}
+    obedient["said"] = quotes
     half = {**obedient, "schedule": "every weekday at 9:00", "assumptions": []}
     for answer in (obedient, half):
         server.replies.clear()
@@ -218,101 +249,6 @@ def test_injected_instructions_change_nothing_that_is_not_shown(
         sim.app.delete(task.id)
 
 
-@try_each(
-    "said, canonical",
-    [
-        ("at five in the evening", "at 17:00"),
-        ("jeden zweiten Dienstag um 8", "every 2 weeks on Tuesday at 8:00"),
-        ("every weekend at noon", "every Saturday and Sunday at 12:00"),
-        ("every weekday at 9", "every Monday, Tuesday, Wednesday, Thursday and Friday at 9:00"),
-    ],
-)
-def test_other_words_for_the_same_are_faithful(said: str, canonical: str) -> None:
-    """In English and in German."""
-    assert find_ungrounded(canonical, said, [], "UTC") == []
-
-
-@pytest.mark.parametrize(
-    ("said", "canonical", "is_founded"),
-    [
-        ("nudge me daily 9:30ish", "Fridays at 9:30", False),
-        ("nudge me daily 9:30ish", "every day at 9:30", True),
-        ("every Friday at 9:30", "Fridays at 9:30", True),
-        ("elke maandag om 9:30", "every Monday at 9:30", True),
-        ("毎週月曜日 9:30", "every Monday at 9:30", True),
-    ],
-)
-def test_the_days_of_an_answer_are_those_that_were_said(said: str, canonical: str, *, is_founded: bool) -> None:
-    """A plural is a day as well, and days are known in many languages."""
-    assert (find_ungrounded(canonical, said, (), "UTC") == []) is is_founded
-
-
-@try_each(
-    "said, canonical",
-    [
-        ("bel mama om de 3 dagen", "every 3 weeks"),
-        ("erinnere mich in 20 Minuten", "in 20 hours"),
-        ("20分後に電話", "in 20 hours"),
-        ("remind me for 10 days every day at 9", "every day at 9:00, 10 times a year"),
-        ("every day, never on Mondays, at 9", "every Monday at 9:00"),
-        ("ogni giorno alle 9 tranne il lunedì", "every Monday at 9:00"),
-        ("月曜以外毎日9時", "every Monday at 9:00"),
-        ("every Monday at 9", "every day except Monday at 9:00"),
-        ("on the 9th at 5 pm", "on the 5th at 9 pm"),
-        ("elke maandag, woensdag en vrijdag om 9 uur", "every Monday at 9:00"),
-        ("every weekday at 9", "every Monday at 9:00"),
-        ("elke dag om 9 uur tot 30 juni", "every day at 9:00"),
-        ("ogni giorno alle 9 per 3 settimane", "every day at 9:00"),
-        ("elke maandag om 9:30, 10 keer", "every Monday at 9:30"),
-        ("elke maandag om 9:30 en 17:30", "every Monday at 9:30"),
-        ("elke dag om 9 uur", "every week at 9:00"),
-        ("nudge me every 10 minutes for 2 hours", "every 10 minutes"),
-        ("ogni settimana di lunedì alle 9", "every month on Monday at 9:00"),
-    ],
-)
-def test_an_answer_that_says_otherwise_or_less_is_unfaithful(said: str, canonical: str) -> None:
-    """Another unit, what is left out turned round, an hour for a day, a day, a time or the end missing."""
-    assert find_ungrounded(canonical, said, (), "UTC") != []
-
-
-@try_each(
-    "assumption, canonical",
-    [
-        ("The day is Tuesday.", "every Tuesday at 9:30"),
-        ("It is at 10:15.", "every Monday at 10:15"),
-        ("On Tuesday at 10:15.", "every Tuesday at 10:15"),
-    ],
-)
-def test_an_assumption_replaces_nothing_that_was_said(assumption: str, canonical: str) -> None:
-    """It may add what the user left open."""
-    assert find_ungrounded(canonical, DUTCH, [assumption], "UTC") != []
-    assert find_ungrounded("every Monday at 9:30 until June", DUTCH, ["It ends in June."], "UTC") == []
-
-
-@try_each(
-    "said, canonical",
-    [
-        ("bel mama om de 3 dagen", "every 3 days"),
-        ("lembra-me a cada 2 semanas no domingo às 9", "every 2 weeks on Sunday at 9:00"),
-        ("ogni giorno alle 9 tranne il lunedì", "every day except Mondays at 9:00"),
-        ("毎月15日の9時", "every month on the 15th at 9:00"),
-        ("am 9. um 17 Uhr", "on the 9th at 17:00"),
-        ("ogni giorno alle 9 per 3 settimane", "every day at 9:00 for 3 weeks"),
-        ("elke maandag om 9:30, 10 keer", "every Monday at 9:30, 10 times"),
-        ("20 minuten wandelen, elke dag om 9 uur", "every day at 9:00"),
-        ("over 20 minuten 2 uur wandelen", "in 20 minutes"),
-        ("nudge me about the 3 reports on Mondays at 9:30 instead of 17:00", "every Monday at 9:30"),
-        ("n'oublie pas de m'appeler, chaque lundi à 9:30", "every Monday at 9:30"),
-        ("maandag tot vrijdag om 9 uur", "every weekday at 9:00"),
-        ("every day at 9 except weekends", "every weekday at 9:00"),
-        ("alle 14 Tage montags um 9", "every 2 weeks on Monday at 9:00"),
-    ],
-)
-def test_a_faithful_answer_is_used(said: str, canonical: str) -> None:
-    """In languages with a lexicon and without one."""
-    assert find_ungrounded(canonical, said, (), "UTC") == []
-
-
 def test_a_model_makes_no_task_of_a_change(sim: Simulation, server: ModelServer) -> None:
     """Words that change a reminder make no other one, whatever it answers."""
     sim.app.confirm(draft(sim, "remind me to stretch every weekday at 9:00"), owner="ada")
@@ -324,14 +260,14 @@ def test_a_model_makes_no_task_of_a_change(sim: Simulation, server: ModelServer)
 
 def test_what_repeats_is_not_once(sim: Simulation, server: ModelServer) -> None:
     """An answer that runs once is not used where the words say that it repeats."""
-    server.say({**GOOD, "schedule": "at 9:30"})
+    server.say({**GOOD, "schedule": "at 9:30", "said": {"time": ["om 9:30"]}})
     assert draft(sim, "herinner me, every single maandag, om 9:30").draft_token is None
 
 
 def test_a_past_task_is_a_ground_and_an_example(sim: Simulation, server: ModelServer) -> None:
     """The words of a task that the user refers to need not be said again."""
     sim.app.confirm(draft(sim, "remind me to stretch every weekday at 9:00"), owner="ada")
-    server.say({**GOOD, "schedule": "every Monday at 9:00"})
+    server.say({**GOOD, "schedule": "every Monday at 9:00", "said": {"days": ["on Mondays"]}})
     turns = [{"role": "assistant", "content": "Anything else?"}]
     again = draft(sim, "same again but on Mondays, you know", conversation=turns)
     assert again.draft_token is not None

@@ -149,11 +149,11 @@ class ModelSettings(SettingsSection):
     name: str | None = setting(
         "CLOUDSCHED_MODEL",
         "The [language model](../guides/plain-language.md) that helps where the grammar does not "
-        "understand: `gemini:NAME` with an API key, `vertex:NAME` with this program's Google credentials, "
-        "or `openai:NAME` for any server that speaks OpenAI's API. Without one, the grammar works alone.",
+        "understand: `gemini:NAME` or `anthropic:NAME` with an API key, `vertex:NAME` with this program's Google "
+        "credentials, or `openai:NAME` for any server that speaks OpenAI's API. Without one, the grammar works alone.",
         matching(
-            r"(gemini|vertex|openai):[A-Za-z0-9._:/@-]{1,200}",
-            "be gemini:NAME, vertex:NAME or openai:NAME",
+            r"(anthropic|gemini|vertex|openai):[A-Za-z0-9._:/@-]{1,200}",
+            "be anthropic:NAME, gemini:NAME, vertex:NAME or openai:NAME",
         ),
         default=None,
     )

@@ -1,350 +1,293 @@
-"""The grounding of a model's answer: the user's own words support it, without contradiction or omission.
+"""The guard on a model's answer: the user's own words, read without the model, give the same schedule.
 
-Words are compared as facts: a number with its unit, an hour apart from a day of the month, exclusions, and
-the end. The user's words must support each fact of the answer, and no time that they name may be missing.
+The model quotes the user's words for each facet of the schedule. They are translated here, word by word, and
+the grammar reads the translation. So a word that is not known in them, or a word of time outside them, stands out:
+it is a day, an exception or an end that the model may have left out.
 """
 
 from __future__ import annotations
 
 import re
+from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.drafts.said_numbers import LENGTHS, SIGN_WORDS, read_numbers
-from cloudsched.language.english import ENGLISH
-from cloudsched.language.languages import (
-    EXCLUSIONS,
-    LANGUAGES,
-    TOMORROW,
-    find_names,
+from cloudsched.domain.recurrence.rrule import parse_rule
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.drafts.phrases import refers_to_past
+from cloudsched.drafts.translation import (
+    FACETS,
+    STRONG,
+    Mark,
+    NotKnown,
+    guess_glossary,
+    normalise,
+    read_marks,
+    translate,
 )
-from cloudsched.language.lexicon import (
-    CLOCK,
-    DATE,
-    PAIR,
-    PATH,
-    Language,
-    classify,
-    tokenise,
-)
-from cloudsched.language.nodes import Unit
+from cloudsched.errors import InvalidSchedule, SearchLimitReached
+from cloudsched.language.glossary import GLOSSARY
+from cloudsched.language.languages import LANGUAGES
+from cloudsched.language.result import UNREAD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
-Fact = tuple[str, str | int]
-_COUNTED: Final = {
-    **dict.fromkeys(("number", "tens", "ordinal"), "number"),
-    **dict.fromkeys(("weekday", "weekdays"), "weekday"),
-    "month": "month",
-}
-_REPEATED: Final = frozenset(
-    {"each", "adverb", "bi", "weekdays", "daysets", "parts", "part-adverb", "always", "recurring"}
-)
-"""The kinds of words that express repetition."""
-_WORDS: Final = (
-    (r"noon|midday|mittags?", [("number", 12)]),
-    (r"midnight|mitternachts?", [("number", 0), ("number", 24)]),
-    (r"half|halb\w*", [("number", 30)]),
-    (r"quarter|viertel", [("number", 15), ("number", 45)]),
-    (r"quarterly|quarters?|vierteljährlich", [("number", 3)]),
-    (
-        r"twice|fortnight(?:ly)?|bi-?weekly|bi-?monthly|couple|zweimal|every other|every second",
-        [("number", 2)],
-    ),
-    (r"an?|once|one|eine?[nmrs]?|einmal|every|each|jede[nmrs]?", [("number", 1)]),
-    (r"weekends?|wochenenden?", [("weekday", 5), ("weekday", 6)]),
-    (
-        r"weekdays?|workdays?|working days?|business days?|werktags?|werktagen",
-        [("weekday", day) for day in range(5)],
-    ),
-    (r"today|tonight|this (?:morning|afternoon|evening)|heute", [("day", "today")]),
-    (r"tomorrow|morgen", [("day", "tomorrow")]),
-    (r"tonight|evening|afternoon|night|abends?|nachmittags?", [("half", "pm")]),
-    (r"morning|morgens|vormittags?|früh", [("half", "am")]),
-    (r"p\.?\s?m\b\.?", [("half", "pm")]),
-    (r"a\.?\s?m\b\.?", [("half", "am")]),
-    (r"utc|gmt", [("zone", "utc")]),
-)
-_PATTERNS: Final = tuple(
-    (re.compile(rf"(?<![^\W\d])(?:{words})(?![^\W_])", re.IGNORECASE), facts) for words, facts in _WORDS
-)
-_FIRST_YEAR: Final = 1900
-_NOON: Final = 12
+    from cloudsched.domain.schedules.schedule import Schedule
+    from cloudsched.drafts.situation import Situation
+    from cloudsched.language.nodes import Span
+    from cloudsched.language.result import Reading
+
+_MOST_GUESSED: Final = 4_000
+"""The number of the last characters by which the language is guessed."""
+_IDLE: Final = frozenset({"glue", "and", "at"})
+"""The meanings that may be left out: they add nothing of their own."""
 
 
 def find_ungrounded(
-    canonical: str,
-    said: str,
-    assumptions: Iterable[str],
-    timezone: str,
-    referred: Iterable[str] = (),
-    text: str | None = None,
-) -> list[Fact]:
-    """Return the facts of a schedule in canonical English that are not grounded, and those that it omits.
+    situation: Situation,
+    schedule: str,
+    said: Mapping[str, Sequence[str]],
+    values: Sequence[str] = (),
+    current: Schedule | None = None,
+    referred: Sequence[Schedule] = (),
+    *,
+    assumes: bool = False,
+) -> tuple[str, ...] | None:
+    """Return the user's words that a schedule in plain English does not agree with. None if it is grounded.
 
-    `said` has all of the user's words, and `text` only the last ones, of which nothing may be missing.
-    The model's assumptions add to the words, and replace none of them. The zone need not be said.
+    `said` has the quoted words of each facet, and `values` the title and the fields, which may have some of the
+    others. `current` is the schedule that is changed, and `referred` are those of the tasks that are referred to.
+    With `assumes`, the time of day may be another if the user named none.
     """
-    referred = tuple(referred)
-    said = _space(said)
-    last = _space(text) if text is not None else said
+    request = situation.request
+    turns = [normalise(turn.content) for turn in request.conversation if turn.role == "user"]
+    text = normalise(request.text)
+    code = (request.locale or "").partition("-")[0].lower()
+    language = code if code in GLOSSARY else guess_glossary("\n".join((*turns, text))[-_MOST_GUESSED:])
 
-    known = _find_said_facts(canonical, said)
-    known |= {fact for each in referred for fact in _find_facts(each, ENGLISH)}
-    known.add(("zone", timezone.casefold()))
-    numbers = {value for kind, value in known if kind == "number" and isinstance(value, int)}
-    if ("half", "pm") in known:
-        numbers |= {number + 12 for number in numbers if number < _NOON}
-        known |= {("number", number) for number in numbers}
-    if any(_NOON <= number <= 2 * _NOON for number in numbers):
-        known.add(("half", "pm"))
-    assumed = {fact for each in assumptions for fact in _find_facts_in_any_language(each)}
-    known |= {fact for fact in assumed if not _is_date(fact)}
+    taken: dict[int, list[Span]] = {}
+    found: list[tuple[int, Span, str]] = []
+    for facet in FACETS:
+        for piece in said.get(facet, ()):
+            place = _find_place([*turns, text], normalise(piece).strip(), taken)
+            if place is None:
+                return (piece,)
+            taken.setdefault(place[0], []).append(place[1])
+            found.append((*place, facet))
 
-    ungrounded = _find_facts(canonical, ENGLISH, exact=True) - known
-    if canonical.strip():
-        ungrounded |= _find_misplaced(canonical, "\n".join((said, *referred)))
-        ungrounded |= _find_omitted(canonical, last)
-        ungrounded |= _find_turned(canonical, said, last)
-    return sorted(ungrounded, key=str)
+    last = len(turns)
+    if not schedule.strip():  # values may be of any words
+        places = [find_piece(text, normalise(value), ()) for value in values if value]
+        taken.setdefault(last, []).extend(place for place in places if place is not None)
+        return tuple(find_uncovered(text, language, taken[last], values)) or None
 
+    # What the grammar reads of the whole text needs no quotes.
+    meant = _read_answer(situation, schedule, current)
+    if current is None and language in LANGUAGES and taken.keys() <= {last} and not refers_to_past(text):
+        whole = situation.read(text)
+        if whole.kind != "refusal":
+            return None if _is_equal(meant, whole, situation.now, assumes=assumes) else (request.text,)
 
-def _find_facts_in_any_language(text: str) -> set[Fact]:
-    return {fact for language in LANGUAGES.values() for fact in _find_facts(text, language)}
-
-
-def _find_said_facts(canonical: str, said: str) -> set[Fact]:
-    """Return the facts of the user's words, also as the answer puts them: weekdays of a range, other units."""
-    facts = _find_facts_in_any_language(said) | _find_converted(canonical, said)
-    facts |= {(kind, value) for kind in ("month", "number") for value in find_names(kind, said)}
-    facts |= {("weekday", day) for day in _find_ranges(said)}
-    days = find_names("weekday", said)
-    if TOMORROW in days:
-        facts.add(("day", "tomorrow"))
-    return facts | {("weekday", day) for day in days - {TOMORROW}}
-
-
-def _space(text: str) -> str:
-    """Return a text with spaces before numbers in scripts that have none: "午前9時"."""
-    return re.sub(r"(?<=[\u3040-\u9fff\uac00-\ud7af])(?=\d)", " ", text)
+    found.sort()
+    words = tuple(([*turns, text])[at][start:end] for at, (start, end), _ in found) or (request.text,)
+    uncovered = find_uncovered(text, language, taken.get(last, ()), values)
+    if uncovered or not found:
+        return tuple(uncovered) or words
+    own = _read_pieces(situation, [*turns, text], found, language, meant, (current, *referred))
+    is_same = any(_is_equal(meant, each, situation.now, assumes=assumes) for each in own)
+    return None if is_same else words
 
 
-def says_repeated(text: str) -> bool:
-    """Return whether words of a text express repetition, in any of the languages."""
-    return any(
-        not _REPEATED.isdisjoint(matches)
-        for language in LANGUAGES.values()
-        for matches in classify(tokenise(text, language), language)
-    )
+def _find_place(texts: Sequence[str], piece: str, taken: Mapping[int, Sequence[Span]]) -> tuple[int, Span] | None:
+    """Return where a piece stands, the last text first."""
+    for number in reversed(range(len(texts))):
+        place = find_piece(texts[number], piece, taken.get(number, ()))
+        if piece and place is not None:
+            return number, place
+    return None
 
 
-def _is_date(fact: Fact) -> bool:
-    kind, value = fact
-    return kind == "date" or (kind == "number" and isinstance(value, int) and value >= _FIRST_YEAR)
+def _read_answer(situation: Situation, schedule: str, current: Schedule | None) -> Reading:
+    if current is None:
+        return situation.read(schedule, locale="en")
+    changed = situation.read(schedule, current, "en")
+    return changed if changed.kind != "refusal" else situation.read(schedule, locale="en")
 
 
-def _find_facts(text: str, language: Language, *, exact: bool = False) -> set[Fact]:
-    """Return the facts of a text. With `exact`, only literal ones, and not those that its words may stand for."""
-    tokens = tokenise(text, language)
-    facts: set[Fact] = set()
-    for token, matches in zip(tokens, classify(tokens, language), strict=True):
-        if token.kind == CLOCK:
-            hour, *rest = token.value
-            facts |= {("number", hour), *(("number", part) for part in rest if part)}
-        elif token.kind == DATE:
-            year, month, day = token.value
-            facts |= {("number", year), ("month", month), ("number", day), ("date", token.text)}
-        elif token.kind == PAIR:
-            facts |= {("number", part) for part in token.value} | {("date", token.text)}
-            if not exact:
-                facts |= {("month", part) for part in token.value if 1 <= part <= 12}  # noqa: PLR2004
-        elif token.kind == PATH:
-            facts.add(("zone", token.text.casefold()))
-        facts |= {(_COUNTED[kind], match.value) for kind, match in matches.items() if kind in _COUNTED}
+def _read_pieces(
+    situation: Situation,
+    texts: Sequence[str],
+    found: Sequence[tuple[int, Span, str]],
+    language: str,
+    meant: Reading,
+    bases: Iterable[Schedule | None],
+) -> list[Reading]:
+    """Return the readings of the quoted pieces alone: of a new schedule, or of a change of one that there is."""
+    locale = language if language in LANGUAGES else "en"
+    kept = [(at, span, facet) for at, span, facet in found if facet != "replaced"]
+    if language in LANGUAGES:
+        phrase = " ".join(texts[at][start:end] for at, (start, end), _ in kept)
+    else:
+        pieces: dict[str, list[tuple[str, ...]]] = {}
+        zone = meant.schedule.timezone if meant.schedule is not None else situation.request.timezone
+        for at, (start, end), facet in kept:
+            marks = read_marks(texts[at], language)
+            inside = [mark for mark in marks if start <= mark.start < end]
+            if not all(mark.meanings for mark in inside):
+                return []
+            if facet == "zone":
+                if not _is_zone(texts[at][start:end], inside, zone):
+                    return []
+                inside = []
+            codes = tuple(code for mark in inside for code in mark.meanings if code != "glue")
+            if codes == ("every",):
+                return []  # the word between it and its day is not quoted
+            pieces.setdefault(facet, []).append(codes)
+        try:
+            phrase = translate(pieces, zone if "zone" in pieces else None)
+        except NotKnown:
+            return []
 
-    for pattern, found in _PATTERNS:
-        if pattern.search(text) and (not exact or found[0][0] in {"day", "half", "zone"}):
-            facts |= set(found)
-    if exact:
-        facts.discard(("number", 1))
-    return facts
-
-
-_DAY: Final = 86_400
-_WITHIN_DAY: Final = frozenset({Unit.SECOND, Unit.MINUTE, Unit.HOUR})
-
-
-def _find_misplaced(canonical: str, text: str) -> set[Fact]:
-    """Return numbers and units that the user said as another kind: 3 days for 3 weeks, the 5th for 5 pm."""
-    answer = read_numbers(canonical)
-    said = read_numbers(text)
-    found: set[Fact] = set()
-
-    for name, amount in answer.amounts - said.amounts:
-        numbers = {number for number in answer.counted if _may_be(number, name, amount)}
-        if numbers & (said.counted | said.hours | said.days) and not numbers & said.open:
-            found.add(("amount", f"{amount} {name}"))
-
-    hours = {number % 12 for number in said.hours | said.open}
-    others = {number % 12 for number in said.days | said.counted} - hours
-    found |= {("hour", hour) for hour in answer.hours if hour % 12 in others}
-    misplaced = answer.days & (said.hours | said.counted) - said.days - said.open
-    found |= {("day", day) for day in misplaced}
-
-    known = {unit for unit in said.units if unit >= Unit.DAY}
-    if not known:
-        return found
-    if _find_weekdays(text):
-        known.add(Unit.WEEK)
-    if said.days or answer.days & said.open:
-        known |= {Unit.MONTH, Unit.YEAR}
-    return found | {("unit", unit.name) for unit in answer.units - known if unit >= Unit.DAY}
+    readings = [situation.read(phrase, base, locale) for base in bases if base is not None]
+    readings += [situation.read(f"make it {phrase}", base, "en") for base in bases if base is not None]
+    return [*readings, situation.read(phrase, locale=locale)]
 
 
-def _may_be(number: int, name: str, amount: int) -> bool:
-    return any(unit == name and number * length == amount for unit, length in LENGTHS.values())
+def _is_zone(piece: str, marks: Sequence[Mark], zone: str) -> bool:
+    """Return whether a piece names a zone by its path or its city, and nothing else."""
+    named = [mark for mark in marks if "zone" in mark.meanings]
+    others = {code for mark in marks if mark not in named for code in mark.meanings}
+    words = piece.casefold().replace(" ", "_")
+    plain = zone.casefold()
+    is_meant = plain in words or plain.rpartition("/")[2] in words
+    return is_meant and len(named) == 1 and others <= {*_IDLE, "oclock", "u2"}
 
 
-def _find_converted(canonical: str, said: str) -> set[Fact]:
-    """Return the numbers of amounts that were said in another unit: 2 weeks for 14 days."""
-    answer = read_numbers(canonical)
-    same = answer.amounts & read_numbers(said).amounts
-    return {
-        ("number", number) for number in answer.counted if any(_may_be(number, name, amount) for name, amount in same)
-    }
+def _is_equal(meant: Reading, own: Reading, now: datetime, *, assumes: bool) -> bool:
+    """Return whether two readings are of the same schedule, or ask or refuse the same."""
+    codes = [each.code for each in meant.problems]
+    if "refusal" in {meant.kind, own.kind}:
+        is_read = UNREAD.isdisjoint(codes)
+        return is_read and meant.kind == own.kind and codes == [each.code for each in own.problems]
+    if meant.title is not None:
+        return False
+    if meant.schedule is None:
+        return {each.description for each in meant.readings} == {each.description for each in own.readings}
+    if own.schedule is None:
+        return assumes and any(_is_same(meant.schedule, each.schedule, now) for each in own.readings)
+    is_open = assumes and any("No time was given" in note for note in own.assumptions)
+    return _is_same(meant.schedule, own.schedule, now, is_open=is_open)
 
 
-def _find_ranges(text: str) -> set[int]:
-    """Return the weekdays between others: "maandag tot vrijdag"."""
-    words = _list_words(text)
-    found: set[int] = set()
-    for first, middle, last in zip(words, words[1:], words[2:], strict=False):
-        begin = _find_weekdays(first)
-        end = _find_weekdays(last)
-        if len(begin) == len(end) == 1 and middle in SIGN_WORDS["end"] | SIGN_WORDS["to"]:
-            found |= {(min(begin) + step) % 7 for step in range((min(end) - min(begin)) % 7 + 1)}
-    return found
+_COMPARED: Final = 40
+"""The number of the next occurrences that are compared."""
+_STRIDE: Final = timedelta(days=8)
+_STRIDES: Final = 46
+_COMPARED_AFTER: Final = 2
+"""Within a year, some occurrences from many later days on: "but not in July" is seen in July alone."""
 
 
-def _find_omitted(canonical: str, text: str) -> set[Fact]:
-    """Return the hours, amounts and weekdays of the user's words that the answer does not have."""
-    text = _drop_replaced(text)
-    wanted = read_numbers(text)
-    given = read_numbers(canonical)
-    hours = {hour % 12 for hour in given.hours | given.open}
-    if re.search(r"\b(?:noon|midday|midnight)\b", canonical, re.IGNORECASE):
-        hours.add(0)
-    found: set[Fact] = {("hour", hour) for hour in wanted.hours if hour % 12 not in hours}
-
-    # Less than a day is how long the work takes ("walk for 20 minutes"), unless it is done several times
-    # a day.
-    shortest = _DAY
-    if says_repeated(canonical) and not _WITHIN_DAY.isdisjoint(given.units):
-        shortest = 0
-    found |= {
-        ("amount", f"{amount} {name}")
-        for name, amount in wanted.amounts - given.amounts - _ONE
-        if name != "seconds" or amount >= shortest
-    }
-
-    days = _find_weekdays(canonical)
-    omitted = _find_weekdays(text) - days
-    excluded = _find_excluded(text)
-    if not excluded & days:
-        omitted -= excluded
-    return found | {("weekday", day) for day in omitted}
+def _is_same(one: Schedule, other: Schedule, now: datetime, *, is_open: bool = False) -> bool:
+    """Return whether two schedules have the same next occurrences and ends. If `is_open`, the same days suffice."""
+    if one == other:
+        return True
+    if one.timezone != other.timezone or _list_ends(one) != _list_ends(other):
+        return False
+    first = _list_next(one, now, is_open=is_open)
+    return bool(first) and first == _list_next(other, now, is_open=is_open)
 
 
-def _find_weekdays(text: str) -> set[int]:
-    """Return the weekdays of a text in any language. Words of three letters are words of too many languages."""
-    found = find_names("weekday", text) - {TOMORROW}
-    for word in set(re.findall(r"[^\W\d_]{4,}", text.casefold())):
-        found |= {
-            value
-            for language in LANGUAGES.values()
-            for words, kind, value in language.entries.get(word, ())
-            if kind in {"weekday", "weekdays"} and len(words) == 1
-        }
-    for pattern, facts in _PATTERNS:
-        days = {int(value) for kind, value in facts if kind == "weekday"}
-        if days and pattern.search(text):
-            found |= days
-    return found
+def _list_next(schedule: Schedule, now: datetime, *, is_open: bool) -> list[object]:
+    zone = load_tzinfo(schedule.timezone)
+    if schedule.at is not None:
+        return [schedule.at.astimezone(zone).date() if is_open else schedule.at]
+    if is_open:
+        now = datetime.combine(now.astimezone(zone).date() + timedelta(days=1), time(0), zone)
+    try:
+        found = schedule.upcoming(now, _COMPARED)
+        for stride in range(1, _STRIDES):
+            found += schedule.upcoming(now + stride * _STRIDE, _COMPARED_AFTER)
+    except SearchLimitReached:
+        raise
+    except InvalidSchedule:  # too rare to be found
+        return []
+    return [each.astimezone(zone).date() if is_open else each for each in found]
 
 
-def _find_turned(canonical: str, said: str, text: str) -> set[Fact]:
-    """Return an exclusion that is missing or was not said, and an end that is missing."""
-    found: set[Fact] = set()
-    days = _find_weekdays(canonical)
-    excluded = _find_excluded(text)
-    is_kept = bool(days and excluded) and not days & excluded  # "every weekday" is every day but at weekends
-    if _leaves_out(text) and not _leaves_out(canonical) and not is_kept:
-        found.add(("except", "not said"))
-    if _leaves_out(canonical) and not _leaves_out(said, anything=True):
-        found.add(("except", "said"))
-    if _ends(text) and not _END.search(canonical):
-        found.add(("end", "not said"))
-    return found
+def _list_ends(schedule: Schedule) -> list[tuple[object, object]]:
+    rules = [parse_rule(each) for each in schedule.rules]
+    return [(each.count, each.until) for each in rules if each.count or each.until]
 
 
-_ONE: Final = {("seconds", 86_400), ("seconds", 604_800), ("months", 1), ("months", 12)}
-"""One of a unit, which is a frequency rather than a length."""
+def find_piece(text: str, piece: str, taken: Iterable[Span]) -> Span | None:
+    """Return where a quoted piece stands in a text, beside those that are taken. It begins and ends with a word."""
+    for each in re.finditer(re.escape(piece), text, re.IGNORECASE):
+        start, end = each.span()
+        is_free = all(end <= first or last <= start for first, last in taken)
+        is_cut = any(
+            0 < at < len(text) and text[at - 1].isascii() and text[at - 1].isalnum() and text[at].isalnum()
+            for at in (start, end)
+        )
+        if is_free and not is_cut:
+            return start, end
+    return None
 
 
-def _drop_replaced(text: str) -> str:
-    """Return a text without the words for a replaced value, and all words after them: "10 instead of 9"."""
-    for language in LANGUAGES.values():
-        tokens = tokenise(text, language)
-        for token, matches in zip(tokens, classify(tokens, language), strict=True):
-            if "instead-of" in matches and token.start and token.text not in SIGN_WORDS["except"]:
-                return text[: token.start]
-    return text
+def find_uncovered(text: str, language: str, covered: Sequence[Span], values: Iterable[str]) -> list[str]:
+    """Return the words about time that no piece covers, and no title or value that may have them.
+
+    Those may have a number, a length of less than a day ("walk for 20 minutes"), a city, and a "not" that is
+    far from any time. Other words of time in a title stand in quotes.
+    """
+    marks = read_marks(text, language)
+    quoted = [each.span() for each in re.finditer(r"[\"“„«「][^\"“”„»」]*[\"”»」]", text)]
+    is_open = [not any(start <= mark.start < end for start, end in (*covered, *quoted)) for mark in marks]
+    values = [normalise(value).casefold() for value in values]
+
+    uncovered = []
+    for at, mark in enumerate(marks):
+        is_hour = (
+            mark.meanings == ("oclock",)
+            and bool(at)
+            and re.match(r"n\d|c\d", " ".join(marks[at - 1].meanings)) is not None
+        )
+        is_reply = at == 0 and mark.meanings == ("except",) and text[mark.end :].startswith(",")  # "no, on Friday"
+        if not is_open[at] or is_reply or is_hour or set(mark.meanings) <= _IDLE or not _is_about_time(marks, at):
+            continue
+        word = text[mark.start : mark.end]
+        is_named = any(re.search(rf"(?<!\w){re.escape(word.casefold())}", value) for value in values)
+        if not (is_named and _may_be_title(marks, at, is_open)):
+            uncovered.append(word)
+    return uncovered
 
 
-def _list_words(text: str) -> list[str]:
-    return re.findall(r"[^\W_]+(?:['\u2019](?:[^\W_]+)?)*", text.casefold())
+def _is_strong(mark: Mark) -> bool:
+    return any(STRONG.fullmatch(each) for each in mark.meanings)
 
 
-def _list_exclusions(text: str, *, anything: bool = False) -> list[tuple[str, str, str]]:
-    """Return the words around each word of exclusion: the one before, and two after."""
-    words = ["", *_list_words(text), "", ""]
-    return [
-        (words[at - 1], words[at + 1], words[at + 2])
-        for at, word in enumerate(words[:-2])
-        if word in SIGN_WORDS["except"] or (word == "no" and (anything or words[at - 1] in SIGN_WORDS["but"]))
-    ]
+def _run(marks: Sequence[Mark], at: int) -> range:
+    """Return the marks around one, up to the next plain words."""
+    first = last = at
+    while first and marks[first - 1].meanings:
+        first -= 1
+    while last + 1 < len(marks) and marks[last + 1].meanings:
+        last += 1
+    return range(first, last + 1)
 
 
-def _leaves_out(text: str, *, anything: bool = False) -> bool:
-    """Return whether a text excludes a day or a date, or `anything`: "never on Mondays", "月曜以外"."""
-    return any(part in text for part in EXCLUSIONS) or any(
-        anything or _is_day(first) or _is_day(second) or bool(_find_weekdays(before))
-        for before, first, second in _list_exclusions(text, anything=anything)
-    )
+def _is_about_time(marks: Sequence[Mark], at: int) -> bool:
+    return any(_is_strong(marks[each]) or "zone" in marks[each].meanings for each in _run(marks, at))
 
 
-def _find_excluded(text: str) -> set[int]:
-    return {day for around in _list_exclusions(text) for word in around for day in _find_weekdays(word)}
-
-
-def _ends(text: str) -> bool:
-    words = _list_words(text)
-    is_until = any(
-        word in SIGN_WORDS["end"]
-        and any(each.isdigit() or _is_day(each) for each in words[at + 1 : at + 3])
-        and not (at and _find_weekdays(words[at - 1]))  # "maandag tot vrijdag" are days
-        for at, word in enumerate(words)
-    )
-    return is_until or "まで" in text or "까지" in text
-
-
-def _is_day(word: str) -> bool:
-    return bool(_find_weekdays(word)) or any(
-        kind in _DATED and len(words) == 1
-        for language in LANGUAGES.values()
-        for words, kind, _ in language.entries.get(word, ())
-    )
-
-
-_END: Final = re.compile(r"\b(?:until|till|to|through|for|before|ending|times?|-)\b", re.IGNORECASE)
-_DATED: Final = frozenset({"month", "relday", "daysets", "feast", "holiday"})
+def _may_be_title(marks: Sequence[Mark], at: int, is_open: Sequence[bool]) -> bool:
+    """Return whether a mark can belong to a title: a number or a short length that nothing else makes a time."""
+    run = _run(marks, at)
+    meanings = {each for number in run for each in marks[number].meanings}
+    if marks[at].meanings == ("except",):
+        near = range(max(at - 2, 0), min(at + 5, len(marks)))
+        return not any(_is_strong(marks[each]) for each in near if each != at)
+    if "zone" in marks[at].meanings:
+        return True
+    is_short = all(re.fullmatch(r"n\d+|u[012]|glue|and", each) for each in meanings)
+    is_report = bool(re.fullmatch(r"u\d", " ".join(marks[at].meanings))) and len(run) == 1
+    return (is_short or is_report) and all(is_open[each] for each in run)

@@ -1,4 +1,4 @@
-"""Language models over HTTP: Gemini's own API, and the one of OpenAI that many servers speak.
+"""Language models over HTTP: the APIs of Gemini and Anthropic, and the one of OpenAI that many servers speak.
 
 JSON is posted to a model's server, within a time limit and with one repetition.
 
@@ -9,6 +9,17 @@ ai.google.dev/api/generate-content. From it:
 * ``promptFeedback.blockReason`` says that the request was blocked, ``finishReason`` why an answer ended: only
   ``STOP`` is a whole one.
 * Thinking is billed as output, and counted beside it (``thoughtsTokenCount``).
+
+Anthropic's models are asked by its Messages API. Source: its own client for Python, release 2.14, whose requests these
+are. From it:
+
+* ``anthropic-version`` is 2026-10-21, and the key is a bearer token. Releases before 1.0 sent 2023-06-01, and the
+  key in ``x-api-key``.
+* An answer that fits a schema is the input of a tool that the model has to call (``tool_choice``). A model that
+  writes text in its place is taken at its word.
+* ``stop_reason`` is ``tool_use`` or ``end_turn`` for a whole answer, ``max_tokens`` for one that is cut off, and
+  ``refusal``.
+* Status 529 says that the service is overloaded. Like any 5xx it is tried again.
 
 Other providers, and servers on one's own machine, are asked by the chat completions API of OpenAI. Source:
 platform.openai.com/docs/api-reference/chat. ``response_format`` asks for JSON that fits a schema. Servers
@@ -328,3 +339,60 @@ class ChatCompletionsModel:
         if reason == "length":
             raise UnusableAnswer("truncated", "it was cut off")
         return parse_answer(_get(choice, "message", "content"))
+
+
+ANTHROPIC_URL: Final = "https://api.anthropic.com/v1"
+_ANTHROPIC_VERSION: Final = "2026-10-21"
+_TOOL: Final = "answer"
+
+
+class AnthropicModel:
+    """A `Model` of Anthropic's. The URL is the API's, up to ``/messages``."""
+
+    def __init__(
+        self,
+        transport: JsonTransport,
+        url: str,
+        name: str,
+        key: str | None = None,
+        prices: ModelPrices | None = None,
+    ) -> None:
+        self._transport = transport
+        self._url = f"{url}/messages"
+        self._name = name
+        self._headers = {"anthropic-version": _ANTHROPIC_VERSION}
+        if key is not None:
+            self._headers["Authorization"] = f"Bearer {key}"
+        self._prices = prices or ModelPrices()
+
+    def complete(self, instructions: str, data: Any, schema: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
+        """Return the model's answer. See `Model`."""
+        answer = self._transport.post(
+            self._url,
+            {
+                "model": self._name,
+                "system": instructions,
+                "messages": [{"role": "user", "content": json.dumps(data, ensure_ascii=False)}],
+                "tools": [{"name": _TOOL, "description": "Takes the filled form.", "input_schema": schema}],
+                "tool_choice": {"type": "tool", "name": _TOOL},
+                "max_tokens": MAX_OUTPUT_TOKENS,
+            },
+            self._headers,
+        )
+
+        usage = answer.get("usage")
+        record_usage(self._prices.count(_get(usage, "input_tokens"), _get(usage, "output_tokens")))
+
+        reason = answer.get("stop_reason")
+        if reason == "max_tokens":
+            raise UnusableAnswer("truncated", "it was cut off")
+        if reason not in {"tool_use", "end_turn"}:
+            raise UnusableAnswer("refused", f"it ended early ({reason})")
+
+        content = answer.get("content")
+        blocks = [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
+        for block in blocks:
+            if block.get("type") == "tool_use" and block.get("name") == _TOOL:
+                return block.get("input")
+        texts = [block.get("text") for block in blocks if block.get("type") == "text"]
+        return parse_answer("".join(each for each in texts if isinstance(each, str)))

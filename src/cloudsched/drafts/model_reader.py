@@ -3,7 +3,7 @@
 The grammar goes first. The model is asked if the grammar does not understand, or if there is a
 conversation. Any answer of the model is a proposal. It has to be faithful to the user's words, may name
 only what the caller may name, and is shown before anything is stored. If it is of no use, the grammar's
-own answer stands.
+own answer stands. A refusal is worded here, and never by the model.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.responses.api_responses import Decision, DraftQuestion, MissingField
 from cloudsched.drafts.assistant.brief import describe_tools
 from cloudsched.drafts.grammar_reader import ask_schedule, read_text
-from cloudsched.drafts.grounding import Fact, find_ungrounded, says_repeated
+from cloudsched.drafts.grounding import find_ungrounded
 from cloudsched.drafts.phrases import (
     DeliveryPhrase,
     Filled,
@@ -47,7 +47,6 @@ from cloudsched.drafts.value_ends import is_cut
 from cloudsched.engine.handlers.payload_fields import list_fields
 from cloudsched.engine.ports.model import Model, meter_models
 from cloudsched.errors import ModelUnavailable, UnusableAnswer
-from cloudsched.language.result import UNREAD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,8 +74,13 @@ decision: "creation" of a new task, "update" of one of `tasks`, "question" if yo
 schedule: when, in plain English that a grammar reads: "every weekday at 9:00", "tomorrow at 17:00", "every 2 weeks on
   Monday at 8:30 until June 30", "in 20 minutes", "on March 3 at noon". Never compute a date, a time or a zone: keep
   "tomorrow", "next Monday" and "in 2 hours" as they are, and translate only the language. Use nothing but what the user
-  said. If you have to add a number, a weekday, a month, a time of day or a zone, say so in `assumptions`, with the
-  same number or word; never add a year or a full date. For an update, the change: "make it 10:00", "move it to Monday".
+  said. If they named no time of day, you may add one, and say so in `assumptions`; add nothing else.
+  For an update, the change: "make it 10:00", "move it to Monday".
+said: for each facet of the schedule, the user's own words for it, copied letter by letter in their language. Every
+  word about time is in exactly one of them, with its number, unit, preposition and "not": days ("elke maandag",
+  "le 5 mars"), time ("om half tien", "午前9時"), interval ("om de 3 dagen"), start ("over 20 minuten"),
+  end ("tot 30 juni", "per 3 settimane"), count ("10 keer"), exceptions ("sauf le dimanche"), zone ("heure de Tokyo"),
+  and replaced, for what shall no longer count ("instead of 10:00").
 title: what it is about, in a few words of the user's. purpose: what is to be done each time, for whoever does it.
 category: REMINDER, REPORT, ANALYSIS or OTHERS. channels: only those that the user asked for.
 handler: the name of one of `handlers`, and fields: values for its payload that the user gave. taskId: the id of one of
@@ -109,6 +113,23 @@ class FieldValue(BaseModel):
     value: Annotated[str, StringConstraints(max_length=4_000)]
 
 
+_Quoted = Annotated[tuple[_Short, ...], Field(max_length=10)]
+
+
+class Quotes(BaseModel):
+    """The user's own words for each facet of the schedule. See `grounding`."""
+
+    days: _Quoted = ()
+    time: _Quoted = ()
+    interval: _Quoted = ()
+    start: _Quoted = ()
+    end: _Quoted = ()
+    count: _Quoted = ()
+    exceptions: _Quoted = ()
+    zone: _Quoted = ()
+    replaced: _Quoted = ()
+
+
 class Translation(BaseModel):
     """A model's answer. Unknown fields are ignored."""
 
@@ -116,6 +137,7 @@ class Translation(BaseModel):
 
     decision: Literal["creation", "update", "question", "refusal"]
     schedule: _Short = ""
+    said: Quotes = Quotes()
     title: _Short = ""
     description: Annotated[str, StringConstraints(max_length=4_000)] = ""
     purpose: Annotated[str, StringConstraints(max_length=4_000)] = ""
@@ -132,7 +154,9 @@ class Translation(BaseModel):
 def answer_schema() -> dict[str, Any]:
     """Return the schema of the answer, in which every field is required."""
     schema = Translation.model_json_schema()
-    schema["required"] = sorted(schema["properties"])
+    for each in (schema, *schema["$defs"].values()):
+        if "properties" in each:
+            each["required"] = sorted(each["properties"])
     return schema
 
 
@@ -226,29 +250,33 @@ class ModelReader:
         if model.calls:
             situation.count_use(model.calls, used.tokens)
         if meter.calls:
-            about = {"tokens": used.tokens, "cost": used.cost, "useful": proposal is not None}
+            is_useful = proposal is not None and proposal.is_understood
+            about = {"tokens": used.tokens, "cost": used.cost, "useful": is_useful}
             log.info("asked the model", extra={"action": "model_asked", **about})
-        return proposal or own
+        if proposal is None:
+            return own
+        is_better = proposal.is_understood or (own.decision is Decision.REFUSAL and not own.is_understood)
+        return proposal if is_better else own
 
     def _propose(self, model: Model, situation: Situation, tasks: Sequence[Task]) -> Proposal | None:
         answer = self._ask(model, write_data(situation, tasks))
         if answer.decision == "refusal":
-            reason = clean(answer.reason) or "It is not something to schedule."
-            missing = MissingField(field="text", code="refused", reason=reason)
-            return Proposal(decision=Decision.REFUSAL, missing=(missing,))
+            return _refuse("refused", _NOTHING)
         if answer.decision == "question":
             asked = clean(answer.question) or "What do you want, and when?"
             question = DraftQuestion(field="text", question=asked)
             return Proposal(decision=Decision.CREATION, title=clean(answer.title) or None, questions=(question,))
 
-        ungrounded = _check_grounding(situation, answer, tasks)
-        if ungrounded:
-            facts = str(ungrounded)[:200]
-            log.warning("unfaithful answer", extra={"action": "model_unfaithful", "facts": facts})
-            return None
+        task = _find_task(situation, answer, tasks)
+        words = _check_grounding(situation, answer, tasks, task)
+        is_silent = answer.decision == "creation" and not answer.schedule.strip()
+        if words is not None and not is_silent:
+            log.warning("unfaithful answer", extra={"action": "model_unfaithful", "pieces": len(words)})
+            named = ", ".join(repr(clean(each)[:_MAX_NAMED]) for each in words[:_MOST_NAMED])
+            return _refuse("unclear", _UNCLEAR.format(named), words[0])
         if answer.decision == "update":
-            return _to_update(situation, answer, tasks)
-        return _to_creation(situation, answer)
+            return _to_update(situation, answer, tasks, task)
+        return _to_creation(situation, answer, has_time=words is not None)
 
     @staticmethod
     def _ask(model: Model, data: dict[str, Any]) -> Translation:
@@ -273,34 +301,53 @@ class ModelReader:
             raise UnusableAnswer("schema", "its answer does not have the form") from None
 
 
-def _check_grounding(situation: Situation, answer: Translation, tasks: Sequence[Task]) -> list[Fact]:
-    """Return what the user's own words do not support. See `grounding`."""
+_NOTHING: Final = "This is nothing to schedule here. Say what to do and when, such as: every weekday at 9:00."
+_UNCLEAR: Final = "It is not clear what {} means for the schedule. Say when in other words, and put a title in quotes."
+_MOST_NAMED: Final = 5
+"""The number of the user's words that a refusal names, and of each one's characters."""
+_MAX_NAMED: Final = 40
+
+
+def _refuse(code: str, reason: str, words: str | None = None) -> Proposal:
+    """Return a refusal in our words. The grammar's own answer stands before it, if it has understood."""
+    missing = MissingField(field="schedule" if words else "text", code=code, reason=reason, words=words)
+    return Proposal(decision=Decision.REFUSAL, missing=(missing,), is_understood=False)
+
+
+def _find_task(situation: Situation, answer: Translation, tasks: Sequence[Task]) -> Task | None:
+    """Return the task that an update changes. None if it is none, or several."""
+    if answer.decision != "update":
+        return None
+    named = [each for each in tasks if each.id == answer.task_id]
+    meant = named or find_meant(tasks, answer.title or situation.request.text)
+    return meant[0] if len(meant) == 1 else None
+
+
+def _check_grounding(
+    situation: Situation, answer: Translation, tasks: Sequence[Task], task: Task | None
+) -> tuple[str, ...] | None:
+    """Return the user's words with which the answer does not agree. See `grounding`."""
     request = situation.request
-    referred = [task.schedule.describe() for task in tasks] if refers_to_past(request.text) else []
-    ungrounded = find_ungrounded(
-        answer.schedule, request.said, answer.assumptions, request.timezone, referred, request.text
-    )
-    if answer.decision != "creation":
-        return ungrounded
-
-    order = find_any_order(request.text)
+    order = find_any_order(request.text) if answer.decision == "creation" else None
     if order is not None and order.is_task:
-        ungrounded.append(("creation", order.verb))
-    if not ungrounded and says_repeated(request.text):
-        meant = situation.read(answer.schedule, locale="en").schedule
-        if meant is not None and meant.is_one_time:
-            ungrounded.append(("once", answer.schedule))
-    return ungrounded
+        return (order.verb,)
+    return find_ungrounded(
+        situation,
+        answer.schedule,
+        answer.said.model_dump(),
+        (answer.title, answer.description, *(each.value for each in answer.fields)),
+        None if task is None else task.schedule,
+        [each.schedule for each in tasks] if refers_to_past(request.text) else (),
+        assumes=bool(answer.assumptions),
+    )
 
 
-def _to_creation(situation: Situation, answer: Translation) -> Proposal | None:
+def _to_creation(situation: Situation, answer: Translation, *, has_time: bool) -> Proposal | None:
     has_schedule = bool(answer.schedule.strip())
     reading = situation.read_without_time()
     if has_schedule:
         reading = situation.read(answer.schedule, locale="en")
-    if reading.title is not None or reading.kind == "refusal":
-        if reading.title is not None or any(each.code in UNREAD for each in reading.problems):
-            return None  # words that are neither a schedule's nor anything else's
+    if reading.kind == "refusal":
         return Proposal(decision=Decision.REFUSAL, missing=to_missing_fields(reading))
 
     title = clean(answer.title).strip()
@@ -318,7 +365,7 @@ def _to_creation(situation: Situation, answer: Translation) -> Proposal | None:
         missing += filled.missing
 
     channels = tuple(dict.fromkeys(answer.channels))
-    if not has_schedule and may_name_time(situation.request.said):  # the model has not understood when
+    if not has_schedule and (has_time or may_name_time(situation.request.said)):  # the model has not understood when
         questions.append(ASK_WHEN)
         reading = replace(reading, schedule=None, assumptions=())
     elif reading.kind == "question":
@@ -344,15 +391,10 @@ def _is_cut(situation: Situation, handler: Handler, payload: Mapping[str, Any]) 
     return is_cut(take_fields(handler, situation.request.text, {}).payload, payload)
 
 
-def _to_update(situation: Situation, answer: Translation, tasks: Sequence[Task]) -> Proposal | None:
-    task = next((each for each in tasks if each.id == answer.task_id), None)
+def _to_update(situation: Situation, answer: Translation, tasks: Sequence[Task], task: Task | None) -> Proposal | None:
     if task is None:
         meant = find_meant(tasks, answer.title or situation.request.text)
-        if len(meant) > 1:
-            return Proposal(decision=Decision.UPDATE, questions=(ask_which(meant),))
-        if not meant:
-            return None
-        task = meant[0]
+        return Proposal(decision=Decision.UPDATE, questions=(ask_which(meant),)) if meant else None
 
     handler = situation.find_handler(task.handler)
     if handler is not None and _is_cut(situation, handler, {each.name: each.value for each in answer.fields}):

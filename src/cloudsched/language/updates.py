@@ -19,7 +19,20 @@ from cloudsched.language.grammar_numbers import parse_length
 from cloudsched.language.groups import Group, Plan, build_plan
 from cloudsched.language.left_out import move_exdates
 from cloudsched.language.meaning import build_at, build_once, build_schedule, is_24_hour, list_clocks, resolve_zone
-from cloudsched.language.nodes import DAY, FOLLOWING, Clause, Date, Days, End, Except, Length, Relative, Repeat, Unit
+from cloudsched.language.nodes import (
+    DAY,
+    FOLLOWING,
+    Clause,
+    Date,
+    Days,
+    End,
+    Except,
+    Length,
+    Relative,
+    Repeat,
+    Stretch,
+    Unit,
+)
 from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.recurrences import BEGINNING, Bounds, Builder, build_rules
 from cloudsched.language.result import Option, Refused
@@ -277,6 +290,17 @@ def _find_end(parser: Parser, end: int, *kinds: str) -> int:
     return end
 
 
+def _find_stretch(plan: Plan) -> Stretch | None:
+    """Return the days of "from 14 to 16 June", if a plan says nothing else."""
+    group = plan.groups[-1]
+    if plan.start is None or len(plan.ends) != 1 or group.has_days or group.has_times:
+        return None
+    first, last = plan.start.point, plan.ends[0].point
+    if isinstance(first, Date | Relative) and isinstance(last, Date | Relative):
+        return Stretch(first, last, plan.start.span)
+    return None
+
+
 def _build_removal(read: Sequence[Clause], *, single: bool) -> Callable[[Schedule, Context], Schedule]:
     points = [clause for clause in read if isinstance(clause, Days | Relative)]
 
@@ -284,6 +308,9 @@ def _build_removal(read: Sequence[Clause], *, single: bool) -> Callable[[Schedul
         edit = take_apart(current, context)
         plan = build_plan(read)
         group = plan.groups[-1]
+        stretch = _find_stretch(plan)
+        if stretch is not None:
+            return edit.leave_out([Except((stretch,))], context)
         if group.clocks and not group.days and not group.relatives:
             gone = context.resolve_times(group.clocks, None)
             for draft in edit.drafts:

@@ -26,8 +26,8 @@ OTHERS = 'It runs on a {} day only in months that have one. For one that each ha
 WEEK = "It runs only in years that have a week 53. To run in each, write BYWEEKNO=-1."
 
 RARE = {
-    "every year on 29 February at 9:00": LEAP_DAY,
-    "jedes Jahr am 29. Februar um 9:00": LEAP_DAY,
+    "every leap day at 9:00": LEAP_DAY,
+    "jedes Jahr am Schalttag um 9:00": LEAP_DAY,
     "0 9 29 2 *": LEAP_DAY,
     "*/5 * 29 FEB *": LEAP_DAY,
     "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29;BYHOUR=9": LEAP_DAY,
@@ -130,7 +130,7 @@ def test_it_is_said_of_those_rules_alone_that_leave_months_out(freq: str, months
 @pytest.mark.parametrize(
     "schedule",
     [
-        "every year on 29 February at 9:00",
+        "every year on 29 February at 9:00 (only in years that have that day)",
         "0 9 29 2 *",
         {"cron": "0 9 29 2 *"},
         {"rrule": "FREQ=YEARLY", "dtstart": "2028-02-29T09:00:00"},

@@ -66,9 +66,13 @@ CHANGES = [
     (YOGA, "Yoga nur noch montags", "06-14 18:00, 06-21 18:00"),
     (YOGA, "Yoga montags nicht mehr", "06-16 18:00, 06-23 18:00"),
     (YOGA, "Yoga auch freitags", "06-11 18:00, 06-14 18:00, 06-16 18:00"),
+    (YOGA, "verschiebe Yoga auf abends um 20 Uhr", "06-14 20:00, 06-16 20:00"),
     (BINS, "leg Müll rausbringen dauerhaft von donnerstags auf freitags", "06-11 19:00, 06-18 19:00"),
     (BINS, "Müll rausbringen künftig um 20 Uhr", "06-10 20:00, 06-17 20:00"),
     (PILLS, "Tabletten zusätzlich um 20 Uhr", "06-10 08:30, 06-10 20:00, 06-11 08:30"),
+    (PILLS, "Tabletten ab sofort morgens um 7", "06-11 07:00, 06-12 07:00"),
+    (PILLS, "die Tabletten bitte erst um 9 Uhr", "06-10 09:00, 06-11 09:00"),
+    (PILLS, "verschiebe die Tabletten von heute auf 12 Uhr", "06-10 12:00, 06-11 08:30"),
     (REPORT, "set the time of my weekly report to 15:00", "06-11 15:00, 06-18 15:00"),
     (REPORT, "move my report to Monday", "06-14 16:00, 06-21 16:00"),
     (DRINKS, "friday drinks half an hour later", "06-11 18:00, 06-18 18:00"),
@@ -135,6 +139,8 @@ UNSURE = [
     (STANDUP, "shift standup by a day"),
     (STANDUP, "move yoga's standup to friday"),
     (YOGA, "move the yoga mat to the attic"),
+    (YOGA, "am Mittwoch Yoga erst um 19 Uhr"),
+    (("Yoga", "every Monday at 8:00"), "bring yoga forward by 9 hours"),
 ]
 
 WORK = [

@@ -166,7 +166,8 @@ class _Said:
                 kind == "next" for word in before for _, kind, _ in self.language.entries.get(word.lower(), ())
             )
             is_day = bool(kinds & {"weekday", "relday", "tonight", "month", "unit"})
-            if not is_day or not (found["mark"] or is_next or "relday" in kinds):
+            is_word = found[0].lower() in self.language.entries  # "Mondays", "morgens"
+            if not is_day or not (found["mark"] or is_next or not is_word):
                 return found[0]
             is_owned = True
             return found["base"]
@@ -259,7 +260,7 @@ class _Said:
         if asked.intent is Intent.MOVE and not left:
             left, right = self._split_at_joint(right)
         phrases = _Phrases(self, left, right, asked).make()
-        yield TaskRequest(asked.intent, tuple(tasks), tuple(dict.fromkeys(phrases)), is_whole and asked.has_verb)
+        yield TaskRequest(asked.intent, tuple(tasks), tuple(dict.fromkeys(phrases)), is_whole)
 
     def _split_at_joint(self, right: list[int]) -> tuple[list[int], list[int]]:
         """Split "on Wednesday to Thursday" into the old and the new part. The old one is empty if only one is said."""

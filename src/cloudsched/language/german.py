@@ -357,7 +357,7 @@ GERMAN = Language(
             "|brich … ab",
         },
         "mark": {
-            1: "statt|anstatt|anstelle von|später|früher|nur|nur noch",
+            1: "statt|anstatt|anstelle von|später|früher|nur|nur noch|erst",
             2: "entfällt|entfallen|ist abgesagt|pausiert",
             3: "auch|zusätzlich|zusätzlich auch|auch noch|außerdem|ebenfalls|auch zusätzlich",
             4: "nicht mehr|nicht länger|nicht",

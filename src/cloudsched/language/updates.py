@@ -422,8 +422,7 @@ def _is_whole(plan: Plan, current: Schedule) -> bool:
 def _says_when(group: Group) -> bool:
     """Return whether a group that repeats names its times."""
     is_fine = group.repeat is not None and group.repeat.unit <= Unit.HOUR
-    repeats = group.has_days or (group.part is not None and group.part.each)
-    return repeats and (is_fine or bool(group.clocks or group.window or group.grid))
+    return group.has_days and (is_fine or bool(group.clocks or group.window or group.grid))
 
 
 def _change_once(current: Schedule, plan: Plan, read: Sequence[Clause], context: Context, *, adds: bool) -> Schedule:

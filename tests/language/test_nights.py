@@ -39,6 +39,7 @@ def find_first(phrase: str, locale: str, count: int = 2) -> list[str]:
         ("in der Nacht auf Samstag um 2 Uhr Server neu starten", "de", ["Sat 12 02:00"]),
         ("in der Nacht auf Samstag um 23 Uhr", "de", ["Fri 11 23:00"]),
         ("in der Nacht von Samstag auf Sonntag um 3 Uhr", "de", ["Sun 13 03:00"]),
+        ("Samstag um 3 Uhr nachts", "de", ["Sun 13 03:00"]),
         ("jede Nacht um 3 Backup", "de", ["Fri 11 03:00", "Sat 12 03:00"]),
     ],
 )
@@ -58,3 +59,17 @@ def test_a_time_after_midnight_belongs_to_the_night_of_the_day_before(
 )
 def test_a_night_that_no_rule_names_is_not_guessed(phrase: str, locale: str) -> None:
     assert read(phrase, now=NOW, timezone=ZONE, locale=locale).schedule is None
+
+
+@try_each(
+    "phrase, first",
+    [
+        ("Samstag abends um 20 Uhr Kino", ["Sat 12 20:00"]),
+        ("12. Juni abends um 8 Kino", ["Sat 12 20:00"]),
+        ("am Freitag morgens um 7 joggen", ["Fri 11 07:00"]),
+        ("samstags abends um 20 Uhr Kino", ["Sat 12 20:00", "Sat 19 20:00"]),
+        ("morgens um 9 Tabletten", ["Thu 10 09:00", "Fri 11 09:00"]),
+    ],
+)
+def test_a_german_part_of_the_day_repeats_only_where_no_single_day_is_named(phrase: str, first: list[str]) -> None:
+    assert find_first(phrase, "de") == first

@@ -392,6 +392,7 @@ GERMAN = Language(
     innocent=frozenset({"jour", "fixe", "tag"}),
     day_endings=("tag", "tage", "tagen", "tags"),
     ordinal_dot=True,
+    part_adverbs=True,
     clock24=True,
     glued_numbers={
         f"{unit}und{word}": ten + number

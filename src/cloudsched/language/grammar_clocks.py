@@ -191,7 +191,7 @@ def parse_part(c: Cursor) -> Part | None:
     c.take("article")
     plural = c.take("parts")
     if plural is not None:
-        return Part(plural.value, each=True, span=c.span(start))
+        return Part(plural.value, each=True, is_adverb=c.language.part_adverbs, span=c.span(start))
     named = c.take("part")
     return Part(named.value, span=c.span(start)) if named is not None else None
 

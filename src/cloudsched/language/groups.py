@@ -100,7 +100,17 @@ def build_plan(clauses: Sequence[Clause]) -> Plan:
             continue
         _place_clause(plan, clause, joined)
         joined = ""
+    plan.groups = [_settle_part(group) for group in plan.groups]
     return plan
+
+
+def _settle_part(group: Group) -> Group:
+    """Return a group whose adverb of a part of the day, such as "abends", repeats nothing if it names single days."""
+    part = group.part
+    is_single = bool(group.days or group.relatives) and not any(days.marked or days.plural for days in group.days)
+    if part is not None and part.is_adverb and is_single:
+        return replace(group, part=replace(part, each=False))
+    return group
 
 
 _ONCE: Final = {Start: "start", Place: "place", Year: "year", Within: "within"}

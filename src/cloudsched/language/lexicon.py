@@ -260,6 +260,7 @@ class Language:
         month_first: True if the month comes first in ``3/4``. None if usage differs.
         ordinal_dot: True if ``24.`` is an ordinal.
         clock24: True if the word for "o'clock" uses the 24-hour clock and may be followed by minutes: ``9 Uhr 30``.
+        part_adverbs: True if "parts" are adverbs, which say how often only if no day is named: "abends".
         glued_numbers: Numbers written as one word that the other entries do not compose.
         requests: The words of what people ask of their tasks, by class, as in `words`. Readers of schedules see none.
         innocent: Words that are not about time in this language, though they are in another.
@@ -273,6 +274,7 @@ class Language:
     month_first: bool | None = None
     ordinal_dot: bool = False
     clock24: bool = False
+    part_adverbs: bool = False
     glued_numbers: Mapping[str, int] = field(default_factory=dict)
     innocent: frozenset[str] = frozenset()
     day_endings: tuple[str, ...] = ()

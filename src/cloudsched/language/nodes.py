@@ -223,12 +223,14 @@ class Part:
     Attributes:
         each: The phrase says that it repeats.
         is_ending: It is a night, and named by the day on which it ends.
+        is_adverb: It is an adverb such as "abends", which repeats nothing beside a single day.
     """
 
     part: int
     each: bool = False
     today: bool = False
     is_ending: bool = False
+    is_adverb: bool = False
     span: Span = NOWHERE
 
 

@@ -1,6 +1,6 @@
 """How phrases with titles are read: rows with every answer that is acceptable, and titles around bare phrases.
 
-    python -m tests.language.judge        prints the table of docs/contributors/language-scores.md
+    python -m tests.language.judge        prints the table of docs/contributors/add-language.md
 
 The rows of ``judged/en.json`` and ``de.json`` were written by people's habits and without a look at the grammar, those
 of ``own.json`` with it. Each has
@@ -32,6 +32,7 @@ HERE: Final = Path(__file__).parent
 COLLECTION: Final = HERE.parents[2] / "shared" / "plain-language"
 COMPARED: Final = 8
 """The number of occurrences that are compared."""
+_SETS: Final = {"en": "blind", "de": "blind"}
 _MOST_LISTED: Final = 60
 _LAST_YEAR: Final = 2075
 
@@ -212,7 +213,8 @@ def list_groups() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     files = (*sorted((HERE / "judged").glob("*.json")), COLLECTION / "examples.json")
     rows = [(path.stem, case) for path in files for case in load_cases(path)]
     for name in dict.fromkeys((stem, case["lang"], case["group"]) for stem, case in rows):
-        yield " ".join(name), [case for stem, case in rows if (stem, case["lang"], case["group"]) == name]
+        chosen = [case for stem, case in rows if (stem, case["lang"], case["group"]) == name]
+        yield f"{_SETS.get(name[0], name[0])}, {name[1]}, {name[2]}", chosen
 
 
 def _print(name: str, score: Counter[str], total: int) -> None:

@@ -80,7 +80,7 @@ def test_what_is_not_understood_is_marked(phrase: str, locale: str, code: str, p
     "phrase, code, shown",
     [
         ("every 0 minutes", "no-interval", "every 5 minutes"),
-        ("alle 0 Minuten", "no-interval", "every 5 minutes"),
+        ("alle 0 Minuten", "no-interval", "alle 5 Minuten"),
         ("every 100 milliseconds", "too-short", "every second"),
         ("30 February at 9:00", "no-such-date", "check the day"),
         ("yesterday at 9:00", "past", "still to come"),

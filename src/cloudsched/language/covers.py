@@ -398,7 +398,8 @@ class _Covers:
         following = self._matches[end] if end < self._end else {}
         if "number" in here and "unit" in following:  # "watch 60 | minutes"
             price += _WEAK
-        if end < self._end and here == {} and len(self._tokens[last].text) == 1:  # "à 10:15"
+        is_letter = here == {} and len(self._tokens[last].text) == 1 and not self._is_compound(last)
+        if end < self._end and is_letter:  # "à 10:15"
             price += _WEAK
         if self._prices[last] == _WEAK - _BACK:  # the word that made it cheap is not in the title
             price += _BACK

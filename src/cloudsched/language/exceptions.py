@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from cloudsched.features.calendars.days import WEEKENDS
 from cloudsched.features.calendars.rule import MAX_CALENDARS, CalendarRule
 from cloudsched.language.dates import find_first_day, find_nth_day, find_within, make_local_time
+from cloudsched.language.messages import say
 from cloudsched.language.nodes import (
     ANY,
     DAY,
@@ -162,7 +163,7 @@ def _list_stretch(point: Stretch | Within, context: Context, base: date) -> list
         raise Refused("past" if last < context.today else "contradiction", point.span)
     if days >= _LONGEST_STRETCH:
         raise Refused("inexpressible", point.span, "name months, or make two schedules: one before, one after")
-    context.choices.assume(f"It leaves out {first:%Y-%m-%d} to {last:%Y-%m-%d}.")
+    context.choices.assume(say("It leaves out {first:%Y-%m-%d} to {last:%Y-%m-%d}.", first=first, last=last))
     dates = [(first + timedelta(days=day)).isoformat() for day in range(days + 1)]
     context.stretched.update(dates)
     return dates
@@ -258,5 +259,5 @@ def _resolve_date(point: Point, context: Context, base: date) -> date:
         raise Refused("inexpressible", point.span)
     if result < context.today and not (isinstance(point, Date) and point.year):
         raise Refused("past", point.span)
-    context.choices.assume(f"Only {result:%Y-%m-%d} is excluded.")
+    context.choices.assume(say("Only {day:%Y-%m-%d} is excluded.", day=result))
     return result

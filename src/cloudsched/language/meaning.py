@@ -23,6 +23,7 @@ from cloudsched.language.exceptions import list_added
 from cloudsched.language.grammar_days import WEEKEND
 from cloudsched.language.grammar_points import count_date, count_days
 from cloudsched.language.groups import Group, Plan, build_plan
+from cloudsched.language.messages import say
 from cloudsched.language.nights import find_shift, move_weekdays
 from cloudsched.language.nodes import (
     DAY,
@@ -134,7 +135,7 @@ def _choose_days(group: Group, context: Context) -> Group:
             continue
         parts = [replace(days, picks=(pick,), either=False) for pick in days.picks]
         parts += [replace(days, dates=(date,), either=False) for date in days.dates]
-        options = [Option(f"only number {nth} of them", [part]) for nth, part in enumerate(parts, 1)]
+        options = [Option(say("only number {nth} of them", nth=nth), [part]) for nth, part in enumerate(parts, 1)]
         if not days.period and not days.dates and all(not pick.nth for pick in days.picks):
             options.append(Option("each of them once", parts))
         options.append(Option("all of them", [replace(days, either=False)]))
@@ -344,7 +345,7 @@ def build_once(plan: Plan, context: Context) -> Schedule:
 def _ask_start_of_window(group: Group, window: Window, context: Context) -> Group:
     """Ask whether "tomorrow from 3pm to 4pm" runs at the start of that time."""
     first, _ = context.resolve_window(window)
-    options = [Option(f"once, at {first}", Clock(*first, exact=True))]
+    options = [Option(say("once, at {first}", first=first), Clock(*first, exact=True))]
     if window.spoken is not None:
         options.append(Option("minutes before the hour", window.spoken))
     return replace(group, window=None, clocks=[context.choices.pick("window", window.span, tuple(options))])

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.language.messages import say
 from cloudsched.language.result import Choices, Option, Refused
 
 if TYPE_CHECKING:
@@ -77,12 +78,12 @@ class Context:
     def assume_part_of_day(self, part: int) -> TimeOfDay:
         """Return the default time of a part of the day, and record the assumption."""
         time = TimeOfDay(_PART_HOURS[part])
-        self.choices.assume(f"No time was given, so {PARTS[part]} is {time}.")
+        self.choices.assume(say("No time was given, so {part} is {time}.", part=PARTS[part], time=time))
         return time
 
     def assume_default_time(self) -> TimeOfDay:
         """Return the default time of day, and record the assumption."""
-        self.choices.assume(f"No time was given, so it is {self.default}.")
+        self.choices.assume(say("No time was given, so it is {time}.", time=self.default))
         self.choices.is_timed = False
         return self.default
 
@@ -101,7 +102,7 @@ class Context:
         """Return one time of day. The part of the day decides about a bare hour, or else it is assumed or asked."""
         time = self._resolve_exactly(clock, part)
         if clock.about:
-            self.choices.assume(f"About {time} is {time}.")
+            self.choices.assume(say("About {time} is {time}.", time=time))
         return time
 
     def _resolve_exactly(self, clock: Clock, part: int | None) -> TimeOfDay:
@@ -132,12 +133,12 @@ class Context:
         if hour > NOON or hour == 0 or self.clock24:
             return self._make_time(clock, hour)
         if hour == NOON:
-            self.choices.assume(f"{TimeOfDay(hour, clock.minute)} is noon.")
+            self.choices.assume(say("{time} is noon.", time=TimeOfDay(hour, clock.minute)))
             return self._make_time(clock, hour)
         if hour < 7:
             return self.ask_half(clock)
         time = self._make_time(clock, hour)
-        self.choices.assume(f"{time} is in the morning.")
+        self.choices.assume(say("{time} is in the morning.", time=time))
         return time
 
     def resolve_window(self, window: Window) -> tuple[TimeOfDay, TimeOfDay]:
@@ -149,14 +150,14 @@ class Context:
             end = self.resolve_time(last)
             afternoon = TimeOfDay(first.hour % NOON + NOON * last.half, first.minute)
             start = afternoon if afternoon < end or last.half == 0 else TimeOfDay(first.hour % NOON, first.minute)
-            self.choices.assume(f"It begins at {start}.")
+            self.choices.assume(say("It begins at {start}.", start=start))
             return start, end
         start = self.resolve_time(first)
         if is_bare(last) and not self.clock24 and last.hour < NOON:
             end = TimeOfDay(last.hour, last.minute)
             if end <= start and end.hour + NOON > start.hour:
                 end = TimeOfDay(last.hour + NOON, last.minute)
-                self.choices.assume(f"It ends at {end}.")
+                self.choices.assume(say("It ends at {end}.", end=end))
             return start, end
         return start, self.resolve_time(last)
 
@@ -166,13 +167,16 @@ class Context:
         return TimeOfDay(hour, clock.minute, clock.second)
 
     def _ask(self, code: str, clock: Clock, times: tuple[TimeOfDay, ...]) -> TimeOfDay:
-        return self.choices.pick(code, clock.span, tuple(Option(f"at {time}", time) for time in times))
+        return self.choices.pick(code, clock.span, tuple(Option(say("at {time}", time=time), time) for time in times))
 
     def ask_half(self, clock: Clock) -> TimeOfDay:
         """Ask in which half of the day an hour is."""
         morning = self._make_time(clock, clock.hour)
         afternoon = self._make_time(clock, clock.hour + NOON)
-        options = (Option(f"{morning} in the morning", morning), Option(f"{afternoon} in the afternoon", afternoon))
+        options = (
+            Option(say("{time} in the morning", time=morning), morning),
+            Option(say("{time} in the afternoon", time=afternoon), afternoon),
+        )
         return self.choices.pick("bare-hour", clock.span, options)
 
 

@@ -11,9 +11,10 @@ from cloudsched.domain.schedules.rare_days import tell_missing
 from cloudsched.language.changes import find_change, find_condition, find_open_time, find_order
 from cloudsched.language.covers import find_covers
 from cloudsched.language.grammar import Parser
-from cloudsched.language.languages import LANGUAGES, find_language, guess_language, name_language
+from cloudsched.language.languages import LANGUAGES, find_language, guess_language, load_messages, name_language
 from cloudsched.language.lexicon import Cursor, Language, Token, classify, tokenise
 from cloudsched.language.meaning import build_schedule
+from cloudsched.language.messages import say, translate
 from cloudsched.language.nodes import Phrase, Place, Span
 from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.result import Alternative, Choices, Problem, Reading, Refused, Unclear, refuse_impossible
@@ -81,7 +82,8 @@ def ask(
         problems.setdefault((at.code, at.span), Problem(at.span, at.code, QUESTIONS[at.code]))
         for number in reversed(range(len(at.options))):
             name = at.options[number].name
-            tried.append(({**taken, (at.code, at.span): number}, f"{label}, {name}" if label else name))
+            shown = say("{first}, {then}", first=label, then=name) if label else name
+            tried.append(({**taken, (at.code, at.span): number}, shown))
 
     open_question(unclear, {}, "")
     for _ in range(min(_MOST_BUILT, _MOST_CLAUSES // clauses)):
@@ -179,6 +181,19 @@ class _Reader:
         self._language = next(iter(languages))
 
     def read(self) -> Reading:
+        """Return the meaning of the phrase, with what is said about it in its language."""
+        reading = self._read()
+        messages = load_messages(self._language.code)
+        if not messages:
+            return reading
+        return replace(
+            reading,
+            assumptions=tuple(translate(each, messages) for each in reading.assumptions),
+            readings=tuple(replace(each, label=translate(each.label, messages)) for each in reading.readings),
+            problems=tuple(replace(each, hint=translate(each.hint, messages)) for each in reading.problems),
+        )
+
+    def _read(self) -> Reading:
         tokens = tokenise(self._text, self._language)
         guessed = guess_language(tokens, self._languages) if len(self._languages) > 1 else self._language
         if guessed is not self._language:
@@ -274,7 +289,7 @@ class _Reader:
         """Return a question if correcting a typo in one unknown word turns the phrase into a schedule."""
         as_typed = self._interpret(phrase) if phrase is not None else None
         readings: list[Alternative] = []
-        accepted: list[tuple[Reading, str]] = []
+        accepted: list[tuple[Reading, tuple[str, ...]]] = []
         span = (0, len(self._text))
         for tokens in find_corrections(parser.tokens, parser.matches, self._language):
             corrected = next(iter(find_covers(Parser(tokens, self._language, allow_title=self._allow_title))), None)
@@ -290,21 +305,27 @@ class _Reader:
             if as_typed is not None and reading.schedule is not None and reading.schedule == as_typed.schedule:
                 continue  # the letter makes no difference
             if phrase is None and reading.schedule is not None and are_sure:
-                note = " and ".join(f"{old.text!r} is read as {new.text!r}" for new, old in slips)
-                accepted.append((reading, note))
+                fixes: tuple[str, ...] = tuple(
+                    say("{typed!r} is read as {meant!r}.", typed=old.text, meant=new.text) for new, old in slips
+                )
+                accepted.append((reading, fixes))
             word, typed = next((new, old) for new, old in zip(tokens, parser.tokens, strict=True) if new != old)
             span = (typed.start, typed.end)
             if reading.schedule is not None:
                 readings.append(
-                    Alternative(reading.schedule, reading.schedule.describe(), f"{word.text}, not {typed.text}")
+                    Alternative(
+                        reading.schedule,
+                        reading.schedule.describe(),
+                        say("{meant}, not {typed}", meant=word.text, typed=typed.text),
+                    )
                 )
             elif reading.kind == "question":
                 readings += reading.readings
         if not readings:
             return None
         if len(accepted) == len(readings) and len({str(each.schedule) for each, _ in accepted}) == 1:
-            reading, note = accepted[0]  # there is only one thing that it can have been meant to be
-            return replace(reading, assumptions=(f"{note[0].upper()}{note[1:]}.", *reading.assumptions))
+            reading, fixes = accepted[0]  # there is only one thing that it can have been meant to be
+            return replace(reading, assumptions=(*fixes, *reading.assumptions))
         if as_typed is not None and as_typed.schedule is not None:
             readings.append(Alternative(as_typed.schedule, as_typed.schedule.describe(), "as it was typed"))
         problem = Problem(span, "slip", QUESTIONS["slip"])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.language.dates import add_length, find_first_day, find_last_day, find_within, make_local_time
 from cloudsched.language.exceptions import add_calendars, apply_exceptions, list_added
+from cloudsched.language.messages import say
 from cloudsched.language.nodes import (
     DAY,
     Clock,
@@ -103,7 +104,7 @@ def build_recurring(plan: Plan, context: Context) -> Schedule:
     if plan.within is not None:
         first, until = find_within(plan.within, context)
         start = max(start, first)
-        context.choices.assume(f"It is from {start:%Y-%m-%d} to {until:%Y-%m-%d}.")
+        context.choices.assume(say("It is from {start:%Y-%m-%d} to {until:%Y-%m-%d}.", start=start, until=until))
     is_bound = plan.start is not None or plan.year is not None or (plan.within is not None and start > today)
     bounds = Bounds(start, has_start=is_bound, until=until)
     exdates = apply_exceptions(drafts, plan.exceptions, context, start)
@@ -188,7 +189,10 @@ def _find_times(group: Group, plan: Plan, context: Context, drafts: list[Draft])
     part = group.part.part if group.part is not None else None
     if group.window is not None:
         first, last = context.resolve_window(group.window)
-        options = [Option(f"once, at {first}", "once"), Option(f"every hour from {first} to {last}", "hourly")]
+        options = [
+            Option(say("once, at {first}", first=first), "once"),
+            Option(say("every hour from {first} to {last}", first=first, last=last), "hourly"),
+        ]
         spoken = group.window.spoken
         options += [Option("minutes before the hour", "spoken")] if spoken is not None else []
         chosen = context.choices.pick("window", group.window.span, tuple(options))
@@ -424,7 +428,7 @@ class Builder:
             if self.bounds.count is not None:
                 raise Refused("contradiction", end.span)
             if end.before and not self.drafts[0].freq.endswith(("HOURLY", "MINUTELY", "SECONDLY")):
-                options = (Option(f"{end.count} times in total", end.count),)
+                options = (Option(say("{count} times in total", count=end.count), end.count),)
                 self.context.choices.pick("count-or-rate", end.span, options)
             self.bounds.count = end.count
             return
@@ -443,7 +447,7 @@ class Builder:
             self.bounds.until_clock = self.context.resolve_time(end.clock)
         if self.bounds.until < self.bounds.start:
             raise Refused("never" if self.bounds.has_start else "past", end.span)
-        self.context.choices.assume(f"The last day is {self.bounds.until:%Y-%m-%d}.")
+        self.context.choices.assume(say("The last day is {until:%Y-%m-%d}.", until=self.bounds.until))
 
     def _apply_duration(self, length: Length) -> None:
         """End after a length of time: as a number of occurrences if that is exact, otherwise as a date."""
@@ -468,7 +472,7 @@ class Builder:
             self.bounds.until_clock = TimeOfDay(*self.context.local.timetuple()[3:6])
         else:
             self.bounds.until = add_length(self.bounds.start, length) - timedelta(days=1)
-            self.context.choices.assume(f"The last day is {self.bounds.until:%Y-%m-%d}.")
+            self.context.choices.assume(say("The last day is {until:%Y-%m-%d}.", until=self.bounds.until))
 
     def _find_dtstart(self) -> str:
         if not self._needs_phase:

@@ -7,6 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from cloudsched.language.dates import resolve_date_order
+from cloudsched.language.messages import say
 from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Days, OnlyIf, Period, Pick, Repeat, Unit
 from cloudsched.language.result import Option, Refused
 
@@ -258,7 +259,7 @@ def _ask_nth(days: Days, context: Context) -> list[Draft]:
     if len(set(nths)) > 1:
         return monthly
     weekly = [Draft("WEEKLY", nth, [(0, pick.what) for pick in days.picks])]
-    options = (Option("one such day each month", monthly), Option(f"every {nth} weeks", weekly))
+    options = (Option("one such day each month", monthly), Option(say("every {nth} weeks", nth=nth), weekly))
     if nth > 5:
         return weekly
     chosen = context.choices.pick("nth-or-interval", days.span, options)

@@ -1,0 +1,173 @@
+# ruff: noqa: E501 -- a row is one sentence in both languages
+"""What the reader says, in German: by its English sentences, with the same names in braces."""
+
+from __future__ import annotations
+
+from typing import Final
+
+GERMAN_MESSAGES: Final = {
+    # hints
+    "say when it should run, for example: every weekday at 9:00": "sag, wann es laufen soll, zum Beispiel: werktags um 9",
+    "shorten it to at most 500 characters": "kürze es auf höchstens 500 Zeichen",
+    "add a day or a time, for example: every weekday at 9:00, or: tomorrow at 14:00": (
+        "nenne einen Tag oder eine Uhrzeit, zum Beispiel: werktags um 9, oder: morgen um 14 Uhr"
+    ),
+    "use other words; if the unknown words belong to a title, put the title in quotes": (
+        "nimm andere Wörter; gehören die unbekannten zu einem Titel, setze den Titel in Anführungszeichen"
+    ),
+    "this changes or cancels a task, and makes none; change that task, or put a title in quotes": (
+        "das ändert oder beendet eine Aufgabe und legt keine an; ändere diese, oder setze einen Titel in Anführungszeichen"
+    ),
+    "this is a question and no task; say what to do and when": "das ist eine Frage und keine Aufgabe; sag, was wann zu tun ist",
+    "when that is cannot be known here; give the time of day, the day or the date": (
+        "wann das ist, kann hier niemand wissen; nenne die Uhrzeit, den Tag oder das Datum"
+    ),
+    "write it in a language that is known here": "schreib es in einer Sprache, die hier bekannt ist",
+    "something is missing here; write it in full, for example: every 2 weeks on Monday": (
+        "hier fehlt etwas; schreib es ganz, zum Beispiel: alle 2 Wochen am Montag"
+    ),
+    "there is no such time; use a time between 00:00 and 23:59": "diese Uhrzeit gibt es nicht; nimm eine von 0:00 bis 23:59",
+    "there is no such date; check the day and the month": "dieses Datum gibt es nicht; prüfe Tag und Monat",
+    "this is in the past; choose a time that is still to come": "das ist vorbei; nimm eine Zeit, die noch kommt",
+    "this would never run; check its days, limits and exceptions": (
+        "das würde nie laufen; prüfe die Tage, die Grenzen und die Ausnahmen"
+    ),
+    "an interval is 1 or more, for example: every 5 minutes": "ein Abstand ist mindestens 1, zum Beispiel: alle 5 Minuten",
+    "the shortest interval is a second, for example: every second": "der kürzeste Abstand ist eine Sekunde: jede Sekunde",
+    "parts of this contradict each other; keep only one of them": "Teile davon widersprechen sich; behalte nur einen",
+    "say how often it repeats, for example: every Monday until June": (
+        "sag, wie oft es sich wiederholt, zum Beispiel: jeden Montag bis Juni"
+    ),
+    "set CLOUDSCHED_DEFAULT_CALENDAR, or list the dates, for example: except December 25": (
+        "setze CLOUDSCHED_DEFAULT_CALENDAR, oder nenne die Tage, zum Beispiel: außer am 25. Dezember"
+    ),
+    "this cannot be written as a recurrence rule; list the days or the dates instead": (
+        "das lässt sich nicht als Regel schreiben; nenne stattdessen die Tage"
+    ),
+    "this is too vague; give a day and a time": "das ist zu ungenau; nenne einen Tag und eine Uhrzeit",
+    "a schedule cannot follow the end of the previous run; use an interval, such as: every 3 hours": (
+        "ein Zeitplan kann nicht vom Ende des letzten Laufs zählen; nimm einen Abstand, etwa: alle 3 Stunden"
+    ),
+    "this needs more rules than one schedule may have; split it into several schedules": (
+        "das braucht mehr Regeln, als ein Zeitplan haben darf; mach mehrere daraus"
+    ),
+    "this can be read in too many ways; say it in fewer parts, or make several schedules of it": (
+        "das lässt sich auf zu viele Arten lesen; sag es in weniger Teilen, oder mach mehrere Zeitpläne daraus"
+    ),
+    "write the month as a word, or the date as 2027-01-31": "schreib den Monat aus, oder das Datum als 31.01.2027",
+    "say what to change, such as: make it 10 instead, not on Fridays, also Saturdays, skip the next one": (
+        "sag, was sich ändern soll, etwa: mach es um 10, nicht freitags, auch samstags"
+    ),
+    # questions
+    "is that the nth such day of each month, or an interval in weeks?": (
+        "ist das der n-te solche Tag im Monat, oder ein Abstand in Wochen?"
+    ),
+    "is that in the morning or in the afternoon?": "ist das am Vormittag oder am Nachmittag?",
+    "when does the day end for that?": "wann endet dafür der Tag?",
+    "is that once every two periods, or twice in each period?": "ist das alle zwei Mal, oder zweimal in jedem Zeitraum?",
+    "which number is the month?": "welche Zahl ist der Monat?",
+    "which day do you mean?": "welcher Tag ist gemeint?",
+    "which time zone do you mean?": "welche Zeitzone ist gemeint?",
+    "is that only where it happens, or does the time of day count there?": (
+        "ist das nur der Ort, oder gilt die Uhrzeit dort?"
+    ),
+    "what should happen in months that do not have this day?": "was soll in Monaten geschehen, die diesen Tag nicht haben?",
+    "on which days or at what times should it run?": "an welchen Tagen oder um wie viel Uhr soll es laufen?",
+    "is that the midnight at the start of the day or at its end?": "ist Mitternacht am Anfang oder am Ende des Tages gemeint?",
+    "should it run once, at the start of this period, or repeatedly during it?": (
+        "soll es einmal am Anfang dieser Zeit laufen, oder immer wieder in ihr?"
+    ),
+    "should it run every time, or only the next time?": "soll es jedes Mal laufen, oder nur das nächste Mal?",
+    "which of these days do you mean?": "welcher dieser Tage ist gemeint?",
+    "is that every year in these months, or only this once?": "ist das jedes Jahr in diesen Monaten, oder nur dieses Mal?",
+    "is that how often in total, or how often each time?": "ist das insgesamt so oft, oder jedes Mal so oft?",
+    "is this a typo?": "ist das ein Tippfehler?",
+    "which of these words say when, and which say what?": "welche dieser Wörter sagen wann, und welche was?",
+    "should both run at the same time?": "sollen beide zur selben Zeit laufen?",
+    # answers
+    "at {time}": "um {time}",
+    "{time} in the morning": "{time} am Vormittag",
+    "{time} in the afternoon": "{time} am Nachmittag",
+    "once, at {first}": "einmal, um {first}",
+    "every hour from {first} to {last}": "stündlich von {first} bis {last}",
+    "minutes before the hour": "Minuten vor der Stunde",
+    "spread evenly": "gleichmäßig verteilt",
+    "in these months of every year": "in diesen Monaten jedes Jahres",
+    "only once, in the coming months": "nur einmal, in den nächsten Monaten",
+    "on the first day of the month": "am ersten Tag des Monats",
+    "on every day of the month": "an jedem Tag des Monats",
+    "the midnight at the start of the day": "Mitternacht am Anfang des Tages",
+    "the midnight at the end of the day": "Mitternacht am Ende des Tages",
+    "{count} times in total": "insgesamt {count}-mal",
+    "only in months that have that day": "nur in Monaten, die diesen Tag haben",
+    "on the last day of shorter months": "in kürzeren Monaten am letzten Tag",
+    "one such day each month": "ein solcher Tag im Monat",
+    "every {nth} weeks": "alle {nth} Wochen",
+    "the first of each month": "der erste jedes Monats",
+    "every one": "jeder",
+    "only number {nth} of them": "nur der {nth}. davon",
+    "each of them once": "jeder davon einmal",
+    "all of them": "alle",
+    "Saturday": "Samstag",
+    "Sunday": "Sonntag",
+    "both": "beide",
+    "every time": "jedes Mal",
+    "only the next time": "nur das nächste Mal",
+    # assumptions
+    "No time was given, so {part} is {time}.": "Ohne Uhrzeit ist es um {time}.",
+    "No time was given, so it is {time}.": "Ohne Uhrzeit ist es um {time}.",
+    "About {time} is {time}.": "Ungefähr {time} ist {time}.",
+    "{time} is noon.": "{time} ist mittags.",
+    "{time} is in the morning.": "{time} ist am Vormittag.",
+    "It begins at {start}.": "Es beginnt um {start}.",
+    "It ends at {end}.": "Es endet um {end}.",
+    "Monday to Friday are business days, also holidays.": "Montag bis Freitag sind Werktage, auch Feiertage.",
+    "It is from {start:%Y-%m-%d} to {until:%Y-%m-%d}.": "Es ist vom {start:%d.%m.%Y} bis {until:%d.%m.%Y}.",
+    "It applies to these months every year.": "Es gilt für diese Monate in jedem Jahr.",
+    "Midnight is the start of the day.": "Mitternacht ist der Anfang des Tages.",
+    "The last day is {until:%Y-%m-%d}.": "Der letzte Tag ist der {until:%d.%m.%Y}.",
+    "The interval counts from now.": "Der Abstand zählt ab jetzt.",
+    "It is in every week.": "Es ist in jeder Woche.",
+    "It is in every month.": "Es ist in jedem Monat.",
+    "Only {day:%Y-%m-%d} is excluded.": "Nur der {day:%d.%m.%Y} ist ausgenommen.",
+    "It leaves out {first:%Y-%m-%d} to {last:%Y-%m-%d}.": "Vom {first:%d.%m.%Y} bis {last:%d.%m.%Y} läuft es nicht.",
+    "{meant}, not {typed}": "{meant}, nicht {typed}",
+    "as it was typed": "wie getippt",
+    "{typed!r} is read as {meant!r}.": "{typed!r} wird als {meant!r} gelesen.",
+    "That is in the night, on {days}.": "Das ist in der Nacht, am {days}.",
+    "The schedule does not run then, so nothing changes.": "Der Zeitplan läuft dann nicht, also ändert sich nichts.",
+    # further hints
+    "list the times": "nenne die Uhrzeiten",
+    "give a time for each group of days": "nenne für jede Gruppe von Tagen eine Uhrzeit",
+    "give a window (from 9:00 to 17:00) or a start (starting at 9:00)": (
+        "nenne einen Zeitraum (von 9:00 bis 17:00) oder einen Anfang (ab 9:00)"
+    ),
+    "a window that crosses midnight must apply to every day": "ein Zeitraum über Mitternacht muss für jeden Tag gelten",
+    "name the minutes as well": "nenne auch die Minuten",
+    "keep either the number of times or the end date": "behalte entweder die Anzahl oder das Ende",
+    "give an end date instead of a number of times": "nenne ein Ende statt einer Anzahl",
+    "make two schedules: one for each kind of day": "mach zwei Zeitpläne: einen für jede Art von Tagen",
+    "use either an interval in days or days of the week": "nimm entweder einen Abstand in Tagen oder Wochentage",
+    "write midnight and say on which day": "schreib Mitternacht, und an welchem Tag",
+    "say the times before and after midnight one by one": "sag die Zeiten vor und nach Mitternacht einzeln",
+    "name the day on which that time is, for example: on Saturday at 1:00": (
+        "nenne den Tag, an dem diese Uhrzeit ist, zum Beispiel: am Samstag um 1:00"
+    ),
+    "say how often: every day, every Monday": "sag, wie oft: jeden Tag, jeden Montag",
+    "add 'every' if it repeats, or list the dates": "sag 'jeden', wenn es sich wiederholt, oder nenne die Daten",
+    "give the date: which days are holidays is not known here": "nenne das Datum: welche Tage frei sind, ist hier nicht bekannt",
+    "a delay is the same everywhere; give a time of day, or leave it out": (
+        "eine Dauer ist überall gleich; nenne eine Uhrzeit, oder lass den Ort weg"
+    ),
+    "the default time has passed today; give a time": "die übliche Uhrzeit ist heute vorbei; nenne eine Uhrzeit",
+    "write 00:00 and say on which day": "schreib 0:00, und an welchem Tag",
+    "describe the whole schedule again": "beschreib den ganzen Zeitplan neu",
+    "it runs once only": "es läuft nur einmal",
+    "say on which days it should run": "sag, an welchen Tagen es laufen soll",
+    "say at what time it should run once": "sag, um wie viel Uhr es einmal laufen soll",
+    "say on which day, and at what time": "sag, an welchem Tag und um wie viel Uhr",
+    "it does not run at this time; say at which it should run": "um diese Zeit läuft es nicht; sag, um welche es laufen soll",
+    "it runs on other days than these; say on which it should run": (
+        "es läuft an anderen Tagen; sag, an welchen es laufen soll"
+    ),
+}

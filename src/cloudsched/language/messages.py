@@ -1,0 +1,39 @@
+"""What the reader says to a person, in the language of the phrase."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Said(str):
+    """A sentence in English that also knows its template, so that it can be said in another language."""
+
+    __slots__ = ("template", "values")
+
+    template: str
+    values: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, template: str, values: Mapping[str, Any]) -> Self:
+        """Return the sentence of a template with names in braces."""
+        said = cls(template.format(**values))
+        said.template, said.values = template, values
+        return said
+
+
+def say(template: str, **values: Any) -> Said:
+    """Return a sentence with values: ``say("at {time}", time=time)``."""
+    return Said.of(template, values)
+
+
+def translate(text: str, messages: Mapping[str, str]) -> str:
+    """Return a sentence in the language of some messages, or as it is if they do not have it."""
+    if not isinstance(text, Said):
+        return messages.get(text, text)
+    values = {
+        name: translate(value, messages) if isinstance(value, Said) else value for name, value in text.values.items()
+    }
+    return messages.get(text.template, text.template).format(**values)

@@ -69,6 +69,7 @@ _WEAK_KINDS: Final = frozenset(
     """.split()  # noqa: SIM905 -- easier to read
 )
 _FUNCTIONS: Final = (HARMLESS | {"start", "repeat", "other", "closest", "hence"}) - _WEAK_KINDS
+_BEFORE_TIMES: Final = frozenset({"at", "each", "before", "after", "until", "from", "on", "in", "by"})
 _BEFORE_DAYS: Final = frozenset({"on", "ordinal", "ordinal-end", "each", "next"})
 _COUNTED: Final = frozenset({"at", "on", "from", "to", "until", "before", "after", "past"})
 _LOOSE_ENDS: Final = frozenset({"at", "on", "in", "from", "by", "of", "to", "and", "or", "article", "the", "until"})
@@ -159,10 +160,18 @@ class _Covers:
 
     def _price_whole(self, title: Span, clauses: tuple[Clause, ...], price: float, words: int) -> Iterator[Phrase]:
         price += _price_days(clauses)
+        event = self._find_event(title)  # "sunset walk": when that is, nobody knows here
+        if event and not (any(map(_names_day, clauses)) and (event > 1 or any(map(_is_timed, clauses)))):
+            return
         if any(isinstance(each, Within) for each in clauses) and any(map(_repeats, clauses)):
             price += _WEAK  # "plan next week every day at 9": what "next week" belongs to is not known
         if clauses and price <= MOST:
             yield Phrase(title, clauses, price, words, self._is_asked)
+
+    def _find_event(self, title: Span) -> int:
+        """Return 1 if a title has words such as "sunset", which need a day and a time, 2 for "my birthday", else 0."""
+        tokens = [at for at, token in enumerate(self._tokens) if title[0] <= token.start < title[1]]
+        return next((match.value for at in tokens if (match := self._matches[at].get("half-known"))), 0)
 
     def _find_loose(self, begin: int, end: int) -> int | None:
         """Return the token in a clause from which on it may belong to the title: "at 10:00 | morning pages"."""
@@ -272,7 +281,9 @@ class _Covers:
             return 0.0
         if "half-known" in here:
             self._parser.block(at, "half-known")
-            return _NEVER
+            around = here.keys() | (self._matches[at - 1].keys() if at else set())
+            is_subject = _BEFORE_TIMES.isdisjoint(around)
+            return _WEAK - _BACK if is_subject else _NEVER
         if self._is_compound(at):
             return _PLAIN
         if token.kind == MARK:
@@ -295,7 +306,8 @@ class _Covers:
             if "unit" in here and at > 1 and "article" in self._matches[at - 1] and self._is_word(at - 2):
                 return _COUNT  # "plan the week"
             return _BETWEEN if at and self._is_word(at - 1) else _WEAK
-        return _STRONG
+        is_between = 0 < at < self._end - 1 and self._is_word(at - 1) and self._may_be_object(at + 1)
+        return _FUNCTION if "to" in here and is_between else _STRONG  # "walk through the park"
 
     def _is_compound(self, at: int) -> bool:
         """Return whether a token is written together with a word that is not about time: "7-minute-workout", "5k"."""
@@ -447,6 +459,17 @@ def _is_timed(clause: Clause) -> bool:
 
 def _repeats(clause: Clause) -> bool:
     return isinstance(clause, Repeat) or (isinstance(clause, Days) and (clause.marked or clause.plural))
+
+
+def _names_day(clause: Clause) -> bool:
+    match clause:
+        case Days() | Repeat():
+            return True
+        case Relative():
+            return clause.length is None
+        case Part():
+            return clause.each or clause.today
+    return False
 
 
 def _may_lead(lead: Sequence[Clause], others: Sequence[Clause]) -> bool:

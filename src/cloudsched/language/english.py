@@ -148,7 +148,7 @@ ENGLISH = Language(
             1: "sunrise|sunset|sunup|sundown|dawn|dusk|daybreak|nightfall|twilight|golden hour|high tide|low tide"
             "|full moon|new moon|equinox|solstice|spring equinox|payday|pay day|paydays|over the weekend"
             "|over the weekends|bedtime|teatime|dinnertime"
-            "|suppertime|brunch time|my birthday|his birthday|her birthday|our anniversary|first thing|last thing"
+            "|suppertime|brunch time|first thing|last thing"
             "|start of business|opening time|closing time|rush hour|break time|in spring|in summer|in autumn"
             "|in winter|in the spring|in the summer|in the autumn|in the winter|in the fall|during summer|during winter"
             "|all summer|all winter|over the summer|this summer|next summer|this winter|next winter"
@@ -159,7 +159,8 @@ ENGLISH = Language(
             "|usually|normally|sporadically|someday|some day|one day|in time|on time|whenever possible|in the future"
             "|the other day|moonrise|moonset|midsummer|midwinter|during lent|during advent|hanukkah|eid|passover"
             "|semiweekly|semi-weekly|semimonthly|semi-monthly|bicentennial|workweek|work week|working week|midweek"
-            "|mid-week|mid-month|midmonth|mid-year|midyear|evenly|randomly|at random|alternately"
+            "|mid-week|mid-month|midmonth|mid-year|midyear|evenly|randomly|at random|alternately",
+            2: "my birthday|his birthday|her birthday|our anniversary",
         },
         "weekday": number_words(
             "monday|mon tuesday|tue|tues wednesday|wed|weds|wensday|wendsday thursday|thu|thur|thurs friday|fri "

@@ -402,7 +402,7 @@ def parse_end(c: Cursor) -> list[Clause] | None:
             through = c.skip("inclusive") or until.value == _THROUGH
             at = None
             middle = c.at
-            if not before:
+            if not before and not isinstance(result, Months | Year):  # "until June at 9" says when it runs
                 at = parse_clock(c, bare=c.take("at") is not None)
                 if at is None:
                     c.at = middle

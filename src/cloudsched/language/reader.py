@@ -260,7 +260,8 @@ class _Reader:
         name = name_language(parser.tokens, self._language)
         if name is None:
             furthest, blocked = self._find_furthest(parser), parser.blocked
-            is_known = blocked is None or (blocked.span is not None and blocked.span[0] < furthest[0])
+            is_before = blocked is not None and blocked.span is not None and blocked.span[0] < furthest[0]
+            is_known = is_before and blocked is not None and blocked.code != "half-known"
             return _refuse(Refused(code, furthest) if is_known or blocked is None else blocked, self._text)
         supported = next((code for code, language in LANGUAGES.items() if language.name == name), None)
         hint = f"this looks like {name}; "

@@ -345,7 +345,8 @@ ENGLISH = Language(
         },
         "synchronised": {1: "synchronized|synchronised|on the clock|aligned"},
         "remind": {
-            1: "remind me to|remind me|please remind me|please remind me to|remind us to|nudge me|ping me|alert me"
+            1: "remind me to|remind me of|remind me about|remind me that|remind me|please remind me to|please remind me"
+            "|remind us to|nudge me|ping me|alert me"
             "|notify me"
         },
         "intro": {

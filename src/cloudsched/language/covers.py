@@ -42,7 +42,7 @@ MOST: Final = 1.75
 _PLAIN, _FUNCTION, _WEAK, _STRONG, _NEVER = 0.06, 0.08, 2.0, 2.5, 9.0
 """The prices of a word of a title: one that is not about time, one such as "of", one that names a day or a number, one
 that only a schedule has, and one that is not known to be no time."""
-_MISSPELT: Final = 1.5
+_MISSPELT: Final = 1.7
 """The price of a word that is probably one of the lexicon with a typing error."""
 _BACK: Final = 1.75
 """What a weak word costs less if a plain one follows: "Friday drinks"."""
@@ -65,14 +65,51 @@ _WEAK_KINDS: Final = frozenset(
     weekday weekdays month part parts number tens ordinal ordinal-end unit feast named-time adverb bi tri part-adverb
     dayset daysets twice recurring holiday fraction half hours-said hour-number minute-number week-number day-number
     second-number day-word the-hour unit-short oclock hour-mark halfday-short noon-mark edge edge-noun pair next
-    clock-minute minute-unit shift day-end some
+    clock-minute minute-unit shift day-end some possessive
     """.split()  # noqa: SIM905 -- easier to read
 )
 _FUNCTIONS: Final = (HARMLESS | {"start", "repeat", "other", "closest", "hence"}) - _WEAK_KINDS
+_CALENDAR: Final = frozenset(
+    {
+        "weekday",
+        "weekdays",
+        "month",
+        "feast",
+        "adverb",
+        "bi",
+        "tri",
+        "dayset",
+        "daysets",
+        "pair",
+        "date",
+        "relday",
+        "possessive",
+    }
+)
+"""The kinds of words that name days or a frequency of days."""
 _BEFORE_TIMES: Final = frozenset({"at", "each", "before", "after", "until", "from", "on", "in", "by"})
 _BEFORE_DAYS: Final = frozenset({"on", "ordinal", "ordinal-end", "each", "next"})
-_COUNTED: Final = frozenset({"at", "on", "from", "to", "until", "before", "after", "past"})
-_LOOSE_ENDS: Final = frozenset({"at", "on", "in", "from", "by", "of", "to", "and", "or", "article", "the", "until"})
+_COUNTED: Final = frozenset({"at", "on", "in", "from", "to", "until", "before", "after", "past"})
+_LOOSE_ENDS: Final = frozenset(
+    {
+        "at",
+        "on",
+        "in",
+        "from",
+        "by",
+        "of",
+        "to",
+        "and",
+        "or",
+        "article",
+        "the",
+        "until",
+        "before",
+        "after",
+        "past",
+        "than",
+    }
+)
 _VERBS: Final = frozenset({"skip", "start", "repeat", "verb-intro", "relocate", "make", "add-more", "postpone"})
 """The kinds of verbs that a change may begin with, and a title, too."""
 _BEFORE_PARTS: Final = frozenset(
@@ -81,6 +118,8 @@ _BEFORE_PARTS: Final = frozenset(
 """The kinds of words behind which a part of the day belongs to the schedule: "in the morning", "Monday morning"."""
 _INTROS: Final = frozenset({"intro", "remind"})
 _CLOSING: Final = frozenset({"stop", "polite"})
+_GOVERNING: Final = frozenset({"at", "from", "to", "until", "before", "after", "past", "than"})
+"""The kinds of words that say when together with the time behind them."""
 _SIGNS: Final = frozenset({"comma", "dash", "colon", "stop", "by"})
 _BEGINS_NO_TITLE: Final = frozenset({"condition", "after", "before", "at", "by", "until", "from", "between"})
 
@@ -134,7 +173,7 @@ class _Covers:
         if lead and (c.ended or not {"outro", "comma"}.isdisjoint(self._matches[after])):
             lead = None
         spared = sum(self._prices[begin:after]) if lead else 0.0
-        price = extra + self._price_start(begin, before, is_shown=is_shown)
+        price = extra + self._price_start(begin, before)
         words = 0
         for end in range(begin + 1, self._end + 1):
             price += self._prices[end - 1]
@@ -147,26 +186,48 @@ class _Covers:
             whole = price + self._price_end(begin, end) + (0 if words else _NO_WORD)
             if before and any(isinstance(each, Within) or self._is_bare_part(each, end) for each in rest):
                 whole += _WEAK
-            if words == 1 and not rest and not is_shown and self._is_untimed(before):
-                whole += _UNTIMED  # a single unknown word may have been meant as a time
+            if before and not is_shown and not any(map(_is_timed, (*before, *rest))):
+                says_each = any("each" in here or "adverb" in here for here in self._matches[:begin])
+                whole += _BARE if says_each else _UNTIMED
+                if words == 1 and not rest:
+                    whole += _UNTIMED  # a single unknown word may have been meant as a time
             title = self._find_span(begin, end)
-            if title is None:
+            if title is None or self._moves(begin, end):
                 continue
             if lead and end > after and _may_lead(lead, (*before, *rest)):
                 clauses = (*lead, *before, *rest)
                 yield from self._price_whole(title, clauses, whole - spared, words)
                 whole += _NO_LEAD
             yield from self._price_whole(title, (*before, *rest), whole, words)
+            if is_shown and rest and before and not any(map(_names_day, before)) and any(map(_names_day, rest)):
+                # "remind me at noon that rent is due | on Friday": that may be what, and not when
+                rival = self._find_span(begin, self._end)
+                yield Phrase(rival, before, whole + _PLAIN, words, self._is_asked, is_rival=True)
 
-    def _price_whole(self, title: Span, clauses: tuple[Clause, ...], price: float, words: int) -> Iterator[Phrase]:
-        price += _price_days(clauses)
-        event = self._find_event(title)  # "sunset walk": when that is, nobody knows here
+    def _price_whole(
+        self, title: Span | None, clauses: tuple[Clause, ...], price: float, words: int
+    ) -> Iterator[Phrase]:
+        no_day = _price_days(clauses)
+        price += no_day
+        if no_day and title is not None and self._names_days(title):
+            price += _WEAK  # "Monday gym | at 7": the day is no title
+        event = 0 if title is None else self._find_event(title)  # "sunset walk": when that is, nobody knows here
         if event and not (any(map(_names_day, clauses)) and (event > 1 or any(map(_is_timed, clauses)))):
             return
         if any(isinstance(each, Within) for each in clauses) and any(map(_repeats, clauses)):
             price += _WEAK  # "plan next week every day at 9": what "next week" belongs to is not known
         if clauses and price <= MOST:
             yield Phrase(title, clauses, price, words, self._is_asked)
+
+    def _moves(self, begin: int, end: int) -> bool:
+        """Return whether words move a task of before: "move gym | from monday to friday"."""
+        verb = self._matches[begin].keys() & {"relocate", "postpone"}
+        return bool(verb) and end < self._end and "from" in self._matches[end]
+
+    def _names_days(self, title: Span) -> bool:
+        """Return whether a title has words that name days."""
+        tokens = [at for at, token in enumerate(self._tokens) if title[0] <= token.start < title[1]]
+        return any(not _CALENDAR.isdisjoint(self._matches[at]) and not self._is_compound(at) for at in tokens)
 
     def _find_event(self, title: Span) -> int:
         """Return 1 if a title has words such as "sunset", which need a day and a time, 2 for "my birthday", else 0."""
@@ -286,6 +347,8 @@ class _Covers:
             return _WEAK - _BACK if is_subject else _NEVER
         if self._is_compound(at):
             return _PLAIN
+        if "stop-reminding" in here:
+            return _NEVER
         if token.kind == MARK:
             return _PLAIN if here.keys() <= HARMLESS else _STRONG
         if here.keys() <= PLAIN:
@@ -333,7 +396,7 @@ class _Covers:
             return _NEVER
         return _MISSPELT if not self._matches[at] and is_misspelt(word, language) else _PLAIN
 
-    def _price_start(self, begin: int, before: Sequence[Clause], *, is_shown: bool) -> float:
+    def _price_start(self, begin: int, before: Sequence[Clause]) -> float:
         here = self._matches[begin]
         price = 0.0
         is_compound = begin + 1 < self._end and self._tokens[begin + 1].text == "-"
@@ -352,16 +415,12 @@ class _Covers:
             price += _BARE
         if before and self._belongs_behind(begin - 1):
             price += _WEAK
+        if begin == 1 and isinstance(last, Part) and not last.each:
+            price += _EDGE  # "morning pages at 9"
         if isinstance(last, Times) and self._names_zone(begin):
             self._parser.block(begin)
             price += _WEAK
-        if self._is_untimed(before) and not is_shown:
-            says_each = any("each" in here or "adverb" in here for here in self._matches[:begin])
-            price += _BARE if says_each else _UNTIMED
         return price
-
-    def _is_untimed(self, before: Sequence[Clause]) -> bool:
-        return bool(before) and not any(map(_is_timed, before))
 
     def _names_zone(self, at: int) -> bool:
         """Return whether words behind a time of day name a place that is not known: "9:00 Narnia time"."""
@@ -405,7 +464,10 @@ class _Covers:
             last -= 1
         here = self._matches[last]
         price = 0.0
-        if not here.keys().isdisjoint(_LOOSE_ENDS) and not here.keys() & PLAIN and "hence" not in here:
+        is_loose = not here.keys().isdisjoint(_LOOSE_ENDS) and not here.keys() & {"generic", "own"}
+        if is_loose and end < self._end and not here.keys().isdisjoint(_GOVERNING):
+            price += _WEAK  # "an hour before | 6pm", "move gym to | 6am"
+        elif is_loose and "hence" not in here:
             price += _EDGE
         following = self._matches[end] if end < self._end else {}
         if "number" in here and "unit" in following:  # "watch 60 | minutes"

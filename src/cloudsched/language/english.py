@@ -121,7 +121,8 @@ ENGLISH = Language(
             "|hey|hi|hello|ok|okay|oh|actually|no|now|so|well|sorry|just|then|and"
         },
         "question-word": {
-            1: "what|what's|whats|which|who|who's|whose|whom|how many|how much|how long|how often|how come|why"
+            1: "should i|should we|is|are|was|were|did|does|can i|have i"
+            "|what|what's|whats|which|who|who's|whose|whom|how many|how much|how long|how often|how come|why"
             "|is there|are there|do i|did i|do we|am i|was i|were there|when do|when does|when did|when is|when's"
         },
         "occasion": {
@@ -130,6 +131,13 @@ ENGLISH = Language(
             "|during dinner|at supper|at brunch|during the meeting|during my meeting|on arrival|upon arrival|on my way"
             "|on the way|on my way home|on the way home|once i|once we|once he|once she|once they|once it|as soon as"
             "|by the time|the moment|next time|the next time"
+        },
+        "modifier": {
+            1: "overnight|daytime|daytimes|during the day|during lunch|during work|during school|during class"
+            "|during business hours|business hours|office hours|working hours|work hours|school hours|term time"
+            "|odd days|odd weeks|even days|even weeks|alternate weeks|alternate days|alternate|alternating|as needed"
+            "|if needed|when needed|onwards|at most|with breakfast|with lunch|with dinner|with meals|with food"
+            "|at mealtimes|just once|only once|at the latest|latest|on my shift"
         },
         "no-title": {1: "mon|mons|tue|tues|wed|weds|thu|thur|thurs|fri"},
         "night-to": {1: "in the night to|the night to|in the night before|in the early hours of|early hours of"},
@@ -457,5 +465,5 @@ ENGLISH = Language(
     },
     month_first=None,
     day_endings=("day", "days"),
-    innocent=frozenset({"bald", "kello", "pazar", "sabah", "shopping"}),
+    innocent=frozenset({"bald", "kello", "pazar", "sabah", "shopping", "steps"}),
 )

@@ -15,6 +15,9 @@ _ORDINALS |= {20 + number: f"{unit}undzwanzigste" for number, unit in enumerate(
 _ORDINALS |= {30: "dreißigste", 31: "einunddreißigste"}
 
 
+_WEEKDAYS = ("montag", "dienstag", "mittwoch", "donnerstag", "freitag", "samstag", "sonnabend", "sonntag")
+
+
 def _inflect(*stems: str, endings: str = "|n|r|s|m") -> str:
     return "|".join(stem + ending for stem in stems for ending in endings.split("|"))
 
@@ -142,6 +145,12 @@ GERMAN = Language(
         },
         "intro-noun": {1: "stell einen wecker|stelle einen wecker|neue erinnerung"},
         "closer": {1: "ein|muss|erinnern|nicht vergessen|auf|an|soll"},
+        "modifier": {
+            1: "mit ausnahme|abgesehen|weniger|frei|unter der woche|mitte|tgl|tägl|jd|fast|beinahe|höchstens"
+            "|mindestens|spätestens|frühestens|kurz|hin und wieder|öfters|zeitnah|bzw|jedesmal|jedoch|vorerst"
+            "|vorgestern|neulich|überübermorgen|advent|sommerferien|urlaub|danach|vorher|alltags|erst|bei bedarf"
+            "|zum essen|beim essen|den ganzen|die ganze"
+        },
         "idiom": {1: "vor der tür|vor dem haus|nach dem rechten"},
         "condition": {1: "wenn|falls|sobald|solange|sofern", 2: "weil|obwohl"},
         "half-known": {
@@ -393,6 +402,11 @@ GERMAN = Language(
     day_endings=("tag", "tage", "tagen", "tags"),
     ordinal_dot=True,
     part_adverbs=True,
+    compounds={
+        f"{day}{part}": len(day)
+        for day in _WEEKDAYS
+        for part in ["früh", "morgen", "vormittag", "mittag", "nachmittag", "abend", "abends", "nacht", "nachts"]
+    },
     clock24=True,
     glued_numbers={
         f"{unit}und{word}": ten + number

@@ -78,6 +78,8 @@ def tokenise(text: str, language: Language) -> list[Token]:
         at = token.end
         if token.kind == PATH and _is_list(token.text, language):
             tokens += _split_path(token)
+        elif (first := language.compounds.get(token.text)) is not None:
+            tokens += _split_compound(token, first)
         elif token.text != ".":
             tokens.append(token)
     return _join_tokens(tokens, language)
@@ -98,6 +100,16 @@ def _split_path(path: Token) -> list[Token]:
         tokens.append(Token(WORD, part.lower(), at, at + len(part), (), bool(tokens)))
         at += len(part)
     return tokens
+
+
+def _split_compound(token: Token, first: int) -> list[Token]:
+    """Return the two words that are written as one: ``Freitagabend``."""
+    middle = token.start + first
+    is_plural = token.text.endswith("s")  # "freitagabends" is each Friday
+    return [
+        token._replace(text=token.text[:first] + ("s" if is_plural else ""), end=middle),
+        token._replace(text=token.text[first:], start=middle, glued=False),
+    ]
 
 
 def _make_token(result: re.Match[str], text: str, *, glued: bool, ordinal_dot: bool) -> Token:
@@ -261,6 +273,7 @@ class Language:
         ordinal_dot: True if ``24.`` is an ordinal.
         clock24: True if the word for "o'clock" uses the 24-hour clock and may be followed by minutes: ``9 Uhr 30``.
         part_adverbs: True if "parts" are adverbs, which say how often only if no day is named: "abends".
+        compounds: Words of two, and the length of the first: ``freitagabend``.
         glued_numbers: Numbers written as one word that the other entries do not compose.
         requests: The words of what people ask of their tasks, by class, as in `words`. Readers of schedules see none.
         innocent: Words that are not about time in this language, though they are in another.
@@ -275,6 +288,7 @@ class Language:
     ordinal_dot: bool = False
     clock24: bool = False
     part_adverbs: bool = False
+    compounds: Mapping[str, int] = field(default_factory=dict)
     glued_numbers: Mapping[str, int] = field(default_factory=dict)
     innocent: frozenset[str] = frozenset()
     day_endings: tuple[str, ...] = ()
@@ -330,6 +344,8 @@ def _match_at(tokens: Sequence[Token], place: int, language: Language) -> Matche
         kind = _MARKS.get(token.text)
         return {kind: Match(place + 1, 0)} if kind else {}
     result: Matches = {"number": Match(place + 1, token.value[0])} if token.kind == NUMBER else {}
+    if token.text.endswith("'s") and token.text not in language.entries and token.text[:-2] in language.entries:
+        return {"possessive": Match(place + 1, 0)}  # "Monday's meeting"
     for words, kind, value in language.entries.get(token.text, ()):
         if kind in result and result[kind].end >= place + len(words):
             continue

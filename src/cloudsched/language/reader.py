@@ -231,7 +231,7 @@ class _Reader:
                 best = phrase, reading
             elif reading.schedule is not None and best[1].schedule is not None:
                 is_other = reading.schedule != best[1].schedule
-                if is_other and not set(phrase.clauses) <= set(best[0].clauses):
+                if is_other and (phrase.is_rival or not set(phrase.clauses) <= set(best[0].clauses)):
                     return phrase, self._ask_which(best[1], reading)
         found = best or refused
         if found is None:
@@ -352,7 +352,7 @@ class _Reader:
             order = find_order(title, Cursor(tokens, matches, self._language))
             if order is not None and (order.is_task or order.is_timing) and not phrase.is_asked:
                 return _refuse(Refused("no-new-task", phrase.title), self._text)
-            if matches and "question-word" in matches[0] and self._text.rstrip().endswith("?"):
+            if matches and "question-word" in matches[0] and not phrase.is_asked:
                 return _refuse(Refused("no-task", phrase.title), self._text)
             if (span := find_condition(tokens, matches)) is not None:
                 return _refuse(Refused("half-known", (begin + span[0], begin + span[1])), self._text)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _SHORTEST = 4
-_UNLIKELY = PLAIN | {"half-known", "vague", "some", "holiday", "condition", "no-title"}
+_UNLIKELY = PLAIN | {"half-known", "modifier", "vague", "some", "holiday", "condition", "no-title"}
 """The classes of words that make no schedule, so that no other word was probably meant as one of them."""
 _MOST_WORDS = 4
 _MOST_CANDIDATES = 3

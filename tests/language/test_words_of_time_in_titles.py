@@ -1,0 +1,76 @@
+"""Words that say when are no part of a title without a question: a day, what a time counts from, a limit."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from tests.cases import try_each
+
+from cloudsched.language import Reading, read
+
+ENGLISH = datetime(2027, 9, 14, 15, 40, tzinfo=ZoneInfo("Europe/London"))  # a Tuesday
+GERMAN = datetime(2027, 6, 10, 8, 15, tzinfo=ZoneInfo("Europe/Berlin"))  # a Thursday
+
+
+def ask(phrase: str, locale: str) -> Reading:
+    if locale == "en":
+        return read(phrase, now=ENGLISH, timezone="Europe/London", locale="en")
+    return read(phrase, now=GERMAN, timezone="Europe/Berlin", locale="de")
+
+
+@try_each(
+    "phrase, locale, first, title",
+    [
+        ("on friday drinks at 6pm", "en", "09-17 18:00", "drinks"),
+        ("thursday dentist 3pm", "en", "09-16 15:00", "dentist"),
+        ("christmas lunch at 1pm", "en", "12-25 13:00", "lunch"),
+        ("mondays gym 6pm", "en", "09-20 18:00", "gym"),
+        ("weekdays gym 6pm", "en", "09-14 18:00", "gym"),
+        ("Montag Arzt um 15 Uhr", "de", "06-14 15:00", "Arzt"),
+        ("5.7. Arzt um 15 Uhr", "de", "07-05 15:00", "Arzt"),
+        ("Kino am Freitagabend um 20 Uhr", "de", "06-11 20:00", "Kino"),
+        ("Montagabend um 8 Chor", "de", "06-14 20:00", "Chor"),
+    ],
+)
+def test_a_day_before_a_title_is_when_it_runs(phrase: str, locale: str, first: str, title: str) -> None:
+    reading = ask(phrase, locale)
+    now = ENGLISH if locale == "en" else GERMAN
+    assert reading.schedule is not None, reading
+    assert reading.schedule.upcoming(now, 1)[0].astimezone(now.tzinfo).strftime("%m-%d %H:%M") == first
+    assert reading.title == title
+
+
+@try_each(
+    "phrase, locale",
+    [
+        ("call bob an hour before 6pm tomorrow", "en"),
+        ("be home before 6pm", "en"),
+        ("call bob after friday 9am", "en"),
+        ("call bob in 2 days time at 9am", "en"),
+        ("every hour overnight drink", "en"),
+        ("every day at 8am alternate weeks pack lunch", "en"),
+        ("every 4 hours as needed aspirin", "en"),
+        ("monday's meeting at 9am", "en"),
+        ("don't remind me on monday at 9am", "en"),
+        ("cancel tomorrow's 9am", "en"),
+        ("move gym from monday to friday at 9am", "en"),
+        ("move gym to 6am on mondays", "en"),
+        ("what happens at 9am tomorrow", "en"),
+        ("is bob free at 9am tomorrow", "en"),
+        ("remind me at 6pm to buy a gift for christmas", "en"),
+        ("plan next week every day at 9", "en"),
+        ("Oma am Montag anrufen um 15 Uhr", "de"),
+        ("Oma sonntags anrufen um 15 Uhr", "de"),
+        ("Tabletten täglich nehmen um 15 Uhr", "de"),
+        ("Oma am 5.7. anrufen um 15 Uhr", "de"),
+        ("täglich um 15 Uhr mit Ausnahme vom 21.6.", "de"),
+        ("abgesehen von Montag täglich um 15 Uhr", "de"),
+        ("unter der Woche um 15 Uhr", "de"),
+        ("spätestens um 15 Uhr", "de"),
+        ("Montag bzw. Dienstag um 15 Uhr", "de"),
+    ],
+)
+def test_what_may_say_when_is_not_left_to_the_title(phrase: str, locale: str) -> None:
+    """It is asked or refused. A schedule without these words would run at another time than they say."""
+    assert ask(phrase, locale).schedule is None

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 from zoneinfo import available_timezones
 
+from cloudsched.domain.schedules.words import English
 from cloudsched.language.glossary import GLOSSARY
 
 if TYPE_CHECKING:
@@ -148,21 +149,8 @@ def _list_known(text: str, mark: Mark, language: str) -> bool:
 
 
 _UNITS: Final = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
-_WEEKDAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTHS: Final = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
+_WEEKDAYS: Final = English.weekdays
+_MONTHS: Final = English.months
 _PARTS: Final = frozenset({"morning", "afternoon", "evening", "night"})
 _NOON: Final = 12
 _NIGHT: Final = 6

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.domain.schedules.words import English
 from cloudsched.language.nodes import WEEKENDDAY, WORKDAY, Days, Pick
 from cloudsched.language.result import Refused
 
@@ -16,7 +17,6 @@ _NIGHT: Final = 3
 _DAWN: Final = 6
 """The hour before which a time belongs to the night that began on the day before."""
 _DAYS: Final = {WORKDAY: range(5), WEEKENDDAY: (5, 6)}
-_NAMES: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 def find_shift(group: Group, context: Context) -> int:
@@ -57,5 +57,5 @@ def _move(days: Days, shift: int, context: Context) -> Days:
 
     whats = [day for pick in days.picks for day in _DAYS.get(pick.what, (pick.what,))]
     moved = [(day + shift) % 7 for day in whats]
-    context.choices.assume(f"That is on {' and '.join(_NAMES[day] for day in moved)}, in the night.")
+    context.choices.assume(f"That is on {' and '.join(English.weekdays[day] for day in moved)}, in the night.")
     return replace(days, picks=tuple(Pick(0, day) for day in moved), business=False)

@@ -11,10 +11,8 @@ import time
 from typing import TYPE_CHECKING, Final, Protocol
 
 from cloudsched.engine.concurrency.fork_safety import make_reentrant_lock
-from cloudsched.engine.queries.overview import Overview
 from cloudsched.engine.sweep.due_work import DueWork
 from cloudsched.engine.sweep.shard_sweeps import SweepNotes
-from cloudsched.engine.tasks.batch_changes import BatchChangeRun, BatchChanges
 from cloudsched.runtime.lazy_property import lazy_property
 
 if TYPE_CHECKING:
@@ -23,8 +21,10 @@ if TYPE_CHECKING:
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.queries.overview import Overview
     from cloudsched.engine.sweep.sweeper import Sweep
     from cloudsched.engine.sweep.zone_watch import ZoneWatch
+    from cloudsched.engine.tasks.batch_changes import BatchChangeRun, BatchChanges
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.engine.usage.ledger import UsageLedger
     from cloudsched.engine.usage.usage_report import UsageReport, UsageSummation
@@ -52,6 +52,8 @@ class ManyTasks:
     @lazy_property
     def overview(self) -> Overview:
         """Counts tasks and executions, and caches the counts for some seconds."""
+        from cloudsched.engine.queries.overview import Overview
+
         return Overview(self._store, self._clock, time.monotonic, self.sweep_notes)
 
     @lazy_property
@@ -113,11 +115,15 @@ class ManyTasks:
     @lazy_property
     def batch_changes(self) -> BatchChanges:
         """Counts what a batch change concerns, and starts it."""
+        from cloudsched.engine.tasks.batch_changes import BatchChanges
+
         return BatchChanges(self._store, self._clock, self._scheduler)
 
     @lazy_property
     def batch_change_run(self) -> BatchChangeRun:
         """Carries out batch changes."""
+        from cloudsched.engine.tasks.batch_changes import BatchChangeRun
+
         return BatchChangeRun(self._store, self._scheduler())
 
 

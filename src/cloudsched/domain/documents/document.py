@@ -103,21 +103,22 @@ def find_changes(before: BaseModel, after: BaseModel) -> set[str]:
     """Return the names of the fields in which the stored forms of two objects of one model may differ.
 
     Models and JSON count as changed unless they are the same object: to compare a model costs more than to
-    write it, and JSON values that are equal may be stored differently (1 and true). What only one of them has
-    is no field.
+    write it, and JSON values that are equal may be stored differently (1 and true).
     """
-    find_earlier = before.__dict__.get
-    compared = _list_compared(type(after))
+    earlier, later = before.__dict__, after.__dict__
+    names, compared = _list_compared(type(after))
     return {
         name
-        for name, value in after.__dict__.items()
-        if value is not (old := find_earlier(name, value)) and (name not in compared or value != old)
+        for name in names
+        if later[name] is not earlier[name] and (name not in compared or later[name] != earlier[name])
     }
 
 
 @cache
-def _list_compared(model: type[BaseModel]) -> frozenset[str]:
-    return frozenset(name for name, field in model.model_fields.items() if not _has_parts(field.annotation))
+def _list_compared(model: type[BaseModel]) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Return the fields of a model, and those whose values are compared."""
+    fields = model.model_fields
+    return tuple(fields), frozenset(name for name, field in fields.items() if not _has_parts(field.annotation))
 
 
 def _has_parts(annotation: Any) -> bool:  # noqa: ANN401 - a type, or what typing makes of one

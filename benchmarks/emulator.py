@@ -230,7 +230,7 @@ def main() -> None:
         for _ in range(options.rounds):
             port = find_free_port()
             our_rounds.append(
-                measure_server([sys.executable, "-m", "cloudsched.emulator", "--port", str(port)], port, url)
+                measure_server([sys.executable, "-m", "cloudsched", "emulator", f"--port={port}"], port, url)
             )
             port = find_free_port()
             their_rounds.append(measure_server([str(rival), "start", "-q", "-p", str(port)], port, url))

@@ -9,6 +9,7 @@ words that are least like a schedule cost least. A way whose title costs more th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.language.grammar_clauses import parse_lead
@@ -55,6 +56,8 @@ _BARE, _NO_DAY, _EDGE, _NO_WORD = 0.3, 0.4, 1.0, 2.0
 "of" beside a clause, and if it has no plain word."""
 _UNTIMED: Final = 1.7
 """What it costs if the schedule before a title says no time of day: "The 5th wave"."""
+_DIVIDED: Final = 0.35
+"""What it costs more if the clauses stand within the title: "dinner at 8 with Bob"."""
 _LONGEST_NAME: Final = 4
 """The most words of the name of a place, with the word for a time."""
 _NO_LEAD: Final = 0.5
@@ -89,6 +92,10 @@ _CALENDAR: Final = frozenset(
 """The kinds of words that name days or a frequency of days."""
 _BEFORE_TIMES: Final = frozenset({"at", "each", "before", "after", "until", "from", "on", "in", "by"})
 _BEFORE_DAYS: Final = frozenset({"on", "ordinal", "ordinal-end", "each", "next"})
+_LEFT_OPEN: Final = frozenset({"and", "or", "until", "before", "after", "past", "than", "from"})
+"""The kinds of words behind which a title cannot end."""
+_OPEN: Final = frozenset({"condition", "occasion", "hedge", "only"})
+"""The kinds of words behind a schedule that say that it depends on something."""
 _COUNTED: Final = frozenset({"at", "on", "in", "from", "to", "until", "before", "after", "past"})
 _LOOSE_ENDS: Final = frozenset(
     {
@@ -181,6 +188,8 @@ class _Covers:
             if price - spared > MOST:
                 return
             rest = self._read_rest(end)
+            if rest is None and words and not before:
+                yield from self._find_divided(begin, end, price + self._price_end(begin, end), words)
             if rest is None or not (before or rest or lead):
                 continue
             whole = price + self._price_end(begin, end) + (0 if words else _NO_WORD)
@@ -203,6 +212,43 @@ class _Covers:
                 # "remind me at noon that rent is due | on Friday": that may be what, and not when
                 rival = self._find_span(begin, self._end)
                 yield Phrase(rival, before, whole + _PLAIN, words, self._is_asked, is_rival=True)
+
+    def _find_divided(self, begin: int, end: int, price: float, words: int) -> Iterator[Phrase]:
+        """Yield the ways in which a title goes on behind the clauses: "dinner | at 8 | with Bob"."""
+        title = self._find_span(begin, end)
+        has_word = any(self._is_word(at) and not self._is_compound(at) for at in range(begin, end))
+        is_whole = has_word and {*_LOOSE_ENDS, "for"}.isdisjoint(self._matches[end - 1])
+        if title is None or not is_whole or self._moves(begin, end):
+            return
+        for _, at, before, found in self._walk(end):
+            clauses = (*before, *found)
+            rest = self._find_span(at, self._end) if at < self._end and self._goes_on(at) else None
+            if (
+                rest is None
+                or isinstance(found[-1], Mark)
+                or not any(_is_timed(each) or _is_sure_day(each) for each in clauses)
+            ):
+                continue
+            whole = price + _DIVIDED + sum(self._prices[at : self._end])
+            for way in self._price_whole(title, clauses, whole, words):
+                yield replace(way, rest=rest)
+
+    def _goes_on(self, begin: int) -> bool:
+        """Return whether the words from a token to the end may be the rest of a title: none is about time."""
+        words = range(begin, self._end)
+        begins_days = "on" in self._matches[begin] and self._end - begin > 1  # "on match days"
+        is_within_a_word = self._tokens[begin].glued
+        if (
+            is_within_a_word
+            or begins_days
+            or self._names_zone(begin)
+            or not _LEFT_OPEN.isdisjoint(self._matches[self._end - 1])
+        ):
+            return False
+        is_open = any(not _OPEN.isdisjoint(self._matches[at]) or self._tokens[at].kind == NUMBER for at in words)
+        unlikely = [at for at in words if self._prices[at] > _FUNCTION and self._prices[at] != _MISSPELT]
+        is_known = any("on" not in self._matches[at] for at in unlikely)
+        return any(map(self._is_word, words)) and not (is_known or is_open)
 
     def _price_whole(
         self, title: Span | None, clauses: tuple[Clause, ...], price: float, words: int
@@ -253,9 +299,19 @@ class _Covers:
         behind = c.at
         if behind > at:
             yield behind, (), 0.3, True
-        clauses: list[Clause] = []
         extra = 0.0
-        at = behind
+        for begin, end, before, found in self._walk(behind):
+            cut = self._find_loose(begin, end)
+            shorter = None if cut is None else parser.parse_between(begin, cut)
+            if cut is not None and shorter is not None:
+                yield from self._start_at(cut, (*before, *shorter), extra)
+                extra += _BARE
+            yield from self._start_at(end, (*before, *found), extra)
+
+    def _walk(self, at: int) -> Iterator[tuple[int, int, tuple[Clause, ...], Sequence[Clause]]]:
+        """Yield the clauses from a token on, one by one: where each begins and ends, those before it, and itself."""
+        parser = self._parser
+        clauses: list[Clause] = []
         while at < self._end:
             joined = parser.parse_joint(at) if clauses else None
             here = parser.cursor.at if joined is not None else at
@@ -267,15 +323,10 @@ class _Covers:
                 break
             if joined is not None:
                 clauses.append(joined)
-            cut = self._find_loose(here, found[1])
-            shorter = None if cut is None else parser.parse_between(here, cut)
-            if cut is not None and shorter is not None:
-                yield from self._start_at(cut, (*clauses, *shorter), extra)
-                extra += _BARE
-            clauses += found[0]
             at = found[1]
             parser.furthest = max(parser.furthest, at)
-            yield from self._start_at(at, tuple(clauses), extra)
+            yield here, at, tuple(clauses), found[0]
+            clauses += found[0]
 
     def _start_at(self, at: int, clauses: tuple[Clause, ...], extra: float) -> Iterator[_Start]:
         yield (min(self._parser.skip_end(at), self._end) if clauses else at), clauses, extra, False
@@ -505,6 +556,11 @@ def _is_bare(clause: Clause | None) -> bool:
         case Times():
             return any(clock.named for clock in clause.clocks)
     return False
+
+
+def _is_sure_day(clause: Clause) -> bool:
+    """Return whether a clause names a day with a word that no title has behind it: "tomorrow", "on Friday"."""
+    return (isinstance(clause, Days) and (clause.marked or clause.on)) or isinstance(clause, Relative)
 
 
 def _is_timed(clause: Clause) -> bool:

@@ -106,8 +106,8 @@ ENGLISH = Language(
             4: "resume|unpause|restart",
         },
         "stop-reminding": {
-            1: "stop reminding|stop notifying|stop alerting|stop pinging|quit reminding|don't remind|do not remind"
-            "|never remind|no longer remind|don't notify|do not notify|no more reminders|no more reminder"
+            1: "stop reminding|stop notifying|stop alerting|stop pinging|quit reminding|don't remind|dont remind|do not remind"
+            "|never remind|no longer remind|don't notify|dont notify|do not notify|no more reminders|no more reminder"
             "|stop sending me|stop the reminders|stop the reminder"
         },
         "task-noun": {
@@ -151,6 +151,10 @@ ENGLISH = Language(
         "condition": {
             1: "if|when|whenever|while|unless|provided|assuming",
             2: "depending|weather|because",
+        },
+        "hedge": {
+            1: "maybe|perhaps|possibly|probably|asap|soonish|early|late|earlier|later|sometime|somewhen|roughly"
+            "|as required|as necessary|ideally|preferably",
         },
         "half-known": {
             1: "sunrise|sunset|sunup|sundown|dawn|dusk|daybreak|nightfall|twilight|golden hour|high tide|low tide"

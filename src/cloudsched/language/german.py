@@ -152,7 +152,14 @@ GERMAN = Language(
             "|zum essen|beim essen|den ganzen|die ganze"
         },
         "idiom": {1: "vor der tür|vor dem haus|nach dem rechten"},
-        "condition": {1: "wenn|falls|sobald|solange|sofern", 2: "weil|obwohl"},
+        "condition": {
+            1: "wenn|falls|sobald|solange|sofern",
+            2: "weil|obwohl",
+        },
+        "hedge": {
+            1: "vielleicht|eventuell|evtl|möglichst|gleich|bald|früh|spät|früher|später|zeitig|irgendwann|wahrscheinlich"
+            "|bedarf|regen|schnee|gutem wetter|schlechtem wetter|schönem wetter",
+        },
         "half-known": {
             1: "sonnenaufgang|sonnenuntergang|morgendämmerung|abenddämmerung|dämmerung|vollmond|neumond|zahltag"
             "|nach feierabend|vor feierabend|ladenschluss"
@@ -241,7 +248,7 @@ GERMAN = Language(
             1: "bald|mehrmals|mehrfach|manchmal|oft|gelegentlich|demnächst|später|nachher|in kürze"
             "|in einer weile|in einem moment|in einem augenblick|bei gelegenheit|zu gegebener zeit|in nächster zeit"
         },
-        "at": {1: "um|zu"},
+        "at": {1: "um|zu|um punkt|um schlag"},
         "on": {1: "am|an|an den|an dem|zum|den"},
         "on-day": {1: "am|an"},
         "in": {1: "in|im"},

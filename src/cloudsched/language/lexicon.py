@@ -218,6 +218,7 @@ PLAIN = frozenset(
     {
         "counted-weekday",
         "consecutive",
+        "hedge",
         "yearly-event",
         "generic",
         "change-verb",

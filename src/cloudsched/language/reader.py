@@ -345,11 +345,12 @@ class _Reader:
         begin, end = phrase.title
         typed = self._text[begin:end]
         title = typed.strip('"“”„«»` ')
-        tokens = tokenise(title, self._language)
+        behind = "" if phrase.rest is None else f" {self._text[slice(*phrase.rest)]}"
+        tokens = tokenise(title + behind, self._language)
         matches = classify(tokens, self._language)
         titled = _Titled(is_there=True, is_yearly=any("yearly-event" in each for each in matches))
         if title == typed:
-            order = find_order(title, Cursor(tokens, matches, self._language))
+            order = find_order(title + behind, Cursor(tokens, matches, self._language))
             if order is not None and (order.is_task or order.is_timing) and not phrase.is_asked:
                 return _refuse(Refused("no-new-task", phrase.title), self._text)
             if matches and "question-word" in matches[0] and not phrase.is_asked:
@@ -359,8 +360,9 @@ class _Reader:
             if (span := find_open_time(tokens, matches)) is not None:
                 titled = titled._replace(open_time=(begin + span[0], begin + span[1]))
         place = next((each.span for each in phrase.clauses if isinstance(each, Place) and each.is_loose), None)
-        whole = title if place is None else f"{title} {self._text[slice(*place)]}"  # it may be where, and no zone
-        return self._build_reading(self._make_builder(phrase, titled), whole, len(phrase.clauses))
+        if place is not None:  # it may be where, and no zone
+            behind = f" {self._text[slice(*place)]}{behind}"
+        return self._build_reading(self._make_builder(phrase, titled), title + behind, len(phrase.clauses))
 
     def _build_reading(self, build: Callable[[Choices], Schedule], title: str | None, clauses: int = 4) -> Reading:
         choices = Choices()

@@ -285,6 +285,8 @@ class _Covers:
         last = end - 1
         if last > begin and (self._stands_bare(last) or self._is_minute(last)):
             return last
+        if last > begin + 2 and self._is_second_amount(last - 1):
+            return last - 1
         if not self._is_asked:
             return None
         return next((at for at in range(begin + 1, end) if "to" in self._matches[at]), None)  # "remind me … | to …"
@@ -454,6 +456,8 @@ class _Covers:
         if not is_compound and not _BEGINS_NO_TITLE.isdisjoint(here) and self._tokens[begin].kind != QUOTE:
             self._parser.block(begin, hint=HINTS["half-known"])
             price += _WEAK
+        elif before and not here.keys().isdisjoint({"and", "or"}):
+            price += _WEAK  # "at 8am | and in the evening"
         elif before and here and not here.keys() - _FUNCTIONS and not here.keys() & PLAIN and "article" not in here:
             price += _EDGE
         is_verb = not _VERBS.isdisjoint(here) and begin + 1 < self._end and self._may_be_object(begin + 1)
@@ -494,7 +498,14 @@ class _Covers:
 
     def _is_minute(self, at: int) -> bool:
         """Return whether a number stands behind "o'clock", so that it may also count the things of a title."""
-        return "number" in self._matches[at] and at > 0 and "oclock" in self._matches[at - 1]
+        return self._is_number(at) and at > 0 and "oclock" in self._matches[at - 1]
+
+    def _is_second_amount(self, at: int) -> bool:
+        """Return whether a number and a unit follow others at once: "every 2 hours | 5 minutes stretching"."""
+        return self._is_number(at) and "unit" in self._matches[at - 1] and "unit" in self._matches[at + 1]
+
+    def _is_number(self, at: int) -> bool:
+        return not self._matches[at].keys().isdisjoint({"number", "tens"})
 
     def _is_bare_part(self, clause: Clause, at: int) -> bool:
         """Return whether a part of the day behind the title rather belongs to it: "parents evening"."""
@@ -502,6 +513,9 @@ class _Covers:
 
     def _stands_bare(self, at: int) -> bool:
         """Return whether a part of the day stands behind a time without a word that joins them: "10:00 morning"."""
+        before = self._matches[at - 1] if at else {}
+        if "and" in before and at > 1 and not self._matches[at - 2].keys().isdisjoint({"part", "parts"}):
+            return False  # "morning and evening"
         return "part" in self._matches[at] and at > 0 and _BEFORE_PARTS.isdisjoint(self._matches[at - 1])
 
     def _may_be_object(self, at: int) -> bool:

@@ -153,12 +153,12 @@ GERMAN = Language(
         },
         "idiom": {1: "vor der tür|vor dem haus|nach dem rechten"},
         "condition": {
-            1: "wenn|falls|sobald|solange|sofern",
+            1: "wenn|falls|sobald|solange|sofern|seit",
             2: "weil|obwohl",
         },
         "hedge": {
-            1: "vielleicht|eventuell|evtl|möglichst|gleich|bald|früh|spät|früher|später|zeitig|irgendwann|wahrscheinlich"
-            "|bedarf|regen|schnee|gutem wetter|schlechtem wetter|schönem wetter",
+            1: "vielleicht|eventuell|evtl|möglichst|gleich|bald|früh|spät|früher|später|zeitig|irgendwann"
+            "|wahrscheinlich|bedarf|regen|schnee|gutem wetter|schlechtem wetter|schönem wetter",
         },
         "half-known": {
             1: "sonnenaufgang|sonnenuntergang|morgendämmerung|abenddämmerung|dämmerung|vollmond|neumond|zahltag"
@@ -263,7 +263,7 @@ GERMAN = Language(
         "or": {1: "oder"},
         "also": {1: "auch|ebenfalls"},
         "then": {1: "und|und auch"},
-        "start": {1: "ab|ab dem|ab der|beginnend|beginnend am|von|vom|seit|beginnend mit dem|erstmals|erstmals am"},
+        "start": {1: "ab|ab dem|ab der|beginnend|beginnend am|von|vom|beginnend mit dem|erstmals|erstmals am"},
         "onward": {1: "an"},
         "until": {
             1: "bis|bis zum|bis zur",

@@ -83,6 +83,10 @@ GERMAN_MESSAGES: Final = {
     "is that how often in total, or how often each time?": "ist das insgesamt so oft, oder jedes Mal so oft?",
     "is this a typo?": "ist das ein Tippfehler?",
     "which of these words say when, and which say what?": "welche dieser Wörter sagen wann, und welche was?",
+    "Days with a time of their own run only at that time.": "Tage mit eigener Zeit laufen nur zu dieser Zeit.",
+    "which time counts on those days?": "welche Zeit gilt an diesen Tagen?",
+    "those days only at their own time": "an diesen Tagen nur zu ihrer eigenen Zeit",
+    "both times on those days": "an diesen Tagen zu beiden Zeiten",
     "should both run at the same time?": "sollen beide zur selben Zeit laufen?",
     # answers
     "at {time}": "um {time}",

@@ -294,6 +294,8 @@ def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
         c.take("oclock")
         exact = c.language.clock24 or hour > 12 or token.text.startswith("0")
         return _parse_half(c, Clock(hour, minute, exact=exact, oclock=c.language.clock24))
+    if (spelled := _parse_comma(c)) is not None:
+        return spelled
     digits = token.text if token.kind == NUMBER else ""
     hour_said = parse_number(c)
     if hour_said is None:
@@ -320,6 +322,19 @@ def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
     elif digits.startswith("0"):
         result = Clock(hour_said, exact=True)
     return _parse_hour_number(c, result, bare=bare or spoken, last=last)
+
+
+def _parse_comma(c: Cursor) -> Clock | None:
+    """Parse ``8,15 Uhr``, a quarter past eight where people write ``8 Uhr 15``."""
+    hour, comma, minute = (c.tokens[c.at + ahead] if c.at + ahead < len(c.tokens) else None for ahead in range(3))
+    if hour is None or comma is None or minute is None or not c.language.clock24 or not c.sees("oclock", ahead=3):
+        return None
+    is_one = comma.text == "," and comma.glued and minute.glued and len(minute.text) == 2
+    if not is_one or hour.kind != NUMBER or minute.kind != NUMBER:
+        return None
+    c.at += 3
+    c.take("oclock")
+    return Clock(hour.value[0], minute.value[0], exact=True, oclock=True)
 
 
 def _is_counted(c: Cursor) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from itertools import permutations
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.time_zones import explain_fixed, load_tzinfo
@@ -24,12 +25,13 @@ from cloudsched.language.grammar_days import WEEKEND
 from cloudsched.language.grammar_points import count_date, count_days
 from cloudsched.language.groups import Group, Plan, build_plan
 from cloudsched.language.messages import say
-from cloudsched.language.nights import find_shift, move_weekdays
+from cloudsched.language.nights import DAYS, find_shift, move_weekdays
 from cloudsched.language.nodes import (
     DAY,
     FOLLOWING,
     REGULARLY,
     REPEATS,
+    WEEKENDDAY,
     Clause,
     Clock,
     Date,
@@ -48,7 +50,7 @@ from cloudsched.language.recurrences import build_recurring
 from cloudsched.language.result import Option, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 
 def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
@@ -59,14 +61,16 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
     plan.groups = [_repeat_counted(group, context) for group in plan.groups]
     _repeat_dates(plan)
     _fill_others(plan)
+    _replace_special_days(plan, context)
+    _drop_count_of_a_day(plan)
     if _lasts_days(plan):
         plan.groups[0].repeat = Repeat(1, Unit.DAY)
     if "forever" in plan.marks and plan.ends:
         raise Refused("contradiction", plan.ends[0].span)
     resolve_zone(plan, context)
     context.clock24 = any(is_24_hour(clock) for clock in list_clocks(plan))
-    if not plan.recurs:
-        plan.groups = [_choose_days(group, context) for group in plan.groups]
+    kinds = {"or"} if plan.recurs else {"or", "weekend"}
+    plan.groups = [_choose_days(group, kinds, context) for group in plan.groups]
     if _is_recurring(plan, context):
         plan.groups = [move_weekdays(group, find_shift(group, context), context) for group in plan.groups]
         if "once" in plan.marks:
@@ -126,19 +130,20 @@ def _repeat_counted(group: Group, context: Context) -> Group:
     return group
 
 
-def _choose_days(group: Group, context: Context) -> Group:
+def _choose_days(group: Group, kinds: Collection[str], context: Context) -> Group:
     """Return a group without a choice of days, such as "Monday or Tuesday": ask which is meant."""
     chosen: list[Days] = []
     for days in group.days:
-        if not days.either or days.marked:
+        if days.either not in kinds:
             chosen.append(days)
             continue
-        parts = [replace(days, picks=(pick,), either=False) for pick in days.picks]
-        parts += [replace(days, dates=(date,), either=False) for date in days.dates]
+        parts = [replace(days, picks=(pick,), either="") for pick in days.picks]
+        parts += [replace(days, dates=(date,), either="") for date in days.dates]
         options = [Option(say("only number {nth} of them", nth=nth), [part]) for nth, part in enumerate(parts, 1)]
-        if not days.period and not days.dates and all(not pick.nth for pick in days.picks):
+        is_week = not days.period and not days.dates and all(not pick.nth for pick in days.picks)
+        if is_week and not days.marked:
             options.append(Option("each of them once", parts))
-        options.append(Option("all of them", [replace(days, either=False)]))
+        options.append(Option("all of them", [replace(days, either="")]))
         picked: list[Days] = context.choices.pick("which-of-month", days.span, tuple(options))
         chosen += picked
     relatives = [each for node in group.relatives for each in _choose_of_weekend(node, context)]
@@ -187,6 +192,55 @@ def _fill_others(plan: Plan) -> None:
     filled = replace(others[0], picks=tuple(Pick(0, day) for day in sorted(left)), others=False)
     for group in plan.groups:
         group.days = [filled if days.others else days for days in group.days]
+
+
+def _replace_special_days(plan: Plan, context: Context) -> None:
+    """Take days with a time of their own out of a rule for more days: "every day at 9, on Sundays at 10".
+
+    After "and", both times may be meant.
+    """
+    for general, special in permutations(plan.groups, 2):
+        usual, named = _find_weekdays(general), _find_weekdays(special)
+        if not named or not named < usual or not (general.has_times and special.has_times) or special.joined == "also":
+            continue
+        left = tuple(Pick(0, day) for day in sorted(usual - named))
+        instead = Option("those days only at their own time", left)
+        if special.joined == "and" or general.joined == "and":
+            both = Option("both times on those days", ())
+            left = context.choices.pick("special-days", special.days[0].span, (instead, both))
+        else:
+            context.choices.assume("Days with a time of their own run only at that time.")
+        if left:
+            span = special.days[0].span
+            general.days, general.repeat = [Days(left, marked=True, plural=True, span=span)], None
+
+
+def _find_weekdays(group: Group) -> frozenset[int]:
+    """Return the weekdays on which a group repeats, if it repeats by the week or the day, and nothing else limits it."""
+    repeat = group.repeat
+    is_daily = repeat is not None and repeat.unit == Unit.DAY and repeat.interval == 1
+    is_weekly = repeat is None or (repeat.unit == Unit.WEEK and repeat.interval == 1)
+    if group.months or group.only_if or group.relatives or (group.days and not is_weekly):
+        return frozenset()
+    if not group.days:
+        return frozenset(range(DAY)) if is_daily else frozenset()
+    are_plain = all(
+        (days.marked or days.plural) and not (days.dates or days.period or days.weeks or days.others or days.positions)
+        for days in group.days
+    )
+    picks = [pick for days in group.days for pick in days.picks]
+    if not are_plain or any(pick.nth or pick.what > WEEKENDDAY for pick in picks):
+        return frozenset()
+    return frozenset(day for pick in picks for day in DAYS.get(pick.what, (pick.what,)))
+
+
+def _drop_count_of_a_day(plan: Plan) -> None:
+    """Drop the number of times in "every day 2 times at 8 and 20": it is that of each day, and no end."""
+    only, *others = plan.groups
+    counted = [end for end in plan.ends if end.count is not None and end.count == len(only.clocks) > 1]
+    if others or only.repeat is None or only.repeat.unit != Unit.DAY or not counted:
+        return
+    plan.ends = [end for end in plan.ends if end not in counted or end.span > only.clocks[0].span]
 
 
 def _repeat_dates(plan: Plan) -> None:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 _NIGHT: Final = 3
 _DAWN: Final = 6
 """The hour before which a time belongs to the night that began on the day before."""
-_DAYS: Final = {WORKDAY: range(5), WEEKENDDAY: (5, 6)}
+DAYS: Final = {WORKDAY: range(5), WEEKENDDAY: (5, 6)}
+"""The weekdays of what a pick may name beside a single one."""
 
 
 def find_shift(group: Group, context: Context) -> int:
@@ -55,7 +56,7 @@ def _move(days: Days, shift: int, context: Context) -> Days:
             "inexpressible", days.span, "name the day on which that time is, for example: on Saturday at 1:00"
         )
 
-    whats = [day for pick in days.picks for day in _DAYS.get(pick.what, (pick.what,))]
+    whats = [day for pick in days.picks for day in DAYS.get(pick.what, (pick.what,))]
     moved = [(day + shift) % 7 for day in whats]
     context.choices.assume(f"That is on {' and '.join(English.weekdays[day] for day in moved)}, in the night.")
     return replace(days, picks=tuple(Pick(0, day) for day in moved), business=False)

@@ -60,6 +60,7 @@ QUESTIONS = {
     "count-or-rate": "is that how often in total, or how often each time?",
     "slip": "is this a typo?",
     "title": "which of these words say when, and which say what?",
+    "special-days": "which time counts on those days?",
     "shared-time": "should both run at the same time?",
 }
 

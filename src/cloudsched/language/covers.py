@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.language.grammar_clauses import parse_lead
 from cloudsched.language.languages import find_languages, says_how_often
-from cloudsched.language.lexicon import HARMLESS, MARK, NUMBER, PLAIN, QUOTE, WORD, is_plain
+from cloudsched.language.lexicon import CLOCK, HARMLESS, MARK, NUMBER, PAIR, PLAIN, QUOTE, WORD, is_plain
 from cloudsched.language.nodes import (
     Clause,
     Days,
@@ -36,6 +36,7 @@ from cloudsched.language.typing_errors import is_misspelt
 
 if TYPE_CHECKING:
     from cloudsched.language.grammar import Parser
+    from cloudsched.language.lexicon import Token
 
 MOST: Final = 1.75
 """The highest price of a reading."""
@@ -58,6 +59,8 @@ _UNTIMED: Final = 1.7
 """What it costs if the schedule before a title says no time of day: "The 5th wave"."""
 _DIVIDED: Final = 0.35
 """What it costs more if the clauses stand within the title: "dinner at 8 with Bob"."""
+_SHOWN: Final = 0.35
+"""The most that a word of time costs in a title that words such as "remind me to" introduce."""
 _LONGEST_NAME: Final = 4
 """The most words of the name of a place, with the word for a time."""
 _NO_LEAD: Final = 0.5
@@ -94,6 +97,8 @@ _BEFORE_TIMES: Final = frozenset({"at", "each", "before", "after", "until", "fro
 _BEFORE_DAYS: Final = frozenset({"on", "ordinal", "ordinal-end", "each", "next"})
 _LEFT_OPEN: Final = frozenset({"and", "or", "until", "before", "after", "past", "than", "from"})
 """The kinds of words behind which a title cannot end."""
+_OF_CLOCKS: Final = frozenset({"oclock", "halfday", "named-time", "half", "past", "hours-said"})
+"""The kinds of words of a time of day."""
 _OPEN: Final = frozenset({"condition", "occasion", "hedge", "only"})
 """The kinds of words behind a schedule that say that it depends on something."""
 _COUNTED: Final = frozenset({"at", "on", "in", "from", "to", "until", "before", "after", "past"})
@@ -180,6 +185,9 @@ class _Covers:
         if lead and (c.ended or not {"outro", "comma"}.isdisjoint(self._matches[after])):
             lead = None
         spared = sum(self._prices[begin:after]) if lead else 0.0
+        is_sure = any(_is_timed(each) or _is_sure_day(each) for each in before)
+        if is_shown and is_sure and "for" not in self._matches[begin - 1]:
+            yield from self._find_shown(begin, before, extra)
         price = extra + self._price_start(begin, before)
         words = 0
         for end in range(begin + 1, self._end + 1):
@@ -188,8 +196,8 @@ class _Covers:
             if price - spared > MOST:
                 return
             rest = self._read_rest(end)
-            if rest is None and words and not before:
-                yield from self._find_divided(begin, end, price + self._price_end(begin, end), words)
+            if rest is None and words and not (is_shown and before):
+                yield from self._find_divided(begin, end, before, price + self._price_end(begin, end), words)
             if rest is None or not (before or rest or lead):
                 continue
             whole = price + self._price_end(begin, end) + (0 if words else _NO_WORD)
@@ -197,8 +205,9 @@ class _Covers:
                 whole += _WEAK
             if before and not is_shown and not any(map(_is_timed, (*before, *rest))):
                 says_each = any("each" in here or "adverb" in here for here in self._matches[:begin])
-                whole += _BARE if says_each else _UNTIMED
-                if words == 1 and not rest:
+                is_sure = any(map(_is_sure_day, before)) and not any(map(self._is_of_clock, range(begin, end)))
+                whole += _BARE if says_each or is_sure else _UNTIMED
+                if words == 1 and not rest and not any(isinstance(each, Relative) for each in before):
                     whole += _UNTIMED  # a single unknown word may have been meant as a time
             title = self._find_span(begin, end)
             if title is None or self._moves(begin, end):
@@ -208,47 +217,67 @@ class _Covers:
                 yield from self._price_whole(title, clauses, whole - spared, words)
                 whole += _NO_LEAD
             yield from self._price_whole(title, (*before, *rest), whole, words)
-            if is_shown and rest and before and not any(map(_names_day, before)) and any(map(_names_day, rest)):
+            names_one = any(_names_day(each) and not _repeats(each) for each in rest)
+            if is_shown and before and names_one and not any(map(_names_day, before)):
                 # "remind me at noon that rent is due | on Friday": that may be what, and not when
                 rival = self._find_span(begin, self._end)
                 yield Phrase(rival, before, whole + _PLAIN, words, self._is_asked, is_rival=True)
 
-    def _find_divided(self, begin: int, end: int, price: float, words: int) -> Iterator[Phrase]:
+    def _find_shown(self, begin: int, before: tuple[Clause, ...], price: float) -> Iterator[Phrase]:
+        """Yield the way in which all words behind "to" are the title: "remind me on Friday at 5 to | plan Monday"."""
+        prices = self._prices[begin : self._end]
+        words = sum(map(self._is_word, range(begin, self._end)))
+        title = self._find_span(begin, self._end)
+        repeats = any("each" in self._matches[at] and self._names_time(at + 1) for at in range(begin, self._end - 1))
+        if words and title is not None and _NEVER not in prices and not repeats:
+            price += _price_days(before) + sum(min(each, _SHOWN) for each in prices)
+            yield Phrase(title, before, price, words, self._is_asked)
+
+    def _find_divided(
+        self, begin: int, end: int, first: tuple[Clause, ...], price: float, words: int
+    ) -> Iterator[Phrase]:
         """Yield the ways in which a title goes on behind the clauses: "dinner | at 8 | with Bob"."""
         title = self._find_span(begin, end)
         has_word = any(self._is_word(at) and not self._is_compound(at) for at in range(begin, end))
-        is_whole = has_word and {*_LOOSE_ENDS, "for"}.isdisjoint(self._matches[end - 1])
-        if title is None or not is_whole or self._moves(begin, end):
+        is_whole = has_word and {*_LOOSE_ENDS, "for", "greeting"}.isdisjoint(self._matches[end - 1])
+        if title is None or not is_whole or self._moves(begin, end) or "for" in self._matches[end]:
+            return
+        if first and not (self._may_be_object(begin) and self._find_stop(begin) >= end):
             return
         for _, at, before, found in self._walk(end):
-            clauses = (*before, *found)
-            rest = self._find_span(at, self._end) if at < self._end and self._goes_on(at) else None
-            if (
-                rest is None
-                or isinstance(found[-1], Mark)
-                or not any(_is_timed(each) or _is_sure_day(each) for each in clauses)
-            ):
+            clauses = (*first, *before, *found)
+            if isinstance(found[-1], Mark) or not any(_is_timed(each) or _is_sure_day(each) for each in clauses):
                 continue
-            whole = price + _DIVIDED + sum(self._prices[at : self._end])
-            for way in self._price_whole(title, clauses, whole, words):
-                yield replace(way, rest=rest)
+            for stop in range(at + 1, self._find_stop(at) + 1):
+                last = self._read_rest(stop) if self._ends_title(at, stop) else None
+                rest = None if last is None else self._find_span(at, stop)
+                if last is None or rest is None:
+                    continue
+                whole = price + _DIVIDED + sum(self._prices[at:stop])
+                for way in self._price_whole(title, (*clauses, *last), whole, words):
+                    yield replace(way, rest=rest)
 
-    def _goes_on(self, begin: int) -> bool:
-        """Return whether the words from a token to the end may be the rest of a title: none is about time."""
-        words = range(begin, self._end)
-        begins_days = "on" in self._matches[begin] and self._end - begin > 1  # "on match days"
-        is_within_a_word = self._tokens[begin].glued
-        if (
-            is_within_a_word
-            or begins_days
-            or self._names_zone(begin)
-            or not _LEFT_OPEN.isdisjoint(self._matches[self._end - 1])
-        ):
-            return False
-        is_open = any(not _OPEN.isdisjoint(self._matches[at]) or self._tokens[at].kind == NUMBER for at in words)
-        unlikely = [at for at in words if self._prices[at] > _FUNCTION and self._prices[at] != _MISSPELT]
-        is_known = any("on" not in self._matches[at] for at in unlikely)
-        return any(map(self._is_word, words)) and not (is_known or is_open)
+    def _find_stop(self, begin: int) -> int:
+        """Return the token behind the words that may be the rest of a title: none is about time, or a condition."""
+        starts_days = "on" in self._matches[begin] if begin < self._end else False  # "on match days"
+        if begin >= self._end or self._tokens[begin].glued or self._names_zone(begin):
+            return begin
+        at = begin
+        while at < self._end and _OPEN.isdisjoint(self._matches[at]) and self._tokens[at].kind != NUMBER:
+            if self._prices[at] > _FUNCTION and "on" not in self._matches[at]:
+                break
+            at += 1
+        return min(at, begin + 1) if starts_days else at
+
+    def _ends_title(self, begin: int, end: int) -> bool:
+        return any(map(self._is_word, range(begin, end))) and _LEFT_OPEN.isdisjoint(self._matches[end - 1])
+
+    def _names_time(self, at: int) -> bool:
+        return not _WEAK_KINDS.isdisjoint(self._matches[at])
+
+    def _is_of_clock(self, at: int) -> bool:
+        """Return whether a token may be of a time of day."""
+        return self._tokens[at].kind == CLOCK or not _OF_CLOCKS.isdisjoint(self._matches[at])
 
     def _price_whole(
         self, title: Span | None, clauses: tuple[Clause, ...], price: float, words: int
@@ -400,6 +429,9 @@ class _Covers:
             return _WEAK - _BACK if is_subject else _NEVER
         if self._is_compound(at):
             return _PLAIN
+        is_within = 0 < at < self._end - 1 and self._is_word(at - 1) and self._is_word(at + 1)
+        if _is_written_time(token) and not is_within:
+            return _STRONG  # "standup 9.15"
         if "stop-reminding" in here:
             return _NEVER
         if token.kind == MARK:
@@ -514,6 +546,8 @@ class _Covers:
     def _stands_bare(self, at: int) -> bool:
         """Return whether a part of the day stands behind a time without a word that joins them: "10:00 morning"."""
         before = self._matches[at - 1] if at else {}
+        if "relday" in self._matches[at]:  # "morgen" is tomorrow, too
+            return False
         if "and" in before and at > 1 and not self._matches[at - 2].keys().isdisjoint({"part", "parts"}):
             return False  # "morning and evening"
         return "part" in self._matches[at] and at > 0 and _BEFORE_PARTS.isdisjoint(self._matches[at - 1])
@@ -572,9 +606,22 @@ def _is_bare(clause: Clause | None) -> bool:
     return False
 
 
+def _is_written_time(token: Token) -> bool:
+    """Return whether a token is written as a time is: 9:15 or 9.15."""
+    if token.kind != PAIR or len(token.value) != 2 or token.text[-3] != ".":
+        return token.kind == CLOCK
+    hour, minute = token.value
+    return hour <= 23 and minute <= 59
+
+
 def _is_sure_day(clause: Clause) -> bool:
     """Return whether a clause names a day with a word that no title has behind it: "tomorrow", "on Friday"."""
-    return (isinstance(clause, Days) and (clause.marked or clause.on)) or isinstance(clause, Relative)
+    match clause:
+        case Days():
+            return clause.marked or clause.on
+        case Part():
+            return clause.today
+    return isinstance(clause, Relative)
 
 
 def _is_timed(clause: Clause) -> bool:

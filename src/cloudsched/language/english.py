@@ -107,7 +107,8 @@ ENGLISH = Language(
         },
         "stop-reminding": {
             1: "stop reminding|stop notifying|stop alerting|stop pinging|quit reminding|don't remind|dont remind"
-            "|do not remind|never remind|no longer remind|don't notify|dont notify|do not notify|no more reminders|no more reminder"
+            "|do not remind|never remind|no longer remind|don't notify|dont notify|do not notify"
+            "|no more reminders|no more reminder"
             "|stop sending me|stop the reminders|stop the reminder"
         },
         "task-noun": {
@@ -152,8 +153,9 @@ ENGLISH = Language(
             1: "if|when|whenever|while|unless|provided|assuming|since",
             2: "depending|weather|because",
         },
+        "greeting": {1: "good"},
         "hedge": {
-            1: "maybe|perhaps|possibly|probably|asap|soonish|early|late|earlier|later|sometime|somewhen|roughly"
+            1: "max|maybe|perhaps|possibly|probably|asap|soonish|early|late|earlier|later|sometime|somewhen|roughly"
             "|as required|as necessary|ideally|preferably",
         },
         "half-known": {

@@ -156,8 +156,9 @@ GERMAN = Language(
             1: "wenn|falls|sobald|solange|sofern|seit",
             2: "weil|obwohl",
         },
+        "greeting": {1: "gut|gute|guten|schönen"},
         "hedge": {
-            1: "vielleicht|eventuell|evtl|möglichst|gleich|bald|früh|spät|früher|später|zeitig|irgendwann"
+            1: "max|maximal|vielleicht|eventuell|evtl|möglichst|gleich|bald|früh|spät|früher|später|zeitig|irgendwann"
             "|wahrscheinlich|bedarf|regen|schnee|gutem wetter|schlechtem wetter|schönem wetter",
         },
         "half-known": {

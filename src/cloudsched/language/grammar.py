@@ -308,7 +308,9 @@ class Parser:
                 kind = "also"
             elif c.take("then", "and") is not None:
                 kind = kind if kind == "also" else "and"
-            elif c.take("filler", "repeat", "only", "remind") is None:
+            elif c.take("only") is not None:
+                kind = "only" if kind == "comma" else kind
+            elif c.take("filler", "repeat", "remind") is None:
                 break
         return Mark(kind) if c.at > at else None
 

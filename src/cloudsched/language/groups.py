@@ -97,14 +97,21 @@ def build_plan(clauses: Sequence[Clause]) -> Plan:
     """Sort the clauses of a phrase into groups."""
     plan = Plan()
     joined = ""
+    before: Clause | None = None
     for clause in clauses:
         if isinstance(clause, Mark) and clause.kind in {"and", "comma", "also"}:
             joined = clause.kind
-            continue
-        _place_clause(plan, clause, joined)
-        joined = ""
-    for before, group in pairwise(plan.groups):
-        _share_time_before(before, group)
+        elif isinstance(clause, Mark) and clause.kind == "only":
+            joined = ""  # "every Monday only on Tuesdays" is a contradiction
+        elif isinstance(clause, Times) and (special := _find_special_days(plan, before, clause)):
+            plan.exceptions.pop()
+            plan.groups.append(Group(days=special, clocks=list(clause.clocks)))
+        else:
+            _place_clause(plan, clause, joined)
+            joined = ""
+        before = clause
+    for one, other in pairwise(plan.groups):
+        _share_time_before(one, other)
     plan.groups = [_settle_part(group) for group in plan.groups]
     return plan
 
@@ -134,6 +141,14 @@ def _place_clause(plan: Plan, clause: Clause, joined: str) -> None:
         plan.marks.add(clause.kind)
     else:
         _place_in_group(plan, clause, joined)
+
+
+def _find_special_days(plan: Plan, before: Clause | None, clause: Clause) -> list[Days]:
+    """Return the days of an exception that have a time of their own: "every day at 3pm except Sundays at 4pm"."""
+    if not isinstance(before, Except) or not isinstance(clause, Times) or not plan.groups[-1].has_times:
+        return []
+    named = [replace(point, marked=True) for point in before.points if isinstance(point, Days)]
+    return named if len(named) == len(before.points) and not before.holidays else []
 
 
 def _set_once(holder: Plan | Group, name: str, clause: Clause) -> None:

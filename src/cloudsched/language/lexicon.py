@@ -219,6 +219,7 @@ PLAIN = frozenset(
         "counted-weekday",
         "consecutive",
         "hedge",
+        "greeting",
         "yearly-event",
         "generic",
         "change-verb",

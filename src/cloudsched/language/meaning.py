@@ -206,7 +206,7 @@ def _replace_special_days(plan: Plan, context: Context) -> None:
         left = tuple(Pick(0, day) for day in sorted(usual - named))
         instead = Option("those days only at their own time", left)
         if special.joined == "and" or general.joined == "and":
-            both = Option("both times on those days", ())
+            both = Option[tuple[Pick, ...]]("both times on those days", ())
             left = context.choices.pick("special-days", special.days[0].span, (instead, both))
         else:
             context.choices.assume("Days with a time of their own run only at that time.")
@@ -216,7 +216,7 @@ def _replace_special_days(plan: Plan, context: Context) -> None:
 
 
 def _find_weekdays(group: Group) -> frozenset[int]:
-    """Return the weekdays on which a group repeats, if it repeats by the week or the day, and nothing else limits it."""
+    """Return the weekdays on which a group repeats by the day or the week, none if anything else limits it."""
     repeat = group.repeat
     is_daily = repeat is not None and repeat.unit == Unit.DAY and repeat.interval == 1
     is_weekly = repeat is None or (repeat.unit == Unit.WEEK and repeat.interval == 1)
@@ -326,9 +326,18 @@ def _is_recurring(plan: Plan, context: Context) -> bool:
     ]
     if all(decided) and not any(group.relatives for group in plan.groups):
         return True
-    if any(decided):
+    if not any(decided):
+        return False
+    undecided = [days for days, is_decided in zip(all_days, decided, strict=True) if not is_decided]
+    are_weekdays = all(days.picks and not (days.dates or days.period) for days in all_days)
+    if (
+        any(group.relatives for group in plan.groups)
+        or not are_weekdays
+        or any(pick.nth for days in undecided for pick in days.picks)
+    ):
         raise Refused("contradiction", all_days[0].span)
-    return False
+    context.choices.assume("It is in every week.")
+    return True
 
 
 def _is_repeated(days: Days, context: Context, *, bounded: bool, is_range: bool) -> bool:

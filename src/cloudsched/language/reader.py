@@ -354,7 +354,10 @@ class _Reader:
             order = find_order(title + behind, Cursor(tokens, matches, self._language))
             if order is not None and (order.is_task or order.is_timing) and not phrase.is_asked:
                 return _refuse(Refused("no-new-task", phrase.title), self._text)
-            if matches and "question-word" in matches[0] and not phrase.is_asked:
+            is_whole = not self._text[:begin].strip()
+            is_question = is_whole and self._text.rstrip().endswith("?")  # "could you call Bob at 9?" is none
+            is_question = is_question or bool(matches and "question-word" in matches[0])
+            if is_question and not phrase.is_asked:
                 return _refuse(Refused("no-task", phrase.title), self._text)
             if (span := find_condition(tokens, matches)) is not None:
                 return _refuse(Refused("half-known", (begin + span[0], begin + span[1])), self._text)

@@ -29,6 +29,8 @@ NOW = datetime(2027, 6, 10, 8, 15, tzinfo=ZoneInfo(ZONE))  # a Thursday
         ("every day 2 times at 8 and 20 drink", "en", "Thu 20:00, Fri 08:00, Fri 20:00, Sat 08:00"),
         ("jeden Tag 2 Mal um 8 und 20 Uhr Tropfen", "de", "Thu 20:00, Fri 08:00, Fri 20:00, Sat 08:00"),
         ("um 8,15 Uhr täglich Tee", "de", "Fri 08:15, Sat 08:15"),
+        ("acht Uhr dreißig täglich Tee", "de", "Thu 08:30, Fri 08:30"),
+        ("weekdays at 6am saturdays at 9am gym", "en", "Fri 06:00, Sat 09:00"),
         ("in der Nacht zum 12. Juni um 1 Uhr Feuerwerk", "de", "Sat 01:00"),
     ],
 )
@@ -50,6 +52,8 @@ def test_each_is_kept(phrase: str, locale: str, runs: str) -> None:
         ("in einer Stunde 10 Minuten joggen", "de"),
         ("remind me at noon that rent is due on friday", "en"),
         ("at 8am and in the evening pills", "en"),
+        ("um 15 Uhr 30 Tee", "de"),
+        ("dentist 3pm friday 5pm", "en"),
         ("since may every day at 9 tea", "en"),
         ("seit Mai täglich um 9 Uhr Tee", "de"),
     ],

@@ -209,6 +209,8 @@ class _Covers:
                 whole += _BARE if says_each or is_sure else _UNTIMED
                 if words == 1 and not rest and not any(isinstance(each, Relative) for each in before):
                     whole += _UNTIMED  # a single unknown word may have been meant as a time
+            if rest and isinstance(rest[0], Mark) and end < self._end and "verb-intro" in self._matches[end]:
+                whole += _BARE  # "10k run | on Saturday"
             title = self._find_span(begin, end)
             if title is None or self._moves(begin, end):
                 continue
@@ -239,7 +241,7 @@ class _Covers:
         """Yield the ways in which a title goes on behind the clauses: "dinner | at 8 | with Bob"."""
         title = self._find_span(begin, end)
         has_word = any(self._is_word(at) and not self._is_compound(at) for at in range(begin, end))
-        is_whole = has_word and {*_LOOSE_ENDS, "for", "greeting"}.isdisjoint(self._matches[end - 1])
+        is_whole = has_word and {*_LOOSE_ENDS, "for", "then", "greeting"}.isdisjoint(self._matches[end - 1])
         if title is None or not is_whole or self._moves(begin, end) or "for" in self._matches[end]:
             return
         if first and not (self._may_be_object(begin) and self._find_stop(begin) >= end):
@@ -251,7 +253,8 @@ class _Covers:
             for stop in range(at + 1, self._find_stop(at) + 1):
                 last = self._read_rest(stop) if self._ends_title(at, stop) else None
                 rest = None if last is None else self._find_span(at, stop)
-                if last is None or rest is None:
+                begins_another = bool(last) and not {"and", "or", "then"}.isdisjoint(self._matches[at])
+                if last is None or rest is None or begins_another:
                     continue
                 whole = price + _DIVIDED + sum(self._prices[at:stop])
                 for way in self._price_whole(title, (*clauses, *last), whole, words):
@@ -496,9 +499,7 @@ class _Covers:
         if is_verb:
             price = _FUNCTION - self._prices[begin]
         last = before[-1] if before else None
-        if _is_bare(last) or (
-            begin > 1 and "number" in self._matches[begin - 1] and "oclock" in self._matches[begin - 2]
-        ):
+        if _is_bare(last):
             price += _BARE
         if before and self._belongs_behind(begin - 1):
             price += _WEAK

@@ -52,9 +52,9 @@ GERMAN = Language(
             11: "fünfeinhalb",
         },
         "half": {-15: "dreiviertel", -30: "halb", 15: "viertel"},
-        "article": {1: "der|die|das|den|dem|des|ein|eine|einen|einem|einer|eines"},
+        "article": {1: "der|die|das|den|dem|des|ein|eine|einen|einem|einer|eines|ne|nen|ner|nem"},
         "a": {1: "ein|eine|einen|einem|einer"},
-        "each": {1: "jeden|jede|jedes|jeder|jedem|alle|allen"},
+        "each": {1: "jd|jeden|jede|jedes|jeder|jedem|alle|allen"},
         "unit": number_words(
             "sekunde|sekunden minute|minuten|min stunde|stunden|std tag|tage|tagen|tages woche|wochen "
             "monat|monate|monaten|monats quartal|quartale|quartalen|quartals jahr|jahre|jahren|jahres"
@@ -77,7 +77,7 @@ GERMAN = Language(
         "adverb": {
             1: _inflect_adjective("minütlich"),
             2: _inflect_adjective("stündlich"),
-            3: _inflect_adjective("täglich", "alltäglich", "tagtäglich"),
+            3: _inflect_adjective("täglich", "alltäglich", "tagtäglich") + "|tgl|tägl",
             4: _inflect_adjective("wöchentlich", "allwöchentlich"),
             5: _inflect_adjective("monatlich", "allmonatlich"),
             6: _inflect_adjective("vierteljährlich", "quartalsweise", "quartalsmäßig"),
@@ -146,9 +146,9 @@ GERMAN = Language(
         "intro-noun": {1: "stell einen wecker|stelle einen wecker|neue erinnerung"},
         "closer": {1: "ein|muss|erinnern|nicht vergessen|auf|an|soll"},
         "modifier": {
-            1: "mit ausnahme|abgesehen|weniger|frei|unter der woche|mitte|tgl|tägl|jd|fast|beinahe|höchstens"
+            1: "mit ausnahme|abgesehen|weniger|frei|mitte|fast|beinahe|höchstens"
             "|mindestens|spätestens|frühestens|kurz|hin und wieder|öfters|zeitnah|bzw|jedesmal|jedoch|vorerst"
-            "|vorgestern|neulich|überübermorgen|advent|sommerferien|urlaub|danach|vorher|alltags|erst|bei bedarf"
+            "|vorgestern|neulich|überübermorgen|advent|sommerferien|urlaub|danach|vorher|erst|bei bedarf"
             "|zum essen|beim essen|den ganzen|die ganze"
         },
         "idiom": {1: "vor der tür|vor dem haus|nach dem rechten"},
@@ -177,7 +177,8 @@ GERMAN = Language(
         "weekdays": number_words("montags dienstags mittwochs donnerstags freitags samstags|sonnabends sonntags"),
         "dayset": {0: "werktag|arbeitstag|wochentag", 1: "wochenende", 2: "wochenendtag"},
         "daysets": {
-            0: "werktags|wochentags|arbeitstage|werktage|wochentage|werktagen|arbeitstagen|wochentagen",
+            0: "werktags|wochentags|arbeitstage|werktage|wochentage|werktagen|arbeitstagen|wochentagen"
+            "|alltags|unter der woche",
             1: "wochenends|wochenenden",
         },
         "business": {1: "werktag|werktags|werktage|werktagen|arbeitstag|arbeitstags|arbeitstage|arbeitstagen"},

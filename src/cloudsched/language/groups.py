@@ -53,7 +53,7 @@ class Group:
     week_start: WeekStart | None = None
     only_if: OnlyIf | None = None
     joined: str = ""
-    """The mark that joins it to the group before."""
+    """The mark that joins it to the group before, ``beside`` without one: "weekdays at 6am Saturday at 9am"."""
 
     @property
     def has_days(self) -> bool:
@@ -110,6 +110,10 @@ def build_plan(clauses: Sequence[Clause]) -> Plan:
             _place_clause(plan, clause, joined)
             joined = ""
         before = clause
+    beside = [group for group in plan.groups if group.joined == "beside"]
+    for group in beside:
+        if not (group.has_days and group.has_times):
+            raise Refused("contradiction", (group.days or group.clocks)[0].span)
     for one, other in pairwise(plan.groups):
         _share_time_before(one, other)
     plan.groups = [_settle_part(group) for group in plan.groups]
@@ -163,6 +167,8 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
         group.joined = joined
     if joined and full and isinstance(clause, Times | Window | Grid):
         group = _start_group(plan, joined)
+    elif full and group.clocks and isinstance(clause, Times | Days) and not group.repeat and not joined:
+        group = _start_group(plan, "beside")
     match clause:
         case Repeat():
             if joined and group.has_days and (joined in {"and", "also"} or any(days.marked for days in group.days)):

@@ -11,6 +11,7 @@ from dateutil.easter import easter
 from dateutil.relativedelta import relativedelta
 
 from cloudsched.language.grammar_days import list_weekdays
+from cloudsched.language.messages import say
 from cloudsched.language.nodes import DAY, Date, Days, Length, Months, Period, Pick, Point, Relative, Unit, Within, Year
 from cloudsched.language.result import Option, Refused
 
@@ -261,6 +262,7 @@ def _find_edge(node: Relative, context: Context, base: date) -> date:
         for at in [year] if year is not None else [base.year, base.year + 1]:
             result = date(at, month, monthrange(at, month)[1] if node.count < 0 else 1)
             if result >= base or year is not None:
+                context.choices.assume(say("That is {at}.", at=result))
                 return result
     if node.unit == Unit.WEEK:
         start = today - timedelta(days=today.weekday()) + timedelta(weeks=ahead)

@@ -59,6 +59,7 @@ def test_both_parts_of_a_title_are_kept(phrase: str, locale: str, first: str, ti
         ("cancel my monday 9am alarm", "en"),
         ("dont remind me tomorrow at 9am to call paul", "en"),
         ("watch the 5th wave with bob", "en"),
+        ("remind me to walk every Monday banana at 9am", "en"),
         ("standup 9.15 weekdays from monday", "en"),
         ("every monday only on tuesdays at 9am bins", "en"),
         ("remind me tomorrow at 9am to take a break every hour", "en"),

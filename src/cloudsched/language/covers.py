@@ -250,11 +250,13 @@ class _Covers:
             clauses = (*first, *before, *found)
             if isinstance(found[-1], Mark) or not any(_is_timed(each) or _is_sure_day(each) for each in clauses):
                 continue
+            between = self._may_stand_between(at) if at < self._end else False
             for stop in range(at + 1, self._find_stop(at) + 1):
-                last = self._read_rest(stop) if self._ends_title(at, stop) else None
-                rest = None if last is None else self._find_span(at, stop)
-                begins_another = bool(last) and not {"and", "or", "then"}.isdisjoint(self._matches[at])
-                if last is None or rest is None or begins_another:
+                if not self._ends_title(at, stop) or not (between or stop == self._end):
+                    continue
+                last = self._read_rest(stop)
+                rest = self._find_span(at, stop)
+                if last is None or rest is None:
                     continue
                 whole = price + _DIVIDED + sum(self._prices[at:stop])
                 for way in self._price_whole(title, (*clauses, *last), whole, words):
@@ -271,6 +273,11 @@ class _Covers:
                 break
             at += 1
         return min(at, begin + 1) if starts_days else at
+
+    def _may_stand_between(self, at: int) -> bool:
+        """Return whether words may be of the title although clauses follow: "with Bob", or a verb that comes last."""
+        begins_another = not {"and", "or", "then"}.isdisjoint(self._matches[at])
+        return not begins_another and (self._parser.cursor.language.verbs_last or bool(self._matches[at]))
 
     def _ends_title(self, begin: int, end: int) -> bool:
         return any(map(self._is_word, range(begin, end))) and _LEFT_OPEN.isdisjoint(self._matches[end - 1])

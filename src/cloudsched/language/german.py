@@ -411,6 +411,7 @@ GERMAN = Language(
     day_endings=("tag", "tage", "tagen", "tags"),
     ordinal_dot=True,
     part_adverbs=True,
+    verbs_last=True,
     compounds={
         f"{day}{part}": len(day)
         for day in _WEEKDAYS

@@ -152,8 +152,9 @@ class _Teller:
             self.left_out["dates"] = None
         told = []
 
-        for text in dates[:_MAX_DATES]:
-            moment = parse_moment(text, "date")
+        # Whole days come last: beside them, a time at the end of a list would seem to be that of all.
+        moments = [parse_moment(text, "date") for text in dates[:_MAX_DATES]]
+        for moment in sorted(moments, key=lambda each: each.is_date):
             local = _to_local(moment.wall)
             if moment.is_date and not timed:
                 told.append(self._words.moment(local, ""))

@@ -424,7 +424,7 @@ class German(English):
         neighbour = "am ersten Tag danach"
         if skip == "BACKWARD":
             neighbour = "am letzten Tag davor"
-        return f"oder {neighbour}, wo es diesen Tag nicht gibt"
+        return f"oder {neighbour}, wo dieser Tag fehlt"
 
     @override
     def count(self, number: int) -> str:
@@ -446,7 +446,14 @@ class German(English):
 
     @override
     def name_date(self, day: date) -> str:
-        return f"{self.weekdays[day.weekday()]}, {day.day}. {self.months[day.month - 1]} {day.year}"
+        return f"{self.weekdays[day.weekday()]}, {self._name_day(day)}"
+
+    @override
+    def moment(self, day: date, time: str) -> str:
+        return self._name_day(day) + self._name_time(time)
+
+    def _name_day(self, day: date) -> str:
+        return f"{day.day}. {self.months[day.month - 1]} {day.year}"
 
 
 LANGUAGES: Final[Mapping[str, English]] = {"en": English(), "de": German()}

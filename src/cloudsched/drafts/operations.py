@@ -103,13 +103,13 @@ def preview_schedule(call: ApiCall) -> Response:
     find_zone = cache(partial(find_owner_zone, records, owner))
 
     # Words become the schedule that they mean. They may leave nothing to assume, but are always answered.
-    locale = "en"
+    language = "en"
     notes: list[str] = []
     title: str | None = None
     no_notes: tuple[str, ...] | None = None
     if content.get("schedule") is not None and has_schedule_text(content):
         read = _read_words(call, content, owner, now, find_zone)
-        locale = content.get("locale") or locale
+        language = content.get("locale") or read.language
         dumped = read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         content = {name: value for name, value in content.items() if name not in {"locale", "timezone"}}
         content["schedule"] = dumped
@@ -139,7 +139,7 @@ def preview_schedule(call: ApiCall) -> Response:
         notes += describe_ends(schedule.calendars, occurrences[-1].local.date())
 
     preview = responses.SchedulePreview(
-        description=schedule.describe_next(next(iter(times), None), locale).text,
+        description=schedule.describe_next(next(iter(times), None), language).text,
         schedule=schedule,
         occurrences=occurrences,
         assumptions=tuple(notes) or no_notes,

@@ -6,6 +6,8 @@ from __future__ import annotations
 from typing import Final
 
 GERMAN_MESSAGES: Final = {
+    # answers
+    "make it {schedule}": "besser {schedule}",
     # hints
     "say when it should run, for example: every weekday at 9:00": "sag, wann es laufen soll, zum Beispiel: werktags um 9",
     "shorten it to at most 500 characters": "kürze es auf höchstens 500 Zeichen",

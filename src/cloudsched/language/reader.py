@@ -99,7 +99,7 @@ def ask(
         except Refused as error:
             refused = error
         else:
-            readings.append(Alternative(schedule, schedule.describe(), name))
+            readings.append(Alternative(schedule, name))
     if not readings:
         return _refuse(refused or Refused("too-open"), text)
     return Reading("question", None, title, (), tuple(readings), tuple(problems.values()))
@@ -184,14 +184,18 @@ class _Reader:
     def read(self) -> Reading:
         """Return the meaning of the phrase, with what is said about it in its language."""
         reading = self._read()
-        messages = load_messages(self._language.code)
-        if not messages:
-            return reading
+        code = self._language.code
+        messages = load_messages(code)
+
+        def tell(one: Alternative) -> Alternative:
+            return Alternative(one.schedule, translate(one.label, messages), one.schedule.describe(code))
+
         return replace(
             reading,
             assumptions=tuple(translate(each, messages) for each in reading.assumptions),
-            readings=tuple(replace(each, label=translate(each.label, messages)) for each in reading.readings),
+            readings=tuple(map(tell, reading.readings)),
             problems=tuple(replace(each, hint=translate(each.hint, messages)) for each in reading.problems),
+            language=code,
         )
 
     def _read(self) -> Reading:
@@ -241,9 +245,7 @@ class _Reader:
 
     def _ask_which(self, one: Reading, other: Reading) -> Reading:
         readings = tuple(
-            Alternative(each.schedule, each.schedule.describe(), each.title or "")
-            for each in (one, other)
-            if each.schedule is not None
+            Alternative(each.schedule, each.title or "") for each in (one, other) if each.schedule is not None
         )
         problem = Problem((0, len(self._text)), "title", QUESTIONS["title"])
         return Reading("question", None, one.title, (), readings, (problem,))
@@ -317,7 +319,6 @@ class _Reader:
                 readings.append(
                     Alternative(
                         reading.schedule,
-                        reading.schedule.describe(),
                         say("{meant}, not {typed}", meant=word.text, typed=typed.text),
                     )
                 )
@@ -329,7 +330,7 @@ class _Reader:
             reading, fixes = accepted[0]  # there is only one thing that it can have been meant to be
             return replace(reading, assumptions=(*fixes, *reading.assumptions))
         if as_typed is not None and as_typed.schedule is not None:
-            readings.append(Alternative(as_typed.schedule, as_typed.schedule.describe(), "as it was typed"))
+            readings.append(Alternative(as_typed.schedule, "as it was typed"))
         problem = Problem(span, "slip", QUESTIONS["slip"])
         return Reading("question", None, None, (), tuple(readings[:MOST_READINGS]), (problem,))
 

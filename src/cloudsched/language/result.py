@@ -127,13 +127,13 @@ class Alternative:
 
     Attributes:
         schedule: The schedule of this reading.
-        description: The schedule in words that `read` understands without a question.
         label: A short text that distinguishes it from the other readings.
+        description: The schedule in words that `read` understands without a question.
     """
 
     schedule: Schedule
-    description: str
     label: str = ""
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +164,7 @@ class Reading:
         assumptions: The details that the phrase left open with their decisions, one sentence each.
         readings: The possible meanings that a question offers.
         problems: The reasons for a question or a refusal.
+        language: The language in which the phrase was read, such as ``de``. All these texts are in it.
     """
 
     kind: Kind
@@ -172,6 +173,7 @@ class Reading:
     assumptions: tuple[str, ...] = ()
     readings: tuple[Alternative, ...] = ()
     problems: tuple[Problem, ...] = ()
+    language: str = "en"
 
     def explain(self) -> str:
         """Return a question or a refusal as one message to show to the user. Empty for a schedule."""

@@ -30,11 +30,13 @@ class ScheduleText:
         schedule: The schedule.
         title: The title in the words, if there is one.
         assumptions: The details that the words left open with their decisions, one sentence each.
+        language: The language of the words, such as ``de``. A notation is told in English.
     """
 
     schedule: Schedule
     title: str | None = None
     assumptions: tuple[str, ...] = ()
+    language: str = "en"
 
 
 def read_schedule(  # noqa: PLR0913 -- each is named
@@ -87,7 +89,7 @@ def read_schedule(  # noqa: PLR0913 -- each is named
 
     reading = read_words(text)
     if reading.schedule is not None:
-        return ScheduleText(reading.schedule, reading.title, reading.assumptions)
+        return ScheduleText(reading.schedule, reading.title, reading.assumptions, reading.language)
     shown = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
     hint = "; ".join(problem.hint for problem in reading.problems)
     if reading.readings:
@@ -144,7 +146,7 @@ def find_closest(text: str, refused: Reading, read: Callable[[str], Reading]) ->
             return None
         reading = read(text)
         if reading.schedule is not None:
-            return text, reading.schedule.describe()
+            return text, reading.schedule.describe(reading.language)
         if reading.kind != "refusal":
             return None
     return None

@@ -182,7 +182,7 @@ def with_schedule(  # noqa: PLR0913 -- each is named
     read = read_with(current=None if is_known else current)
     if current is not None and text is not None and not is_known and not _is_whole(text, read, read_with):
         key = None
-    note(read.assumptions)
+    note(read.assumptions, read.language)
     schedule = read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     cleared = {} if current is None else dict.fromkeys(_FIELDS)
     rest = {name: value for name, value in fields.items() if name not in {"timezone", "locale"}}

@@ -994,7 +994,7 @@ def _answer(change: Callable[[], Task], content: dict[str, Any]) -> Task:
 
     with note_assumptions() as notes:
         task = change()
-    return task.answering(partial(list_assumed, content, task, notes.assumed))
+    return task.answering(partial(list_assumed, content, task, notes.assumed, notes.language))
 
 
 def _is_of(task: Task, draft: TaskDraft) -> bool:

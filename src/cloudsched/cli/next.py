@@ -15,8 +15,8 @@ from cloudsched.adapters.clocks import SystemClock
 from cloudsched.cli.options import connection_options, explain_errors, json_option, parse_instant
 from cloudsched.config.settings import Settings
 from cloudsched.domain.recurrence import time_zones
+from cloudsched.domain.schedules.assumptions import list_surprises
 from cloudsched.domain.schedules.preview import ClockChange, Preview, preview
-from cloudsched.domain.schedules.rare_days import tell_missing
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput, InvalidSchedule
 from cloudsched.features.calendars.days import WEEKENDS, WEEKENDS_CONTENT, format_days
@@ -145,9 +145,9 @@ def next_command(  # noqa: PLR0913 - one argument for each option
     read = _read(schedule, dtstart, timezone, now, meant, locale=locale)
     parsed = add_calendars(read.schedule, rules, stored)
     previews = preview(parsed, start, count)
-    language = locale or read.language
+    language = read.language
     ends = describe_ends(parsed.calendars, previews[-1].local.date()) if previews else []
-    assumptions = [*dict.fromkeys((*read.assumptions, *tell_missing(parsed))), *ends]
+    assumptions = [*dict.fromkeys((*read.assumptions, *list_surprises(parsed, language))), *ends]
     if as_json:
         more = {"assumptions": assumptions} if assumptions else {}
         click.echo(json.dumps({**_to_json(parsed, previews, language), **more}, indent=2))
@@ -161,7 +161,7 @@ def _read(
     text: str, dtstart: str | None, timezone: str, now: datetime, calendar: str | None, *, locale: str | None
 ) -> ScheduleText:
     if dtstart and "=" in text:  # a rule with its own start must not be anchored to now
-        read = ScheduleText(Schedule.parse(text, timezone=timezone))
+        read = ScheduleText(Schedule.parse(text, timezone=timezone), language=locale or "en")
     else:
         settings = Settings.from_environment()
         default = calendar or settings.default_calendar

@@ -25,8 +25,7 @@ from cloudsched.drafts.request import Proposal, to_missing_fields
 from cloudsched.drafts.requests import OPERATIONS, Intent, find_requests, may_request
 from cloudsched.drafts.situation import MAX_ANSWERS, Situation, ask_which, find_meant, is_named, list_named
 from cloudsched.drafts.value_ends import ask_ends, quote_value
-from cloudsched.language.languages import load_messages
-from cloudsched.language.messages import say, translate
+from cloudsched.language.messages import load_messages, say, translate
 from cloudsched.language.result import UNREAD, Reading
 
 if TYPE_CHECKING:

@@ -6,8 +6,6 @@ from __future__ import annotations
 from typing import Final
 
 GERMAN_MESSAGES: Final = {
-    # answers
-    "make it {schedule}": "besser {schedule}",
     # hints
     "say when it should run, for example: every weekday at 9:00": "sag, wann es laufen soll, zum Beispiel: werktags um 9",
     "shorten it to at most 500 characters": "kürze es auf höchstens 500 Zeichen",
@@ -91,7 +89,19 @@ GERMAN_MESSAGES: Final = {
     "those days only at their own time": "an diesen Tagen nur zu ihrer eigenen Zeit",
     "both times on those days": "an diesen Tagen zu beiden Zeiten",
     "should both run at the same time?": "sollen beide zur selben Zeit laufen?",
+    # errors
+    "{text!r} can mean {choices}": "{text!r} kann bedeuten: {choices}",
+    "; or ": "; oder ",
+    "Choose one of them.": "Wähle eines davon.",
+    "{text!r} cannot be scheduled": "{text!r} lässt sich nicht planen",
+    "{text!r} is not understood": "{text!r} ist nicht verständlich",
+    "{text!r} is not understood at {words!r}": "{text!r} ist bei {words!r} nicht verständlich",
+    "; the closest that is understood is {phrase!r}: {meaning}": "; verständlich wäre {phrase!r}: {meaning}",
+    # changes
+    "The time zone stays {zone}.": "Die Zeitzone bleibt {zone}.",
+    "It runs once, and no longer repeats.": "Es läuft einmal und wiederholt sich nicht mehr.",
     # answers
+    "make it {schedule}": "besser {schedule}",
     "at {time}": "um {time}",
     "{time} in the morning": "{time} am Vormittag",
     "{time} in the afternoon": "{time} am Nachmittag",

@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from itertools import permutations
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.recurrence.time_zones import explain_fixed, load_tzinfo
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.language.dates import (
     ONE_DAY,
@@ -292,8 +292,6 @@ def resolve_zone(plan: Plan, context: Context) -> None:
         code = "place" if is_doubtful else "zone"
         chosen = context.choices.pick(code, plan.place.span, options) if len(options) > 1 else names[0]
         context.timezone = str(chosen)
-    for meaning in explain_fixed(context.timezone):
-        context.choices.assume(meaning)
 
 
 def list_clocks(plan: Plan) -> list[Clock]:

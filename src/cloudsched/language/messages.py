@@ -29,6 +29,15 @@ def say(template: str, **values: Any) -> Said:
     return Said.of(template, values)
 
 
+def load_messages(code: str) -> Mapping[str, str]:
+    """Return what the reader says in a language, by its English sentences. Empty for English."""
+    if code != "de":
+        return {}
+    from cloudsched.language.german_messages import GERMAN_MESSAGES  # noqa: PLC0415 - only German needs it
+
+    return GERMAN_MESSAGES
+
+
 def translate(text: str, messages: Mapping[str, str]) -> str:
     """Return a sentence in the language of some messages, or as it is if they do not have it."""
     if not isinstance(text, Said):

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.time_zones import require_zone
-from cloudsched.domain.schedules.rare_days import tell_missing
+from cloudsched.domain.schedules.assumptions import list_surprises
 from cloudsched.language.changes import find_change, find_condition, find_open_time, find_order
 from cloudsched.language.covers import find_covers
 from cloudsched.language.grammar import Parser
-from cloudsched.language.languages import LANGUAGES, find_language, guess_language, load_messages, name_language
+from cloudsched.language.languages import LANGUAGES, find_language, guess_language, name_language
 from cloudsched.language.lexicon import Cursor, Language, Token, classify, tokenise
 from cloudsched.language.meaning import build_schedule
-from cloudsched.language.messages import say, translate
+from cloudsched.language.messages import load_messages, say, translate
 from cloudsched.language.nodes import Phrase, Place, Span
 from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.result import Alternative, Choices, Problem, Reading, Refused, Unclear, refuse_impossible
@@ -378,7 +378,7 @@ class _Reader:
             return ask(unclear, build, title, self._text, clauses)
         except Refused as refused:
             return _refuse(refused, self._text)
-        notes = (*choices.notes, *tell_missing(schedule))
+        notes = (*choices.notes, *list_surprises(schedule, self._language.code))
         return Reading("schedule", schedule, title, notes)
 
     def _make_builder(self, phrase: Phrase, titled: _Titled) -> Callable[[Choices], Schedule]:

@@ -1,4 +1,4 @@
-"""What the words of a schedule left open, noted for the answer to the call that had them."""
+"""What the words of a schedule left open, noted for the answer to the call that had them, and what surprises in it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.recurrence.time_zones import find_named_offset
+from cloudsched.domain.schedules.rare_days import tell_missing
+from cloudsched.domain.schedules.words import find_words
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from cloudsched.domain.schedules.schedule import Schedule
 
 
 @dataclass(slots=True)
@@ -51,3 +57,11 @@ def forget_assumptions() -> None:
     notes = _notes.get()
     if notes is not None:
         notes.assumed.clear()
+
+
+def list_surprises(schedule: Schedule, locale: str = "en") -> tuple[str, ...]:
+    """Return what few expect of a schedule: that its zone's name counts west, and that some months lack its day."""
+    zone = schedule.timezone
+    ahead = find_named_offset(zone)
+    told = () if ahead is None else (find_words(locale).explain_zone(zone, ahead),)
+    return (*told, *tell_missing(schedule, locale))

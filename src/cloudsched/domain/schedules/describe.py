@@ -441,7 +441,7 @@ def _describe_missing_days(rule: Rule, start: datetime | None, words: English) -
     # The reader asks about each rule of months, also about one that only comes to months that have the day.
     if rule.frequency == Frequency.MONTHLY:
         rule = replace(rule, interval=1)
-    missing = next(find_missing(rule, start), None)
+    missing = next(find_missing(rule, start, words), None)
     if missing is None:
         return ""
     return f" ({words.only_where[missing.period]})"

@@ -108,10 +108,8 @@ def create_batch(
 
 def _read_back(content: dict[str, Any], task: Task, notes: Notes) -> Json:
     """Return the fields that an answer adds to explain the schedule of the request."""
-    locale = content.get("locale")
-    if not isinstance(locale, str):
-        locale = notes.language
-    told = read_back(task, list_assumed(content, task, notes.assumed), locale)
+    assumed = list_assumed(content, task, notes.assumed, notes.language)
+    told = read_back(task, assumed, notes.language)
     return {} if told is None else {"readBack": told.to_wire()}
 
 

@@ -119,7 +119,7 @@ def test_the_language_is_found_out() -> None:
     german, english = ask("jeden Montag um 9 Uhr", None), ask("every Monday at 9:00", None)
     assert german.schedule is not None
     assert german.schedule == english.schedule
-    assert "The words were read as German." in german.assumptions
+    assert "Die Wörter wurden als Deutsch gelesen." in german.assumptions
     assert not any("read as" in each for each in english.assumptions)
 
 

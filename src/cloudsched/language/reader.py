@@ -204,7 +204,7 @@ class _Reader:
         if guessed is not self._language:
             self._language = guessed
             reading = self._read_tokens(tokenise(self._text, guessed))
-            note = f"The words were read as {guessed.name}."
+            note = say("The words were read as {language}.", language=say(guessed.name))
             return replace(reading, assumptions=(note, *reading.assumptions)) if reading.schedule else reading
         return self._read_tokens(tokens)
 

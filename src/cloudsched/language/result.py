@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
+from cloudsched.language.messages import load_messages, say, translate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -177,10 +178,12 @@ class Reading:
 
     def explain(self) -> str:
         """Return a question or a refusal as one message to show to the user. Empty for a schedule."""
-        text = "; ".join(
-            f"{problem.code}{f' at {problem.words!r}' if problem.words else ''}: {problem.hint}"
-            for problem in self.problems
-        )
+        messages = load_messages(self.language)
+        told = []
+        for problem in self.problems:
+            place = translate(say(" at {words!r}", words=problem.words), messages) if problem.words else ""
+            told.append(f"{problem.code}{place}: {problem.hint}")
+        text = "; ".join(told)
         if self.readings:
-            text += ": " + "; or ".join(f"{reading.description!r}" for reading in self.readings)
+            text += ": " + translate("; or ", messages).join(repr(each.description) for each in self.readings)
         return text

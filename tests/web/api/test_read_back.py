@@ -95,11 +95,11 @@ def test_the_language_is_said_or_found_out(call: Call) -> None:
     assert german["readBack"]["description"].startswith("jeden Montag")
     found = create(call, schedule="jeden Montag um 9 Uhr")
     assert found["schedule"]["rrule"] == german["schedule"]["rrule"]
-    assert "The words were read as German." in found["readBack"]["assumed"]
+    assert "Die Wörter wurden als Deutsch gelesen." in found["readBack"]["assumed"]
     assert found["readBack"]["description"] == german["readBack"]["description"]
     assert "Ohne Zeitzone gilt UTC." in found["readBack"]["assumed"]
     last = create(call, schedule="jeden fünften Montag im Monat um 14 Uhr", timezone="Etc/GMT-2")
-    assert [each[:40] for each in last["readBack"]["assumed"] if "German" not in each] == [
+    assert [each[:40] for each in last["readBack"]["assumed"] if "Deutsch" not in each] == [
         "Etc/GMT-2 ist UTC um 2 Stunden voraus.",
         "Es läuft nur in Monaten, die einen 5. Mo",
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.responses.api_responses import DRAFT_TOKEN
+from cloudsched.domain.schedules.assumptions import note
 from cloudsched.domain.transitions.idempotency import RequestMark
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def create_confirmed(
     """Create the task of a confirmed draft, from its fields as JSON with the draft's token among them."""
     fields = {name: value for name, value in content.items() if name != DRAFT_TOKEN}
     confirmed = tokens.check(content.get(DRAFT_TOKEN), requester, fields)
+    note((), confirmed.language)
     owned = {**fields, "owner": requester.owner}
     if app.container.registry.derives_id(fields.get("handler")):
         return app.put_content(owned, mark=RequestMark.of_name(["draft", confirmed.id]))
@@ -40,6 +42,7 @@ def patch_confirmed(
     """Change a task as a confirmed draft has shown, from the changes as JSON with the draft's token among them."""
     changes = {name: value for name, value in content.items() if name != DRAFT_TOKEN}
     confirmed = tokens.check(content.get(DRAFT_TOKEN), requester, changes, task_id)
+    note((), confirmed.language)
     mark = RequestMark.of_name(["draft", confirmed.id])
 
     def check(task: Task) -> None:

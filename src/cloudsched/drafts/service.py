@@ -149,7 +149,7 @@ class Drafts:
 
         yield note("Understanding your task")
         situation = self._situation(request, access)
-        proposal = self._understand(situation)
+        proposal = replace(self._understand(situation), language=situation.language)
         yield note("Building the schedule")
         # A time is too soon as of the instant at which the words were read, however long reading them took.
         read_at = situation.now
@@ -254,7 +254,7 @@ class Drafts:
             content["queryPerExecution"] = stored.query_per_execution
             content["tokensPerExecution"] = stored.tokens_per_execution
         result = self._to_result(proposal, content, access, stored)
-        token = self._tokens.make(access.requester, content, proposal.task)
+        token = self._tokens.make(access.requester, content, proposal.task, proposal.language)
         return result.model_copy(update={"draft_token": token})
 
     def _find_channels(self, content: dict[str, Any], access: DraftAccess) -> list[str]:
@@ -300,7 +300,7 @@ class Drafts:
             schedule = stored.schedule
         if schedule is not None:
             times = self._find_times(schedule, access, is_checked=stored is not None)
-            told = read_back_schedule(schedule, iter(times), proposal.assumptions)
+            told = read_back_schedule(schedule, iter(times), proposal.assumptions, proposal.language)
             shown |= {"schedule": schedule, "read_back": told}
             if told is not None:
                 shown["description"] = told.description

@@ -25,6 +25,7 @@ from cloudsched.drafts.request import Proposal, to_missing_fields
 from cloudsched.drafts.requests import OPERATIONS, Intent, find_requests, may_request
 from cloudsched.drafts.situation import MAX_ANSWERS, Situation, ask_which, find_meant, is_named, list_named
 from cloudsched.drafts.value_ends import ask_ends, quote_value
+from cloudsched.language.messages import load_messages, say, translate
 from cloudsched.language.result import UNREAD, Reading
 
 if TYPE_CHECKING:
@@ -321,14 +322,17 @@ def _try_wish(situation: Situation, tasks: Sequence[Task], wish: Wish) -> Propos
     """Return the change of the task that it fits, or the question which of several is meant."""
     fitting = [(task, update) for task in tasks[:_MOST_TRIED] if (update := _apply(situation, task, wish)) is not None]
     if len(fitting) > 1:
-        return Proposal(decision=Decision.UPDATE, questions=(ask_which([task for task, _ in fitting]),))
+        return Proposal(
+            decision=Decision.UPDATE, questions=(ask_which([task for task, _ in fitting], situation.language),)
+        )
     return fitting[0][1] if fitting else None
 
 
 def refuse_list(situation: Situation) -> Proposal:
     """Return the refusal of a question for the tasks, which names them."""
     live = find_meant(situation.tasks, "")
-    shown = [f"{each.title!r} {each.schedule.describe_next(each.next_execution_time).text}" for each in live]
+    language = situation.language
+    shown = [f"{each.title!r} {each.schedule.describe_next(each.next_execution_time, language).text}" for each in live]
     own = f" You have: {'; '.join(shown[:MAX_ANSWERS])}." if shown else " You have none."
     more = f" {len(shown) - MAX_ANSWERS} more are not shown." if len(shown) > MAX_ANSWERS else ""
     reason = f"A draft creates or changes a task. To list tasks, use GET /v1/tasks.{own}{more}"
@@ -391,7 +395,7 @@ def ask_if_new(situation: Situation, order: Order, title: str | None, reading: R
 
 def ask_new(otherwise: str, title: str | None, reading: Reading) -> DraftQuestion:
     """Return the question whether a task is a new one. Its answer makes it."""
-    text = None if reading.schedule is None else f'"{title}" {reading.schedule.describe()}'
+    text = None if reading.schedule is None else f'"{title}" {reading.schedule.describe(reading.language)}'
     answers = () if text is None else (DraftAnswer(label="a new task", description=text, text=text),)
     return DraftQuestion(field="text", question=f"Is this a new task, or {otherwise}?", answers=answers)
 
@@ -413,7 +417,7 @@ def _apply(situation: Situation, task: Task, wish: Wish) -> Proposal | None:
     def reread(quoted: str) -> Proposal | None:
         return _apply(situation, task, wish._replace(phrase=quoted))
 
-    return ask_ends(wish.phrase, filled.open_values, read, reread, by) or read
+    return ask_ends(wish.phrase, filled.open_values, read, reread, situation.language, by) or read
 
 
 def _apply_filled(situation: Situation, task: Task, wish: Wish, filled: Filled, said: str) -> Proposal | None:
@@ -453,11 +457,12 @@ def _to_proposal(task: Task, reading: Reading | None, parts: list[Changes], said
 
 
 def _ask_schedule(task: Task, reading: Reading, said: str) -> DraftQuestion:
+    messages = load_messages(reading.language)
     answers = tuple(
         DraftAnswer(
             label=each.label,
             description=each.description,
-            text=f"make it {each.description}{said}",
+            text=translate(say("make it {schedule}", schedule=each.description), messages) + said,
             context={"taskId": task.id},
         )
         for each in reading.readings

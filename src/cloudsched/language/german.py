@@ -294,8 +294,8 @@ GERMAN = Language(
         "except": {1: "außer|außer an|außer am|außer im|nicht|aber nicht|nicht am|nicht im|ohne|ausgenommen|nie"},
         "only": {1: "nur|nur noch|ausschließlich"},
         "polite": {1: "bitte|danke|mal|bitte mal|mal bitte|doch mal"},
-        "skip-back": {1: "oder am letzten tag davor, wo es diesen tag nicht gibt"},
-        "skip-forward": {1: "oder am ersten tag danach, wo es diesen tag nicht gibt"},
+        "skip-back": {1: "oder am letzten tag davor, wo dieser tag fehlt"},
+        "skip-forward": {1: "oder am ersten tag danach, wo dieser tag fehlt"},
         "skip-omit": {
             1: "nur in monaten mit diesem tag|nur in jahren mit diesem tag|nur in jahren mit dieser woche"
             "|nur in schaltjahren"

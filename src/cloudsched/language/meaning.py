@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from itertools import permutations
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.recurrence.time_zones import explain_fixed, load_tzinfo
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.language.dates import (
     ONE_DAY,
@@ -24,7 +24,7 @@ from cloudsched.language.exceptions import list_added
 from cloudsched.language.grammar_days import WEEKEND
 from cloudsched.language.grammar_points import count_date, count_days
 from cloudsched.language.groups import Group, Plan, build_plan
-from cloudsched.language.messages import say
+from cloudsched.language.messages import say, say_all, say_day
 from cloudsched.language.nights import DAYS, find_shift, move_weekdays
 from cloudsched.language.nodes import (
     DAY,
@@ -292,8 +292,6 @@ def resolve_zone(plan: Plan, context: Context) -> None:
         code = "place" if is_doubtful else "zone"
         chosen = context.choices.pick(code, plan.place.span, options) if len(options) > 1 else names[0]
         context.timezone = str(chosen)
-    for meaning in explain_fixed(context.timezone):
-        context.choices.assume(meaning)
 
 
 def list_clocks(plan: Plan) -> list[Clock]:
@@ -433,11 +431,12 @@ def _ask_day_within(within: Within, context: Context) -> Relative:
     """Ask for the day of "next week": its first, or the one after as many weeks."""
     first, last = find_within(within, context)
     length = Length(((within.unit, within.ahead),), within.span) if within.unit != Unit.QUARTER else None
-    options = [Option(f"{first:%A, %Y-%m-%d}", first)] if within.ahead else []
+    options = [Option(say_day(first), first)] if within.ahead else []
     if length is not None and within.ahead:
-        options.append(Option(f"{add_length(context.today, length):%A, %Y-%m-%d}", add_length(context.today, length)))
+        then = add_length(context.today, length)
+        options.append(Option(say_day(then), then))
     else:
-        options.append(Option(f"{last:%A, %Y-%m-%d}", last))
+        options.append(Option(say_day(last), last))
     chosen = context.choices.pick("which-of-month", within.span, tuple(options))
     return Relative("day", (chosen - context.today).days, span=within.span)
 
@@ -490,7 +489,7 @@ def _find_instants(group: Group, context: Context) -> list[datetime]:
         raise Refused("contradiction", group.part.span)
     if shift:
         days = [day + timedelta(days=shift) for day in days]
-        context.choices.assume(f"That is on {' and '.join(f'{day:%A, %Y-%m-%d}' for day in days)}, in the night.")
+        context.choices.assume(say("That is on {days}, in the night.", days=say_all([say_day(day) for day in days])))
     return [context.to_instant(local) for day in days for local in _build_times(day, group, context)]
 
 
@@ -570,7 +569,7 @@ def _resolve_weekday(weekday: int, days: Days, group: Group, context: Context) -
     today = context.today
     coming = find_next_weekday(weekday, today)
     if today.weekday() == weekday and not _has_day_passed(today, group, context) and group.has_times:
-        options = (Option(f"today, {today:%Y-%m-%d}", today), Option(f"{coming:%A, %Y-%m-%d}", coming))
+        options = (Option(say("today, {day:%Y-%m-%d}", day=today), today), Option(say_day(coming), coming))
         return context.choices.pick("this-or-next", days.span, options)
     return coming
 
@@ -600,7 +599,7 @@ def _resolve_midnight(day: date, clock: Clock, group: Group, context: Context) -
     if not is_eve and any(days.dates or any(pick.what == DAY for pick in days.picks) for days in group.days):
         context.choices.assume("Midnight is the start of the day.")
         return [begins]
-    options = (Option(f"{begins:%A, %Y-%m-%d} at 00:00", begins), Option(f"{ends:%A, %Y-%m-%d} at 00:00", ends))
+    options = tuple(Option(say("{day} at 00:00", day=say_day(each)), each) for each in (begins, ends))
     chosen = context.choices.pick("midnight", clock.span, options)
     return [chosen]
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.schedules.words import English
+from cloudsched.language.messages import say, say_all
 from cloudsched.language.nodes import WEEKENDDAY, WORKDAY, Days, Pick
 from cloudsched.language.result import Refused
 
@@ -58,5 +59,6 @@ def _move(days: Days, shift: int, context: Context) -> Days:
 
     whats = [day for pick in days.picks for day in DAYS.get(pick.what, (pick.what,))]
     moved = [(day + shift) % 7 for day in whats]
-    context.choices.assume(f"That is on {' and '.join(English.weekdays[day] for day in moved)}, in the night.")
+    days_said = say_all([say(English.weekdays[day]) for day in moved])
+    context.choices.assume(say("That is on {days}, in the night.", days=days_said))
     return replace(days, picks=tuple(Pick(0, day) for day in moved), business=False)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.time_zones import require_zone
-from cloudsched.domain.schedules.rare_days import tell_missing
+from cloudsched.domain.schedules.assumptions import list_surprises
 from cloudsched.language.changes import find_change, find_condition, find_open_time, find_order
 from cloudsched.language.covers import find_covers
 from cloudsched.language.grammar import Parser
-from cloudsched.language.languages import LANGUAGES, find_language, guess_language, load_messages, name_language
+from cloudsched.language.languages import LANGUAGES, find_language, guess_language, name_language
 from cloudsched.language.lexicon import Cursor, Language, Token, classify, tokenise
 from cloudsched.language.meaning import build_schedule
-from cloudsched.language.messages import say, translate
+from cloudsched.language.messages import load_messages, say, translate
 from cloudsched.language.nodes import Phrase, Place, Span
 from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.result import Alternative, Choices, Problem, Reading, Refused, Unclear, refuse_impossible
@@ -99,7 +99,7 @@ def ask(
         except Refused as error:
             refused = error
         else:
-            readings.append(Alternative(schedule, schedule.describe(), name))
+            readings.append(Alternative(schedule, name))
     if not readings:
         return _refuse(refused or Refused("too-open"), text)
     return Reading("question", None, title, (), tuple(readings), tuple(problems.values()))
@@ -184,14 +184,18 @@ class _Reader:
     def read(self) -> Reading:
         """Return the meaning of the phrase, with what is said about it in its language."""
         reading = self._read()
-        messages = load_messages(self._language.code)
-        if not messages:
-            return reading
+        code = self._language.code
+        messages = load_messages(code)
+
+        def tell(one: Alternative) -> Alternative:
+            return Alternative(one.schedule, translate(one.label, messages), one.schedule.describe(code))
+
         return replace(
             reading,
             assumptions=tuple(translate(each, messages) for each in reading.assumptions),
-            readings=tuple(replace(each, label=translate(each.label, messages)) for each in reading.readings),
+            readings=tuple(map(tell, reading.readings)),
             problems=tuple(replace(each, hint=translate(each.hint, messages)) for each in reading.problems),
+            language=code,
         )
 
     def _read(self) -> Reading:
@@ -200,7 +204,7 @@ class _Reader:
         if guessed is not self._language:
             self._language = guessed
             reading = self._read_tokens(tokenise(self._text, guessed))
-            note = f"The words were read as {guessed.name}."
+            note = say("The words were read as {language}.", language=say(guessed.name))
             return replace(reading, assumptions=(note, *reading.assumptions)) if reading.schedule else reading
         return self._read_tokens(tokens)
 
@@ -241,9 +245,7 @@ class _Reader:
 
     def _ask_which(self, one: Reading, other: Reading) -> Reading:
         readings = tuple(
-            Alternative(each.schedule, each.schedule.describe(), each.title or "")
-            for each in (one, other)
-            if each.schedule is not None
+            Alternative(each.schedule, each.title or "") for each in (one, other) if each.schedule is not None
         )
         problem = Problem((0, len(self._text)), "title", QUESTIONS["title"])
         return Reading("question", None, one.title, (), readings, (problem,))
@@ -317,7 +319,6 @@ class _Reader:
                 readings.append(
                     Alternative(
                         reading.schedule,
-                        reading.schedule.describe(),
                         say("{meant}, not {typed}", meant=word.text, typed=typed.text),
                     )
                 )
@@ -329,7 +330,7 @@ class _Reader:
             reading, fixes = accepted[0]  # there is only one thing that it can have been meant to be
             return replace(reading, assumptions=(*fixes, *reading.assumptions))
         if as_typed is not None and as_typed.schedule is not None:
-            readings.append(Alternative(as_typed.schedule, as_typed.schedule.describe(), "as it was typed"))
+            readings.append(Alternative(as_typed.schedule, "as it was typed"))
         problem = Problem(span, "slip", QUESTIONS["slip"])
         return Reading("question", None, None, (), tuple(readings[:MOST_READINGS]), (problem,))
 
@@ -377,7 +378,7 @@ class _Reader:
             return ask(unclear, build, title, self._text, clauses)
         except Refused as refused:
             return _refuse(refused, self._text)
-        notes = (*choices.notes, *tell_missing(schedule))
+        notes = (*choices.notes, *list_surprises(schedule, self._language.code))
         return Reading("schedule", schedule, title, notes)
 
     def _make_builder(self, phrase: Phrase, titled: _Titled) -> Callable[[Choices], Schedule]:

@@ -242,6 +242,7 @@ def test_work_that_changes_something_is_a_task(phrase: str, locale: str, title: 
         ("meet Bob in London tomorrow at 9am", "en", "Europe/London"),
         ("remind me tomorrow at 9am in London to meet Bob", "en", "Europe/London"),
         ("Treffen in London morgen um 9 Uhr", "de", "Europe/London"),
+        ("standup tomorrow at 9am London", "en", "Europe/London"),
     ],
 )
 def test_a_place_beside_a_title_is_asked_about(phrase: str, locale: str, zone: str) -> None:

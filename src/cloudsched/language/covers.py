@@ -31,6 +31,7 @@ from cloudsched.language.nodes import (
     Window,
     Within,
 )
+from cloudsched.language.places import find_place
 from cloudsched.language.result import HINTS
 from cloudsched.language.typing_errors import is_misspelt
 
@@ -512,6 +513,8 @@ class _Covers:
             price += _WEAK
         if begin == 1 and isinstance(last, Part) and not last.each:
             price += _EDGE  # "morning pages at 9"
+        if isinstance(last, Times) and find_place(self._tokens, begin) is not None:
+            price += _DIVIDED  # a city behind a time may be its zone
         if isinstance(last, Times) and self._names_zone(begin):
             self._parser.block(begin)
             price += _WEAK

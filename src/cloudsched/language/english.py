@@ -373,7 +373,7 @@ ENGLISH = Language(
             1: "set a reminder|set an alarm|add a reminder|create a reminder|set reminder|set alarm|new reminder"
         },
         "verb-intro": {0: "make|run|execute|trigger|send"},
-        "outro": {1: "that|remind me to|remind me|remind me about|i want to|call it|titled|named|to|for"},
+        "outro": {1: "that|about|remind me to|remind me|remind me about|i want to|call it|titled|named|to|for"},
         "zone-time": {1: "time|local time|standard time|timezone|time zone|time-zone"},
         "closest": {1: "closest|nearest"},
         "relocate": {1: "move it|change it|switch it|reschedule it|shift it|move|change|switch|reschedule|shift"},

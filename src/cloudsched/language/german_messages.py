@@ -88,6 +88,7 @@ GERMAN_MESSAGES: Final = {
     "which of these words say when, and which say what?": "welche dieser Wörter sagen wann, und welche was?",
     "Days with a time of their own run only at that time.": "Tage mit eigener Zeit laufen nur zu dieser Zeit.",
     "That is {at}.": "Das ist {at}.",
+    "say in which half of the day each time is": "sag zu jeder Zeit, ob sie vor oder nach Mittag ist",
     "which time counts on those days?": "welche Zeit gilt an diesen Tagen?",
     "those days only at their own time": "an diesen Tagen nur zu ihrer eigenen Zeit",
     "both times on those days": "an diesen Tagen zu beiden Zeiten",

@@ -365,7 +365,10 @@ class _Reader:
             if (span := find_open_time(tokens, matches)) is not None:
                 titled = titled._replace(open_time=(begin + span[0], begin + span[1]))
         place = next((each.span for each in phrase.clauses if isinstance(each, Place) and each.is_loose), None)
-        if place is not None:  # it may be where, and no zone
+        if place is not None and place[1] <= begin and not self._text[place[1] : begin].strip():
+            # It may be where, and no zone: "at 9am | London office call".
+            title = f"{self._text[slice(*place)]} {title}"
+        elif place is not None:
             behind = f" {self._text[slice(*place)]}{behind}"
         return self._build_reading(self._make_builder(phrase, titled), title + behind, len(phrase.clauses))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion
+from cloudsched.drafts.listing import list_tasks
 from cloudsched.drafts.phrases import (
     DeliveryPhrase,
     Filled,
@@ -19,9 +20,9 @@ from cloudsched.drafts.phrases import (
     take_fields,
 )
 from cloudsched.drafts.request import ASK_WHEN, Proposal, to_missing_fields
-from cloudsched.drafts.requests import asks_for_list, may_change
+from cloudsched.drafts.requests import find_list, may_change
 from cloudsched.drafts.situation import Choice, Situation, choose_handler, list_named
-from cloudsched.drafts.update_reader import ask_if_new, ask_new, read_update, refuse_change, refuse_list, settle_order
+from cloudsched.drafts.update_reader import ask_if_new, ask_new, read_update, refuse_change, settle_order
 from cloudsched.drafts.value_ends import ask_ends, quote_value
 from cloudsched.language.result import UNREAD, Reading
 
@@ -29,8 +30,8 @@ from cloudsched.language.result import UNREAD, Reading
 def read_text(situation: Situation) -> Proposal:
     """Return the proposal that the text asks for, as far as the grammar understands it."""
     text = " ".join(situation.request.text.split())
-    if asks_for_list(text, lambda: situation.tasks):
-        return refuse_list(situation)
+    if (listed := find_list(text, lambda: situation.tasks)) is not None:
+        return list_tasks(situation, listed)
     update = read_update(situation, text)
     if update is not None:
         return update

@@ -228,7 +228,8 @@ class ModelReader:
     def read(self, situation: Situation) -> Proposal:
         """Return the proposal that a text asks for."""
         own = read_text(situation)
-        if own.is_understood and not situation.request.conversation:
+        is_settled = own.decision in {Decision.OPERATION, Decision.LIST}  # no model deletes a task
+        if is_settled or (own.is_understood and not situation.request.conversation):
             return own
         if (refusal := situation.find_refusal()) is not None:
             if own.is_understood:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
+from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion, MissingField
+from cloudsched.drafts.draft_tokens import OPERATION
 from cloudsched.drafts.phrases import (
     Filled,
     asks_reminder,
@@ -23,7 +25,7 @@ from cloudsched.drafts.phrases import (
 )
 from cloudsched.drafts.request import Proposal, to_missing_fields
 from cloudsched.drafts.requests import OPERATIONS, Intent, find_requests, may_request
-from cloudsched.drafts.situation import MAX_ANSWERS, Situation, ask_which, find_meant, is_named, list_named
+from cloudsched.drafts.situation import Situation, ask_which, find_meant, is_named, list_named
 from cloudsched.drafts.value_ends import ask_ends, quote_value
 from cloudsched.language.result import UNREAD, Reading
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.responses.api_responses import DraftOperation
     from cloudsched.engine.handlers.registry import Handler
     from cloudsched.language.changes import Order
 
@@ -39,6 +42,8 @@ _TEXTS: Final = {
 }  # fmt: skip
 _KINDS: Final = {"category", "kind", "type"}
 _WAYS: Final = {"delivery", "channel", "channels", "delivery channel", "delivery channels", "way of delivery"}
+_NEEDED: Final = {"pause": TaskStatus.ACTIVE, "trigger": TaskStatus.ACTIVE, "resume": TaskStatus.PAUSED}
+"""The status of the tasks that an operation can change, where it depends on that."""
 _TIMES: Final = {"time", "times", "day", "days", "date", "hour", "schedule", "time zone", "timezone", "zone"}
 
 
@@ -236,6 +241,11 @@ def _read_both(situation: Situation, text: str) -> Proposal | None:
     second = _read_one(replace(situation, load_tasks=lambda: [task]), parts[1])
     if second is None or second.task is None:
         return None
+    if Decision.OPERATION in {first.decision, second.decision}:
+        missing = MissingField(
+            field="text", code="several", reason="It asks for several things. Say one, then the other."
+        )
+        return Proposal(decision=Decision.REFUSAL, missing=(missing,))
     asked = [_reword(each, after=f" and {parts[1]}") for each in first.questions]
     asked += [_reword(each, f"{parts[0]} and ") for each in second.questions]
     return replace(
@@ -304,8 +314,11 @@ def _read_request(situation: Situation, text: str) -> Proposal | None:
             if update is not None and update.decision is not Decision.REFUSAL:
                 return update
             explained = explained or update
-        if request.intent in OPERATIONS or explained is None:
-            explained = refuse_intent(request.intent, request.tasks) if request.refuses else None
+        operation = OPERATIONS.get(request.intent)
+        if operation is not None and request.is_whole and not delivery.channels and not fields:
+            return operate(operation, request.tasks)
+        if operation is not None or explained is None:
+            explained = refuse_intent(request.intent, request.tasks) if request.is_about_tasks else None
         refused = refused or explained
     return refused
 
@@ -325,15 +338,15 @@ def _try_wish(situation: Situation, tasks: Sequence[Task], wish: Wish) -> Propos
     return fitting[0][1] if fitting else None
 
 
-def refuse_list(situation: Situation) -> Proposal:
-    """Return the refusal of a question for the tasks, which names them."""
-    live = find_meant(situation.tasks, "")
-    shown = [f"{each.title!r} {each.schedule.describe_next(each.next_execution_time).text}" for each in live]
-    own = f" You have: {'; '.join(shown[:MAX_ANSWERS])}." if shown else " You have none."
-    more = f" {len(shown) - MAX_ANSWERS} more are not shown." if len(shown) > MAX_ANSWERS else ""
-    reason = f"A draft creates or changes a task. To list tasks, use GET /v1/tasks.{own}{more}"
-    missing = MissingField(field="text", code="other-operation", reason=reason)
-    return Proposal(decision=Decision.REFUSAL, missing=(missing,))
+def operate(operation: DraftOperation, tasks: Sequence[Task]) -> Proposal:
+    """Return the proposal of an operation on a task, or the question which of several is meant.
+
+    Those that it can change come first: only paused tasks are resumed, and only active ones paused or triggered.
+    """
+    able = [task for task in tasks if task.status is _NEEDED.get(operation, task.status)] or tasks
+    if len(able) > 1:
+        return Proposal(decision=Decision.OPERATION, questions=(ask_which(able),))
+    return Proposal(decision=Decision.OPERATION, task=able[0], changes={OPERATION: operation})
 
 
 def refuse_change(situation: Situation, text: str) -> Proposal | None:
@@ -348,7 +361,7 @@ def refuse_change(situation: Situation, text: str) -> Proposal | None:
 
 
 def settle_order(situation: Situation, order: Order) -> Proposal | None:
-    """Return the refusal of an order on a task that no draft can carry out. None if it names no task.
+    """Return the question or the refusal for an order on a task that is not understood. None if it names no task.
 
     "Delete the old logs every day" is work to do, unless one of the tasks has that name.
     """
@@ -359,21 +372,38 @@ def settle_order(situation: Situation, order: Order) -> Proposal | None:
 
 
 def refuse_intent(intent: Intent, tasks: Sequence[Task]) -> Proposal:
-    """Return the refusal of what no draft does, or of a change that is not understood."""
+    """Return the refusal of a change that is not understood. For an operation, it is a question if it has a task.
+
+    An operation is done at once and to the whole task, so a time beside it, such as an end of a pause, is not dropped.
+    """
     task = tasks[0] if len(tasks) == 1 else None
     which = "a task" if task is None else repr(task.title)
-    if (operation := OPERATIONS.get(intent)) is not None:
-        path = f"/v1/tasks/{'{taskId}' if task is None else task.id}"
-        how = f"DELETE {path}" if operation == "delete" else f"POST {path}/{operation}"
-        reason = f"A draft creates or changes a task. To {operation} {which}, use {how}."
-        missing = MissingField(field="status", code="other-operation", reason=reason)
-        return Proposal(decision=Decision.REFUSAL, task=task, missing=(missing,))
+    operation = OPERATIONS.get(intent)
+    if operation is not None and tasks:
+        return Proposal(decision=Decision.OPERATION, questions=(_ask_operation(operation, tasks),))
+    if operation is not None:
+        reason = f"This seems to {operation} a task, and none of them is named. Say its title."
+        missing = MissingField(field="taskId", code="no-task", reason=reason)
+        return Proposal(decision=Decision.REFUSAL, missing=(missing,))
     reason = (
         f"This seems to change {which}, and how is not understood. Say it like this: move my report to Monday at 9:00. "
         "If it is a new task, put its title in quotes."
     )
     missing = MissingField(field="text", code="not-understood", reason=reason)
     return Proposal(decision=Decision.REFUSAL, task=task, missing=(missing,), is_understood=False)
+
+
+def _ask_operation(operation: DraftOperation, tasks: Sequence[Task]) -> DraftQuestion:
+    """Return the question whether an operation is meant as a whole, without the other words."""
+    question = (
+        f"The draft can only {operation} the whole task, as soon as you confirm it, and not until or at another time. "
+        "Is that meant?"
+    )
+    answers = tuple(
+        each.model_copy(update={"label": f"{operation} {each.label!r}", "text": f"{operation} it"})
+        for each in ask_which(tasks).answers
+    )
+    return DraftQuestion(field="text", question=question, answers=answers)
 
 
 def ask_if_new(situation: Situation, order: Order, title: str | None, reading: Reading) -> tuple[DraftQuestion, ...]:

@@ -348,6 +348,7 @@ GERMAN = Language(
             "|deaktivieren"
             "|abbrechen",
             11: "lösch|lösche|löschen|entfern|entferne|entfernen",
+            12: "starte|starten|ausführen|auslösen|anstoßen",
         },
         "separable": {
             2: "fällt … aus|fallen … aus|lass … ausfallen|lass … aus|lasse … ausfallen|setz … aus|setze … aus"
@@ -361,6 +362,7 @@ GERMAN = Language(
             "|nimm … wieder auf|schalte … wieder ein|schalt … wieder ein|starte … wieder|fang … wieder an"
             "|aktiviere … wieder",
             9: "sag … ab|sage … ab",
+            12: "führ … aus|führe … aus|lös … aus|löse … aus|stoß … an|lass … laufen",
             10: "stell … ab|stelle … ab|schalte … ab|schalt … ab|schalte … aus|schalt … aus|hör … auf"
             "|höre … auf"
             "|brich … ab",

@@ -254,6 +254,8 @@ LEFT_OVER = [
     "cancel just the next gym",
     "cancel gym just this once",
     "sag Gym nur diesmal ab",
+    "delete gym just this once",
+    "resume gym just this once",
 ]
 
 

@@ -28,10 +28,10 @@ from cloudsched.domain.documents.json_limits import json_size
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.responses.api_responses import Decision, DraftQuestion, MissingField
 from cloudsched.drafts.assistant.brief import describe_tools
+from cloudsched.drafts.deliveries import DeliveryPhrase
 from cloudsched.drafts.grammar_reader import ask_schedule, read_text
 from cloudsched.drafts.grounding import find_ungrounded
 from cloudsched.drafts.phrases import (
-    DeliveryPhrase,
     Filled,
     complete_payload,
     find_any_order,

@@ -41,6 +41,7 @@ class Intent(IntEnum):
     TRIGGER = 12
     MOVE = 13
     """Change when it runs, to a day or a time."""
+    RENAME = 14
 
 
 OPERATIONS: Final[dict[Intent, DraftOperation]] = {

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion, MissingField
+from cloudsched.drafts.deliveries import say_channel, take_delivery
 from cloudsched.drafts.draft_tokens import OPERATION
 from cloudsched.drafts.phrases import (
     Filled,
@@ -20,31 +20,26 @@ from cloudsched.drafts.phrases import (
     find_field,
     list_payload_fields,
     split_fields,
-    take_delivery,
     take_fields,
 )
 from cloudsched.drafts.request import Proposal, to_missing_fields
 from cloudsched.drafts.requests import OPERATIONS, Intent, find_requests, may_request
 from cloudsched.drafts.situation import Situation, ask_which, find_meant, is_named, list_named
 from cloudsched.drafts.value_ends import ask_ends, quote_value
+from cloudsched.drafts.wishes import Wish, find_own_wishes, find_wishes, split_wishes
+from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.result import UNREAD, Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.responses.api_responses import DraftOperation
     from cloudsched.engine.handlers.registry import Handler
     from cloudsched.language.changes import Order
 
-_TEXTS: Final = {
-    "title": "title", "name": "title", "description": "description", "details": "description", "purpose": "purpose"
-}  # fmt: skip
-_KINDS: Final = {"category", "kind", "type"}
-_WAYS: Final = {"delivery", "channel", "channels", "delivery channel", "delivery channels", "way of delivery"}
 _NEEDED: Final = {"pause": TaskStatus.ACTIVE, "trigger": TaskStatus.ACTIVE, "resume": TaskStatus.PAUSED}
 """The status of the tasks that an operation can change, where it depends on that."""
-_TIMES: Final = {"time", "times", "day", "days", "date", "hour", "schedule", "time zone", "timezone", "zone"}
 
 
 class Changes(NamedTuple):
@@ -57,20 +52,30 @@ class Changes(NamedTuple):
 
 def change_field(task: Task, handler: Handler | None, name: str, value: str) -> Changes | None:
     """Return the change of one field, by the name that people use. None if the task has none of that name."""
-    known = " ".join(name.lower().split())
-    if known in _TEXTS:
-        field = _TEXTS[known]
-        return Changes({} if getattr(task, field) == value else {field: value})
-    if known in _KINDS:
+    known = _name_field(name)
+    if known in {"title", "description", "purpose"}:
+        return Changes({} if getattr(task, known) == value else {known: value})
+    if known == "category":
         return _change_category(task, value)
-    if known in _WAYS:
-        channels = take_delivery(f"it by {value}").channels
+    if known == "delivery":
+        channels = take_delivery(f"per {value}").channels
         if channels:
             return change_channels(task, channels, "set")
         reason = f"{value!r} is no way of delivery. Say e-mail, push, inbox or webhook."
         return Changes({}, (MissingField(field="deliveryChannels", code="invalid", reason=reason),))
     own = None if handler is None else find_field(handler, name)
     return None if own is None else change_payload(task, handler, {own: value})
+
+
+_FIELDS: Final = {1: "title", 2: "description", 3: "purpose", 4: "category", 5: "delivery", 6: "schedule"}
+"""The fields of a task, by the values of the class "field" of `Language.requests`."""
+
+
+def _name_field(called: str) -> str | None:
+    """Return the field of a task by the name that people use, in any language. None if it is none of those."""
+    known = " ".join(called.lower().split())
+    rows = [row for each in LANGUAGES.values() for row in each.requests["field"].items()]
+    return next((_FIELDS[value] for value, names in rows if known in names.split("|")), None)
 
 
 def change_channels(task: Task, channels: Iterable[DeliveryChannel], how: str) -> Changes:
@@ -126,100 +131,6 @@ def _change_category(task: Task, value: str) -> Changes:
     return Changes({} if task.category == category else {"category": category.value})
 
 
-_ANY_CASE: Final = re.IGNORECASE | re.DOTALL
-_POLITE: Final = r"(?:(?:please|can you|could you|would you)\s+)*"
-_EDIT: Final = r"(?:change|set|update|edit|correct|replace|make|switch)"
-_FIELD: Final = r"(?P<field>[^\W\d][\w-]*(?:\s+[\w-]+){0,3}?)"
-_ANYMORE: Final = r"(?:\s+(?:any\s?more|any longer))?"
-_FROM_NOW: Final = r"(?:\s*,?\s+(?:from now on|in future|in the future|instead|please))*"
-
-
-def _compile(pattern: str) -> re.Pattern[str]:
-    return re.compile(rf"^{_POLITE}{pattern}$", _ANY_CASE)
-
-
-_RENAME: Final = _compile(r"rename\s+(?P<rest>.+)")
-_FIELD_OF: Final = _compile(rf"{_EDIT}\s+(?:the\s+|my\s+)?{_FIELD}\s+(?:of|for)\s+(?P<rest>.+)")
-_OWN_FIELD: Final = _compile(rf"{_EDIT}\s+(?P<what>.+?)['\u2019]s?\s+{_FIELD}\s+(?:to|as|into)\s+(?P<value>.+)")
-_ITS_FIELD: Final = _compile(rf"{_EDIT}\s+(?:the\s+|its\s+)?{_FIELD}\s+(?:to|as|into)\s+(?P<value>.+)")
-_BECOMES: Final = re.compile(r"\s+(?:to|as|into)\s+", re.IGNORECASE)
-_SEND: Final = _compile(
-    r"(?P<more>also\s+)?(?:send|deliver|e-?mail|mail|push)\s+(?:me\s+)?(?P<what>.+?)(?:\s+to\s+me)?"
-    rf"(?P<too>\s+(?:too|as well|also|in addition))?{_FROM_NOW}"
-)
-_STOP_SENDING: Final = _compile(
-    r"(?:(?:stop|no longer|don'?t|do not)\s+)(?:send(?:ing)?|deliver(?:ing)?|(?:e-?)?mail(?:ing)?|push(?:ing)?)\s+"
-    rf"(?:me\s+)?(?P<what>.+?)(?:\s+to\s+me)?{_ANYMORE}"
-)
-_STOP_BY: Final = re.compile(r"\b(?P<how>e-?mail|mail|push)(?:ing)?\b", re.IGNORECASE)
-_AND: Final = re.compile(
-    r"\s*,?\s+(?:and|then|and then)\s+(?=(?:please\s+)?(?:also\s+)?"
-    r"(?:move|change|reschedule|set|switch|make|put|update|postpone|delay|rename|describe|send|deliver)\s+its?\b)",
-    re.IGNORECASE,
-)
-
-
-class Wish(NamedTuple):
-    """A change that a text may ask for."""
-
-    what: str
-    """The task, in the user's words."""
-    phrase: str = ""
-    """The change of its schedule, in words of the grammar, which may include fields of the payload."""
-    field: str = ""
-    """The field that changes, as the user calls it."""
-    value: str = ""
-    """The new value of that field."""
-    channels: tuple[DeliveryChannel, ...] = ()
-    delivery: Literal["set", "add", "drop"] = "set"
-    """The change with these channels."""
-    is_exact: bool = False
-    """True if `what` has to consist of a task's own words alone."""
-
-
-def find_wishes(text: str) -> Iterator[Wish]:
-    """Yield the changes of fields and of the delivery that a text may ask for. The most specific one comes first."""
-    yield from _iter_fields(text)
-    delivery = take_delivery(text)
-    yield from _iter_deliveries(delivery.rest, delivery.channels)
-
-
-def _iter_fields(text: str) -> Iterator[Wish]:
-    """Yield the wishes in "rename my report to Numbers" and "set the city of my report to Oslo".
-
-    In "set the city of my reminder to call mum to Oslo", the longest name of a task counts.
-    """
-    for pattern, named in ((_RENAME, "title"), (_FIELD_OF, "")):
-        if (found := pattern.match(text)) is None:
-            continue
-        rest, field = found["rest"], named or found["field"]
-        splits = [(rest[: each.start()], _strip(rest[each.end() :])) for each in _BECOMES.finditer(rest)]
-        yield from (Wish(what, field=field, value=value, is_exact=True) for what, value in reversed(splits))
-        yield from (Wish(what, field=field, value=value) for what, value in splits[:1])
-    if (own := _OWN_FIELD.match(text)) is not None:
-        yield Wish(own["what"], field=own["field"], value=_strip(own["value"]))
-
-
-def _iter_deliveries(text: str, channels: tuple[DeliveryChannel, ...]) -> Iterator[Wish]:
-    """Yield the wishes in "send my report by e-mail" and "stop e-mailing me my report", without the ways."""
-    if (stop := _STOP_SENDING.match(text)) is not None:
-        how = _STOP_BY.search(text)
-        stopped = channels or (() if how is None else take_delivery(f"it by {how['how']}").channels)
-        if stopped:
-            yield Wish(stop["what"], channels=stopped, delivery="drop", is_exact=True)
-    elif channels and (send := _SEND.match(text)) is not None:
-        adds = send["more"] or send["too"]
-        yield Wish(send["what"], channels=channels, delivery="add" if adds else "set", is_exact=True)
-
-
-def _strip(value: str) -> str:
-    """Return a value without its quotes, or the full stop at its end."""
-    text = value.strip()
-    if len(text) > 1 and text[0] in "\"“„'" and text[-1] in "\"”“'":
-        return text[1:-1]
-    return text.removesuffix(".") if not text.endswith("..") else text
-
-
 _MOST_TRIED: Final = 20
 """The number of fitting tasks on which a change is tried."""
 
@@ -231,9 +142,8 @@ def read_update(situation: Situation, text: str) -> Proposal | None:
 
 def _read_both(situation: Situation, text: str) -> Proposal | None:
     """Return the changes of "move my report to Tuesday and rename it to Numbers"."""
-    if not (found := list(_AND.finditer(text))):
+    if (parts := split_wishes(text)) is None:
         return None
-    parts = text[: found[-1].start()], text[found[-1].end() :]  # the last wish is the second
     first = read_update(situation, parts[0])
     if first is None or first.task is None:
         return first
@@ -286,8 +196,7 @@ def _read_one(situation: Situation, text: str) -> Proposal | None:
             return update
     if (update := _read_request(situation, text)) is not None:
         return update
-    if (own := _ITS_FIELD.match(text)) is not None:
-        wish = Wish("it", field=own["field"], value=_strip(own["value"]))
+    for wish in find_own_wishes(text):
         if (update := _read_wish(situation, wish)) is not None:
             return update
     if situation.request.context.get("taskId") is not None and situation.tasks:
@@ -437,7 +346,7 @@ def _apply(situation: Situation, task: Task, wish: Wish) -> Proposal | None:
     """Return the change of a task by a wish. None if it names no possible change."""
     handler = situation.find_handler(task.handler)
     filled = Filled({}, wish.phrase) if handler is None else take_fields(handler, wish.phrase, {})
-    by = "".join(f" by {channel.value.lower()}" for channel in wish.channels)
+    by = "".join(f" {say_channel(channel)}" for channel in wish.channels)
     read = _apply_filled(situation, task, wish, filled, by)
 
     def reread(quoted: str) -> Proposal | None:
@@ -452,8 +361,10 @@ def _apply_filled(situation: Situation, task: Task, wish: Wish, filled: Filled, 
     if wish.field:
         if (changed := change_field(task, handler, wish.field, wish.value)) is not None:
             parts.append(changed)
-        elif " ".join(wish.field.lower().split()) in _TIMES:
-            phrase = f"make it {wish.value}"
+        elif _name_field(wish.field) == "schedule":
+            phrases = [f"{each.words['make'][2].partition('|')[0]} {wish.value}" for each in LANGUAGES.values()]
+            readable = (each for each in phrases if situation.read(each, task.schedule).kind != "refusal")
+            phrase = next(readable, phrases[0])
         else:
             return None
     if wish.channels:

@@ -322,6 +322,12 @@ LISTS = [
     ("what do I have on Monday?", {"Gym", "Standup"}),
     ("was steht morgen an?", {"Standup"}),
     ("welche Termine habe ich heute", {"Standup", "Bins"}),
+    ("what's coming up this week?", {"Standup", "Bins"}),
+    ("what reminders do I have next week", {"Gym", "Standup", "Bins"}),
+    ("was steht diese Woche an", {"Standup", "Bins"}),
+    ("list my reminders for next week", {"Gym", "Standup", "Bins"}),
+    ("list my reminders for tomorrow", {"Standup"}),
+    ("what is on Friday", {"Standup"}),
     ("when is gym", {"Gym"}),
     ("wann ist Gym?", {"Gym"}),
 ]
@@ -346,7 +352,7 @@ def test_a_list_has_the_tasks(sim: Simulation, text: str, titles: set[str]) -> N
 def test_a_time_that_no_list_understands_is_named(sim: Simulation) -> None:
     """The list has more than was asked for, and says so."""
     create(sim, "Gym", "every Monday at 9:00 starting 2028-01-03")
-    drafted = draft(sim, "what's coming up this week?")
+    drafted = draft(sim, "what's coming up before dinner?")
     assert [each.title for each in drafted.tasks] == ["Gym"]
     assert drafted.assumptions
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.domain.recurrence.rrule import parse_rule
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.responses.api_responses import Decision
 from cloudsched.domain.transitions.planning import occurrence_after
 from cloudsched.drafts.request import Proposal
 from cloudsched.drafts.situation import MAX_PAST_TASKS, Situation, find_meant
+from cloudsched.language.languages import LANGUAGES
+from cloudsched.language.nodes import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,10 +29,12 @@ def list_tasks(situation: Situation, asked: ListRequest) -> Proposal:
     live = find_meant(asked.tasks, "")
     notes = list[str]()
     found: list[tuple[Task, datetime | None]]
-    day = _find_day(situation, asked.times)
-    if day is not None:
-        notes.append(f"These are those of {day:%Y-%m-%d}.")
-        found = [(task, at) for task in live if (at := _find_on(situation, task, day)) is not None]
+    days = _find_days(situation, asked.times)
+    if days is not None:
+        first, last = days
+        until = "" if first == last else f" to {last}"
+        notes.append(f"These are those that run on {first}{until}.")
+        found = [(task, at) for task in live if (at := _find_on(situation, task, first, last)) is not None]
     else:
         found = [(task, task.next_execution_time) for task in live]
         if asked.times:
@@ -43,22 +48,32 @@ def list_tasks(situation: Situation, asked: ListRequest) -> Proposal:
     return Proposal(decision=Decision.LIST, listed=tuple(found[:_MOST_LISTED]), assumptions=tuple(notes))
 
 
-def _find_day(situation: Situation, times: Iterable[str]) -> date | None:
-    """Return the one day that words of time name."""
-    days = set[date]()
+def _find_days(situation: Situation, times: Iterable[str]) -> tuple[date, date] | None:
+    """Return the first and the last of the days that words of time name, such as "tomorrow" or "this week"."""
+    zone = load_tzinfo(situation.request.timezone)
+    days = set[tuple[date, date]]()
     for words in times:
         schedule = situation.read(words).schedule
         if schedule is not None and schedule.at is not None:
-            days.add(schedule.at.astimezone(load_tzinfo(situation.request.timezone)).date())
+            day = schedule.at.astimezone(zone).date()
+            days.add((day, day))
+            continue
+        for each in LANGUAGES.values():
+            daily = f"{each.words['each'][1].partition('|')[0]} {each.words['unit'][Unit.DAY].partition('|')[0]}"
+            schedule = situation.read(f"{daily} {words}", locale=each.code).schedule
+            if schedule is not None and schedule.dtstart is not None:
+                first = datetime.fromisoformat(schedule.dtstart).date()
+                ends = [rule.until for rule in map(parse_rule, schedule.rules) if rule.until is not None]
+                days |= {(first, datetime.fromtimestamp(end.seconds, UTC).date()) for end in ends}
     return days.pop() if len(days) == 1 else None
 
 
-def _find_on(situation: Situation, task: Task, day: date) -> datetime | None:
-    """Return a task's first occurrence on a day that is still to come."""
+def _find_on(situation: Situation, task: Task, first: date, last: date) -> datetime | None:
+    """Return a task's first occurrence on some days that is still to come."""
     if task.next_execution_time is None:
         return None
-    begin = datetime.combine(day, time(), load_tzinfo(situation.request.timezone))
+    zone = load_tzinfo(situation.request.timezone)
+    begin = datetime.combine(first, time(), zone)
+    end = datetime.combine(last + timedelta(days=1), time(), zone)
     following = occurrence_after(task, max(begin.astimezone(UTC), situation.now) - timedelta(microseconds=1))
-    if following is None or following >= begin + timedelta(days=1):
-        return None
-    return following
+    return following if following is not None and following < end else None

@@ -125,7 +125,7 @@ def find_list(text: str, load_tasks: Callable[[], Sequence[Task]]) -> ListReques
         names_tasks = bool((_NOUNS | {"agenda"}) & kinds) or "agenda" in head
         if "question-word" in head:
             named = tuple(task for task in load_tasks() if _find_title(said, task) is not None)
-            if named or names_tasks or text.rstrip().endswith("?"):
+            if named or names_tasks or text.rstrip().endswith("?") or said.asks_for_time:
                 return ListRequest(named or tuple(load_tasks()), said.list_times())
             return None
         if "list-verb" in head:
@@ -315,6 +315,12 @@ class _Said:
     def _skip_dash(self, at: int) -> int:
         return at + (at < len(self.tokens) and "dash" in self.matches[at])  # "Zahnarzt-Erinnerung"
 
+    @property
+    def asks_for_time(self) -> bool:
+        """Return whether there are only words of a question and of a time: "what is on Monday"."""
+        plain = [self.matches[at].keys() & {"question-word", "copula"} for at in self._plain]
+        return all(plain) and len(plain) < len(self.tokens)
+
     def list_times(self) -> tuple[str, ...]:
         """Return the runs of words that may be of a schedule."""
         times = list[str]()
@@ -322,6 +328,8 @@ class _Said:
             run = [] if is_title else list(places)
             while run and self.matches[run[-1]].keys() <= self._harmless:  # the "an" of "was steht morgen an"
                 run.pop()
+            while run and self.matches[run[0]].keys() <= self._harmless:  # "for next month" is no length here
+                run.pop(0)
             if run:
                 times.append(self.text[self.tokens[run[0]].start : self.tokens[run[-1]].end])
         return tuple(times)

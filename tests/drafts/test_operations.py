@@ -256,6 +256,12 @@ LEFT_OVER = [
     "sag Gym nur diesmal ab",
     "delete gym just this once",
     "resume gym just this once",
+    "pause gym at 5pm",
+    "cancel gym today",
+    "nicht Gym löschen",
+    "delete gym or yoga",
+    "only delete gym",
+    "run gym 3 times",
 ]
 
 
@@ -275,7 +281,11 @@ def test_no_word_is_dropped(sim: Simulation, text: str) -> None:
     assert "Gym" in {task.title for task in sim.app.tasks().items if task.status == "ACTIVE"}
 
 
-@try_each("text", ["pause gym until Monday", "pausiere Gym bis Sonntag", "delete gym on Friday at noon"], sim=open_sim)
+@try_each(
+    "text",
+    ["pause gym until Monday", "pausiere Gym bis Sonntag", "delete gym on Friday at noon", "pause gym at 5pm"],
+    sim=open_sim,
+)
 def test_a_time_that_it_cannot_have_is_asked_about(sim: Simulation, text: str) -> None:
     """The answer is the operation as a whole."""
     task = create(sim, "Gym")

@@ -150,7 +150,7 @@ _QUOTED_VALUE: Final = re.compile(QUOTED)
 
 def _join_words(kind: str, value: int = 1) -> str:
     """Return a pattern of the words of a class, in all languages."""
-    return "|".join(each.requests[kind][value] for each in LANGUAGES.values())
+    return "|".join(each.requests[kind][value] for each in LANGUAGES.values() if kind in each.requests)
 
 
 _LEAD: Final = (

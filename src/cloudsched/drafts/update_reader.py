@@ -32,6 +32,7 @@ from cloudsched.language.result import UNREAD, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.responses.api_responses import DraftOperation
@@ -74,7 +75,7 @@ _FIELDS: Final = {1: "title", 2: "description", 3: "purpose", 4: "category", 5: 
 def _name_field(called: str) -> str | None:
     """Return the field of a task by the name that people use, in any language. None if it is none of those."""
     known = " ".join(called.lower().split())
-    rows = [row for each in LANGUAGES.values() for row in each.requests["field"].items()]
+    rows = [row for each in LANGUAGES.values() for row in each.requests.get("field", {}).items()]
     return next((_FIELDS[value] for value, names in rows if known in names.split("|")), None)
 
 
@@ -131,6 +132,8 @@ def _change_category(task: Task, value: str) -> Changes:
     return Changes({} if task.category == category else {"category": category.value})
 
 
+_COMPARED: Final = 50
+"""The number of the next occurrences that are compared."""
 _MOST_TRIED: Final = 20
 """The number of fitting tasks on which a change is tried."""
 
@@ -215,15 +218,17 @@ def _read_request(situation: Situation, text: str) -> Proposal | None:
     refused: Proposal | None = None
     for request in find_requests(asked, situation.tasks):
         explained: Proposal | None = None
+        operation = OPERATIONS.get(request.intent)
         for phrase in request.phrases:
             wish = Wish("", f"{phrase}{fields}", channels=delivery.channels)
             update = _try_wish(situation, request.tasks, wish)
             if update is not None and _ends_repeating(update):
                 continue  # "tomorrow's at 11" is one of them, and ends none
+            if operation is not None and update is not None and _leaves_out_none(update, situation.now):
+                continue  # "pause it at 5" is no run of it
             if update is not None and update.decision is not Decision.REFUSAL:
                 return update
             explained = explained or update
-        operation = OPERATIONS.get(request.intent)
         if operation is not None and request.is_whole and not delivery.channels and not fields:
             return operate(operation, request.tasks)
         if operation is not None or explained is None:
@@ -237,6 +242,13 @@ def _ends_repeating(update: Proposal) -> bool:
     if task is None or schedule is None or task.schedule.is_single_time:
         return False
     return schedule.is_single_time
+
+
+def _leaves_out_none(update: Proposal, now: datetime) -> bool:
+    task, schedule = update.task, update.schedule
+    if task is None or schedule is None:
+        return False
+    return schedule.anchor(now).upcoming(now, _COMPARED) == task.schedule.anchor(now).upcoming(now, _COMPARED)
 
 
 def _try_wish(situation: Situation, tasks: Sequence[Task], wish: Wish) -> Proposal | None:
@@ -362,7 +374,8 @@ def _apply_filled(situation: Situation, task: Task, wish: Wish, filled: Filled, 
         if (changed := change_field(task, handler, wish.field, wish.value)) is not None:
             parts.append(changed)
         elif _name_field(wish.field) == "schedule":
-            phrases = [f"{each.words['make'][2].partition('|')[0]} {wish.value}" for each in LANGUAGES.values()]
+            words = [each.words["make"][2] for each in LANGUAGES.values() if "make" in each.words]
+            phrases = [f"{each.partition('|')[0]} {wish.value}" for each in words]
             readable = (each for each in phrases if situation.read(each, task.schedule).kind != "refusal")
             phrase = next(readable, phrases[0])
         else:

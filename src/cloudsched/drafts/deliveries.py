@@ -1,4 +1,4 @@
-"""The ways of delivery that a text names: "by e-mail", "als Push", "e-mail me". Their words are rows of the lexicon."""
+"""The ways of delivery that a text names: "by e-mail", "als Push". Their words are rows of the lexicon."""
 
 from __future__ import annotations
 
@@ -100,7 +100,8 @@ def _parse_channels(c: Cursor) -> set[int] | None:
         c.skip("article", "own")
         channel = c.take("channel") if (has_joint if values else is_via) else None
         after = c.token
-        if channel is None or (after is not None and after.glued and after.text not in {",", ".", ";", "!", "?"}):
+        is_cut = after is not None and after.glued and after.text not in {",", ".", ";", "!", "?"}
+        if channel is None or is_cut:  # "by mail-order"
             c.at = begin
             return values or None
         values.add(channel.value)

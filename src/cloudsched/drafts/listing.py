@@ -25,7 +25,7 @@ _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
 def list_tasks(situation: Situation, asked: ListRequest) -> Proposal:
-    """Return the owner's live tasks that a text asks for, the soonest first. `assumptions` say what is left out."""
+    """Return the owner's live tasks that a text asks for, the soonest first, with what is left out."""
     live = find_meant(asked.tasks, "")
     notes = list[str]()
     found: list[tuple[Task, datetime | None]]
@@ -59,8 +59,8 @@ def _find_days(situation: Situation, times: Iterable[str]) -> tuple[date, date] 
             days.add((day, day))
             continue
         for each in LANGUAGES.values():
-            daily = f"{each.words['each'][1].partition('|')[0]} {each.words['unit'][Unit.DAY].partition('|')[0]}"
-            schedule = situation.read(f"{daily} {words}", locale=each.code).schedule
+            daily = [row.partition("|")[0] for row in (each.words["each"][1], each.words["unit"][Unit.DAY])]
+            schedule = situation.read(" ".join((*daily, words)), locale=each.code).schedule
             if schedule is not None and schedule.dtstart is not None:
                 first = datetime.fromisoformat(schedule.dtstart).date()
                 ends = [rule.until for rule in map(parse_rule, schedule.rules) if rule.until is not None]

@@ -1,4 +1,4 @@
-"""Find the changes of a task's fields and delivery in a text: "rename my report to Numbers", "setze dose auf 5 mg"."""
+"""Find the changes of a task's fields and delivery in a text: "rename it to Numbers", "setze dose auf 5 mg"."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Wish(NamedTuple):
 
 
 def find_wishes(text: str) -> Iterator[Wish]:
-    """Yield the changes of fields and of the delivery that a text may ask for. The most specific one comes first."""
+    """Yield the changes of fields and of the delivery that a text may ask for, the most specific one first."""
     for c in read_requests(text):
         yield from _FieldWishes(text, c).find()
     delivery = take_delivery(text)
@@ -54,7 +54,7 @@ def find_own_wishes(text: str) -> Iterator[Wish]:
 
 
 def split_wishes(text: str) -> tuple[str, str] | None:
-    """Split "move my report to Tuesday and rename it to Numbers" before its last wish. None if there is one alone."""
+    """Split "move it to Tuesday and rename it to Numbers" before its last wish. None if there is one alone."""
     splits = list[tuple[int, int]]()
     for c in read_requests(text):
         for at in range(1, len(c.tokens)):
@@ -76,19 +76,21 @@ class _FieldWishes:
     """The places in a text of a verb that sets a field, and of the new value."""
 
     def __init__(self, text: str, c: Cursor) -> None:
-        self._text, self._c = text, c
+        self._text = text
+        self._c = c
         c.skip("padding")
         begin = c.at
         end = len(c.tokens)
+
         verb = c.take("verb", "edit-first")
         first = c.at
         if verb is None or verb.value == Intent.MOVE:  # "den Titel von X auf Y ändern"
             first = begin
-            last = [at for at in range(begin + 1, end) if "verb" in c.matches[at] and c.matches[at]["verb"].end == end]
-            verb = c.matches[last[0]]["verb"] if last else None
-            end = last[0] if last else end
-        elif "edit-last" in c.matches[-1] and c.matches[-1]["edit-last"].value == verb.value:  # "benenne X in Y um"
-            end -= 1
+            verbs = {at: c.matches[at]["verb"] for at in range(begin + 1, end) if "verb" in c.matches[at]}
+            end, verb = next(((at, each) for at, each in verbs.items() if each.end == end), (end, None))
+        elif (last := c.matches[-1].get("edit-last")) is not None and last.value == verb.value:
+            end -= 1  # "benenne X in Y um"
+
         self.renames = verb is not None and verb.value == Intent.RENAME
         sets = verb is not None and (self.renames or verb.value == Intent.CHANGE)
         self._left, self._end = first, end
@@ -103,12 +105,11 @@ class _FieldWishes:
 
         In "set the city of my reminder to call mum to Oslo", the longest name of a task counts.
         """
-        for at, end in reversed(self._becomes):
-            yield from (
-                Wish(what, field=field, value=self._value(end), is_exact=True) for field, what in self._name(at)
-            )
-        for at, end in self._becomes[:1]:
-            yield from (Wish(what, field=field, value=self._value(end)) for field, what in self._name(at))
+        tried = [(at, end, True) for at, end in reversed(self._becomes)]
+        tried += [(at, end, False) for at, end in self._becomes[:1]]
+        for at, end, is_exact in tried:
+            for field, what in self._name(at):
+                yield Wish(what, field=field, value=self._value(end), is_exact=is_exact)
 
     def find_own(self) -> Iterator[Wish]:
         """Yield the wishes for a task that is not named."""
@@ -159,11 +160,12 @@ class _FieldWishes:
 
 
 def _find_deliveries(text: str, c: Cursor, channels: tuple[DeliveryChannel, ...]) -> Iterator[Wish]:
-    """Yield the wish in "send my report" and "stop e-mailing me my report", whose ways of delivery are left out."""
+    """Yield the wish in "send my report" or "stop e-mailing me my report". The channels are left out of the text."""
     used = set[int]()
     delivery: Literal["set", "add", "drop"] = "set"
     stops: int | None = None
     sends = False
+
     for at, kinds in enumerate(c.matches):
         mark = kinds.get("mark")
         is_first = at == len(used)
@@ -178,13 +180,16 @@ def _find_deliveries(text: str, c: Cursor, channels: tuple[DeliveryChannel, ...]
             used |= set(range(at, mark.end))
         elif found := kinds.keys() & {"padding", "lasting", "me"}:
             used |= set(range(at, max(kinds[kind].end for kind in found)))
+
     if stops is not None and stops in CHANNELS:
         channels = channels or (CHANNELS[stops],)
     if stops is not None:
         delivery = "drop"
     if not channels or (stops is None and not sends):
         return
-    named = [at for at in range(len(c.tokens)) if at not in used and not {"own", "article"} & c.matches[at].keys()]
+
+    used |= {at for at, kinds in enumerate(c.matches) if {"own", "article"} & kinds.keys()}
+    named = [at for at in range(len(c.tokens)) if at not in used]
     what = " ".join(text[c.tokens[at].start : c.tokens[at].end] for at in named)
     if len(named) == 1 and "pronoun" in c.matches[named[0]]:
         what = "it"

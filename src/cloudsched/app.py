@@ -992,9 +992,9 @@ def _answer(change: Callable[[], Task], content: dict[str, Any]) -> Task:
     from cloudsched.domain.schedules.assumptions import note_assumptions  # noqa: PLC0415 - dispatches need none
     from cloudsched.engine.tasks.read_back import list_assumed  # noqa: PLC0415 - dispatches need none
 
-    with note_assumptions() as noted:
+    with note_assumptions() as notes:
         task = change()
-    return task.answering(partial(list_assumed, content, task, noted))
+    return task.answering(partial(list_assumed, content, task, notes.assumed, notes.language))
 
 
 def _is_of(task: Task, draft: TaskDraft) -> bool:

@@ -123,7 +123,7 @@ UNSURE = [
 
 WORK = [
     (None, "cancel the gym membership on oct 1", "once, on 2027-10-01 at 09:00"),
-    (STANDUP, "kündige das Abo am 1. Oktober", "once, on 2027-10-01 at 09:00"),
+    (STANDUP, "kündige das Abo am 1. Oktober", "einmal, am 1. Oktober 2027 um 09:00"),
     (YOGA, "move the car to the garage on friday at 9:00", "once, on 2027-06-11 at 09:00"),
     (YOGA, "show me the sales report every monday at 9:00", "every Monday at 09:00"),
     (YOGA, "delete the old logs every day at 3am", "every day at 03:00"),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.responses.api_responses import DRAFT_TOKEN
+from cloudsched.domain.schedules.assumptions import note
 from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.drafts.draft_tokens import OPERATION
 
@@ -24,6 +25,7 @@ def create_confirmed(
     """Create the task of a confirmed draft, from its fields as JSON with the draft's token among them."""
     fields = {name: value for name, value in content.items() if name != DRAFT_TOKEN}
     confirmed = tokens.check(content.get(DRAFT_TOKEN), requester, fields)
+    note((), confirmed.language)
     owned = {**fields, "owner": requester.owner}
     if app.container.registry.derives_id(fields.get("handler")):
         return app.put_content(owned, mark=RequestMark.of_name(["draft", confirmed.id]))
@@ -45,6 +47,7 @@ def patch_confirmed(
     """
     changes = {name: value for name, value in content.items() if name != DRAFT_TOKEN}
     confirmed = tokens.check(content.get(DRAFT_TOKEN), requester, changes, task_id)
+    note((), confirmed.language)
     mark = RequestMark.of_name(["draft", confirmed.id])
 
     def check(task: Task) -> None:

@@ -51,6 +51,8 @@ class Confirmed:
     id: str
     version: Sequence[object]
     fields: Mapping[str, Any]
+    language: str = "en"
+    """The language in which the draft was shown."""
 
     def check_task(self, task: Task) -> None:
         """Check that a task has not changed since the draft was shown, or has the shown values already.
@@ -74,13 +76,16 @@ class DraftTokens:
         self._keys = keys
         self._clock = clock
 
-    def make(self, requester: Requester, fields: Mapping[str, Any], task: Task | None = None) -> str:
+    def make(
+        self, requester: Requester, fields: Mapping[str, Any], task: Task | None = None, language: str = "en"
+    ) -> str:
         """Return the token of a draft: of a new task with these fields, or of these changes of a task."""
         content = {
             "id": secrets.token_hex(16),
             "by": _hash_requester(requester),
             "until": int((self._clock.now() + LIFETIME).timestamp()),
             "task": None if task is None else _name_version(task),
+            "language": language,
             "fields": {name: _hash(name, value) for name, value in fields.items()},
         }
         body = json.dumps(content, separators=(",", ":")).encode()
@@ -112,7 +117,7 @@ class DraftTokens:
             if name not in shown or name not in fields or _hash(name, fields[name]) != shown[name]:
                 hint = f"Send what the draft has, or leave {DRAFT_TOKEN} out. {_AGAIN}"
                 raise InvalidInput(name, "is not as the draft has it", hint)
-        return Confirmed(content["id"], version, fields)
+        return Confirmed(content["id"], version, fields, content.get("language", "en"))
 
     def _read(self, token: object) -> Any:  # noqa: ANN401 - what we signed
         if not isinstance(token, str) or len(token) > MAX_DRAFT_TOKEN or not token.isascii():

@@ -49,7 +49,11 @@ def _read_creation(situation: Situation, text: str) -> Proposal:
     if choice.handler is not None:
         filled = take_fields(choice.handler, text, context)
     read = _read_rest(situation, text, choice, filled)
-    return ask_ends(text, filled.open_values, read, lambda quoted: _read_creation(situation, quoted)) or read
+
+    def reread(quoted: str) -> Proposal:
+        return _read_creation(situation, quoted)
+
+    return ask_ends(text, filled.open_values, read, reread, situation.language) or read
 
 
 def _read_rest(situation: Situation, text: str, choice: Choice, filled: Filled) -> Proposal:

@@ -395,7 +395,7 @@ def _is_cut(situation: Situation, handler: Handler, payload: Mapping[str, Any]) 
 def _to_update(situation: Situation, answer: Translation, tasks: Sequence[Task], task: Task | None) -> Proposal | None:
     if task is None:
         meant = find_meant(tasks, answer.title or situation.request.text)
-        return Proposal(decision=Decision.UPDATE, questions=(ask_which(meant),)) if meant else None
+        return Proposal(decision=Decision.UPDATE, questions=(ask_which(meant, situation.language),)) if meant else None
 
     handler = situation.find_handler(task.handler)
     if handler is not None and _is_cut(situation, handler, {each.name: each.value for each in answer.fields}):

@@ -145,6 +145,8 @@ class Proposal:
     assumptions: tuple[str, ...] = ()
     questions: tuple[DraftQuestion, ...] = ()
     missing: tuple[MissingField, ...] = ()
+    language: str = "en"
+    """The language in which the schedule is described."""
     is_understood: bool = True
     """True if no model has to be asked: the words were read, even if the request is refused."""
 

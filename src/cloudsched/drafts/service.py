@@ -152,7 +152,7 @@ class Drafts:
 
         yield note("Understanding your task")
         situation = self._situation(request, access)
-        proposal = self._understand(situation)
+        proposal = replace(self._understand(situation), language=situation.language)
         yield note("Building the schedule")
         # A time is too soon as of the instant at which the words were read, however long reading them took.
         read_at = situation.now
@@ -258,7 +258,7 @@ class Drafts:
             content["queryPerExecution"] = stored.query_per_execution
             content["tokensPerExecution"] = stored.tokens_per_execution
         result = self._to_result(proposal, content, access, stored)
-        token = self._tokens.make(access.requester, content, proposal.task)
+        token = self._tokens.make(access.requester, content, proposal.task, proposal.language)
         return result.model_copy(update={"draft_token": token})
 
     def _find_channels(self, content: dict[str, Any], access: DraftAccess) -> list[str]:
@@ -312,13 +312,13 @@ class Drafts:
         elif proposal.decision is Decision.CREATION:
             shown["task"] = content
 
-        shown["tasks"] = tuple(_name(task, at) for task, at in listed)
+        shown["tasks"] = tuple(_name(task, at, proposal.language) for task, at in listed)
         schedule = proposal.schedule
         if stored is not None and proposal.decision is not Decision.OPERATION and not _is_now(proposal):
             schedule = stored.schedule
         if schedule is not None:
             times = self._find_times(schedule, access, is_checked=stored is not None)
-            told = read_back_schedule(schedule, iter(times), proposal.assumptions)
+            told = read_back_schedule(schedule, iter(times), proposal.assumptions, proposal.language)
             shown |= {"schedule": schedule, "read_back": told}
             if told is not None:
                 shown["description"] = told.description
@@ -342,12 +342,12 @@ def _is_now(proposal: Proposal) -> bool:
     return proposal.schedule is not None and proposal.schedule.is_now
 
 
-def _name(task: Task, at: datetime | None) -> NamedTask:
+def _name(task: Task, at: datetime | None, language: str) -> NamedTask:
     return NamedTask(
         id=task.id,
         title=task.title,
         status=task.status,
-        description=task.schedule.describe_next(task.next_execution_time).text,
+        description=task.schedule.describe_next(task.next_execution_time, language).text,
         next=None if at is None else _to_occurrence(at, task.timezone),
     )
 

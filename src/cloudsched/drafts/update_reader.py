@@ -28,6 +28,7 @@ from cloudsched.drafts.situation import Situation, ask_which, find_meant, is_nam
 from cloudsched.drafts.value_ends import ask_ends, quote_value
 from cloudsched.drafts.wishes import Wish, find_own_wishes, find_wishes, split_wishes
 from cloudsched.language.languages import LANGUAGES
+from cloudsched.language.messages import load_messages, say, translate
 from cloudsched.language.result import UNREAD, Reading
 
 if TYPE_CHECKING:
@@ -230,9 +231,9 @@ def _read_request(situation: Situation, text: str) -> Proposal | None:
                 return update
             explained = explained or update
         if operation is not None and request.is_whole and not delivery.channels and not fields:
-            return operate(operation, request.tasks)
+            return operate(situation, operation, request.tasks)
         if operation is not None or explained is None:
-            explained = refuse_intent(request.intent, request.tasks) if request.is_about_tasks else None
+            explained = refuse_intent(situation, request.intent, request.tasks) if request.is_about_tasks else None
         refused = refused or explained
     return refused
 
@@ -255,18 +256,20 @@ def _try_wish(situation: Situation, tasks: Sequence[Task], wish: Wish) -> Propos
     """Return the change of the task that it fits, or the question which of several is meant."""
     fitting = [(task, update) for task in tasks[:_MOST_TRIED] if (update := _apply(situation, task, wish)) is not None]
     if len(fitting) > 1:
-        return Proposal(decision=Decision.UPDATE, questions=(ask_which([task for task, _ in fitting]),))
+        return Proposal(
+            decision=Decision.UPDATE, questions=(ask_which([task for task, _ in fitting], situation.language),)
+        )
     return fitting[0][1] if fitting else None
 
 
-def operate(operation: DraftOperation, tasks: Sequence[Task]) -> Proposal:
+def operate(situation: Situation, operation: DraftOperation, tasks: Sequence[Task]) -> Proposal:
     """Return the proposal of an operation on a task, or the question which of several is meant.
 
     Those that it can change come first: only paused tasks are resumed, and only active ones paused or triggered.
     """
     able = [task for task in tasks if task.status is _NEEDED.get(operation, task.status)] or tasks
     if len(able) > 1:
-        return Proposal(decision=Decision.OPERATION, questions=(ask_which(able),))
+        return Proposal(decision=Decision.OPERATION, questions=(ask_which(able, situation.language),))
     return Proposal(decision=Decision.OPERATION, task=able[0], changes={OPERATION: operation})
 
 
@@ -289,10 +292,10 @@ def settle_order(situation: Situation, order: Order) -> Proposal | None:
     named = list_named(situation.tasks, order.what)
     if not named and not order.is_task and not order.is_timing:
         return None
-    return refuse_intent(Intent.CHANGE if order.verb == "change" else Intent[order.verb.upper()], named)
+    return refuse_intent(situation, Intent.CHANGE if order.verb == "change" else Intent[order.verb.upper()], named)
 
 
-def refuse_intent(intent: Intent, tasks: Sequence[Task]) -> Proposal:
+def refuse_intent(situation: Situation, intent: Intent, tasks: Sequence[Task]) -> Proposal:
     """Return the refusal of a change that is not understood. For an operation, it is a question if it has a task.
 
     An operation is done at once and to the whole task, so a time beside it, such as an end of a pause, is not dropped.
@@ -301,7 +304,7 @@ def refuse_intent(intent: Intent, tasks: Sequence[Task]) -> Proposal:
     which = "a task" if task is None else repr(task.title)
     operation = OPERATIONS.get(intent)
     if operation is not None and tasks:
-        return Proposal(decision=Decision.OPERATION, questions=(_ask_operation(operation, tasks),))
+        return Proposal(decision=Decision.OPERATION, questions=(_ask_operation(situation, operation, tasks),))
     if operation is not None:
         reason = f"This seems to {operation} a task, and none of them is named. Say its title."
         missing = MissingField(field="taskId", code="no-task", reason=reason)
@@ -314,7 +317,7 @@ def refuse_intent(intent: Intent, tasks: Sequence[Task]) -> Proposal:
     return Proposal(decision=Decision.REFUSAL, task=task, missing=(missing,), is_understood=False)
 
 
-def _ask_operation(operation: DraftOperation, tasks: Sequence[Task]) -> DraftQuestion:
+def _ask_operation(situation: Situation, operation: DraftOperation, tasks: Sequence[Task]) -> DraftQuestion:
     """Return the question whether an operation is meant as a whole, without the other words."""
     question = (
         f"The draft can only {operation} the whole task, as soon as you confirm it, and not until or at another time. "
@@ -322,7 +325,7 @@ def _ask_operation(operation: DraftOperation, tasks: Sequence[Task]) -> DraftQue
     )
     answers = tuple(
         each.model_copy(update={"label": f"{operation} {each.label!r}", "text": f"{operation} it"})
-        for each in ask_which(tasks).answers
+        for each in ask_which(tasks, situation.language).answers
     )
     return DraftQuestion(field="text", question=question, answers=answers)
 
@@ -342,7 +345,7 @@ def ask_if_new(situation: Situation, order: Order, title: str | None, reading: R
 
 def ask_new(otherwise: str, title: str | None, reading: Reading) -> DraftQuestion:
     """Return the question whether a task is a new one. Its answer makes it."""
-    text = None if reading.schedule is None else f'"{title}" {reading.schedule.describe()}'
+    text = None if reading.schedule is None else f'"{title}" {reading.schedule.describe(reading.language)}'
     answers = () if text is None else (DraftAnswer(label="a new task", description=text, text=text),)
     return DraftQuestion(field="text", question=f"Is this a new task, or {otherwise}?", answers=answers)
 
@@ -364,7 +367,7 @@ def _apply(situation: Situation, task: Task, wish: Wish) -> Proposal | None:
     def reread(quoted: str) -> Proposal | None:
         return _apply(situation, task, wish._replace(phrase=quoted))
 
-    return ask_ends(wish.phrase, filled.open_values, read, reread, by) or read
+    return ask_ends(wish.phrase, filled.open_values, read, reread, situation.language, by) or read
 
 
 def _apply_filled(situation: Situation, task: Task, wish: Wish, filled: Filled, said: str) -> Proposal | None:
@@ -407,11 +410,12 @@ def _to_proposal(task: Task, reading: Reading | None, parts: list[Changes], said
 
 
 def _ask_schedule(task: Task, reading: Reading, said: str) -> DraftQuestion:
+    messages = load_messages(reading.language)
     answers = tuple(
         DraftAnswer(
             label=each.label,
             description=each.description,
-            text=f"make it {each.description}{said}",
+            text=translate(say("make it {schedule}", schedule=each.description), messages) + said,
             context={"taskId": task.id},
         )
         for each in reading.readings

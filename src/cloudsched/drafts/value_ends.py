@@ -86,12 +86,13 @@ def ask_ends(
     values: Sequence[OpenValue],
     read: Proposal | None,
     reread: Callable[[str], Proposal | None],
+    language: str,
     more: str = "",
 ) -> Proposal | None:
     """Return a proposal that asks where values end whose end is uncertain. None if there is nothing to ask.
 
     `read` is the proposal of the text with the most likely ends. `reread` makes one of a text with quotes. The text of
-    an answer ends with `more`.
+    an answer ends with `more`. Its schedule is described in the language.
     """
     asked = values[:_MOST_ASKED]
     questions: list[DraftQuestion] = []
@@ -105,7 +106,7 @@ def ask_ends(
             if proposal is None or not _fits(proposal, each.field):
                 continue
             readable.append(proposal)
-            answers.append(_to_answer(proposal, f"{each.field}: {quote_value(value)}", f"{quoted}{more}"))
+            answers.append(_to_answer(proposal, f"{each.field}: {quote_value(value)}", f"{quoted}{more}", language))
         cure = f"{each.field}: {quote_value(each.values[0])}"
         question = f"Where does the value of {each.field!r} end? Quotes say so, as in {cure}"
         questions.append(DraftQuestion(field=f"payload.{each.field}", question=question, answers=tuple(answers)))
@@ -116,8 +117,8 @@ def ask_ends(
     return replace(shown, questions=tuple(questions))
 
 
-def _to_answer(proposal: Proposal, label: str, text: str) -> DraftAnswer:
-    when = "" if proposal.schedule is None else proposal.schedule.describe()
+def _to_answer(proposal: Proposal, label: str, text: str, language: str) -> DraftAnswer:
+    when = "" if proposal.schedule is None else proposal.schedule.describe(language)
     context = None if proposal.task is None else {"taskId": proposal.task.id}
     return DraftAnswer(label=label, description=when, text=text, context=context)
 

@@ -106,8 +106,9 @@ ENGLISH = Language(
             4: "resume|unpause|restart",
         },
         "stop-reminding": {
-            1: "stop reminding|stop notifying|stop alerting|stop pinging|quit reminding|don't remind|do not remind"
-            "|never remind|no longer remind|don't notify|do not notify|no more reminders|no more reminder"
+            1: "stop reminding|stop notifying|stop alerting|stop pinging|quit reminding|don't remind|dont remind"
+            "|do not remind|never remind|no longer remind|don't notify|dont notify|do not notify"
+            "|no more reminders|no more reminder"
             "|stop sending me|stop the reminders|stop the reminder"
         },
         "task-noun": {
@@ -149,8 +150,13 @@ ENGLISH = Language(
             "|know when|decide if|decide when|wonder if|confirm if|confirm when|verify if|what if"
         },
         "condition": {
-            1: "if|when|whenever|while|unless|provided|assuming",
+            1: "if|when|whenever|while|unless|provided|assuming|since",
             2: "depending|weather|because",
+        },
+        "greeting": {1: "good"},
+        "hedge": {
+            1: "max|maybe|perhaps|possibly|probably|asap|soonish|early|late|earlier|later|sometime|somewhen|roughly"
+            "|as required|as necessary|ideally|preferably",
         },
         "half-known": {
             1: "sunrise|sunset|sunup|sundown|dawn|dusk|daybreak|nightfall|twilight|golden hour|high tide|low tide"
@@ -293,7 +299,7 @@ ENGLISH = Language(
         "then": {1: "and|and also|plus|also|and then"},
         "start": {
             1: "starting|starting on|starting in|starting from|starts|starts on|start|beginning"
-            "|beginning on|beginning in|as of|commencing|effective|from|since|beginning from|first on"
+            "|beginning on|beginning in|as of|commencing|effective|from|beginning from|first on"
             "|not before|not earlier than|as from|with effect from|kicking off|kicking off on|begins|begins on"
         },
         "onward": {1: "on|onward|onwards|forward"},
@@ -367,7 +373,7 @@ ENGLISH = Language(
             1: "set a reminder|set an alarm|add a reminder|create a reminder|set reminder|set alarm|new reminder"
         },
         "verb-intro": {0: "make|run|execute|trigger|send"},
-        "outro": {1: "remind me to|remind me|remind me about|i want to|call it|titled|named|to|for"},
+        "outro": {1: "that|remind me to|remind me|remind me about|i want to|call it|titled|named|to|for"},
         "zone-time": {1: "time|local time|standard time|timezone|time zone|time-zone"},
         "closest": {1: "closest|nearest"},
         "relocate": {1: "move it|change it|switch it|reschedule it|shift it|move|change|switch|reschedule|shift"},

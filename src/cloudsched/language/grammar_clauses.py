@@ -277,6 +277,8 @@ def parse_start(c: Cursor) -> list[Clause] | None:
     at = None
     if result is None:
         at = parse_clock(c, bare=said_at)
+        if at is not None and c.sees("relday", "on", "next"):
+            result = parse_point(c)
     elif c.sees("at", "clock"):
         at = parse_clock(c, bare=c.take("at") is not None)
     if result is None and at is None:

@@ -122,6 +122,7 @@ def test_no_part_of_a_value_can_be_confirmed(
         ("dose: 500 mg, remind me to walk every day at 8:00", {"dose": "500 mg, remind me to walk"}),
         ("drug: Metformin every day, at 8:00", {"drug": "Metformin every day"}),
         ("every day at 8:00, drug: Aspirin on Friday", {"drug": "Aspirin on Friday"}),
+        ("every day at 8:00, dose: 500 mg\nwith water", {"dose": "500 mg\nwith water"}),
     ],
 )
 def test_a_value_that_may_end_twice_is_asked_about(draft: MakeDraft, text: str, payload: dict[str, Any]) -> None:
@@ -165,6 +166,10 @@ def test_a_value_that_may_end_twice_is_asked_about(draft: MakeDraft, text: str, 
         ('drug: "send the dose: 3 by push now", every day at 8:00', {"drug": "send the dose: 3 by push now"}, "every"),
         ('dose: 12", every day at 8:00', {"dose": '12"'}, "every day at 08:00"),
         ("milligrams: 2.5, every day at 8:00", {"milligrams": 2.5}, "every day at 08:00"),
+        ("dose: 12 High Street, London\nevery day at 8:00", {"dose": "12 High Street, London"}, "every day at 08:00"),
+        ("every day at 8:00\n dose: 500 mg \r\n\n drug: Aspirin\n", {"dose": "500 mg", "drug": "Aspirin"}, "every"),
+        ("jeden Tag um 8 Uhr, mit dose: 2,5 und drug: Aspirin", {"dose": "2,5", "drug": "Aspirin"}, "jeden Tag"),
+        ("täglich um 8 Uhr, die dose ist 4 Tabletten", {"dose": "4 Tabletten"}, "jeden Tag um 08:00"),
     ],
 )
 def test_a_value_is_whole(draft: MakeDraft, text: str, payload: dict[str, Any], description: str) -> None:

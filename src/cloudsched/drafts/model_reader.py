@@ -28,10 +28,10 @@ from cloudsched.domain.documents.json_limits import json_size
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.responses.api_responses import Decision, DraftQuestion, MissingField
 from cloudsched.drafts.assistant.brief import describe_tools
+from cloudsched.drafts.deliveries import DeliveryPhrase
 from cloudsched.drafts.grammar_reader import ask_schedule, read_text
 from cloudsched.drafts.grounding import find_ungrounded
 from cloudsched.drafts.phrases import (
-    DeliveryPhrase,
     Filled,
     complete_payload,
     find_any_order,
@@ -228,7 +228,8 @@ class ModelReader:
     def read(self, situation: Situation) -> Proposal:
         """Return the proposal that a text asks for."""
         own = read_text(situation)
-        if own.is_understood and not situation.request.conversation:
+        is_settled = own.decision in {Decision.OPERATION, Decision.LIST}  # no model deletes a task
+        if is_settled or (own.is_understood and not situation.request.conversation):
             return own
         if (refusal := situation.find_refusal()) is not None:
             if own.is_understood:

@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 @operation("POST", "/v1/tasks/draft", "Tasks", content=DraftRequest, response_schema="DraftResult")
 def draft_task(call: ApiCall) -> Response:
-    """Draft a task, or a change of one, from a person's words.
+    """Draft a task, a change or an operation of one, or a list of tasks, from a person's words.
 
     Nothing is stored. Show the draft, and confirm it: send its `task` to `POST /v1/tasks`, or its
     `changes` to `PATCH /v1/tasks/{taskId}`, unchanged and with its `draftToken`, within 15 minutes. There
-    is no token as long as `questions` or `missing` has anything. With `Accept: text/event-stream`, each
+    is no token of a list, nor as long as `questions` or `missing` has anything. With `Accept: text/event-stream`, each
     step is an event `step` as it begins, and the draft is the last event, `draft`.
     """
     from cloudsched.drafts.service import DraftAccess  # noqa: PLC0415 - it imports the grammar

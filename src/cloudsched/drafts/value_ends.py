@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _COMMA: Final = re.compile(r",(?!\d)\s*|,\s+")
 _WORD: Final = re.compile(r"(?<=\s)\S")
-_RIMS: Final = " ,;-–—"  # noqa: RUF001 - what people type
+_RIMS: Final = " ,;-–—\n"  # noqa: RUF001 - what people type
 _MOST_ASKED: Final = 5
 _MOST_ENDS: Final = 40
 """The number of places in one value at which a schedule is looked for."""
@@ -45,6 +45,9 @@ def find_ends(text: str, deliveries: Sequence[int], *, is_timed: bool = False) -
     value = text[:limit].rstrip(_RIMS)
     if not value.strip():
         return [limit]
+    if (line := value.find("\n")) > 0:
+        is_end = has_schedule(value[line:], wholly=True)
+        return [line] if is_end else [len(value), line]
     commas = [(found.start(), found.end()) for found in _COMMA.finditer(value)]
     at_comma = next((start for start, end in commas if has_schedule(value[end:], wholly=True)), None)
     words = [found.start() for found in _WORD.finditer(value)][:_MOST_ENDS]

@@ -410,7 +410,7 @@ ENGLISH = Language(
     },
     requests={
         "verb": {
-            1: "change|set|switch|make|put|update|adjust|edit",
+            1: "change|set|switch|make|put|update|adjust|edit|correct|replace",
             13: "move|reschedule|shift|push",
             2: "skip|miss|leave out|omit|no",
             3: "add|also add",
@@ -423,6 +423,7 @@ ENGLISH = Language(
             10: "stop|end|scrap|dismiss|disable|deactivate|turn off|switch off|quit|abandon",
             11: "delete|remove|erase|get rid of",
             12: "trigger|run|retry|execute",
+            14: "rename|retitle",
         },
         "separable": {
             2: "give … a miss",
@@ -468,6 +469,35 @@ ENGLISH = Language(
         },
         "noun": {1: "appointment|appointments|job|jobs|schedules|to dos|todos"},
         "of-one": {1: "of"},
+        "becomes": {1: "to|as|into"},
+        "label-lead": {1: "with|and|where", 2: "the"},
+        "label-is": {1: "is"},
+        "its": {1: "its|it's"},
+        "field": {
+            1: "title|name",
+            2: "description|details",
+            3: "purpose",
+            4: "category|kind|type",
+            5: "delivery|channel|channels|delivery channel|delivery channels|way of delivery",
+            6: "time|times|day|days|date|hour|schedule|time zone|timezone|zone",
+        },
+        "via": {1: "by|via|per|through|using|as|to|on|in|into|with"},
+        "channel": {
+            1: "e-mail|email|e-mails|emails|mail",
+            2: "inbox",
+            3: "push|push notification|push notifications|push message|push messages|phone|mobile",
+            4: "webhook",
+        },
+        "me": {1: "me|to me"},
+        "send": {1: "send|deliver|e-mail|email|mail|push"},
+        "send-by": {1: "e-mail me|email me|mail me", 3: "push me"},
+        "no-send": {
+            9: "stop sending|stop delivering|don't send|do not send|no longer send|don't deliver|do not deliver"
+            "|no longer deliver",
+            1: "stop e-mailing|stop emailing|stop mailing|don't e-mail|don't email|don't mail|do not e-mail"
+            "|do not email|do not mail|no longer e-mail|no longer email|no longer mail",
+            3: "stop pushing|don't push|do not push|no longer push",
+        },
     },
     month_first=None,
     day_endings=("day", "days"),

@@ -120,7 +120,7 @@ GERMAN = Language(
         },
         "onto": {1: "auf|über|wegen|zu"},
         "own": {
-            1: "mein|meine|meinen|meiner|meinem|unser|unsere|unseren|alle meine|alle meinen",
+            1: "mein|meine|meinen|meiner|meinem|meines|unser|unsere|unseren|unseres|alle meine|alle meinen",
             2: "die|der|das|den|diese|diesen|dieser|dieses|alle",
         },
         "wish": {
@@ -357,8 +357,11 @@ GERMAN = Language(
             "|deaktivieren"
             "|abbrechen",
             11: "lösch|lösche|löschen|entfern|entferne|entfernen",
+            12: "starte|starten|ausführen|auslösen|anstoßen",
+            14: "umbenennen",
         },
         "separable": {
+            1: "stell … um|stelle … um",
             2: "fällt … aus|fallen … aus|lass … ausfallen|lass … aus|lasse … ausfallen|setz … aus|setze … aus"
             "|findet … nicht statt",
             3: "nimm … dazu|füg … hinzu|füge … hinzu",
@@ -370,6 +373,7 @@ GERMAN = Language(
             "|nimm … wieder auf|schalte … wieder ein|schalt … wieder ein|starte … wieder|fang … wieder an"
             "|aktiviere … wieder",
             9: "sag … ab|sage … ab",
+            12: "führ … aus|führe … aus|lös … aus|löse … aus|stoß … an|lass … laufen",
             10: "stell … ab|stelle … ab|schalte … ab|schalt … ab|schalte … aus|schalt … aus|hör … auf"
             "|höre … auf"
             "|brich … ab",
@@ -405,6 +409,32 @@ GERMAN = Language(
         },
         "noun": {1: "termin|termine|terminen|aufträge"},
         "of-one": {1: "von"},
+        "becomes": {1: "in|auf|zu|als|um zu"},
+        "label-lead": {1: "mit|und|wobei", 2: "der|die|das|den|dem"},
+        "label-is": {1: "ist"},
+        "its": {1: "ihren|ihre|ihr|seinen|seine|sein|dessen|deren"},
+        "edit-first": {14: "benenn|benenne"},
+        "edit-last": {14: "um"},
+        "field": {
+            1: "titel|name|namen",
+            2: "beschreibung|details",
+            3: "zweck",
+            4: "kategorie|art",
+            5: "zustellung|versand|kanal|kanäle",
+            6: "zeit|zeiten|uhrzeit|tag|tage|datum|termin|zeitplan|zeitzone|zone",
+        },
+        "via": {1: "per|via|über|als|mit|durch|in|ins|an|ans|auf|aufs"},
+        "channel": {
+            1: "e-mail|email|e-mails|emails|mail|mails",
+            2: "postfach|posteingang|inbox",
+            3: "push|push-nachricht|push-nachrichten|push-benachrichtigung|push-mitteilung|handy|smartphone|telefon",
+            4: "webhook",
+        },
+        "me": {1: "mir|an mich"},
+        "send": {
+            1: "schick|schicke|schicken|send|sende|senden|zuschicken|zusenden|verschick|verschicke|verschicken|maile"
+        },
+        "send-by": {1: "mail mir|maile mir|e-maile mir|emaile mir", 3: "push mir|pushe mir"},
     },
     month_first=False,
     innocent=frozenset({"jour", "fixe", "tag"}),

@@ -48,7 +48,7 @@ def test_a_draft_is_confirmed(roles: RoleHarness) -> None:
     drafted = draft(roles)
     assert set(drafted) == {
         *("decision", "task", "schedule", "description", "next", "assumptions", "questions", "missing", "steps"),
-        *("draftToken", "readBack"),
+        *("draftToken", "readBack", "tasks"),
     }
     assert stored(roles) == []
     created = confirm(roles, drafted)
@@ -181,6 +181,23 @@ def test_validate_only_stores_nothing(roles: RoleHarness) -> None:
     body = {**change["changes"], "draftToken": change["draftToken"]}
     assert roles.ask("ada", "PATCH", f"/v1/tasks/{task_id}?validateOnly=true", body).status_code == 200
     assert stored(roles)[0]["revision"] == 1
+
+
+@pytest.mark.parametrize("text", ["pause my reminder", "delete my reminder", "run my reminder now"])
+def test_an_operation_is_confirmed(roles: RoleHarness, text: str) -> None:
+    """By PATCH: checked alone it does nothing, without its token it is refused, and once confirmed it is done."""
+    task_id = confirm(roles, draft(roles)).get_json()["id"]
+    drafted, before = draft(roles, text=text), stored(roles)
+    path, body = f"/v1/tasks/{task_id}", {**drafted["changes"], "draftToken": drafted["draftToken"]}
+    assert roles.ask("ada", "PATCH", f"{path}?validateOnly=true", body).status_code == 200
+    assert roles.ask("ada", "PATCH", path, drafted["changes"]).get_json(force=True)["field"] == "operation"
+    assert roles.ask("ada", "PATCH", path, {**body, "operation": "cancel"}).status_code == 400
+    assert roles.ask("ada", "PATCH", path, {**body, "title": "Other"}).status_code == 400
+    assert roles.ask("bob", "PATCH", path, body).status_code == 404
+    assert roles.ask("phone", "PATCH", path, body).status_code == 400
+    assert stored(roles) == before
+    assert confirm(roles, drafted).get_json()["id"] == task_id
+    assert stored(roles) != before
 
 
 @pytest.mark.parametrize(

@@ -242,23 +242,24 @@ def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     The fields that you name change. `null` restores a field's default. A schedule or a payload is
     replaced as a whole: a schedule without a `timezone` stays in the task's, and a payload that leaves
     out a field that is set is refused. With `If-Match` or an `Idempotency-Key`, the same request again
-    returns the task as it is now. With a `draftToken`, the fields have to be those that the draft showed.
+    returns the task as it is now. With a `draftToken`, the fields have to be those that the draft showed. Only there,
+    `operation` pauses, resumes, cancels, deletes or triggers the task. A deleted task is returned as it was.
     """
     content = call.read_content()
     mark = mark_change(call, "edit", content, has_words=has_schedule_text(content))
-    if query.is_only_validation:
-        changes = {name: value for name, value in content.items() if name != DRAFT_TOKEN}
-        if not _names_schedule(content):
-            return validate_only(call, lambda app: app.patch(call.task_id, changes, mark=mark))
-        return _validate(call, changes, lambda app: app.patch(call.task_id, changes, mark=mark))
 
+    def act(app: App) -> Task:
+        if DRAFT_TOKEN not in content:
+            return app.patch(call.task_id, content, mark=mark)
+        owner = app.get(call.task_id).owner
+        words = app.container.feature("words")
+        confirmed: Task = words.patch_confirmed(app, call.task_id, content, call.caller.subject, owner)
+        return confirmed
+
+    if query.is_only_validation:
+        return _validate(call, content, act) if _names_schedule(content) else validate_only(call, act)
     with note_assumptions() as notes:
-        if DRAFT_TOKEN in content:
-            owner = call.app.get(call.task_id).owner
-            words = call.app.container.feature("words")
-            task: Task = words.patch_confirmed(call.app, call.task_id, content, call.caller.subject, owner)
-        else:
-            task = call.app.patch(call.task_id, content, mark=mark)
+        task = act(call.app)
     told = _read_back(content, task, notes) if _names_schedule(content) else None
     return task_response(call, task, more=told)
 

@@ -849,6 +849,7 @@ class App:
         context: dict[str, Any] | None = None,
         now: datetime | None = None,
         requesters: Requesters = Requesters.USERS,
+        locale: str | None = None,
     ) -> DraftResult:
         """Return the draft of a person's words: what they ask for, such as a task to create. It stores nothing.
 
@@ -862,6 +863,7 @@ class App:
             context: The knowledge of the app. See ``docs/guides/plain-language.md``.
             now: The instant from which "tomorrow" counts. Now if None.
             requesters: SERVERS proposes handlers that users may not name, too.
+            locale: The person's language, such as ``de``. If None, it is detected from the words.
 
         Raises:
             InvalidInput: An argument is not valid.
@@ -872,6 +874,7 @@ class App:
             "conversation": list(conversation),
             "context": context or {},
             "now": None if now is None else now.isoformat(),
+            "locale": locale,
         }
         authority = replace(OWN_CODE, requesters=requesters, owner=owner)
         draft: DraftResult = self._words.make_draft(content, OWN_CODE_SUBJECT, owner, authority)

@@ -374,3 +374,23 @@ def test_a_list_is_bounded(sim: Simulation) -> None:
     drafted = draft(sim, "list my tasks")
     assert len(drafted.tasks) < 23
     assert any(str(23 - len(drafted.tasks)) in each for each in drafted.assumptions)
+
+
+@try_each(
+    "text, said",
+    [
+        ("lösche Gym", "Welche Aufgabe meinst du?"),
+        ("pausiere Gym bis Montag", "ganze Aufgabe nur pausieren"),
+        ("erinnere mich an die Wäsche in 2 Sekunden", "Lass mindestens"),
+        ("erinnere mich an die Wäsche gestern um 9", "vorbei"),
+        ("erinnere mich jeden Tag um 25 Uhr an die Wäsche", "Uhrzeit"),
+        ("was steht morgen an?", "Diese laufen am 11.06.2027."),
+    ],
+)
+def test_german_texts_are_answered_in_german(text: str, said: str) -> None:
+    with open_sim() as sim:
+        create(sim, "Gym am Montag")
+        create(sim, "Gym am Freitag", "every Friday at 18:00")
+        found = sim.app.draft(text, timezone="Europe/Berlin", owner="ada", context={"handler": "remind"}, locale="de")
+    told = [*found.assumptions, *(each.question for each in found.questions), *(each.reason for each in found.missing)]
+    assert any(said in each for each in told), told

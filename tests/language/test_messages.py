@@ -11,7 +11,7 @@ from string import Formatter
 
 from tests.cases import try_each
 
-from cloudsched import language
+from cloudsched import drafts, language
 from cloudsched.language import read
 from cloudsched.language.german_messages import GERMAN_MESSAGES
 from cloudsched.language.reader import QUESTIONS
@@ -29,13 +29,20 @@ def test_every_hint_and_question_is_said_in_german() -> None:
 
 
 def list_sentences() -> Iterator[str]:
-    """Yield what the reader's code says by itself: templates, hints, assumptions, and the names of answers."""
-    for path in Path(language.__file__).parent.glob("*.py"):
+    """Yield what the code of reader and drafts says: templates, hints, assumptions, and the names of answers."""
+    folders = [Path(str(each.__file__)).parent for each in (language, drafts)]
+    for path in (path for folder in folders for path in folder.glob("*.py")):
         calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
         for call in calls:
             name = getattr(call.func, "id", getattr(call.func, "attr", ""))
             hints = [*call.args[2:], *(each.value for each in call.keywords if each.arg == "hint")]
-            said = {"say": call.args[:1], "assume": call.args[:1], "Option": call.args[:1], "Refused": hints}
+            said = {
+                "say": call.args[:1],
+                "tell": call.args[1:2],
+                "assume": call.args[:1],
+                "Option": call.args[:1],
+                "Refused": hints,
+            }
             for each in said.get(name, ()):
                 if isinstance(each, ast.Constant) and re.search("[a-z]", re.sub(r"\{.*?\}", "", str(each.value))):
                     yield str(each.value)

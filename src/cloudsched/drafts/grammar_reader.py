@@ -18,11 +18,12 @@ from cloudsched.drafts.phrases import (
     split_request,
     take_fields,
 )
-from cloudsched.drafts.request import ASK_WHEN, Proposal, to_missing_fields
+from cloudsched.drafts.request import Proposal, ask_when, to_missing_fields
 from cloudsched.drafts.requests import find_list, may_change
 from cloudsched.drafts.situation import Choice, Situation, choose_handler, list_named
 from cloudsched.drafts.update_reader import ask_if_new, ask_new, read_update, refuse_change, settle_order
 from cloudsched.drafts.value_ends import ask_ends, quote_value
+from cloudsched.language.messages import say
 from cloudsched.language.result import UNREAD, Reading
 
 
@@ -44,7 +45,7 @@ def read_text(situation: Situation) -> Proposal:
 
 def _read_creation(situation: Situation, text: str) -> Proposal:
     context = situation.request.context
-    choice = choose_handler(situation.handlers, text, context.get("handler"))
+    choice = choose_handler(situation.handlers, text, context.get("handler"), situation.language)
     filled = Filled({}, " ".join(text.split()))
     if choice.handler is not None:
         filled = take_fields(choice.handler, text, context)
@@ -67,7 +68,7 @@ def _read_rest(situation: Situation, text: str, choice: Choice, filled: Filled) 
     if _needs_words(reading) and is_reminder(text) and not any(character.isdigit() for character in text):
         title, when = split_request(filled.rest)
         if when or may_name_time(title):
-            questions = (ASK_WHEN, *questions)
+            questions = (ask_when(situation.language), *questions)
         else:
             reading = situation.read_without_time()
         read = make_creation(situation, choice, filled, title, reading, questions, delivery)
@@ -100,10 +101,10 @@ def _ask_if_change(situation: Situation, text: str, title: str, reading: Reading
     """
     is_one_time = reading.schedule is not None and reading.schedule.is_one_time
     if may_change(text, title, is_one_time=is_one_time):
-        return (ask_new("does it change one that you have", title, reading),)
+        return (ask_new(say("does it change one that you have"), title, reading),)
     touched = list_named(situation.tasks, title) if may_name_time(title) else []
     if touched and title.casefold() not in {each.title.casefold() for each in touched}:
-        return (ask_new(f"is it about {touched[0].title!r}", title, reading),)
+        return (ask_new(say("is it about {title!r}", title=touched[0].title), title, reading),)
     return ()
 
 

@@ -27,6 +27,7 @@ from cloudsched.drafts.translation import (
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
 from cloudsched.language.glossary import GLOSSARY
 from cloudsched.language.languages import LANGUAGES
+from cloudsched.language.messages import tell
 from cloudsched.language.result import UNREAD
 
 if TYPE_CHECKING:
@@ -175,7 +176,8 @@ def _is_equal(meant: Reading, own: Reading, now: datetime, *, assumes: bool) -> 
         return {each.description for each in meant.readings} == {each.description for each in own.readings}
     if own.schedule is None:
         return assumes and any(_is_same(meant.schedule, each.schedule, now) for each in own.readings)
-    is_open = assumes and any("No time was given" in note for note in own.assumptions)
+    untimed = tell(own.language, "No time was given, so {part} is {time}.", part="\0", time="\0").partition("\0")[0]
+    is_open = assumes and any(note.startswith(untimed) for note in own.assumptions)
     return _is_same(meant.schedule, own.schedule, now, is_open=is_open)
 
 

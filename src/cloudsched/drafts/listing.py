@@ -12,6 +12,7 @@ from cloudsched.domain.transitions.planning import occurrence_after
 from cloudsched.drafts.request import Proposal
 from cloudsched.drafts.situation import MAX_PAST_TASKS, Situation, find_meant
 from cloudsched.language.languages import LANGUAGES
+from cloudsched.language.messages import tell
 from cloudsched.language.nodes import Unit
 
 if TYPE_CHECKING:
@@ -32,19 +33,20 @@ def list_tasks(situation: Situation, asked: ListRequest) -> Proposal:
     days = _find_days(situation, asked.times)
     if days is not None:
         first, last = days
-        until = "" if first == last else f" to {last}"
-        notes.append(f"These are those that run on {first}{until}.")
+        template = "These run on {first}." if first == last else "These run from {first} to {last}."
+        notes.append(tell(situation.language, template, first=first, last=last))
         found = [(task, at) for task in live if (at := _find_on(situation, task, first, last)) is not None]
     else:
         found = [(task, task.next_execution_time) for task in live]
         if asked.times:
-            notes.append("No day was understood, so these are all, and not only those of one time.")
+            unread = "No day was understood, so these are all, and not only those of one time."
+            notes.append(tell(situation.language, unread))
 
     found.sort(key=lambda each: _NEVER if each[1] is None else each[1])
     if len(found) > _MOST_LISTED:
-        notes.append(f"{len(found) - _MOST_LISTED} more are not shown.")
+        notes.append(tell(situation.language, "{count} more are not shown.", count=len(found) - _MOST_LISTED))
     if len(situation.tasks) == MAX_PAST_TASKS:
-        notes.append(f"Only the newest {MAX_PAST_TASKS} tasks were looked at.")
+        notes.append(tell(situation.language, "Only the newest {count} tasks were looked at.", count=MAX_PAST_TASKS))
     return Proposal(decision=Decision.LIST, listed=tuple(found[:_MOST_LISTED]), assumptions=tuple(notes))
 
 

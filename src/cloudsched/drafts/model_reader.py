@@ -40,7 +40,7 @@ from cloudsched.drafts.phrases import (
     refers_to_past,
     take_fields,
 )
-from cloudsched.drafts.request import ASK_WHEN, Proposal, clean, to_missing_fields
+from cloudsched.drafts.request import Proposal, ask_when, clean, to_missing_fields
 from cloudsched.drafts.situation import Situation, ask_which, choose_handler, find_meant
 from cloudsched.drafts.update_reader import Changes, change_channels, change_payload, refuse_field, to_update
 from cloudsched.drafts.value_ends import is_cut
@@ -355,7 +355,7 @@ def _to_creation(situation: Situation, answer: Translation, *, has_time: bool) -
     named = situation.request.context.get("handler") or answer.handler or None
     if named is not None and situation.find_handler(named) is None:
         named = None
-    choice = choose_handler(situation.handlers, situation.request.text, named)
+    choice = choose_handler(situation.handlers, situation.request.text, named, situation.language)
     questions = [choice.question] if choice.question else []
     missing = [choice.missing] if choice.missing else []
     filled = Filled({each.name: each.value for each in answer.fields if each.value}, "")
@@ -367,7 +367,7 @@ def _to_creation(situation: Situation, answer: Translation, *, has_time: bool) -
 
     channels = tuple(dict.fromkeys(answer.channels))
     if not has_schedule and (has_time or may_name_time(situation.request.said)):  # the model has not understood when
-        questions.append(ASK_WHEN)
+        questions.append(ask_when(situation.language))
         reading = replace(reading, schedule=None, assumptions=())
     elif reading.kind == "question":
         questions.append(ask_schedule(situation, reading, title or None, DeliveryPhrase(channels, ""), filled))
@@ -417,7 +417,7 @@ def _find_changes(situation: Situation, answer: Translation, task: Task) -> Prop
     handler = situation.find_handler(task.handler)
     parts: list[Changes] = []
     if answer.channels:
-        parts.append(change_channels(task, [*dict.fromkeys(answer.channels)], "set"))
+        parts.append(change_channels(task, [*dict.fromkeys(answer.channels)], "set", situation.language))
 
     values: dict[str, str] = {}
     unknown: list[str] = []

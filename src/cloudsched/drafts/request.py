@@ -21,6 +21,7 @@ from cloudsched.domain.documents.json_limits import MAX_CONTEXT, json_size, requ
 from cloudsched.domain.documents.task import Owner, Task
 from cloudsched.domain.responses.api_responses import Decision, DraftQuestion, MissingField
 from cloudsched.domain.transitions.validation_errors import to_invalid_input
+from cloudsched.language.messages import tell
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -117,10 +118,13 @@ class DraftRequest(WireModel):
 _SAID: Final = {"not-understood": "This is not understood", "no-update": "This change is not understood"}
 """The problem, where the grammar's hint only tells what to write instead."""
 
-ASK_WHEN: Final = DraftQuestion(
-    field="schedule",
-    question="When should it run? Such as: every weekday at 9:00.",
-)
+
+def ask_when(language: str) -> DraftQuestion:
+    """Return the question for a schedule."""
+    return DraftQuestion(
+        field="schedule",
+        question=tell(language, "When should it run? Such as: every weekday at 9:00."),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,13 +158,16 @@ class Proposal:
 def to_missing_fields(reading: Reading) -> tuple[MissingField, ...]:
     """Return the problems of a reading."""
     return tuple(
-        MissingField(field="schedule", code=each.code, reason=_explain(each), words=each.words or None)
+        MissingField(
+            field="schedule", code=each.code, reason=_explain(each, reading.language), words=each.words or None
+        )
         for each in reading.problems
     )
 
 
-def _explain(problem: Problem) -> str:
-    said = _SAID.get(problem.code)
-    where = repr(problem.words) if problem.words else None
-    place = " at ".join(each for each in (said, where) if each)
-    return f"{place}: {problem.hint}" if place else problem.hint
+def _explain(problem: Problem, language: str) -> str:
+    said = tell(language, _SAID[problem.code]) if problem.code in _SAID else None
+    place = said or repr(problem.words)
+    if said and problem.words:
+        place = tell(language, "{said} at {words!r}", said=said, words=problem.words)
+    return f"{place}: {problem.hint}" if said or problem.words else problem.hint

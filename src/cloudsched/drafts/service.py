@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.documents.verbs import Verb
-from cloudsched.domain.in_words import to_words
 from cloudsched.domain.recurrence.time_zones import load_tzinfo, require_zone
 from cloudsched.domain.responses.api_responses import (
     Decision,
@@ -35,6 +34,7 @@ from cloudsched.engine.tasks.read_back import WouldCommit, make_dry_scheduler, r
 from cloudsched.engine.tasks.schedule_parts import resolve_schedule
 from cloudsched.engine.tasks.scheduler import with_preferred_channels
 from cloudsched.errors import Forbidden, InvalidInput, InvalidSchedule, NotAllowed, NotFound, QuotaExceeded
+from cloudsched.language.messages import say_length, tell
 from cloudsched.language.task_fields import require_locale
 
 DRAFTS: Final = "(drafts)"
@@ -57,6 +57,7 @@ def check_times(
     schedule: Schedule,
     now: datetime,
     limits: DraftLimits,
+    language: str = "en",
 ) -> tuple[list[datetime], MissingField | None]:
     """Return the next occurrences of a schedule, and the reason why it is refused. None if it is not.
 
@@ -65,19 +66,24 @@ def check_times(
     """
     times = schedule.upcoming(now, _CHECKED)
     if not times:
-        text = "It is in the past. Choose a time that is still to come."
+        text = tell(language, "It is in the past. Choose a time that is still to come.")
         return [], MissingField(field="schedule", code="past", reason=text)
 
     to_the_second = now.replace(microsecond=0)  # as words are read: "in 30 seconds" is thirty
     if schedule.is_one_time and times[0] < to_the_second + limits.least_lead:
-        text = f"It would run in {to_words(times[0] - now)}. Leave at least {to_words(limits.least_lead)}."
+        lead, least = say_length(times[0] - now), say_length(limits.least_lead)
+        text = tell(language, "It would run in {lead}. Leave at least {least}.", lead=lead, least=least)
         return times[:SHOWN], MissingField(field="schedule", code="too-soon", reason=text)
 
     if not schedule.is_one_time:
         shortest = schedule.find_shortest_interval(now)
         if shortest is not None and shortest < limits.least_interval:
-            least = to_words(limits.least_interval)
-            text = f"It would run every {to_words(shortest)}. Leave at least {least} between two runs."
+            text = tell(
+                language,
+                "There would be {shortest} between two runs. Leave at least {least}.",
+                shortest=say_length(shortest),
+                least=say_length(limits.least_interval),
+            )
             return times[:SHOWN], MissingField(field="schedule", code="too-often", reason=text)
     return times[:SHOWN], None
 
@@ -221,7 +227,7 @@ class Drafts:
             return replace(proposal, decision=Decision.REFUSAL, missing=missing)
         if proposal.schedule.is_now:
             return proposal  # it runs as soon as it is confirmed
-        _, refused = check_times(schedule, now, self._options.limits)
+        _, refused = check_times(schedule, now, self._options.limits, proposal.language)
         if refused is None:
             return proposal
         return replace(proposal, decision=Decision.REFUSAL, missing=(refused, *proposal.missing))
@@ -248,7 +254,9 @@ class Drafts:
                 return self._to_result(refusal, {}, access)
 
         if is_complete and stored is None and not missing:
-            missing.append(MissingField(field="changes", code="nothing", reason="It asks for no change."))
+            missing.append(
+                MissingField(field="changes", code="nothing", reason=tell(proposal.language, "It asks for no change."))
+            )
         proposal = replace(proposal, missing=tuple(missing))
         if stored is None:
             return self._to_result(proposal, content, access)

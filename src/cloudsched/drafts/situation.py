@@ -11,7 +11,6 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.documents.task import Task, TaskStatus
-from cloudsched.domain.in_words import to_words
 from cloudsched.domain.recurrence.notations import is_notation
 from cloudsched.domain.responses.api_responses import DraftAnswer, DraftQuestion, MissingField
 from cloudsched.domain.schedules.schedule import Schedule
@@ -20,6 +19,7 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import InvalidSchedule
 from cloudsched.language.languages import LANGUAGES, guess_language
 from cloudsched.language.lexicon import tokenise
+from cloudsched.language.messages import say_length, tell
 from cloudsched.language.reader import MAX_LENGTH, read
 from cloudsched.language.result import Problem, Reading
 
@@ -52,7 +52,7 @@ def open_handlers(registry: Registry, requesters: Requesters) -> list[Handler]:
     return [found[name] for name in sorted(found)]
 
 
-def choose_handler(handlers: Sequence[Handler], text: str, named: object = None) -> Choice:
+def choose_handler(handlers: Sequence[Handler], text: str, named: object = None, language: str = "en") -> Choice:
     """Return the handler that a text means: the named one, the only one, or the one whose words fit best."""
     if not handlers:
         hint = 'The app opens one by @app.handler("remind", access="users", draft="Sends a reminder").'
@@ -75,7 +75,9 @@ def choose_handler(handlers: Sequence[Handler], text: str, named: object = None)
     answers = tuple(
         DraftAnswer(label=each.name, description=each.draft or "", context={"handler": each.name}) for each in fitting
     )
-    return Choice(question=DraftQuestion(field="handler", question="What should it do?", answers=answers))
+    return Choice(
+        question=DraftQuestion(field="handler", question=tell(language, "What should it do?"), answers=answers)
+    )
 
 
 def _score_handler(handler: Handler, text: str) -> int:
@@ -162,7 +164,8 @@ class Situation:
         full_second = self.now + timedelta(microseconds=-self.now.microsecond % 1_000_000)
         at = full_second + self.default_lead  # never sooner, since that may be the least lead
         schedule = Schedule.once(at, timezone=self.request.timezone)
-        note = f"No time was given, so it runs in {to_words(self.default_lead)}."
+        lead = say_length(self.default_lead)
+        note = tell(self.language, "No time was given, so it runs in {lead}.", lead=lead)
         return Reading("schedule", schedule, title, (note,))
 
     def find_handler(self, name: str) -> Handler | None:
@@ -234,7 +237,7 @@ def ask_which(tasks: Sequence[Task], language: str) -> DraftQuestion:
         )
         for task in tasks[:MAX_ANSWERS]
     )
-    return DraftQuestion(field="taskId", question="Which task do you mean?", answers=answers)
+    return DraftQuestion(field="taskId", question=tell(language, "Which task do you mean?"), answers=answers)
 
 
 def _score(task: Task, wanted: set[str]) -> int:

@@ -28,7 +28,7 @@ from cloudsched.drafts.situation import Situation, ask_which, find_meant, is_nam
 from cloudsched.drafts.value_ends import ask_ends, quote_value
 from cloudsched.drafts.wishes import Wish, find_own_wishes, find_wishes, split_wishes
 from cloudsched.language.languages import LANGUAGES
-from cloudsched.language.messages import load_messages, say, translate
+from cloudsched.language.messages import load_messages, say, tell, translate
 from cloudsched.language.result import UNREAD, Reading
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.responses.api_responses import DraftOperation
     from cloudsched.engine.handlers.registry import Handler
     from cloudsched.language.changes import Order
+    from cloudsched.language.messages import Said
 
 _NEEDED: Final = {"pause": TaskStatus.ACTIVE, "trigger": TaskStatus.ACTIVE, "resume": TaskStatus.PAUSED}
 """The status of the tasks that an operation can change, where it depends on that."""
@@ -80,7 +81,7 @@ def _name_field(called: str) -> str | None:
     return next((_FIELDS[value] for value, names in rows if known in names.split("|")), None)
 
 
-def change_channels(task: Task, channels: Iterable[DeliveryChannel], how: str) -> Changes:
+def change_channels(task: Task, channels: Iterable[DeliveryChannel], how: str, language: str = "en") -> Changes:
     """Return the change of the ways of delivery: the given ones are set, added or dropped."""
     before, named = task.delivery_channels, tuple(channels)
     after = {
@@ -90,7 +91,7 @@ def change_channels(task: Task, channels: Iterable[DeliveryChannel], how: str) -
     }[how]
     if set(after) == set(before):
         return Changes({})
-    nowhere = () if after else ("Its results are no longer sent anywhere; they stay in its history.",)
+    nowhere = () if after else (tell(language, "Its results are no longer sent anywhere; they stay in its history."),)
     return Changes({"deliveryChannels": [each.value for each in after]}, assumptions=nowhere)
 
 
@@ -156,9 +157,8 @@ def _read_both(situation: Situation, text: str) -> Proposal | None:
     if second is None or second.task is None:
         return None
     if Decision.OPERATION in {first.decision, second.decision}:
-        missing = MissingField(
-            field="text", code="several", reason="It asks for several things. Say one, then the other."
-        )
+        reason = tell(situation.language, "It asks for several things. Say one, then the other.")
+        missing = MissingField(field="text", code="several", reason=reason)
         return Proposal(decision=Decision.REFUSAL, missing=(missing,))
     asked = [_reword(each, after=f" and {parts[1]}") for each in first.questions]
     asked += [_reword(each, f"{parts[0]} and ") for each in second.questions]
@@ -301,17 +301,19 @@ def refuse_intent(situation: Situation, intent: Intent, tasks: Sequence[Task]) -
     An operation is done at once and to the whole task, so a time beside it, such as an end of a pause, is not dropped.
     """
     task = tasks[0] if len(tasks) == 1 else None
-    which = "a task" if task is None else repr(task.title)
+    language = situation.language
     operation = OPERATIONS.get(intent)
     if operation is not None and tasks:
         return Proposal(decision=Decision.OPERATION, questions=(_ask_operation(situation, operation, tasks),))
     if operation is not None:
-        reason = f"This seems to {operation} a task, and none of them is named. Say its title."
+        reason = tell(language, f"This seems to {operation} a task, and none of them is named. Say its title.")
         missing = MissingField(field="taskId", code="no-task", reason=reason)
         return Proposal(decision=Decision.REFUSAL, missing=(missing,))
-    reason = (
-        f"This seems to change {which}, and how is not understood. Say it like this: move my report to Monday at 9:00. "
-        "If it is a new task, put its title in quotes."
+    reason = tell(
+        language,
+        "This seems to change {which}, and how is not understood. Say it like this: move my report to Monday at 9:00. "
+        "If it is a new task, put its title in quotes.",
+        which=say("a task") if task is None else repr(task.title),
     )
     missing = MissingField(field="text", code="not-understood", reason=reason)
     return Proposal(decision=Decision.REFUSAL, task=task, missing=(missing,), is_understood=False)
@@ -319,9 +321,10 @@ def refuse_intent(situation: Situation, intent: Intent, tasks: Sequence[Task]) -
 
 def _ask_operation(situation: Situation, operation: DraftOperation, tasks: Sequence[Task]) -> DraftQuestion:
     """Return the question whether an operation is meant as a whole, without the other words."""
-    question = (
+    question = tell(
+        situation.language,
         f"The draft can only {operation} the whole task, as soon as you confirm it, and not until or at another time. "
-        "Is that meant?"
+        "Is that meant?",
     )
     answers = tuple(
         each.model_copy(update={"label": f"{operation} {each.label!r}", "text": f"{operation} it"})
@@ -339,15 +342,22 @@ def ask_if_new(situation: Situation, order: Order, title: str | None, reading: R
     if not touched and not (order.is_own and situation.tasks):
         return ()
     return (
-        ask_new(f"is it about {touched[0].title!r}" if touched else "is it about one that you have", title, reading),
+        ask_new(
+            say("is it about {title!r}", title=touched[0].title) if touched else say("is it about one that you have"),
+            title,
+            reading,
+        ),
     )
 
 
-def ask_new(otherwise: str, title: str | None, reading: Reading) -> DraftQuestion:
+def ask_new(otherwise: Said, title: str | None, reading: Reading) -> DraftQuestion:
     """Return the question whether a task is a new one. Its answer makes it."""
     text = None if reading.schedule is None else f'"{title}" {reading.schedule.describe(reading.language)}'
-    answers = () if text is None else (DraftAnswer(label="a new task", description=text, text=text),)
-    return DraftQuestion(field="text", question=f"Is this a new task, or {otherwise}?", answers=answers)
+    answers = (
+        () if text is None else (DraftAnswer(label=tell(reading.language, "a new task"), description=text, text=text),)
+    )
+    question = tell(reading.language, "Is this a new task, or {otherwise}?", otherwise=otherwise)
+    return DraftQuestion(field="text", question=question, answers=answers)
 
 
 def _read_wish(situation: Situation, wish: Wish) -> Proposal | None:
@@ -384,7 +394,7 @@ def _apply_filled(situation: Situation, task: Task, wish: Wish, filled: Filled, 
         else:
             return None
     if wish.channels:
-        parts.append(change_channels(task, wish.channels, wish.delivery))
+        parts.append(change_channels(task, wish.channels, wish.delivery, situation.language))
     if phrase and filled.payload:
         parts.append(change_payload(task, handler, filled.payload))
         said += "".join(f", {name}: {quote_value(value)}" for name, value in filled.payload.items())

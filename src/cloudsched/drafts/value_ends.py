@@ -11,6 +11,7 @@ from cloudsched.language.covers import find_covers
 from cloudsched.language.grammar import Parser
 from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.lexicon import tokenise
+from cloudsched.language.messages import tell
 from cloudsched.language.reader import MAX_LENGTH
 
 if TYPE_CHECKING:
@@ -108,7 +109,8 @@ def ask_ends(
             readable.append(proposal)
             answers.append(_to_answer(proposal, f"{each.field}: {quote_value(value)}", f"{quoted}{more}", language))
         cure = f"{each.field}: {quote_value(each.values[0])}"
-        question = f"Where does the value of {each.field!r} end? Quotes say so, as in {cure}"
+        template = "Where does the value of {field!r} end? Quotes say so, as in {cure}"
+        question = tell(language, template, field=each.field, cure=cure)
         questions.append(DraftQuestion(field=f"payload.{each.field}", question=question, answers=tuple(answers)))
 
     shown = next(iter(readable), read)

@@ -7,6 +7,14 @@ from typing import Final
 
 from cloudsched.domain.schedules.words import English, German
 
+_OPERATIONS: Final = {
+    "pause": "pausieren",
+    "resume": "fortsetzen",
+    "cancel": "absagen",
+    "delete": "löschen",
+    "trigger": "starten",
+}
+"""The operations of drafts, in German."""
 GERMAN_MESSAGES: Final = {
     **dict(zip((*English.weekdays, *English.months), (*German.weekdays, *German.months), strict=True)),
     # hints
@@ -89,6 +97,67 @@ GERMAN_MESSAGES: Final = {
     "Days with a time of their own run only at that time.": "Tage mit eigener Zeit laufen nur zu dieser Zeit.",
     "That is {at}.": "Das ist {at}.",
     "say in which half of the day each time is": "sag zu jeder Zeit, ob sie vor oder nach Mittag ist",
+    # drafts
+    "{count} day": "{count} Tag",
+    "{count} days": "{count} Tage",
+    "{count} hour": "{count} Stunde",
+    "{count} hours": "{count} Stunden",
+    "{count} minute": "{count} Minute",
+    "{count} minutes": "{count} Minuten",
+    "{count} second": "{count} Sekunde",
+    "{count} seconds": "{count} Sekunden",
+    "It is in the past. Choose a time that is still to come.": "Das ist vorbei. Wähle eine Zeit, die noch kommt.",
+    "It would run in {lead}. Leave at least {least}.": "Bis dahin: {lead}. Lass mindestens {least} Zeit.",
+    "There would be {shortest} between two runs. Leave at least {least}.": (
+        "Zwischen zwei Läufen wären es {shortest}. Lass mindestens {least} Abstand."
+    ),
+    "It asks for no change.": "Das ändert nichts.",
+    "No time was given, so it runs in {lead}.": "Ohne Zeit läuft es nach dieser Frist: {lead}.",
+    "Which task do you mean?": "Welche Aufgabe meinst du?",
+    "What should it do?": "Was soll sie tun?",
+    "When should it run? Such as: every weekday at 9:00.": "Wann soll es laufen? Zum Beispiel: werktags um 9 Uhr.",
+    "This is not understood": "Das ist nicht verständlich",
+    "This change is not understood": "Diese Änderung ist nicht verständlich",
+    "{said} at {words!r}": "{said} bei {words!r}",
+    "does it change one that you have": "ändert das eine, die du hast",
+    "is it about {title!r}": "geht es um {title!r}",
+    "is it about one that you have": "geht es um eine, die du hast",
+    "a task": "eine Aufgabe",
+    "a new task": "eine neue Aufgabe",
+    "Is this a new task, or {otherwise}?": "Ist das eine neue Aufgabe, oder {otherwise}?",
+    "These run on {first}.": "Diese laufen am {first:%d.%m.%Y}.",
+    "These run from {first} to {last}.": "Diese laufen vom {first:%d.%m.%Y} bis zum {last:%d.%m.%Y}.",
+    "No day was understood, so these are all, and not only those of one time.": (
+        "Kein Tag war verständlich: das sind alle, und nicht nur die einer Zeit."
+    ),
+    "{count} more are not shown.": "{count} weitere fehlen hier.",
+    "Only the newest {count} tasks were looked at.": "Nur die {count} neuesten Aufgaben wurden angesehen.",
+    "Its results are no longer sent anywhere; they stay in its history.": (
+        "Ihre Ergebnisse werden nicht mehr verschickt; sie bleiben in ihrem Verlauf."
+    ),
+    "It asks for several things. Say one, then the other.": "Das sind mehrere Bitten. Sag eine, dann die andere.",
+    "Where does the value of {field!r} end? Quotes say so, as in {cure}": (
+        "Wo endet der Wert von {field!r}? Anführungszeichen sagen es: {cure}"
+    ),
+    "This seems to change {which}, and how is not understood. Say it like this: move my report to Monday at 9:00. "
+    "If it is a new task, put its title in quotes.": (
+        "Das scheint {which} zu ändern, und wie, ist nicht verständlich. Sag es so: verschiebe meinen Bericht auf Montag "
+        "um 9 Uhr. Ist es eine neue Aufgabe, setze ihren Titel in Anführungszeichen."
+    ),
+    **{
+        f"This seems to {operation} a task, and none of them is named. Say its title.": (
+            f"Das soll anscheinend eine Aufgabe {german}, und keine ist genannt. Sag ihren Titel."
+        )
+        for operation, german in _OPERATIONS.items()
+    },
+    **{
+        f"The draft can only {operation} the whole task, as soon as you confirm it, and not until or at another time. "
+        "Is that meant?": (
+            f"Der Entwurf kann die ganze Aufgabe nur {infinitive}, sobald du ihn bestätigst, nicht bis oder zu einer "
+            "anderen Zeit. Ist das gemeint?"
+        )
+        for operation, infinitive in _OPERATIONS.items()
+    },
     "which time counts on those days?": "welche Zeit gilt an diesen Tagen?",
     "those days only at their own time": "an diesen Tagen nur zu ihrer eigenen Zeit",
     "both times on those days": "an diesen Tagen zu beiden Zeiten",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Self
 
+from cloudsched.domain.in_words import to_words
 from cloudsched.domain.schedules.words import English
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import date
+    from datetime import date, timedelta
 
 
 class Said(str):
@@ -33,6 +34,17 @@ def say(template: str, **values: Any) -> Said:
     return Said.of(template, values)
 
 
+def tell(code: str, template: str, **values: Any) -> str:
+    """Return a sentence with values in a language."""
+    return translate(say(template, **values), load_messages(code))
+
+
+def say_length(span: timedelta) -> Said:
+    """Return a length of time in the largest unit of which it is a whole number: ``2 hours``."""
+    count, _, unit = to_words(span).partition(" ")
+    return say(f"{{count}} {unit}", count=count)
+
+
 def say_day(day: date) -> Said:
     """Return a day with its weekday: ``Friday, 2027-06-11``."""
     return say("{weekday}, {day:%Y-%m-%d}", weekday=say(English.weekdays[day.weekday()]), day=day)
@@ -45,7 +57,7 @@ def say_all(items: Sequence[Said]) -> Said:
 
 def load_messages(code: str) -> Mapping[str, str]:
     """Return what the reader says in a language, by its English sentences. Empty for English."""
-    if code != "de":
+    if code.partition("-")[0].lower() != "de":
         return {}
     from cloudsched.language.german_messages import GERMAN_MESSAGES  # noqa: PLC0415 - only German needs it
 

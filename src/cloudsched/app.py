@@ -839,7 +839,7 @@ class App:
         return self.container.store.inbox.list(owner, limit=check_page_size(limit), page_token=page_token)
 
     @reads
-    def draft(
+    def draft(  # noqa: PLR0913 - named, but for the text
         self,
         text: str,
         *,

@@ -96,6 +96,13 @@ def test_a_number_behind_a_time_is_no_other_time(phrase: str, locale: str) -> No
     assert list_local_times(ask(phrase, locale), 4) == walk(any_day, ["09:00"], 4)
 
 
+@try_each("phrase", ["morgen um 20 Uhr 15 Tatort gucken", "morgen um 20 Uhr 15 Pflanzen gießen"])
+def test_a_number_of_minutes_before_a_title_is_asked_about(phrase: str) -> None:
+    """It may also count what the title names."""
+    found = [list_local_times(Reading("schedule", each.schedule), 2) for each in ask(phrase, "de").readings]
+    assert {at[11:16] for [at] in found} == {"20:00", "20:15"}
+
+
 @try_each(
     "phrase, times",
     [

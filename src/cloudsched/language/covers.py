@@ -271,7 +271,7 @@ class _Covers:
             shorter = None if cut is None else parser.parse_between(here, cut)
             if cut is not None and shorter is not None:
                 yield from self._start_at(cut, (*clauses, *shorter), extra)
-                extra += _BARE
+                extra += 0.0 if self._is_minute(cut) else _BARE
             clauses += found[0]
             at = found[1]
             parser.furthest = max(parser.furthest, at)
@@ -409,9 +409,7 @@ class _Covers:
         if is_verb:
             price = _FUNCTION - self._prices[begin]
         last = before[-1] if before else None
-        if _is_bare(last) or (
-            begin > 1 and "number" in self._matches[begin - 1] and "oclock" in self._matches[begin - 2]
-        ):
+        if _is_bare(last) or self._is_minute(begin - 1):
             price += _BARE
         if before and self._belongs_behind(begin - 1):
             price += _WEAK
@@ -443,7 +441,8 @@ class _Covers:
 
     def _is_minute(self, at: int) -> bool:
         """Return whether a number stands behind "o'clock", so that it may also count the things of a title."""
-        return "number" in self._matches[at] and at > 0 and "oclock" in self._matches[at - 1]
+        is_behind = at > 0 and "number" in self._matches[at] and "oclock" in self._matches[at - 1]
+        return is_behind and not self._tokens[at].glued
 
     def _is_bare_part(self, clause: Clause, at: int) -> bool:
         """Return whether a part of the day behind the title rather belongs to it: "parents evening"."""

@@ -12,6 +12,8 @@ from tests.language.judge import (
     split_list,
 )
 
+from cloudsched.language.languages import LANGUAGES
+
 LEAST_RIGHT = 0.87
 LEAST_WITH_PLAIN_TITLES = 0.98
 LEAST_WITH_TIME_TITLES = 0.8
@@ -34,7 +36,7 @@ def test_what_nobody_can_know_makes_no_schedule() -> None:
             assert score["right"] == len(cases), (name, missed)
 
 
-@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.parametrize("language", list(LANGUAGES))
 def test_a_title_changes_no_schedule(language: str, *, everything: bool) -> None:
     """Wherever it stands, and whatever words it has: what is not certain is asked or refused."""
     count = 4000 if everything else 200

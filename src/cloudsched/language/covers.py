@@ -271,7 +271,7 @@ class _Covers:
             shorter = None if cut is None else parser.parse_between(here, cut)
             if cut is not None and shorter is not None:
                 yield from self._start_at(cut, (*clauses, *shorter), extra)
-                extra += 0.0 if self._is_minute(cut) else _BARE
+                extra += _BARE
             clauses += found[0]
             at = found[1]
             parser.furthest = max(parser.furthest, at)
@@ -409,7 +409,7 @@ class _Covers:
         if is_verb:
             price = _FUNCTION - self._prices[begin]
         last = before[-1] if before else None
-        if _is_bare(last) or self._is_minute(begin - 1):
+        if _is_bare(last):
             price += _BARE
         if before and self._belongs_behind(begin - 1):
             price += _WEAK

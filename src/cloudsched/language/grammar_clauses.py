@@ -62,13 +62,14 @@ def parse_each(c: Cursor) -> list[Clause] | None:
     start = c.at
     c.take("on", "for")
     c.take("repeat")
-    if c.take("each") is None:
+    each = c.take("each")
+    if each is None:
         return None
     if c.token is not None and c.token.text == "!":
         raise Refused("completion", c.span(start))
     return (
         _parse_each_edge(c, start)
-        or c.attempt(lambda c: _parse_interval(c, start))
+        or c.attempt(lambda c: _parse_interval(c, start, every_other=each.value == _EVERY_OTHER))
         or c.attempt(lambda c: _parse_each_month(c, start))
         or c.attempt(lambda c: _parse_each_part(c, start))
         or c.attempt(lambda c: _parse_each_days(c, start))
@@ -123,9 +124,11 @@ def _parse_each_month(c: Cursor, start: int) -> list[Clause] | None:
 
 
 _EVERY = Match(0, 1)
+_EVERY_OTHER = 3
+"""The value of a word for "each" that leaves out every second one: "om de dag" is every other day."""
 
 
-def _parse_interval(c: Cursor, start: int) -> list[Clause] | None:
+def _parse_interval(c: Cursor, start: int, *, every_other: bool) -> list[Clause] | None:
     other = c.take("other") if not c.at or c.matches[c.at - 1].get("each", _EVERY).value == 1 else None
     count, nth = (other.value, False) if other is not None else (None, False)
     before = c.at
@@ -149,6 +152,8 @@ def _parse_interval(c: Cursor, start: int) -> list[Clause] | None:
             nth = count is not None
             if count is not None and count < 2:
                 return None
+        if count is None and every_other and not (c.sees("unit") and c.matches[c.at]["unit"].value < Unit.DAY):
+            count = 2
     if count is not None and count < 1:
         raise Refused("no-interval", c.span(start))
     if c.take("too-short") is not None:

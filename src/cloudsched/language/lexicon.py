@@ -31,7 +31,7 @@ _PATTERN = re.compile(
     | (?P<path>[^\W\d]\w*(?:/[^\W\d][\w+-]*)+|(?:UTC|GMT)[+-]\d{1,2}(?::\d{2})?)
     | (?P<half>(?<![^\W\d])[ap]\.\s?m\b\.?)
     | (?P<number>\d+)
-    | (?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*'?)
+    | (?P<word>(?:(?<!\S)['’][st]\b)|[^\W\d_]+(?:['’][^\W\d_]+)*'?)
     | (?P<mark>\S)
     """,  # noqa: RUF001 -- people type the typographic apostrophe
     re.VERBOSE | re.IGNORECASE,
@@ -142,7 +142,10 @@ def _join_tokens(tokens: list[Token], language: Language) -> list[Token]:
         letters_then_digits = (
             before is not None and token.glued and before.kind == WORD and token.kind in {NUMBER, CLOCK, ORDINAL, PAIR}
         )
-        if letters_then_digits and before is not None and not is_unit and not language.splits(before.text):
+        is_ordinal = before is not None and before.kind == NUMBER and token.glued
+        if is_ordinal and before is not None and token.text in language.ordinal_endings:
+            joined[-1] = before._replace(kind=ORDINAL, end=token.end)
+        elif letters_then_digits and before is not None and not is_unit and not language.splits(before.text):
             joined[-1] = Token(WORD, before.text + token.text, before.start, token.end, (), before.glued)
         else:
             joined.append(token)
@@ -240,7 +243,7 @@ HARMLESS = PLAIN | frozenset(
     the-next clock-minute one comma dash colon open close stop quote day-word unit-short zone-time also hence make
     instead add-more skip no-more postpone shift same-time filler onward for-after added if-day if-day-end
     on-or days-of moved moved-to not-on pair slash the numbered that-one part-of parity ish halves
-    hour-mark and-half inclusive condition hour-point in-total zone-of remind relocate
+    hour-mark ahead and-half inclusive condition hour-point in-total zone-of remind relocate
     """.split()  # noqa: SIM905 -- easier to read
 )
 _MARKS = {",": "comma", ";": "comma", "-": "dash", "–": "dash", "—": "dash", ":": "colon", "&": "and", "@": "at"}  # noqa: RUF001
@@ -271,6 +274,7 @@ class Language:
         words: For each class, the texts of each value, separated by ``|``.
         month_first: True if the month comes first in ``3/4``. None if usage differs.
         ordinal_dot: True if ``24.`` is an ordinal.
+        ordinal_endings: The endings that make a number an ordinal, besides those of English: ``15e``.
         clock24: True if the word for "o'clock" uses the 24-hour clock and may be followed by minutes: ``9 Uhr 30``.
         part_adverbs: True if "parts" are adverbs, which say how often only if no day is named: "abends".
         compounds: Words of two, and the length of the first: ``freitagabend``.
@@ -286,6 +290,7 @@ class Language:
     requests: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     month_first: bool | None = None
     ordinal_dot: bool = False
+    ordinal_endings: tuple[str, ...] = ()
     clock24: bool = False
     part_adverbs: bool = False
     compounds: Mapping[str, int] = field(default_factory=dict)

@@ -165,6 +165,9 @@ def test_a_value_that_may_end_twice_is_asked_about(draft: MakeDraft, text: str, 
         ('drug: "send the dose: 3 by push now", every day at 8:00', {"drug": "send the dose: 3 by push now"}, "every"),
         ('dose: 12", every day at 8:00', {"dose": '12"'}, "every day at 08:00"),
         ("milligrams: 2.5, every day at 8:00", {"milligrams": 2.5}, "every day at 08:00"),
+        ("every day at 8:00, drug: ask what to do", {"drug": "ask what to do"}, "every day at 08:00"),
+        ("every day at 8:00, drug: the one of ma", {"drug": "the one of ma"}, "every day at 08:00"),
+        ("elke dag om 8 uur, drug: zout van oma", {"drug": "zout van oma"}, "every day at 08:00"),
     ],
 )
 def test_a_value_is_whole(draft: MakeDraft, text: str, payload: dict[str, Any], description: str) -> None:

@@ -158,7 +158,7 @@ DUTCH = Language(
         },
         "closer": {1: "in|herinneren|niet vergeten|aan|eraan|moet"},
         "modifier": {
-            1: "met uitzondering|minder|vrij|halverwege|bijna|hoogstens|minstens|uiterlijk|op zijn vroegst|even voor"
+            1: "met uitzondering|vrij|halverwege|bijna|hoogstens|minstens|uiterlijk|op zijn vroegst|even voor"
             "|af en toe|telkens als|echter|voorlopig|eergisteren|onlangs|overovermorgen|advent|zomervakantie|daarna"
             "|daarvoor|ervoor|erna|vooraf|indien nodig|zo nodig|bij het eten|de hele|het hele|halve dagen"
             "|om de zoveel|om beurten|per toerbeurt|overdag|afwisselend|op kantooruren|tijdens kantooruren"
@@ -174,7 +174,7 @@ DUTCH = Language(
             "|in de lente"
             "|in het voorjaar|in de zomer|in de herfst|in het najaar|in de winter|deze zomer|deze winter|semester"
             "|trimester|decennium|eeuw|schooljaar|schooldag|schooldagen|schoolvakantie|schoolvakanties|vakantiedagen"
-            "|wedstrijddagen|vrije dagen|vrije dag|in de advent|in de vasten|ramadan|periodiek|voortdurend|constant"
+            "|wedstrijddagen|vrije dagen|vrije dag|in de advent|in de vasten|ramadan|periodiek|voortdurend"
             "|herhaaldelijk|zelden|meestal|normaal gesproken|gewoonlijk|doorgaans|ooit|op een dag|midden in de week"
             "|halverwege de week|halverwege de maand|medio",
             2: "mijn verjaardag|zijn verjaardag|haar verjaardag|onze trouwdag",
@@ -202,7 +202,7 @@ DUTCH = Language(
             1: "morgen",
             2: "overmorgen",
         },
-        "now": {0: "nu|direct|onmiddellijk|meteen nu"},
+        "now": {0: "nu|onmiddellijk|meteen nu"},
         "tonight": {0: "vanochtend|vanmorgen", 1: "vanmiddag", 2: "vanavond", 3: "vannacht"},
         "part": dict(enumerate(_PARTS)),
         "parts": {at: _say_often(words) for at, words in enumerate(_PARTS)},
@@ -366,12 +366,12 @@ DUTCH = Language(
             10: "zet … uit|schakel … uit|zet … stop",
         },
         "mark": {
-            1: "in plaats van|ipv|later|eerder|vroeger|alleen|enkel",
+            1: "in plaats van|ipv|later|eerder|vroeger|alleen",
             2: "gaat niet door|gaan niet door|vervalt|vervallen|valt uit|is afgelast|is geannuleerd",
             3: "ook|daarnaast|bovendien|eveneens",
             4: "niet meer|niet langer|niet",
         },
-        "lasting": {1: "voortaan|vanaf nu|in het vervolg|permanent|definitief|altijd|in plaats daarvan|liever"},
+        "lasting": {1: "voortaan|vanaf nu|in het vervolg|definitief|altijd|in plaats daarvan|liever"},
         "once": {1: "alleen deze keer|deze keer|alleen dit keer|dit keer|eenmalig|alleen vandaag|een keer"},
         "padding": {
             1: "alsjeblieft|aub|graag|kun je|kan je|wil je|ik wil|ok|oké|hey|hoi|hallo|even|toch|maar|dan|nu"

@@ -465,5 +465,5 @@ ENGLISH = Language(
     },
     month_first=None,
     day_endings=("day", "days"),
-    innocent=frozenset({"bald", "kello", "pazar", "sabah", "shopping", "steps"}),
+    innocent=frozenset({"bald", "begin", "kello", "pazar", "sabah", "shopping", "steps"}),
 )

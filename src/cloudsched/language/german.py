@@ -398,7 +398,7 @@ GERMAN = Language(
         "of-one": {1: "von"},
     },
     month_first=False,
-    innocent=frozenset({"jour", "fixe", "tag"}),
+    innocent=frozenset({"jour", "fixe", "tag", "andere", "echter", "later", "begin"}),
     day_endings=("tag", "tage", "tagen", "tags"),
     ordinal_dot=True,
     part_adverbs=True,

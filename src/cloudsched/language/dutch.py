@@ -110,8 +110,8 @@ DUTCH = Language(
         "yearly-event": {1: "verjaardag|jubileum|trouwdag|sterfdag"},
         "change-verb": {
             1: "wijzig|wijzigen|verander|veranderen|pas aan|aanpassen|bewerk|bewerken|hernoem|hernoemen|sla over"
-            "|overslaan|ruil|ruilen",
-            2: "verzet|verzetten|verplaats|verplaatsen|verschuif|verschuiven|uitstellen",
+            "|overslaan|ruil|ruilen|verplaats|verplaatsen",
+            2: "verzet|verzetten|verschuif|verschuiven|uitstellen",
         },
         "cancel-verb": {
             1: "annuleer|annuleren|stop|stoppen|beëindig|beëindigen|schrap|schrappen|cancel|cancelen|afzeggen"
@@ -127,7 +127,7 @@ DUTCH = Language(
         "task-noun": {
             1: "herinnering|herinneringen|wekker|wekkers|alarm|alarmen|taak|taken|melding|meldingen|dat|dit|alles"
         },
-        "onto": {1: "over|voor|aan"},
+        "onto": {1: "naar|over|voor|aan"},
         "own": {1: "mijn|m'n|onze|ons|al mijn", 2: "de|het|deze|die|dat|alle"},
         "wish": {
             1: "ik wil|ik wil graag|ik zou graag|kun je|kan je|kunt u|wil je|wilt u|zou je|hallo|hoi|hey|hé|ok|oké|okay"
@@ -302,7 +302,8 @@ DUTCH = Language(
             1: "behalve|behalve op|behalve in|uitgezonderd|niet|maar niet|maar niet op|niet op|niet in|nooit"
             "|met uitzondering van|nooit op"
         },
-        "only": {1: "alleen|alleen maar|enkel|uitsluitend|slechts"},
+        "than": {1: "dan|naar"},
+        "only": {1: "alleen|alleen maar|alleen nog|alleen nog maar|enkel|uitsluitend|slechts"},
         "polite": {1: "alsjeblieft|alstublieft|aub|a u b|svp|s v p|graag|dank je|dankjewel|bedankt|even|precies|stipt"},
         "if-day": {1: "als het een|indien het een"},
         "if-day-end": {1: "is"},
@@ -338,7 +339,7 @@ DUTCH = Language(
         "more": {1: "verdere|nog"},
         "instead-of": {1: "in plaats van|i p v|ipv|niet|en niet"},
         "no-more": {1: "niet meer|niet meer op|niet"},
-        "one": {1: "de volgende|de eerstvolgende|de volgende keer|volgende|de komende"},
+        "one": {1: "de volgende|de eerstvolgende|de volgende keer|de komende|volgende"},
         "shift": {1: "later", -1: "eerder|vroeger"},
     },
     requests={
@@ -366,10 +367,11 @@ DUTCH = Language(
             10: "zet … uit|schakel … uit|zet … stop",
         },
         "mark": {
-            1: "in plaats van|ipv|later|eerder|vroeger|alleen",
-            2: "gaat niet door|gaan niet door|vervalt|vervallen|valt uit|is afgelast|is geannuleerd",
+            1: "in plaats van|ipv|later|eerder|vroeger|alleen|alleen nog|pas om",
+            2: "gaat niet door|gaan niet door|vervalt|vervallen|valt uit|is afgelast|is geannuleerd|overslaan",
             3: "ook|daarnaast|bovendien|eveneens",
             4: "niet meer|niet langer|niet",
+            13: "verzetten naar|verplaatsen naar|verschuiven naar|verzetten tot",
         },
         "lasting": {1: "voortaan|vanaf nu|in het vervolg|definitief|altijd|in plaats daarvan|liever"},
         "once": {1: "alleen deze keer|deze keer|alleen dit keer|dit keer|eenmalig|alleen vandaag|een keer"},
@@ -382,7 +384,7 @@ DUTCH = Language(
         "pronoun": {1: "het|dat|die|hem|deze"},
         "joint": {1: "naar|naar de|op|tot|tot en met"},
         "link": {1: "van|van de|voor|voor de|met|met de|bij|in|mijn"},
-        "list-verb": {1: "toon|toon me|laat zien|geef|noem|lijst"},
+        "list-verb": {1: "toon|toon me|laat|laat me|geef|noem|lijst"},
         "agenda": {
             1: "staat|staan|staat er|is gepland|gepland|heb ik|komt eraan|komen eraan|mijn afspraken|mijn agenda"
             "|mijn planning|op de planning|op het programma|moet ik|op mijn lijst"

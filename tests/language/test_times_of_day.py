@@ -58,6 +58,20 @@ def test_twelve_at_noon_stays_noon(phrase: str, locale: str) -> None:
     assert list_local_times(ask(phrase, locale), 4) == walk(any_day, ["12:00"], 4)
 
 
+@try_each(
+    "phrase, locale, at",
+    [
+        ("every day at quarter to one lunch", "en", "12:45"),
+        ("every night at quarter to one backup", "en", "00:45"),
+        ("every day at quarter to one am", "en", "00:45"),
+        ("jeden Tag um halb eins Mittagessen", "de", "12:30"),
+        ("jeden Tag um fünf nach halb eins", "de", "12:35"),
+    ],
+)
+def test_what_is_before_one_is_after_noon_unless_the_night_is_said(phrase: str, locale: str, at: str) -> None:
+    assert list_local_times(ask(phrase, locale), 4) == walk(any_day, [at], 4)
+
+
 @try_each("phrase, locale", [("fridays at 12 at night", "en"), ("freitags um 12 Uhr nachts", "de")])
 def test_the_midnight_of_a_day_is_asked(phrase: str, locale: str) -> None:
     """As for "Friday at midnight": it may be the one at the start of the day, or at its end."""

@@ -270,7 +270,9 @@ def _parse_around(c: Cursor, *, digits: bool = False) -> Clock | None:
         return Clock(23, total % 60, exact=True)
     if not hour.hour and hour.half is None and not hour.exact:
         return None
-    return replace(hour, hour=total // 60, minute=total % 60, named=False)
+    is_bare = not hour.exact and hour.half is None
+    number = total // 60 or (12 if is_bare else 0)  # "quarter to one" is after noon, unless the night is said
+    return replace(hour, hour=number, minute=total % 60, named=False)
 
 
 def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:

@@ -169,7 +169,7 @@ WORK = [
     (None, "cancel the gym membership on oct 1", "once, on 2027-10-01 at 09:00"),
     (STANDUP, "kündige das Abo am 1. Oktober", "once, on 2027-10-01 at 09:00"),
     (YOGA, "move the car to the garage on friday at 9:00", "once, on 2027-06-11 at 09:00"),
-    (YOGA, "verwijder de oude logs elke dag om 3 uur", "every day at 03:00"),
+    (YOGA, "verwijder de oude logs elke nacht om 3 uur", "every day at 03:00"),
     (YOGA, "verplaats de auto naar de garage vrijdag om 9 uur", "once, on 2027-06-11 at 09:00"),
     (YOGA, "show me the sales report every monday at 9:00", "every Monday at 09:00"),
     (YOGA, "delete the old logs every day at 3am", "every day at 03:00"),

@@ -66,10 +66,18 @@ def test_twelve_at_noon_stays_noon(phrase: str, locale: str) -> None:
         ("every day at quarter to one am", "en", "00:45"),
         ("jeden Tag um halb eins Mittagessen", "de", "12:30"),
         ("jeden Tag um fünf nach halb eins", "de", "12:35"),
+        ("elke dag om half 1 lunchen", "nl", "12:30"),
+        ("elke nacht om half 1", "nl", "00:30"),
     ],
 )
 def test_what_is_before_one_is_after_noon_unless_the_night_is_said(phrase: str, locale: str, at: str) -> None:
     assert list_local_times(ask(phrase, locale), 4) == walk(any_day, [at], 4)
+
+
+@try_each("phrase", ["elke dag om 3 uur thee", "dinsdag 2 uur studeren", "om een uur lunchen"])
+def test_an_early_hour_in_dutch_is_asked_about(phrase: str) -> None:
+    """People say "3 uur" for both, and "2 uur" is a length as well."""
+    assert [each.code for each in ask(phrase, "nl").problems] == ["bare-hour"]
 
 
 @try_each("phrase, locale", [("fridays at 12 at night", "en"), ("freitags um 12 Uhr nachts", "de")])

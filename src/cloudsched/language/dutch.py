@@ -54,7 +54,7 @@ DUTCH = Language(
     code="nl",
     name="Dutch",
     words={
-        "number": dict(enumerate(_NUMBERS)) | {1: "één|eén|éen"},
+        "number": dict(enumerate(_NUMBERS)) | {1: "één|eén|éen|een uur"},
         "tens": _TENS,
         "ordinal": _ORDINALS,
         "ordinal-end": {-1: "laatste|allerlaatste", -2: "voorlaatste|een na laatste|één na laatste|op een na laatste"}
@@ -94,7 +94,7 @@ DUTCH = Language(
             6: "driemaandelijks|driemaandelijkse",
             7: "jaarlijks|jaarlijkse",
             8: "tweewekelijks|tweewekelijkse|veertiendaags|veertiendaagse",
-            9: "halfjaarlijks|halfjaarlijkse",
+            9: "halfjaarlijks|halfjaarlijkse|elk half jaar|elk halfjaar|ieder half jaar|om het half jaar",
         },
         "bi": {5: "tweemaandelijks|tweemaandelijkse", 7: "tweejaarlijks|tweejaarlijkse"},
         "part-adverb": {3: "nachtelijks|nachtelijkse"},
@@ -104,7 +104,7 @@ DUTCH = Language(
             45: "drie kwartier|driekwartier",
         },
         "hourly-point": {0: "elk heel uur|ieder heel uur|op elk heel uur"},
-        "always": {1: "altijd|telkens|steeds|iedere keer|elke keer", 2: "regelmatig"},
+        "always": {1: "altijd|steeds", 2: "regelmatig"},
         "recurring": {1: "terugkerend|terugkerende|herhalend|herhalende|regelmatige"},
         "forever": {1: "voor altijd|voorgoed|tot nader order|voor onbepaalde tijd|zonder einde"},
         "yearly-event": {1: "verjaardag|jubileum|trouwdag|sterfdag"},
@@ -165,7 +165,9 @@ DUTCH = Language(
         },
         "idiom": {1: "voor de deur|voor het huis|na afloop schoonmaken|als cadeau|als team|als eerste|zorg dat"},
         "condition": {
-            1: "als|wanneer|zodra|indien|zolang|tenzij|mits|nadat|voordat|terwijl|totdat|ingeval",
+            1: "als|wanneer|zodra|indien|zolang|tenzij|mits|nadat|voordat|terwijl|totdat|ingeval"
+            "|elke keer als|elke keer dat|elke keer wanneer|iedere keer als|iedere keer dat|telkens als"
+            "|telkens wanneer",
             2: "omdat|hoewel",
         },
         "half-known": {
@@ -405,6 +407,7 @@ DUTCH = Language(
         for part in (one, f"{one}en")
     },
     clock24=True,
+    either_half=True,
     glued_numbers={
         word: ten + unit
         for ten, tens in _TENS.items()

@@ -347,7 +347,8 @@ def _parse_hour_number(c: Cursor, result: Clock, *, bare: bool, last: bool) -> C
         if follows and minute is not None and not c.sees("unit", "month", "oclock", "times", ahead=1):
             c.at += 1
             result = replace(result, minute=minute.value[0])
-        result = replace(result, exact=result.exact or c.language.clock24, oclock=True)
+        is_exact = c.language.clock24 and bool(result.minute or not c.language.either_half)
+        result = replace(result, exact=result.exact or is_exact, oclock=True)
     with_half = _parse_half(c, result)
     if with_half.half is not None or with_half.part is not None or oclock:
         return with_half

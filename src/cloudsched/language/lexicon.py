@@ -276,6 +276,7 @@ class Language:
         ordinal_dot: True if ``24.`` is an ordinal.
         ordinal_endings: The endings that make a number an ordinal, besides those of English: ``15e``.
         clock24: True if the word for "o'clock" uses the 24-hour clock and may be followed by minutes: ``9 Uhr 30``.
+        either_half: True if an hour with that word may be in either half of the day nevertheless: ``3 uur``.
         part_adverbs: True if "parts" are adverbs, which say how often only if no day is named: "abends".
         compounds: Words of two, and the length of the first: ``freitagabend``.
         glued_numbers: Numbers written as one word that the other entries do not compose.
@@ -292,6 +293,7 @@ class Language:
     ordinal_dot: bool = False
     ordinal_endings: tuple[str, ...] = ()
     clock24: bool = False
+    either_half: bool = False
     part_adverbs: bool = False
     compounds: Mapping[str, int] = field(default_factory=dict)
     glued_numbers: Mapping[str, int] = field(default_factory=dict)

@@ -102,6 +102,7 @@ def _split_weekday_dates(days: Days) -> list[Clause]:
 
 
 def _parse_each_part(c: Cursor, start: int) -> list[Clause] | None:
+    at = c.matches[c.at] if not c.ended else {}
     weekday = c.take("weekday", "dayset")
     named = c.take("part", "parts")
     if named is None:
@@ -109,7 +110,6 @@ def _parse_each_part(c: Cursor, start: int) -> list[Clause] | None:
     part = Part(named.value, each=weekday is None, span=c.span(start))
     if weekday is None:
         return [part]
-    at = c.matches[start + 1]
     chosen = (weekday.value,) if "weekday" in at else SETS[weekday.value]
     picks = tuple(Pick(0, day) for day in chosen)
     return [Days(picks, marked=True, business="business" in at, span=c.span(start)), part]

@@ -97,6 +97,12 @@ def list_local(schedule: Schedule, now: datetime, zone: ZoneInfo) -> list[dateti
     return [at.astimezone(zone).replace(tzinfo=None) for at in found]
 
 
+def read_case(case: dict[str, Any], locale: str | None) -> Reading:
+    """Return how the phrase of a row is read."""
+    now = datetime.fromisoformat(case["now"]).replace(tzinfo=ZoneInfo(case["zone"]))
+    return read(case["phrase"], now=now, timezone=case["zone"], locale=locale)
+
+
 def is_title(case: dict[str, Any], title: str | None) -> bool:
     """Return whether a title is one of those that are right."""
     return not case["title"] or _plain(title or "") in {_plain(each) for each in case["title"]}
@@ -111,8 +117,7 @@ def judge_cases(cases: Sequence[dict[str, Any]]) -> tuple[Counter[str], list[str
     score: Counter[str] = Counter()
     missed = []
     for case in cases:
-        now = datetime.fromisoformat(case["now"]).replace(tzinfo=ZoneInfo(case["zone"]))
-        reading = read(case["phrase"], now=now, timezone=case["zone"], locale=case["lang"])
+        reading = read_case(case, case["lang"])
         verdict = judge_reading(case, reading)
         score[verdict] += 1
         titled = verdict == "right" and (reading.schedule is None or is_title(case, reading.title))

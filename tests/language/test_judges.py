@@ -9,6 +9,7 @@ from tests.language.judge import (
     judge_cases,
     judge_titles,
     list_groups,
+    read_case,
     split_list,
 )
 
@@ -34,6 +35,16 @@ def test_what_nobody_can_know_makes_no_schedule() -> None:
         if name.endswith("impossible"):
             score, missed = judge_cases(cases)
             assert score["right"] == len(cases), (name, missed)
+
+
+def test_a_language_is_known_by_its_words() -> None:
+    """A phrase without a language is read as it is in its own."""
+    for _, cases in list_groups():
+        for case in cases:
+            own, guessed = (read_case(case, locale) for locale in (case["lang"], None))
+            assert (own.kind, own.schedule, own.title) == (guessed.kind, guessed.schedule, guessed.title), case[
+                "phrase"
+            ]
 
 
 @pytest.mark.parametrize("language", list(LANGUAGES))

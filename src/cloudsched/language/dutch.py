@@ -73,7 +73,7 @@ DUTCH = Language(
             "week|weken|weekje|weekjes maand|maanden|maandje kwartaal|kwartalen jaar|jaren"
         ),
         "too-short": {0: "milliseconde|milliseconden|ms|microseconde|microseconden"},
-        "unit-short": {0: "s", 1: "m", 2: "h", 3: "d"},
+        "unit-short": {0: "s", 1: "m", 2: "h|u", 3: "d"},
         "day-word": {1: "dag|dagen"},
         "the": {1: "op de"},
         "coming": {1: "komende|aanstaande|eerstkomende|eerstvolgende|komend|aanstaand|a s|as"},
@@ -107,7 +107,7 @@ DUTCH = Language(
         "always": {1: "altijd|steeds", 2: "regelmatig"},
         "recurring": {1: "terugkerend|terugkerende|herhalend|herhalende|regelmatige"},
         "forever": {1: "voor altijd|voorgoed|tot nader order|voor onbepaalde tijd|zonder einde"},
-        "yearly-event": {1: "verjaardag|jubileum|trouwdag|sterfdag"},
+        "yearly-event": {1: "verjaardag|verjaardagen|jubileum|trouwdag|huwelijksdag|geboortedag|naamdag|sterfdag"},
         "change-verb": {
             1: "wijzig|wijzigen|verander|veranderen|pas aan|aanpassen|bewerk|bewerken|hernoem|hernoemen|sla over"
             "|overslaan|ruil|ruilen|verplaats|verplaatsen",
@@ -161,12 +161,14 @@ DUTCH = Language(
             1: "met uitzondering|vrij|halverwege|bijna|hoogstens|minstens|uiterlijk|op zijn vroegst|even voor"
             "|af en toe|telkens als|echter|voorlopig|eergisteren|onlangs|overovermorgen|advent|zomervakantie|daarna"
             "|daarvoor|ervoor|erna|vooraf|indien nodig|zo nodig|bij het eten|de hele|het hele|halve dagen"
-            "|om de zoveel|om beurten|per toerbeurt|overdag|afwisselend|op kantooruren|tijdens kantooruren"
+            "|om de zoveel|om beurten|per toerbeurt|of twee|of drie|of vier|of vijf|of wat|of zo|overdag"
+            "|afwisselend|op kantooruren|tijdens kantooruren"
         },
         "idiom": {1: "voor de deur|voor het huis|na afloop schoonmaken|als cadeau|als team|als eerste|zorg dat"},
         "condition": {
             1: "als|wanneer|zodra|indien|zolang|tenzij|mits|nadat|voordat|terwijl|totdat|ingeval"
-            "|elke keer als|elke keer dat|elke keer wanneer|iedere keer als|iedere keer dat|telkens als"
+            "|elke keer als|elke keer dat|elke keer wanneer|tot ik|tot je|tot we|tot hij|tot ze|tot het|tot de"
+            "|iedere keer als|iedere keer dat|telkens als"
             "|telkens wanneer",
             2: "omdat|hoewel",
         },
@@ -181,9 +183,7 @@ DUTCH = Language(
             "|halverwege de week|halverwege de maand|medio",
             2: "mijn verjaardag|zijn verjaardag|haar verjaardag|onze trouwdag",
         },
-        "weekday": number_words(
-            "maandag|ma dinsdag|di woensdag|wo donderdag|do vrijdag|vr|vrij zaterdag|za|zat zondag|zo"
-        ),
+        "weekday": number_words("maandag|ma dinsdag|di woensdag|wo donderdag|do vrijdag|vr zaterdag|za zondag|zo"),
         "weekdays": {at: f"{day}s|{day}en|'s {day}s" for at, day in enumerate(_WEEKDAYS)},
         "dayset": {0: "werkdag|weekdag|doordeweekse dag", 1: "weekend|weekeinde|in het weekend", 2: "weekenddag"},
         "daysets": {
@@ -314,7 +314,8 @@ DUTCH = Language(
         "week-start": {1: "weken beginnen op|week begint op"},
         "week-number": {1: "week|weken|weeknummer"},
         "remind": {
-            1: "herinner me|herinner me er|herinner me eraan|herinner me eraan om|herinner me eraan dat ik|herinner mij"
+            1: "herinner me|herinner me er|herinner me aan|herinner me aan de|herinner me aan het"
+            "|herinner me eraan|herinner me eraan om|herinner me eraan dat ik|herinner mij"
             "|herinner mij eraan|herinner mij eraan om|herinner me eraan dat|zet een herinnering voor"
             "|maak een herinnering voor|maak een herinnering aan voor|stel een herinnering in voor|waarschuw me"
             "|geef me een seintje|stuur me een herinnering|stuur me een melding|zet een herinnering om"
@@ -336,6 +337,7 @@ DUTCH = Language(
         "instead": {1: "in plaats daarvan|liever"},
         "add-more": {1: "ook|ook op|ook om|daarnaast|bovendien"},
         "skip": {1: "sla over|sla|schrap"},
+        "skip-end": {1: "over"},
         "stop-after": {1: "stop na|eindig na|hou op na|houd op na|eindigt na"},
         "skip-after": {1: "overslaan|laten vervallen|vervalt|gaat niet door|schrappen"},
         "more": {1: "verdere|nog"},
@@ -395,7 +397,17 @@ DUTCH = Language(
         "of-one": {1: "van"},
     },
     month_first=False,
-    innocent=frozenset({"tag", "dank", "later", "feierabend"}),
+    innocent=frozenset(
+        """
+        goed weten anders maakt denkt eerst geeft houdt verder nemen mogen werken slecht nieuw nieuws
+        beginnen begint lange helpt kerel kleren teken volgen kaart stoel stopt dragen maat maan passen
+        kunst ronde jagen wegen lever engel graaf stilte kern plant plank starten lager liter tassen tocht
+        laden stoep graad zolder schaap donor meten herhalen laser voeg mand graan stomp noot strop halte
+        wekken keten oever laken daken waken plaatselijk bedank mandje latex kers kersen korst loten keuren
+        koren werkje kwast hall verzen tegel stift lader kuren palen telen weven kerven premies schrapen
+        lasten moest wezen start hier last save late mars noch klokken more wet eet tag dank later feierabend
+        """.split()  # noqa: SIM905 -- easier to read
+    ),
     day_endings=("dag", "dagen"),
     ordinal_endings=("e", "de", "ste"),
     part_adverbs=True,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cloudsched.language.grammar_clocks import parse_clock
 from cloudsched.language.grammar_days import SETS, parse_dates, parse_days, parse_months, parse_period
 from cloudsched.language.grammar_numbers import (
+    EVERY_OTHER,
     MONTHS,
     MOST_ITEMS,
     WEEKDAYS,
@@ -69,7 +70,7 @@ def parse_each(c: Cursor) -> list[Clause] | None:
         raise Refused("completion", c.span(start))
     return (
         _parse_each_edge(c, start)
-        or c.attempt(lambda c: _parse_interval(c, start, every_other=each.value == _EVERY_OTHER))
+        or c.attempt(lambda c: _parse_interval(c, start, every_other=each.value == EVERY_OTHER))
         or c.attempt(lambda c: _parse_each_month(c, start))
         or c.attempt(lambda c: _parse_each_part(c, start))
         or c.attempt(lambda c: _parse_each_days(c, start))
@@ -124,8 +125,6 @@ def _parse_each_month(c: Cursor, start: int) -> list[Clause] | None:
 
 
 _EVERY = Match(0, 1)
-_EVERY_OTHER = 3
-"""The value of a word for "each" that leaves out every second one: "om de dag" is every other day."""
 
 
 def _parse_interval(c: Cursor, start: int, *, every_other: bool) -> list[Clause] | None:
@@ -632,7 +631,8 @@ def parse_place(c: Cursor) -> list[Clause] | None:
     c.take("article")
     if c.ended:
         return None
-    result = None if c.sees("feast", "holiday") else find_place(c.tokens, c.at)
+    is_word = c.sees("feast", "holiday") or c.tokens[c.at].text in c.language.innocent  # "wet" is Dutch for a law
+    result = None if is_word else find_place(c.tokens, c.at)
     if result is None:
         if time:
             c.at += 1

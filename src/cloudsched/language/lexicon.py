@@ -240,8 +240,8 @@ HARMLESS = PLAIN | frozenset(
     article a on on-day in of at for to and or with then by from after before per past up about than it done
     time times polite intro verb-intro intro-noun closer outro
     only number tens thousand ordinal fraction half halfday-short
-    the-next clock-minute one comma dash colon open close stop quote day-word unit-short zone-time also hence make
-    instead add-more skip no-more postpone shift same-time filler onward for-after added if-day if-day-end
+    the-next clock-minute skip-end one comma dash colon open close stop quote day-word unit-short zone-time also hence
+    make instead add-more skip no-more postpone shift same-time filler onward for-after added if-day if-day-end
     on-or days-of moved moved-to not-on pair slash the numbered that-one part-of parity ish halves
     hour-mark ahead and-half inclusive condition hour-point in-total zone-of remind relocate
     """.split()  # noqa: SIM905 -- easier to read

@@ -142,9 +142,9 @@ def _join_tokens(tokens: list[Token], language: Language) -> list[Token]:
         letters_then_digits = (
             before is not None and token.glued and before.kind == WORD and token.kind in {NUMBER, CLOCK, ORDINAL, PAIR}
         )
-        is_ordinal = before is not None and before.kind == NUMBER and token.glued
-        if is_ordinal and before is not None and token.text in language.ordinal_endings:
-            joined[-1] = before._replace(kind=ORDINAL, end=token.end)
+        is_ordinal = token.glued and token.text in language.ordinal_endings
+        if is_ordinal and before is not None and before.kind == NUMBER:
+            joined[-1] = before._replace(kind=ORDINAL, text=before.text + token.text, end=token.end)
         elif letters_then_digits and before is not None and not is_unit and not language.splits(before.text):
             joined[-1] = Token(WORD, before.text + token.text, before.start, token.end, (), before.glued)
         else:
@@ -345,12 +345,13 @@ def _match_at(tokens: Sequence[Token], place: int, language: Language) -> Matche
     token = tokens[place]
     if token.kind in _TOKENS:
         return {_TOKENS[token.kind]: Match(place + 1, 0)}
-    if token.kind == ORDINAL:
+    if token.kind == ORDINAL and token.text not in language.entries:
         return {"ordinal": Match(place + 1, token.value[0])}
     if token.kind == MARK:
         kind = _MARKS.get(token.text)
         return {kind: Match(place + 1, 0)} if kind else {}
-    result: Matches = {"number": Match(place + 1, token.value[0])} if token.kind == NUMBER else {}
+    kind = {ORDINAL: "ordinal", NUMBER: "number"}.get(token.kind)
+    result: Matches = {kind: Match(place + 1, token.value[0])} if kind else {}
     if token.text.endswith("'s") and token.text not in language.entries and token.text[:-2] in language.entries:
         return {"possessive": Match(place + 1, 0)}  # "Monday's meeting"
     for words, kind, value in language.entries.get(token.text, ()):

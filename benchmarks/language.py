@@ -2,9 +2,10 @@
 
     python -m benchmarks.language [--phrases N] [--alone]
 
-The phrases are a collection that people typed into schedulers, if it lies next to the checkout, and 1,000 that are
-generated, whose dates come from a plain walk over the calendar. The rivals are those of `benchmarks.machine`;
-``--alone`` leaves them out.
+The phrases are a collection that people typed into schedulers, if it lies next to the checkout; the English rows of
+`tests.language.judge`, which have titles (those that are clear, and the others, which have to be asked or refused); and
+1,000 that are generated, whose dates come from a plain walk over the calendar. The rivals are those of
+`benchmarks.machine`; ``--alone`` leaves them out.
 "chronologia, strict" refuses a phrase if chronologia leaves words over. A phrase is right if the schedule is the
 intended one, wrong if it is another one without a warning, and otherwise refused. For phrases that mean nothing or are
 ambiguous, every schedule is wrong. Times are CPU time for
@@ -27,6 +28,7 @@ from time import thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.machine import FOLDER, find_site_packages
+from tests.language import judge as judged
 from tests.language import paraphrases
 from tests.language.collected_phrases import CASES, judge, parse_now
 from tests.language.walk import NOW, ZONE
@@ -172,6 +174,23 @@ def _judge_case(case: dict[str, Any], schedule: Schedule | None) -> str:
         return "wrong"
 
 
+def score_titled(reader: Callable[[Sequence[Phrase]], list[Schedule | None]]) -> Counter[tuple[str, str]]:
+    """Return the score over the English rows with titles: those that are clear, and those that are not."""
+    rows = [case for _, cases in judged.list_groups() for case in cases if case["lang"] == "en"]
+    nows = [datetime.fromisoformat(case["now"]).replace(tzinfo=load_tzinfo(case["zone"])) for case in rows]
+    schedules = reader([Phrase(case["phrase"], now, case["zone"]) for case, now in zip(rows, nows, strict=True)])
+    score: Counter[tuple[str, str]] = Counter()
+    for case, schedule in zip(rows, schedules, strict=True):
+        is_clear = case["group"] == "clear"
+        try:
+            verdict = judged.judge_schedule(case, schedule) if schedule is not None else "refused"
+        except CloudschedError:
+            verdict = "wrong"
+        is_right = verdict == "right" or (verdict == "refused" and not is_clear)
+        score["titled" if is_clear else "unclear", "right" if is_right else verdict] += 1
+    return score
+
+
 def score_generated(
     reader: Callable[[Sequence[Phrase]], list[Schedule | None]], count: int
 ) -> tuple[Counter[str], float]:
@@ -205,12 +224,12 @@ def main() -> None:
     parser.add_argument("--phrases", type=int, default=1000, help="how many phrases to generate")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    columns = [*KINDS] if CASES else []
+    columns = [*(KINDS if CASES else ()), "titled", "unclear"]
     print("right % / silently wrong %")
     print(f"{'':24}" + "".join(f"{kind:>15}" for kind in columns) + f"{'generated':>15}{'ms':>8}")
     for name, reader in list_readers(None if options.alone else find_site_packages()).items():
         line = f"{name:24}"
-        score = score_collected(reader) if CASES else Counter()
+        score = score_titled(reader) + (score_collected(reader) if CASES else Counter())
         for kind in columns:
             total = sum(count for (of, _), count in score.items() if of == kind)
             line += f"{100 * score[kind, 'right'] / total:8.1f} /{100 * score[kind, 'wrong'] / total:5.1f}"

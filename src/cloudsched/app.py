@@ -850,7 +850,7 @@ class App:
         now: datetime | None = None,
         requesters: Requesters = Requesters.USERS,
     ) -> DraftResult:
-        """Return the draft of a person's words: a task to create, a change of one, or a refusal. It stores nothing.
+        """Return the draft of a person's words: what they ask for, such as a task to create. It stores nothing.
 
         Show it, and give it to `confirm`.
 
@@ -879,9 +879,9 @@ class App:
 
     @changes
     def confirm(self, draft: DraftResult, *, owner: str = SYSTEM_OWNER) -> Task:
-        """Store a draft of this app's code: create its task, or change the task that it is about.
+        """Store a draft of this app's code: create its task, or do to its task what the draft shows.
 
-        Repeating it creates nothing new.
+        Repeating it changes nothing more. A deleted task is returned as it was, and not found by a repetition.
 
         Raises:
             InvalidInput: The draft is no longer valid, or not the one that was made for this owner.
@@ -992,9 +992,9 @@ def _answer(change: Callable[[], Task], content: dict[str, Any]) -> Task:
     from cloudsched.domain.schedules.assumptions import note_assumptions  # noqa: PLC0415 - dispatches need none
     from cloudsched.engine.tasks.read_back import list_assumed  # noqa: PLC0415 - dispatches need none
 
-    with note_assumptions() as noted:
+    with note_assumptions() as notes:
         task = change()
-    return task.answering(partial(list_assumed, content, task, noted))
+    return task.answering(partial(list_assumed, content, task, notes.assumed, notes.language))
 
 
 def _is_of(task: Task, draft: TaskDraft) -> bool:

@@ -39,6 +39,21 @@ def test_json_for_programs() -> None:
     ]
 
 
+@try_each(
+    "words, locale, description",
+    [
+        ("werktags um 9", (), "jeden Werktag um 09:00"),
+        ("every weekday at 9", (), "every weekday at 09:00"),
+        ("0 9 * * 1-5", ("--locale", "de"), "jeden Werktag um 09:00"),
+    ],
+)
+def test_it_is_told_in_the_language_of_the_words_or_in_the_one_that_is_asked_for(
+    words: str, locale: tuple[str, ...], description: str
+) -> None:
+    assert json.loads(run(words, *locale, "--json").output)["description"].startswith(description)
+    assert description in run(words, *locale).output
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -240,6 +240,11 @@ SAID: Final = {
     "edit the schedule": "make it every day at 10:00",
     "edit the schedule of one that has failed": "make it every day at 10:00",
     "edit the schedule of one that is paused": "make it every day at 10:00",
+    "pause": "pause it",
+    "resume": "resume it",
+    "cancel": "cancel it",
+    "delete_task": "delete it",
+    "trigger one that is paused": "run it",
 }
 """What somebody says for an act."""
 

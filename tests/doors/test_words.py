@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from html import unescape
 from typing import Any
@@ -18,11 +19,14 @@ from cloudsched.errors import CloudschedError, InvalidInput, InvalidSchedule
 
 DOORS: tuple[Door, ...] = (FrontDoor(), ManyNew(), Agents(), CommandLine(), Pages())
 
+TELLING = tuple(each for each in DOORS if not isinstance(each, Pages))
+"""The doors whose answer tells the schedule. The pages are in English, and show the task that is stored."""
+
 UNKNOWN = {
-    "every Monday banana at 9am": "banana",
-    "jeden Montag Banane um 9 Uhr": "Banane",
+    "every Monday banana at 9am": "is not understood at 'banana'",
+    "jeden Montag Banane um 9 Uhr": "ist bei 'Banane' nicht verständlich",
 }
-"""What is refused, and the words for which it is."""
+"""What is refused, and the answer in its language, with the words for which it is."""
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda each: each.name)
@@ -30,18 +34,26 @@ UNKNOWN = {
 def test_every_door_shows_the_words_that_are_not_understood(door: Door, words: str) -> None:
     """Of a new task, and of the change of one."""
     body = {"title": "Words", "handler": "open", "schedule": words, "timezone": "UTC"}
-    shown = f"is not understood at '{UNKNOWN[words]}'"
+    shown = UNKNOWN[words]
     with WORLDS.enter("own", "none") as (world, target):
         answer = door.attempt(world, "ada", Act("create words", "create_task", body, state="none"), target)
         assert answer.status != DONE
-        assert shown in unescape(answer.text)
+        assert shown in _decode(answer.text)
     if isinstance(door, ManyNew):
         return
     with WORLDS.enter("own", "active") as (world, target):
         changed = Target("own", "ada", target.task_id)
         answer = door.attempt(world, "ada", Act("change", "update_task", {"schedule": words}), changed)
         assert answer.status != DONE
-        assert "is not understood" in unescape(answer.text)
+        assert _VERDICT.search(_decode(answer.text))
+
+
+_VERDICT = re.compile("is not understood|ist .*nicht verständlich")
+
+
+def _decode(text: str) -> str:
+    """Return a text without the escapes of HTML and JSON."""
+    return unescape(text).replace("\\u00e4", "ä")
 
 
 def test_programs_get_the_words_that_are_not_understood() -> None:
@@ -56,6 +68,40 @@ def test_programs_get_the_words_that_are_not_understood() -> None:
         said = {"text": "remind me to walk every Monday banana at 9am", "timezone": "UTC"}
         drafted = world.ask("POST", "/v1/tasks/draft", said, headers_of("ada")).get_json()
         assert "banana" in {each.get("words") for each in drafted["missing"]}
+
+
+@pytest.mark.parametrize("door", TELLING, ids=lambda each: each.name)
+def test_every_door_that_tells_a_schedule_tells_it_in_the_language_of_the_words(door: Door) -> None:
+    """Of a new task and of the change of one, and with no locale given."""
+    body = {"title": "Words", "handler": "open", "schedule": "alle 2 Wochen dienstags um 9:30 Uhr", "timezone": "UTC"}
+    with WORLDS.enter("own", "none") as (world, target):
+        answer = door.attempt(world, "ada", Act("create words", "create_task", body, state="none"), target)
+        assert "alle 2 Wochen am Dienstag um 09:30" in _unfold(answer.text)
+    if isinstance(door, ManyNew):
+        return
+    with WORLDS.enter("own", "active") as (world, target):
+        changed = Target("own", "ada", target.task_id)
+        change = {"schedule": "am letzten Werktag jedes Monats um 18 Uhr"}
+        answer = door.attempt(world, "ada", Act("change", "update_task", change), changed)
+        assert "jeden Monat am letzten Werktag um 18:00" in _unfold(answer.text)
+
+
+def _unfold(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_a_preview_is_in_the_language_of_the_words_or_in_the_one_that_is_asked_for() -> None:
+    """A notation has no language of its own."""
+    with WORLDS.enter("own", "none") as (world, _):
+
+        def preview(**fields: str) -> str:
+            told: str = world.ask("POST", "/v1/schedules/preview", fields, headers_of("ada")).get_json()["description"]
+            return told
+
+        assert preview(schedule="jeden 1. Mai um 9 Uhr", timezone="UTC").startswith("jedes Jahr am 1. Mai um 09:00")
+        assert preview(schedule="0 9 * * 1").startswith("every Monday at 09:00, first on")
+        assert preview(schedule="0 9 * * 1", locale="de-AT").startswith("jeden Montag um 09:00, erstmals am")
+        assert preview(schedule="every Monday at 9", timezone="UTC") == "every Monday at 09:00, UTC"
 
 
 UNKNOWABLE = (

@@ -253,7 +253,7 @@ def test_a_model_makes_no_task_of_a_change(sim: Simulation, server: ModelServer)
     """Words that change a reminder make no other one, whatever it answers."""
     sim.app.confirm(draft(sim, "remind me to stretch every weekday at 9:00"), owner="ada")
     server.say({**GOOD, "schedule": "on Monday"})
-    drafted = draft(sim, "ändere meine Erinnerung auf Montag")
+    drafted = draft(sim, "ändere meine Erinnerung an Oma auf Montag")
     assert (drafted.draft_token, drafted.task) == (None, None)
     assert len(server.requests) == 1
 

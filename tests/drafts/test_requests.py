@@ -1,4 +1,4 @@
-"""What people ask of a stored task is no new task: a change, a skip, a move, an operation, or a list of them."""
+"""What people ask of a stored task is no new task: a change, a skip or a move of one of its runs."""
 
 from __future__ import annotations
 
@@ -113,33 +113,6 @@ CHANGES = [
 ]
 """A stored task, what is asked, and its next occurrences."""
 
-OPERATIONS = [
-    (YOGA, "pause yoga for now", "pause"),
-    (YOGA, "put yoga on hold", "pause"),
-    (YOGA, "pausiere Yoga bis einschließlich Sonntag", "pause"),
-    (YOGA, "leg Yoga auf Eis", "pause"),
-    (YOGA, "start yoga up again", "resume"),
-    (YOGA, "mach mit Yoga wieder weiter", "resume"),
-    (YOGA, "setz Yoga fort", "resume"),
-    (YOGA, "cancel my yoga reminder", "cancel"),
-    (YOGA, "call yoga off", "cancel"),
-    (YOGA, "sag Yoga ab", "cancel"),
-    (YOGA, "delete yoga", "DELETE"),
-    (YOGA, "lösche die Erinnerung Yoga", "DELETE"),
-    (YOGA, "what reminders do I have this week", "GET /v1/tasks"),
-    (YOGA, "what's coming up tomorrow?", "GET /v1/tasks"),
-    (YOGA, "list my tasks", "GET /v1/tasks"),
-    (YOGA, "when is yoga", "GET /v1/tasks"),
-    (YOGA, "was steht diese Woche an", "GET /v1/tasks"),
-    (YOGA, "welche Termine habe ich morgen", "GET /v1/tasks"),
-    (YOGA, "zeig mir meine Erinnerungen", "GET /v1/tasks"),
-    (YOGA, "pauzeer yoga tot en met zondag", "pause"),
-    (YOGA, "ga weer verder met yoga", "resume"),
-    (YOGA, "zeg yoga af", "cancel"),
-    (YOGA, "verwijder de herinnering voor yoga", "DELETE"),
-    (YOGA, "welke herinneringen heb ik deze week", "GET /v1/tasks"),
-]
-
 UNSURE = [
     (None, "skip yoga tomorrow"),
     (None, "pause yoga until Friday"),
@@ -167,7 +140,7 @@ UNSURE = [
 
 WORK = [
     (None, "cancel the gym membership on oct 1", "once, on 2027-10-01 at 09:00"),
-    (STANDUP, "kündige das Abo am 1. Oktober", "once, on 2027-10-01 at 09:00"),
+    (STANDUP, "kündige das Abo am 1. Oktober", "einmal, am 1. Oktober 2027 um 09:00"),
     (YOGA, "move the car to the garage on friday at 9:00", "once, on 2027-06-11 at 09:00"),
     (YOGA, "verwijder de oude logs elke nacht om 3 uur", "every day at 03:00"),
     (YOGA, "verplaats de auto naar de garage vrijdag om 9 uur", "once, on 2027-06-11 at 09:00"),
@@ -186,16 +159,6 @@ def test_a_change_affects_what_it_names(sim: Simulation, task: tuple[str, str], 
     changed = sim.app.confirm(drafted, owner="ada")
     found = sim.app.upcoming(changed.id, len(wanted))
     assert [f"{each.astimezone(ZONE):%m-%d %H:%M}" for each in found] == wanted
-
-
-@try_each("task, text, named", OPERATIONS, sim=open_sim)
-def test_an_operation_is_refused_with_its_name(sim: Simulation, task: tuple[str, str], text: str, named: str) -> None:
-    """It says how to do it, for this task. A list names the tasks."""
-    drafted, stored = draft(sim, text, task)
-    assert drafted.decision == "refusal"
-    [missing] = drafted.missing
-    assert named in missing.reason
-    assert (stored or "") in missing.reason or "'Yoga'" in missing.reason
 
 
 @try_each("task, text", UNSURE, sim=open_sim)

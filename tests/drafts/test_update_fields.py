@@ -33,6 +33,21 @@ def tasks(sim: Simulation, draft: MakeDraft) -> dict[str, str]:
         ("stop e-mailing me my reminder", "call", {"deliveryChannels": []}),
         ('set the city of my reminder to "New York"', "call", {"payload": {"text": "call mum", "city": "New York"}}),
         ("change the city to Oslo", "call", {"payload": {"text": "call mum", "city": "Oslo"}}),
+        ("benenne meinen Report in Zahlen der Woche um", "sales", {"title": "Zahlen der Woche"}),
+        ("benenn Report um in Um fünf", "sales", {"title": "Um fünf"}),
+        ("Report in Zahlen umbenennen", "sales", {"title": "Zahlen"}),
+        ("hernoem report naar Zahlen", "sales", {"title": "Zahlen"}),
+        ("ändere den Titel von Report auf Zahlen", "sales", {"title": "Zahlen"}),
+        ('ändere den Namen meines Report in "Zahlen"', "sales", {"title": "Zahlen"}),
+        ("setze die Beschreibung von Report auf Was verkauft wurde.", "sales", {"description": "Was verkauft wurde"}),
+        ("ändere die Kategorie von Report auf Analysis", "sales", {"category": "ANALYSIS"}),
+        ("setze topic auf Umsatz in Berlin, je Woche", "sales", {"payload": {"topic": "Umsatz in Berlin, je Woche"}}),
+        ("stell die city auf Bad Homburg", "call", {"payload": {"text": "call mum", "city": "Bad Homburg"}}),
+        ("schick mir Report per E-Mail", "sales", {"deliveryChannels": ["EMAIL"]}),
+        ("schicke den Report auch als Push", "sales", {"deliveryChannels": ["WEB", "MOBILE"]}),
+        ("Report bitte aufs Handy schicken", "sales", {"deliveryChannels": ["MOBILE"]}),
+        ("schick mir mum nicht mehr per Mail", "call", {"deliveryChannels": []}),
+        ("ändere den Versand von Report auf Postfach und Push", "sales", {"deliveryChannels": ["WEB", "MOBILE"]}),
     ],
 )
 def test_a_field_may_change(
@@ -56,6 +71,14 @@ def test_a_field_may_change(
         ("move my report to Tuesday and rename it to Numbers", {"title": "Numbers"}, "every Tuesday at 09:00"),
         ("move my report to Tuesday and move it to 10:30", {}, "every Tuesday at 10:30"),
         ("change the schedule of my report to every Friday at 8:00", {}, "every Friday at 08:00"),
+        ("setze den Zeitplan von Report auf jeden Freitag um 8 Uhr", {}, "every Friday at 08:00"),
+        ("move my report to Tuesday\nrename it to Numbers", {"title": "Numbers"}, "every Tuesday at 09:00"),
+        ("verschiebe Report auf Dienstag und benenne ihn in Zahlen um", {"title": "Zahlen"}, "every Tuesday at 09:00"),
+        (
+            "set the topic of my report to food, drinks\nmove it to 10:30",
+            {"payload": {"topic": "food, drinks"}},
+            "every Monday at 10:30",
+        ),
     ],
 )
 def test_several_things_change_at_once(
@@ -94,11 +117,11 @@ def test_the_answers_to_a_question_keep_the_rest_of_the_sentence(draft: MakeDraf
         ("set the times of my reminder to many", "payload.times", "invalid"),
         ("change the delivery of my report to pigeon", "deliveryChannels", "invalid"),
         ("set the category of my report to banana", "category", "invalid"),
-        ("pause my report", "status", "other-operation"),
-        ("delete my report", "status", "other-operation"),
-        ("run my report now", "status", "other-operation"),
+        ("pause my report and move it to Tuesday", "text", "several"),
         ("rename my report to Write the sales report", "changes", "nothing"),
         ("send my report to Bob by e-mail", "schedule", "not-understood"),
+        ("schick Report an Bob per E-Mail", "schedule", "not-understood"),
+        ("ändere die Priorität von Report auf hoch", "Priorität", "no-such-field"),
         ("move my report to Tuesday and dance to 10:00", "schedule", "not-understood"),
     ],
 )
@@ -113,7 +136,12 @@ def test_what_no_draft_changes_is_refused(sim: Simulation, draft: MakeDraft, tex
 
 
 @pytest.mark.parametrize(
-    "text", ["e-mail me the sales report every Tuesday at 8:00", "send the tax report by push at 18:00"]
+    "text",
+    [
+        "e-mail me the sales report every Tuesday at 8:00",
+        "send the tax report by push at 18:00",
+        "erinnere mich jeden Dienstag um 8 Uhr per Push an den Report",
+    ],
 )
 def test_a_sentence_with_a_schedule_of_its_own_is_a_new_task(
     draft: MakeDraft, tasks: dict[str, str], text: str
@@ -128,6 +156,16 @@ def test_a_payload_that_drafts_may_not_name_stays(sim: Simulation, draft: MakeDr
     task = sim.app.create(owner="ada", title="Closed", handler="closed", schedule="every Monday at 9:00")
     refused = draft("set the city of my closed task to Oslo")
     assert (refused.task_id, refused.missing[0].code) == (task.id, "no-such-field")
+
+
+def test_an_answer_keeps_any_way_of_delivery(draft: MakeDraft, tasks: dict[str, str]) -> None:
+    """Whatever it is called in the answer's text."""
+    for way, channel in (("e-mail", "EMAIL"), ("inbox", "WEB"), ("push", "MOBILE"), ("webhook", "WEBHOOK")):
+        drafted = draft(f"move my reminder to Monday at 5 as {way}", context={"taskId": tasks["call"]})
+        (question,) = drafted.questions
+        for answer in question.answers:
+            again = draft(answer.text or "", context=answer.context)
+            assert (again.changes or {}).get("deliveryChannels", ["EMAIL"]) == [channel], answer
 
 
 def test_which_task_is_asked_only_between_those_that_can_change_so(draft: MakeDraft, tasks: dict[str, str]) -> None:

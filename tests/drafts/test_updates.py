@@ -74,7 +74,7 @@ def test_a_change_is_refused_once_the_task_is_another(sim: Simulation, draft: Ma
 
 STRETCH = "remind me to stretch every weekday at 9:00"
 ORDERS = (
-    "Cancel my reminder",
+    "Cancel my reminder tomorrow evening",
     "stop reminding me to stretch on Tuesdays",
     "don't stretch on Monday",
     "pause my stretch reminder until Monday",
@@ -82,7 +82,7 @@ ORDERS = (
     "move stretch on Monday",
     "move the next three stretches to 10:00",
     "move this week's stretch to 10:00",
-    "Lösche meine Erinnerung",
+    "Lösche meine Erinnerung morgen Abend",
     "Lösche Stretch am Montag",
     "verschiebe Stretch auf Montag",
     "erinnere mich nicht mehr an Stretch am Dienstag",

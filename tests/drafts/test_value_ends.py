@@ -122,6 +122,7 @@ def test_no_part_of_a_value_can_be_confirmed(
         ("dose: 500 mg, remind me to walk every day at 8:00", {"dose": "500 mg, remind me to walk"}),
         ("drug: Metformin every day, at 8:00", {"drug": "Metformin every day"}),
         ("every day at 8:00, drug: Aspirin on Friday", {"drug": "Aspirin on Friday"}),
+        ("every day at 8:00, dose: 500 mg\nwith water", {"dose": "500 mg\nwith water"}),
     ],
 )
 def test_a_value_that_may_end_twice_is_asked_about(draft: MakeDraft, text: str, payload: dict[str, Any]) -> None:
@@ -147,8 +148,8 @@ def test_a_value_that_may_end_twice_is_asked_about(draft: MakeDraft, text: str, 
         ("drug: Metformin XR every day at 8:00", {"drug": "Metformin XR"}, "every day at 08:00"),
         ("drug: Ben & Jerry's, tomorrow at 9:00", {"drug": "Ben & Jerry's"}, "once"),
         ("due: 5 May 2027, every weekday at 9:00", {"due": "5 May 2027"}, "every weekday at 09:00"),
-        ("dose: 500 mg, jeden Werktag um 7:30 Uhr", {"dose": "500 mg"}, "every weekday at 07:30"),
-        ("jeden Tag um 8 Uhr, drug: Bad Homburger Salz", {"drug": "Bad Homburger Salz"}, "every day at 08:00"),
+        ("dose: 500 mg, jeden Werktag um 7:30 Uhr", {"dose": "500 mg"}, "jeden Werktag um 07:30"),
+        ("jeden Tag um 8 Uhr, drug: Bad Homburger Salz", {"drug": "Bad Homburger Salz"}, "jeden Tag um 08:00"),
         ("every day at 8:00, dose: 500 mg; drug: Aspirin", {"dose": "500 mg", "drug": "Aspirin"}, "every day at 08:00"),
         (
             'drug: "Metformin XR", dose: “500 mg”, every day at 8:00',
@@ -168,6 +169,10 @@ def test_a_value_that_may_end_twice_is_asked_about(draft: MakeDraft, text: str, 
         ("every day at 8:00, drug: ask what to do", {"drug": "ask what to do"}, "every day at 08:00"),
         ("every day at 8:00, drug: the one of ma", {"drug": "the one of ma"}, "every day at 08:00"),
         ("elke dag om 8 uur, drug: zout van oma", {"drug": "zout van oma"}, "every day at 08:00"),
+        ("dose: 12 High Street, London\nevery day at 8:00", {"dose": "12 High Street, London"}, "every day at 08:00"),
+        ("every day at 8:00\n dose: 500 mg \r\n\n drug: Aspirin\n", {"dose": "500 mg", "drug": "Aspirin"}, "every"),
+        ("jeden Tag um 8 Uhr, mit dose: 2,5 und drug: Aspirin", {"dose": "2,5", "drug": "Aspirin"}, "jeden Tag"),
+        ("täglich um 8 Uhr, die dose ist 4 Tabletten", {"dose": "4 Tabletten"}, "jeden Tag um 08:00"),
     ],
 )
 def test_a_value_is_whole(draft: MakeDraft, text: str, payload: dict[str, Any], description: str) -> None:

@@ -78,8 +78,13 @@ def judge_reading(case: dict[str, Any], reading: Reading) -> str:
     if reading.schedule is None:
         is_enough = "refuse" in kinds or ("ask" in kinds and case["group"] != "clear")
         return "right" if is_enough else "refused"
+    return judge_schedule(case, reading.schedule)
+
+
+def judge_schedule(case: dict[str, Any], schedule: Schedule) -> str:
+    """Return ``right``, or ``wrong``: another schedule than all accepted ones."""
     now, zone = datetime.fromisoformat(case["now"]), ZoneInfo(case["zone"])
-    found = list_local(reading.schedule, now.replace(tzinfo=zone), zone)
+    found = list_local(schedule, now.replace(tzinfo=zone), zone)
     answers = [each for each in case["expect"] if each["kind"] in {"once", "rule"}]
     return "right" if any(_are_equal(found, each, now, zone) for each in answers) else "wrong"
 

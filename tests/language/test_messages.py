@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from string import Formatter
 
 from tests.cases import try_each
 
+from cloudsched import language
 from cloudsched.language import read
 from cloudsched.language.german_messages import GERMAN_MESSAGES
 from cloudsched.language.reader import QUESTIONS
@@ -21,6 +26,25 @@ def list_names(template: str) -> set[str]:
 
 def test_every_hint_and_question_is_said_in_german() -> None:
     assert {*HINTS.values(), *QUESTIONS.values()} <= GERMAN_MESSAGES.keys()
+
+
+def list_sentences() -> Iterator[str]:
+    """Yield what the reader's code says by itself: templates, hints, assumptions, and the names of answers."""
+    for path in Path(language.__file__).parent.glob("*.py"):
+        calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
+        for call in calls:
+            name = getattr(call.func, "id", getattr(call.func, "attr", ""))
+            hints = [*call.args[2:], *(each.value for each in call.keywords if each.arg == "hint")]
+            said = {"say": call.args[:1], "assume": call.args[:1], "Option": call.args[:1], "Refused": hints}
+            for each in said.get(name, ()):
+                if isinstance(each, ast.Constant) and re.search("[a-z]", re.sub(r"\{.*?\}", "", str(each.value))):
+                    yield str(each.value)
+
+
+def test_every_sentence_is_said_in_german() -> None:
+    sentences = set(list_sentences())
+    assert len(sentences) > 100
+    assert sentences - GERMAN_MESSAGES.keys() == set()
 
 
 def test_a_sentence_names_the_same_values_in_both_languages() -> None:
@@ -38,6 +62,11 @@ def test_a_sentence_names_the_same_values_in_both_languages() -> None:
         ("gestern um 9", "vorbei"),
         ("tägich um 9 Uhr joggen", "wird als"),
         ("werktags", "Ohne Uhrzeit"),
+        ("Samstag nachts um 1 Uhr", "Das ist am Sonntag, in der Nacht."),
+        ("nächsten Freitag um 9 Uhr Zahnarzt", "oder 'einmal, am 18. Juni 2027 um 09:00, Europe/Berlin'"),
+        ("nächsten Freitag um 9 Uhr Zahnarzt", "Freitag, 18.06.2027"),
+        ("jeden Tag um 25 Uhr joggen", " bei '25 Uhr'"),
+        ("monatlich um 9 Uhr", "Es läuft am 10. des Monats."),
     ],
 )
 def test_german_phrases_are_answered_in_german(phrase: str, said: str) -> None:

@@ -79,18 +79,18 @@ def test_what_is_not_understood_is_marked(phrase: str, locale: str, code: str, p
 @try_each(
     "phrase, code, shown",
     [
-        ("every 0 minutes", "no-interval", "every 5 minutes"),
-        ("alle 0 Minuten", "no-interval", "alle 5 Minuten"),
-        ("every 100 milliseconds", "too-short", "every second"),
-        ("30 February at 9:00", "no-such-date", "check the day"),
-        ("yesterday at 9:00", "past", "still to come"),
+        ("every 0 minutes", "no-interval", "cannot be scheduled .*every 5 minutes"),
+        ("alle 0 Minuten", "no-interval", "lässt sich nicht planen .*alle 5 Minuten"),
+        ("every 100 milliseconds", "too-short", "cannot be scheduled .*every second"),
+        ("30 February at 9:00", "no-such-date", "cannot be scheduled .*check the day"),
+        ("yesterday at 9:00", "past", "cannot be scheduled .*still to come"),
     ],
 )
 def test_what_is_understood_and_cannot_be_is_not_called_unread(phrase: str, code: str, shown: str) -> None:
     """It is refused for what it is, in every language, and what can be is shown."""
     reading = ask(phrase, None)
     assert (reading.kind, reading.problems[0].code) == ("refusal", code)
-    with pytest.raises(InvalidSchedule, match=f"cannot be scheduled .*{shown}"):
+    with pytest.raises(InvalidSchedule, match=shown):
         read_schedule(phrase, now=datetime(2026, 11, 20, tzinfo=UTC), has_title=True)
 
 
@@ -119,7 +119,7 @@ def test_the_language_is_found_out() -> None:
     german, english = ask("jeden Montag um 9 Uhr", None), ask("every Monday at 9:00", None)
     assert german.schedule is not None
     assert german.schedule == english.schedule
-    assert "The words were read as German." in german.assumptions
+    assert "Die Wörter wurden als Deutsch gelesen." in german.assumptions
     assert not any("read as" in each for each in english.assumptions)
 
 
@@ -242,6 +242,7 @@ def test_work_that_changes_something_is_a_task(phrase: str, locale: str, title: 
         ("meet Bob in London tomorrow at 9am", "en", "Europe/London"),
         ("remind me tomorrow at 9am in London to meet Bob", "en", "Europe/London"),
         ("Treffen in London morgen um 9 Uhr", "de", "Europe/London"),
+        ("standup tomorrow at 9am London", "en", "Europe/London"),
     ],
 )
 def test_a_place_beside_a_title_is_asked_about(phrase: str, locale: str, zone: str) -> None:

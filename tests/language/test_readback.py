@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import re
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import product
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import pytest
+from tests.cases import try_each
 from tests.language import random_schedules
 from tests.language.collected_phrases import CASES, parse_now
 
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.domain.schedules.words import LANGUAGES
 from cloudsched.engine.tasks.read_back import read_back_schedule
 from cloudsched.errors import InvalidSchedule
 from cloudsched.language import read
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cloudsched.language import Reading
 
 COUNT = 30
@@ -78,6 +85,84 @@ def test_descriptions_of_schedules_of_every_kind_are_never_false(phrases: int) -
     assert wrong == []
     for locale in random_schedules.LANGUAGES:
         assert counts[f"{locale} exact"] > total * 0.6
+
+
+JUDGED = Path(__file__).parent / "judged"
+OWN = (
+    *(
+        "jeden zweiten Dienstag um 10",
+        "am letzten Werktag jedes Monats um 18 Uhr",
+        "alle 90 Minuten",
+        "jetzt",
+        "in 36 Stunden",
+    ),
+    *(
+        "alle 2 Wochen montags und freitags um 10 Uhr ab 3. Mai 2027 bis 1. Juni 2028 außer am 24. Dezember",
+        "jeden 31. um 9",
+    ),
+    *(
+        "jeden 5. Montag im Monat um 9",
+        "werktags um 9 und 17:30 Uhr, 10 Mal",
+        "am 1. und 15. jedes Monats um 9 New York Zeit",
+    ),
+    *("jedes Jahr am 29. Februar um 12", "alle 3 Monate am 1. um 8", "wochentags alle 15 Minuten von 9 bis 17 Uhr"),
+    *("am 3. und 7. August um 9 Uhr", "jeden Samstag und Sonntag im Juli um 11", "am 100. Tag jedes Jahres um 9"),
+)
+"""Phrases in German beside the judged ones: intervals, ends, exceptions, months, zones, single times."""
+
+
+def list_told(phrase: str, now: datetime, zone: str, language: str) -> Iterator[tuple[Schedule, str]]:
+    """Yield each schedule of a phrase with its descriptions: whole, and from its next occurrence on."""
+    reading = read(phrase, now=now, timezone=zone, locale=language)
+    for schedule in collect_schedules(reading):
+        yield schedule, schedule.describe(language)
+        if not schedule.is_now:
+            yield schedule, schedule.describe_next(schedule.anchor(now).next_after(now), language).text
+
+
+def load_german() -> Iterator[tuple[str, datetime, str]]:
+    for row in json.loads((JUDGED / "de.json").read_text("utf-8")):
+        yield row["phrase"], datetime.fromisoformat(row["now"]).replace(tzinfo=ZoneInfo(row["zone"])), row["zone"]
+    for phrase in OWN:
+        yield phrase, datetime(2027, 4, 30, 8, 15, tzinfo=ZoneInfo("Europe/Berlin")), "Europe/Berlin"
+
+
+def list_words(text: str) -> set[str]:
+    return set(re.findall(r"[^\W\d_]+", text))
+
+
+def test_what_german_phrases_mean_is_told_in_german_and_read_back() -> None:
+    """The same instants come of it, without a question or a title, and no word of it is English."""
+    english, german = LANGUAGES["en"], LANGUAGES["de"]
+    both = {*english.months} & {*german.months} | {"in"}
+    told = 0
+    for phrase, now, zone in load_german():
+        for schedule, text in list_told(phrase, now, zone, "de"):
+            again = read(text, now=now, timezone="Pacific/Apia", locale="de")
+            assert again.schedule is not None, (phrase, text, again)
+            assert again.title is None, (phrase, text)
+            assert again.schedule.anchor(now).upcoming(now, COUNT) == schedule.anchor(now).upcoming(now, COUNT), text
+            own = list_words(text) - list_words(schedule.timezone) - both
+            assert own.isdisjoint(list_words(schedule.describe())), (phrase, text)
+            told += 1
+    assert told > 150
+
+
+@try_each(
+    "phrase, told",
+    [
+        ("jeden zweiten Dienstag um 10", "alle 2 Wochen am Dienstag um 10:00"),
+        ("am 31. jedes Monats um 9", "oder am letzten Tag davor, wo dieser Tag fehlt"),
+        ("jeden Montga um 4", "jeden Montag um 16:00"),
+        ("am 3.4. um 5", "einmal, am 3. April 2028 um 05:00"),
+    ],
+)
+def test_the_readings_of_a_question_are_told_in_its_language(phrase: str, told: str) -> None:
+    """Whichever question it is: which of two meanings, a slip, a title."""
+    reading = read(phrase, now=datetime(2027, 6, 10, 8, tzinfo=UTC), timezone="UTC", locale=None)
+    assert reading.kind == "question"
+    assert reading.language == "de"
+    assert any(told in each.description for each in reading.readings), reading.readings
 
 
 _FIRST = re.compile(r"first on \w+ (\d+ \w+ \d{4})")

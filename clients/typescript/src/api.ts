@@ -377,7 +377,7 @@ export interface DayCounts {
 }
 
 /** The kind of request that a text makes. */
-export type Decision = "creation" | "update" | "refusal";
+export type Decision = "creation" | "update" | "operation" | "list" | "refusal";
 
 /** The definition that an execution began with. Its task may have been edited since. */
 export interface Definition {
@@ -517,10 +517,12 @@ export interface DraftResult {
   decision: Decision;
   /** The task that `POST /v1/tasks` creates from it, as far as it is known, or None for an update. */
   task?: Record<string, unknown>;
-  /** The task that an update changes. */
+  /** The task that an update or an operation changes. */
   taskId?: string;
-  /** The body for `PATCH /v1/tasks/{taskId}`. */
+  /** The body for `PATCH /v1/tasks/{taskId}`. That of an operation is `operation` alone, which is `pause`, `resume`, `cancel`, `delete` or `trigger`. */
   changes?: Record<string, unknown>;
+  /** The task that is changed, or those that a list names, the soonest first. */
+  tasks: Array<NamedTask>;
   schedule?: Schedule;
   /** The schedule in words. */
   description: string;
@@ -1201,6 +1203,17 @@ export interface MissingField {
   reason: string;
   /** The words at fault, if it is some of the text's. */
   words?: string;
+}
+
+/** A task that a text names or asks for. */
+export interface NamedTask {
+  id: string;
+  title: string;
+  status: TaskStatus;
+  /** Its schedule in words. */
+  description: string;
+  /** Its next occurrence, or the first one on the day that was asked for. */
+  next?: Occurrence;
 }
 
 /** The reason why tasks need attention. Each task counts once, for the first of these reasons that it has. */
@@ -2400,6 +2413,8 @@ export interface TaskPatch {
   timezone?: string | null;
   /** The language of a schedule in words. If it is omitted, the words tell it. */
   locale?: string | null;
+  /** Only of a draft's changes, with their `draftToken`: what to do with the task, instead of an edit. */
+  operation?: "pause" | "resume" | "cancel" | "delete" | "trigger";
 }
 
 /** The status of a task as a whole. */

@@ -136,8 +136,12 @@ def describe_task(task: TaskView, upcoming: Iterable[datetime], zone: ZoneInfo) 
     """Return the fields of a task's answer."""
     upcoming = list(upcoming)
     schedule = task.schedule
-    is_known = not schedule.is_adjusted  # the days of which are not
-    told = schedule.describe_next(next(iter(upcoming), None)).text if is_known else schedule.describe()
+    if task.read_back is not None:
+        told = task.read_back.description
+    elif schedule.is_adjusted:  # by days that are not known here
+        told = schedule.describe()
+    else:
+        told = schedule.describe_next(next(iter(upcoming), None)).text
     return {
         "timezone": zone.key,
         "description": told,

@@ -15,8 +15,8 @@ from cloudsched.adapters.clocks import SystemClock
 from cloudsched.cli.options import connection_options, explain_errors, json_option, parse_instant
 from cloudsched.config.settings import Settings
 from cloudsched.domain.recurrence import time_zones
+from cloudsched.domain.schedules.assumptions import list_surprises
 from cloudsched.domain.schedules.preview import ClockChange, Preview, preview
-from cloudsched.domain.schedules.rare_days import tell_missing
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput, InvalidSchedule
 from cloudsched.features.calendars.days import WEEKENDS, WEEKENDS_CONTENT, format_days
@@ -145,22 +145,23 @@ def next_command(  # noqa: PLR0913 - one argument for each option
     read = _read(schedule, dtstart, timezone, now, meant, locale=locale)
     parsed = add_calendars(read.schedule, rules, stored)
     previews = preview(parsed, start, count)
+    language = read.language
     ends = describe_ends(parsed.calendars, previews[-1].local.date()) if previews else []
-    assumptions = [*dict.fromkeys((*read.assumptions, *tell_missing(parsed))), *ends]
+    assumptions = [*dict.fromkeys((*read.assumptions, *list_surprises(parsed, language))), *ends]
     if as_json:
         more = {"assumptions": assumptions} if assumptions else {}
-        click.echo(json.dumps({**_to_json(parsed, previews), **more}, indent=2))
+        click.echo(json.dumps({**_to_json(parsed, previews, language), **more}, indent=2))
     else:
         for assumption in assumptions:
             click.echo(assumption)
-        _print(parsed, previews)
+        _print(parsed, previews, language)
 
 
 def _read(
     text: str, dtstart: str | None, timezone: str, now: datetime, calendar: str | None, *, locale: str | None
 ) -> ScheduleText:
     if dtstart and "=" in text:  # a rule with its own start must not be anchored to now
-        read = ScheduleText(Schedule.parse(text, timezone=timezone))
+        read = ScheduleText(Schedule.parse(text, timezone=timezone), language=locale or "en")
     else:
         settings = Settings.from_environment()
         default = calendar or settings.default_calendar
@@ -176,24 +177,24 @@ def _read(
     return replace(read, schedule=Schedule.model_validate(fields))
 
 
-def _to_json(schedule: Schedule, previews: list[Preview]) -> dict[str, object]:
+def _to_json(schedule: Schedule, previews: list[Preview], language: str) -> dict[str, object]:
     return {
         "schedule": schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True),
-        "description": _describe(schedule, previews),
+        "description": _describe(schedule, previews, language),
         "tzdata": time_zones.in_use.release,
         "occurrences": [each.to_wire() for each in previews],
     }
 
 
-def _describe(schedule: Schedule, previews: list[Preview]) -> str:
-    return schedule.describe_next(previews[0].at if previews else None).text
+def _describe(schedule: Schedule, previews: list[Preview], language: str) -> str:
+    return schedule.describe_next(previews[0].at if previews else None, language).text
 
 
-def _print(schedule: Schedule, previews: list[Preview]) -> None:
+def _print(schedule: Schedule, previews: list[Preview], language: str) -> None:
     from rich.console import Console  # noqa: PLC0415 - not needed for JSON
     from rich.table import Table  # noqa: PLC0415 - likewise
 
-    table = Table(title=_describe(schedule, previews), title_justify="left", caption_justify="left")
+    table = Table(title=_describe(schedule, previews, language), title_justify="left", caption_justify="left")
     table.caption = f"tzdata {time_zones.in_use.release}" if previews else "It does not fire again."
     table.add_column("local", no_wrap=True)
     table.add_column("UTC", no_wrap=True)

@@ -407,7 +407,7 @@ class TaskOperations:
         owner: str | None = None,
         locale: str | None = None,
     ) -> Flow[DraftResult]:
-        """Return the draft of a person's words: a task, a change of one, or a refusal. Nothing is stored.
+        """Return the draft of a person's words: what they ask for, such as a task. Nothing is stored.
 
         Args:
             text: The person's words.
@@ -461,7 +461,9 @@ class TaskOperations:
 
     @operation
     def confirm(self, draft: DraftResult) -> Flow[TaskView]:
-        """Store a draft: create its task, or change the task that it is about. It is safe to repeat.
+        """Store a draft: create its task, or do to its task what it shows. It is safe to repeat.
+
+        A deleted task is returned as it was, and not found by a repetition.
 
         Raises:
             InvalidInput: The draft has no token, because something is missing, or it is older than 15 minutes.

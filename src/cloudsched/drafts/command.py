@@ -24,7 +24,7 @@ _REFUSED = 1
 @click.option("--owner", help="Whose task it is. Yours if omitted.")
 @click.option("--handler", help="The handler, if the words fit several.")
 @click.option("--task", "task_id", metavar="ID", help="The task to change, if the words fit several.")
-@click.option("--yes", is_flag=True, help="Create or change the task without asking.")
+@click.option("--yes", is_flag=True, help="Do what the draft shows without asking.")
 @click.option("--dry-run", is_flag=True, help="Only show the draft.")
 @click.option(
     "--json",
@@ -46,7 +46,7 @@ def draft(  # noqa: PLR0913 - one argument for each option
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Draft a task, or a change of one, from TEXT: "Remind me to stretch every weekday at 9:00"."""
+    """Draft a task, a change or a list, from TEXT: "Remind me to stretch every weekday at 9", "pause my reminder"."""
     from cloudsched.domain.responses.api_responses import Decision  # noqa: PLC0415 - not needed for --help
 
     named = {"handler": handler, "taskId": task_id}
@@ -56,20 +56,23 @@ def draft(  # noqa: PLR0913 - one argument for each option
     if as_json:
         click.echo(to_json_line(drafted.to_wire()))
     else:
-        title = client.get(drafted.task_id).title if drafted.task_id else None
-        _print(drafted, title)
+        _print(drafted)
+    if drafted.decision is Decision.LIST:
+        return
     if drafted.draft_token is None:
         raise click.exceptions.Exit(_REFUSED)
     if as_json or dry_run:
         return
 
-    verb = "Create this task" if drafted.decision is Decision.CREATION else "Change the task"
-    if yes or click.confirm(f"{verb}?"):
+    what = (drafted.changes or {}).get("operation", "change").capitalize() + " the task"
+    if drafted.decision is Decision.CREATION:
+        what = "Create this task"
+    if yes or click.confirm(f"{what}?"):
         click.echo(client.confirm(drafted).id)
 
 
-def _print(drafted: DraftResult, title: str | None) -> None:
-    """Print a draft. `title` is that of the task that it changes."""
+def _print(drafted: DraftResult) -> None:
+    """Print a draft."""
     from cloudsched.domain.responses.api_responses import Decision  # noqa: PLC0415 - not needed for --help
 
     shown = {**(drafted.task or {}), **(drafted.changes or {})}
@@ -79,8 +82,10 @@ def _print(drafted: DraftResult, title: str | None) -> None:
 
     head = drafted.decision.value
     if drafted.task_id:
-        head += f" of {title!r} ({drafted.task_id})"
+        head += "".join(f" of {each.title!r} ({each.id})" for each in drafted.tasks)
     lines = [head]
+    if drafted.decision is Decision.LIST:
+        lines += [f"  {each.title} ({each.id}): {each.description}" for each in drafted.tasks]
     for name, value in shown.items():
         text = value if isinstance(value, str) else to_json_line(value)
         lines.append(f"  {name}: {text}")

@@ -1,11 +1,14 @@
-"""Confirm a draft: create its task, or change the task that it is about, as it was shown. Repeating it is safe."""
+"""Confirm a draft: create its task, or do to the task that it is about what was shown. Repeating it is safe."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.responses.api_responses import DRAFT_TOKEN
+from cloudsched.domain.schedules.assumptions import note
 from cloudsched.domain.transitions.idempotency import RequestMark
+from cloudsched.drafts.draft_tokens import OPERATION
 
 if TYPE_CHECKING:
     from cloudsched.app import App
@@ -22,6 +25,7 @@ def create_confirmed(
     """Create the task of a confirmed draft, from its fields as JSON with the draft's token among them."""
     fields = {name: value for name, value in content.items() if name != DRAFT_TOKEN}
     confirmed = tokens.check(content.get(DRAFT_TOKEN), requester, fields)
+    note((), confirmed.language)
     owned = {**fields, "owner": requester.owner}
     if app.container.registry.derives_id(fields.get("handler")):
         return app.put_content(owned, mark=RequestMark.of_name(["draft", confirmed.id]))
@@ -37,13 +41,22 @@ def patch_confirmed(
     content: dict[str, Any],
     requester: Requester,
 ) -> Task:
-    """Change a task as a confirmed draft has shown, from the changes as JSON with the draft's token among them."""
+    """Change a task as a confirmed draft has shown, from the changes as JSON with the draft's token among them.
+
+    A task that is deleted is returned as it was.
+    """
     changes = {name: value for name, value in content.items() if name != DRAFT_TOKEN}
     confirmed = tokens.check(content.get(DRAFT_TOKEN), requester, changes, task_id)
+    note((), confirmed.language)
     mark = RequestMark.of_name(["draft", confirmed.id])
 
     def check(task: Task) -> None:
         if not mark.is_repeat_on(task):
             confirmed.check_task(task)
 
-    return app.limit(check).patch(task_id, changes, mark=mark)
+    limited = app.limit(check)
+    if OPERATION not in changes:
+        return limited.patch(task_id, changes, mark=mark)
+    task = limited.get(task_id)
+    changed: Task | None = getattr(limited, Verb(changes[OPERATION]).method)(task_id, mark=mark)
+    return changed or task

@@ -24,13 +24,15 @@ from cloudsched.domain.transitions.task_draft import TaskDraft, apply_merge_patc
 from cloudsched.errors import DraftExpired, InvalidInput, PreconditionFailed, Unauthenticated
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.signed_dispatches import SigningKeys
 
 LIFETIME: Final = timedelta(minutes=15)
+OPERATION: Final = "operation"
+"""The field of a draft's changes that names an operation on the task."""
 _AGAIN: Final = "Ask for a draft again (POST /v1/tasks/draft), show it, and confirm that one."
 
 
@@ -44,16 +46,23 @@ class Requester:
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """A token that fits its request. A new task's id is derived from `id`. A creation has no revision."""
+    """A token that fits its request. A new task's id is derived from `id`. A creation has no task's version."""
 
     id: str
-    revision: int | None
+    version: Sequence[object]
     fields: Mapping[str, Any]
+    language: str = "en"
+    """The language in which the draft was shown."""
 
     def check_task(self, task: Task) -> None:
-        """Check that a task has not changed since the draft was shown, or has the shown values already."""
-        if task.revision == self.revision:
+        """Check that a task has not changed since the draft was shown, or has the shown values already.
+
+        An operation is only done with the very task that was shown.
+        """
+        if list(self.version) == _name_version(task):
             return
+        if OPERATION in self.fields:
+            raise PreconditionFailed(f"task {task.id}")
         before = to_editable_fields(task)
         after = apply_merge_patch(before, dict(self.fields))
         if TaskDraft.from_wire(after) != TaskDraft.from_wire(before):
@@ -67,13 +76,16 @@ class DraftTokens:
         self._keys = keys
         self._clock = clock
 
-    def make(self, requester: Requester, fields: Mapping[str, Any], task: Task | None = None) -> str:
+    def make(
+        self, requester: Requester, fields: Mapping[str, Any], task: Task | None = None, language: str = "en"
+    ) -> str:
         """Return the token of a draft: of a new task with these fields, or of these changes of a task."""
         content = {
             "id": secrets.token_hex(16),
             "by": _hash_requester(requester),
             "until": int((self._clock.now() + LIFETIME).timestamp()),
-            "task": None if task is None else [task.id, task.revision],
+            "task": None if task is None else _name_version(task),
+            "language": language,
             "fields": {name: _hash(name, value) for name, value in fields.items()},
         }
         body = json.dumps(content, separators=(",", ":")).encode()
@@ -93,7 +105,8 @@ class DraftTokens:
         if content["until"] <= self._clock.now().timestamp():
             raise DraftExpired(DRAFT_TOKEN, f"is older than {LIFETIME.total_seconds() / 60:.0f} minutes", _AGAIN)
 
-        known_id, revision = content["task"] or (None, None)
+        version = content["task"] or [None]
+        known_id = version[0]
         if known_id != task_id:
             what = "a change of another task or of this one" if known_id else "a new task"
             hint = "Create with the token of a creation, edit with an update's."
@@ -104,7 +117,7 @@ class DraftTokens:
             if name not in shown or name not in fields or _hash(name, fields[name]) != shown[name]:
                 hint = f"Send what the draft has, or leave {DRAFT_TOKEN} out. {_AGAIN}"
                 raise InvalidInput(name, "is not as the draft has it", hint)
-        return Confirmed(content["id"], revision, fields)
+        return Confirmed(content["id"], version, fields, content.get("language", "en"))
 
     def _read(self, token: object) -> Any:  # noqa: ANN401 - what we signed
         if not isinstance(token, str) or len(token) > MAX_DRAFT_TOKEN or not token.isascii():
@@ -116,6 +129,11 @@ class DraftTokens:
             return json.loads(body)
         except (binascii.Error, ValueError, Unauthenticated):
             raise InvalidInput(DRAFT_TOKEN, "is not a draft's token, or was changed", _AGAIN) from None
+
+
+def _name_version(task: Task) -> list[object]:
+    """Return the version of a task. Another one may have got its id since."""
+    return [task.id, task.revision, task.created_at.isoformat()]
 
 
 def _hash_requester(requester: Requester) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion
+from cloudsched.drafts.deliveries import DeliveryPhrase, say_channel, take_delivery
+from cloudsched.drafts.listing import list_tasks
 from cloudsched.drafts.phrases import (
-    DeliveryPhrase,
     Filled,
     asks_reminder,
     complete_payload,
@@ -15,22 +16,22 @@ from cloudsched.drafts.phrases import (
     is_reminder,
     may_name_time,
     split_request,
-    take_delivery,
     take_fields,
 )
 from cloudsched.drafts.request import ASK_WHEN, Proposal, to_missing_fields
-from cloudsched.drafts.requests import asks_for_list, may_change
+from cloudsched.drafts.requests import find_list, may_change
 from cloudsched.drafts.situation import Choice, Situation, choose_handler, list_named
-from cloudsched.drafts.update_reader import ask_if_new, ask_new, read_update, refuse_change, refuse_list, settle_order
+from cloudsched.drafts.update_reader import ask_if_new, ask_new, read_update, refuse_change, settle_order
 from cloudsched.drafts.value_ends import ask_ends, quote_value
 from cloudsched.language.result import UNREAD, Reading
 
 
 def read_text(situation: Situation) -> Proposal:
     """Return the proposal that the text asks for, as far as the grammar understands it."""
-    text = " ".join(situation.request.text.split())
-    if asks_for_list(text, lambda: situation.tasks):
-        return refuse_list(situation)
+    lines = (" ".join(line.split()) for line in situation.request.text.splitlines())
+    text = "\n".join(line for line in lines if line)
+    if (listed := find_list(text, lambda: situation.tasks)) is not None:
+        return list_tasks(situation, listed)
     update = read_update(situation, text)
     if update is not None:
         return update
@@ -44,11 +45,15 @@ def read_text(situation: Situation) -> Proposal:
 def _read_creation(situation: Situation, text: str) -> Proposal:
     context = situation.request.context
     choice = choose_handler(situation.handlers, text, context.get("handler"))
-    filled = Filled({}, text)
+    filled = Filled({}, " ".join(text.split()))
     if choice.handler is not None:
         filled = take_fields(choice.handler, text, context)
     read = _read_rest(situation, text, choice, filled)
-    return ask_ends(text, filled.open_values, read, lambda quoted: _read_creation(situation, quoted)) or read
+
+    def reread(quoted: str) -> Proposal:
+        return _read_creation(situation, quoted)
+
+    return ask_ends(text, filled.open_values, read, reread, situation.language) or read
 
 
 def _read_rest(situation: Situation, text: str, choice: Choice, filled: Filled) -> Proposal:
@@ -149,7 +154,7 @@ def ask_schedule(
 ) -> DraftQuestion:
     """Return a question with the possible readings. The text of each answer has only one reading."""
     texts = {name: value for name, value in filled.payload.items() if isinstance(value, str)}
-    more = "".join(f" by {channel.value.lower()}" for channel in delivery.channels)
+    more = "".join(f" {say_channel(channel)}" for channel in delivery.channels)
     more += "".join(f", {name}: {quote_value(value)}" for name, value in texts.items())
 
     answers = []

@@ -28,10 +28,10 @@ from cloudsched.domain.documents.json_limits import json_size
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.responses.api_responses import Decision, DraftQuestion, MissingField
 from cloudsched.drafts.assistant.brief import describe_tools
+from cloudsched.drafts.deliveries import DeliveryPhrase
 from cloudsched.drafts.grammar_reader import ask_schedule, read_text
 from cloudsched.drafts.grounding import find_ungrounded
 from cloudsched.drafts.phrases import (
-    DeliveryPhrase,
     Filled,
     complete_payload,
     find_any_order,
@@ -228,7 +228,8 @@ class ModelReader:
     def read(self, situation: Situation) -> Proposal:
         """Return the proposal that a text asks for."""
         own = read_text(situation)
-        if own.is_understood and not situation.request.conversation:
+        is_settled = own.decision in {Decision.OPERATION, Decision.LIST}  # no model deletes a task
+        if is_settled or (own.is_understood and not situation.request.conversation):
             return own
         if (refusal := situation.find_refusal()) is not None:
             if own.is_understood:
@@ -394,7 +395,7 @@ def _is_cut(situation: Situation, handler: Handler, payload: Mapping[str, Any]) 
 def _to_update(situation: Situation, answer: Translation, tasks: Sequence[Task], task: Task | None) -> Proposal | None:
     if task is None:
         meant = find_meant(tasks, answer.title or situation.request.text)
-        return Proposal(decision=Decision.UPDATE, questions=(ask_which(meant),)) if meant else None
+        return Proposal(decision=Decision.UPDATE, questions=(ask_which(meant, situation.language),)) if meant else None
 
     handler = situation.find_handler(task.handler)
     if handler is not None and _is_cut(situation, handler, {each.name: each.value for each in answer.fields}):

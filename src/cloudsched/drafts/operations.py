@@ -10,9 +10,9 @@ from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, Allowance, spend_from, take_part
-from cloudsched.domain.recurrence.time_zones import explain_fixed
 from cloudsched.domain.responses import api_responses as responses
-from cloudsched.domain.schedules.rare_days import tell_missing
+from cloudsched.domain.schedules.assumptions import list_surprises
+from cloudsched.domain.schedules.words import find_words
 from cloudsched.domain.transitions.edits import anchor_schedule
 from cloudsched.domain.transitions.task_draft import has_schedule_text
 from cloudsched.drafts.draft_tokens import Requester
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 @operation("POST", "/v1/tasks/draft", "Tasks", content=DraftRequest, response_schema="DraftResult")
 def draft_task(call: ApiCall) -> Response:
-    """Draft a task, or a change of one, from a person's words.
+    """Draft a task, a change or an operation of one, or a list of tasks, from a person's words.
 
     Nothing is stored. Show the draft, and confirm it: send its `task` to `POST /v1/tasks`, or its
     `changes` to `PATCH /v1/tasks/{taskId}`, unchanged and with its `draftToken`, within 15 minutes. There
-    is no token as long as `questions` or `missing` has anything. With `Accept: text/event-stream`, each
+    is no token of a list, nor as long as `questions` or `missing` has anything. With `Accept: text/event-stream`, each
     step is an event `step` as it begins, and the draft is the last event, `draft`.
     """
     from cloudsched.drafts.service import DraftAccess  # noqa: PLC0415 - it imports the grammar
@@ -103,13 +103,13 @@ def preview_schedule(call: ApiCall) -> Response:
     find_zone = cache(partial(find_owner_zone, records, owner))
 
     # Words become the schedule that they mean. They may leave nothing to assume, but are always answered.
-    locale = "en"
+    language = "en"
     notes: list[str] = []
     title: str | None = None
     no_notes: tuple[str, ...] | None = None
     if content.get("schedule") is not None and has_schedule_text(content):
         read = _read_words(call, content, owner, now, find_zone)
-        locale = content.get("locale") or locale
+        language = read.language
         dumped = read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         content = {name: value for name, value in content.items() if name not in {"locale", "timezone"}}
         content["schedule"] = dumped
@@ -120,10 +120,10 @@ def preview_schedule(call: ApiCall) -> Response:
     body = validate_model(bodies.PreviewRequest, content)
     start = body.start or now
     schedule = anchor_schedule(body.schedule, start)
-    meanings = (*explain_fixed(schedule.timezone), *tell_missing(schedule))
+    meanings = list_surprises(schedule, language)
     notes += (meaning for meaning in meanings if meaning not in notes)
     if schedule.follows_owner:
-        notes.append(_say_whose(owner, find_zone()))
+        notes.append(_say_whose(owner, find_zone(), language))
     if schedule.follows_owner and find_zone() is None:
         schedule = resolve_schedule(records, schedule.as_fixed(), owner).follow_owner()
     else:
@@ -139,7 +139,7 @@ def preview_schedule(call: ApiCall) -> Response:
         notes += describe_ends(schedule.calendars, occurrences[-1].local.date())
 
     preview = responses.SchedulePreview(
-        description=schedule.describe_next(next(iter(times), None), locale).text,
+        description=schedule.describe_next(next(iter(times), None), language).text,
         schedule=schedule,
         occurrences=occurrences,
         assumptions=tuple(notes) or no_notes,
@@ -174,7 +174,7 @@ def _read_owner(call: ApiCall, content: dict[str, Any]) -> str:
     return read_person(call, given)
 
 
-def _say_whose(owner: str, zone: str | None) -> str:
+def _say_whose(owner: str, zone: str | None, language: str) -> str:
     if zone is None:
         return "It follows its owner, whose zone is not known here, so it is shown in the schedule's own."
-    return f"It follows {owner}, who is in {zone}."
+    return find_words(language).assumed["owner"].format(owner, zone)

@@ -1,4 +1,4 @@
-"""The parts of a text besides the schedule: ways of delivery, the kind of work, the meant task, and the payload.
+"""The parts of a text besides the schedule: the kind of work, the meant task, and the payload.
 
 The names of a payload's fields in the text fill it, and the handler's model checks it.
 """
@@ -11,8 +11,8 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS, DeliveryChannel
 from cloudsched.domain.responses.api_responses import MissingField
+from cloudsched.drafts.deliveries import QUOTED, find_deliveries
 from cloudsched.drafts.value_ends import OpenValue, find_ends, has_schedule
 from cloudsched.engine.handlers.payload_fields import list_fields
 from cloudsched.errors import InvalidInput
@@ -25,17 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from cloudsched.engine.handlers.registry import Handler
-
-_NAMES: Final = {each: each.traits.words for each in USERS_CHANNELS if each.traits.words is not None}
-_NAME: Final = "|".join(_NAMES.values())
-_BY: Final = r"(?:by|via|per|through|using|as|to|on|in|into|with)\s+(?:an?\s+|my\s+|the\s+)?"
-QUOTED: Final = r"""(?:"[^"]*"|“[^”]*”|„[^“]*“|(?<!\w)'[^']*'(?!\w))"""
-"""Words in quotes, in which nothing but themselves is read."""
-_DELIVERY: Final = re.compile(
-    rf"(?P<quoted>{QUOTED})|(?:^|(?:\s*,)?\s+){_BY}(?:{_NAME})(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+)(?:{_BY}|my\s+)?(?:{_NAME}))*(?=[\s.,;!?]|$)",
-    re.IGNORECASE,
-)
-_SEND: Final = re.compile(r"^(?:please\s+)?(?P<how>e-?mail|mail|push)\s+me\b", re.IGNORECASE)
 
 _CATEGORIES: Final = (
     (Category.REMINDER, r"remind(?:er|ers|s|ed)?|erinner\w*|don'?t let me forget|don'?t forget"),
@@ -51,31 +40,6 @@ _STOPWORDS: Final = frozenset(
 _REMIND: Final = re.compile(r"^(?:please\s+)?remind\s+me\b", re.IGNORECASE)
 _ABOUT: Final = re.compile(r"(?:^|\s)(?:to|about|of|that)\s+", re.IGNORECASE)
 """The words before the subject of a reminder."""
-
-
-class DeliveryPhrase(NamedTuple):
-    """The ways of delivery in a text, and the text without them."""
-
-    channels: tuple[DeliveryChannel, ...]
-    rest: str
-
-
-def take_delivery(text: str) -> DeliveryPhrase:
-    """Return the ways of delivery that a text names, such as "by e-mail"."""
-    said = [match[0] for match in find_deliveries(text)]
-    if (sends := _SEND.match(text)) is not None:
-        said.append(sends["how"])
-    found = tuple(
-        channel
-        for channel, name in _NAMES.items()
-        if any(re.search(rf"\b(?:{name})\b", part, re.IGNORECASE) for part in said)
-    )
-    return DeliveryPhrase(found, " ".join(_DELIVERY.sub(lambda match: match["quoted"] or " ", text).split()))
-
-
-def find_deliveries(text: str) -> list[re.Match[str]]:
-    """Return the places where a text names ways of delivery."""
-    return [match for match in _DELIVERY.finditer(text) if not match["quoted"]]
 
 
 def find_category(text: str) -> Category:
@@ -182,7 +146,17 @@ def _are_related(one: str, other: str) -> bool:
 
 
 _QUOTED_VALUE: Final = re.compile(QUOTED)
-_LEAD: Final = r"(?:\s*[,;])?\s*(?:\b(?:with|and|where)\s+)?(?:\bthe\s+)?"
+
+
+def _join_words(kind: str, value: int = 1) -> str:
+    """Return a pattern of the words of a class, in all languages."""
+    return "|".join(each.requests[kind][value] for each in LANGUAGES.values() if kind in each.requests)
+
+
+_LEAD: Final = (
+    r"(?:\s*[,;])?\s*"
+    rf"(?:\b(?:{_join_words('label-lead')})\s+)?(?:\b(?:{_join_words('label-lead', 2)})\s+)?"
+)
 _TEXT_FIELDS: Final = (
     *("text", "message", "what", "topic", "subject", "task", "title", "question", "query", "prompt", "body"),
 )
@@ -223,7 +197,7 @@ def take_fields(handler: Handler, text: str, context: Mapping[str, Any]) -> Fill
             rest += f" {text[quoted.end() : end]}"
             continue
         part = text[start:end]
-        deliveries = [each.start() for each in find_deliveries(part)]
+        deliveries = [start for start, _ in find_deliveries(part)]
         values = [part[:each] for each in find_ends(part, deliveries, is_timed=is_timed)]
         said[name] = values[0]
         rest += f" {part[len(values[0]) :]}"
@@ -237,7 +211,7 @@ def _find_labels(handler: Handler, text: str) -> list[re.Match[str]]:
     names = [r"[\s_-]?".join(map(re.escape, _split(name))) for name in list_payload_fields(handler)]
     if not names:
         return []
-    label = rf"{_LEAD}\b(?P<label>{'|'.join(names)})\s*(?:[:=]|\bis\b)\s*(?=[^\s,;])"
+    label = rf"{_LEAD}\b(?P<label>{'|'.join(names)})\s*(?:[:=]|\b(?:{_join_words('label-is')})\b)\s*(?=[^\s,;])"
     first: dict[str, re.Match[str]] = {}
     for found in re.finditer(rf"{QUOTED}|{label}", text, re.IGNORECASE):
         if found["label"]:

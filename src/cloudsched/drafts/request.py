@@ -23,6 +23,8 @@ from cloudsched.domain.responses.api_responses import Decision, DraftQuestion, M
 from cloudsched.domain.transitions.validation_errors import to_invalid_input
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cloudsched.domain.documents.delivery_channels import DeliveryChannel
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.handlers.registry import Handler
@@ -123,7 +125,7 @@ ASK_WHEN: Final = DraftQuestion(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A task to create, a change of one, or a refusal, with only the parts that were understood."""
+    """A task to create, a change of one, a list, or a refusal, with only the parts that were understood."""
 
     decision: Decision
     title: str | None = None
@@ -135,12 +137,16 @@ class Proposal:
     payload: dict[str, Any] = field(default_factory=dict)
     schedule: Schedule | None = None
     task: Task | None = None
-    """The task that an update changes."""
+    """The task that an update or an operation changes."""
     changes: dict[str, Any] = field(default_factory=dict)
-    """The changes of an update besides the schedule."""
+    """The changes of an update besides the schedule, or the operation."""
+    listed: tuple[tuple[Task, datetime | None], ...] = ()
+    """The tasks that a list names, with the occurrence that it shows of each."""
     assumptions: tuple[str, ...] = ()
     questions: tuple[DraftQuestion, ...] = ()
     missing: tuple[MissingField, ...] = ()
+    language: str = "en"
+    """The language in which the schedule is described."""
     is_understood: bool = True
     """True if no model has to be asked: the words were read, even if the request is refused."""
 

@@ -1,4 +1,4 @@
-"""Find what a text asks of a stored task, before its schedule is read: to change, skip, pause or cancel it, or a list.
+"""Find what a text asks of stored tasks, before its schedule is read: to change, skip, pause or cancel one, or a list.
 
 A request has a verb, first or last, or a mark such as "instead of", and names a task. Nothing here reads a schedule: a
 request yields phrases for the grammar of changes, which has to understand every word that is left.
@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.drafts.situation import find_meant, is_named
 from cloudsched.language.languages import LANGUAGES, guess_language
-from cloudsched.language.lexicon import Token, classify, is_plain, tokenise
+from cloudsched.language.lexicon import HARMLESS, Token, classify, is_plain, tokenise
 from cloudsched.language.reader import MAX_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.responses.api_responses import DraftOperation
     from cloudsched.language.lexicon import Language
 
 
@@ -40,9 +41,10 @@ class Intent(IntEnum):
     TRIGGER = 12
     MOVE = 13
     """Change when it runs, to a day or a time."""
+    RENAME = 14
 
 
-OPERATIONS: Final = {
+OPERATIONS: Final[dict[Intent, DraftOperation]] = {
     Intent.PAUSE: "pause",
     Intent.RESUME: "resume",
     Intent.CANCEL: "cancel",
@@ -50,7 +52,7 @@ OPERATIONS: Final = {
     Intent.DELETE: "delete",
     Intent.TRIGGER: "trigger",
 }
-"""The operations that no draft does, by what asks for them."""
+"""The operations on a whole task, by what asks for them."""
 
 
 class TaskRequest(NamedTuple):
@@ -59,14 +61,16 @@ class TaskRequest(NamedTuple):
     Attributes:
         tasks: The tasks that may be meant.
         phrases: The change in words of the grammar. The first one that it understands counts.
-        refuses: Nothing else can be meant: the words besides the verb and the task are of a schedule, or there are
-            none.
+        is_about_tasks: Nothing else can be meant: the words besides the verb and the task are of a schedule, or there
+            are none.
+        is_whole: There are no words but the verb and the task, so that the task as a whole is meant.
     """
 
     intent: Intent
     tasks: tuple[Task, ...]
     phrases: tuple[str, ...]
-    refuses: bool
+    is_about_tasks: bool
+    is_whole: bool
 
 
 def may_change(text: str, title: str, *, is_one_time: bool) -> bool:
@@ -97,8 +101,20 @@ def find_requests(text: str, tasks: Sequence[Task]) -> Iterator[TaskRequest]:
         yield from said.find(tasks)
 
 
-def asks_for_list(text: str, load_tasks: Callable[[], Sequence[Task]]) -> bool:
-    """Return whether a text asks which tasks there are, or when one runs: "what is coming up this week?"."""
+class ListRequest(NamedTuple):
+    """What a text asks for that asks which tasks there are.
+
+    Attributes:
+        tasks: The tasks that it names. All that there are if it names none.
+        times: The words of time in it, each run of them.
+    """
+
+    tasks: tuple[Task, ...]
+    times: tuple[str, ...]
+
+
+def find_list(text: str, load_tasks: Callable[[], Sequence[Task]]) -> ListRequest | None:
+    """Return what a text asks for that asks which tasks there are, or when one runs: "what is on tomorrow?"."""
     for language in _list_languages(text[:MAX_LENGTH]):
         said = _Said(text[:MAX_LENGTH], language)
         at = said.skip_padding()
@@ -106,16 +122,20 @@ def asks_for_list(text: str, load_tasks: Callable[[], Sequence[Task]]) -> bool:
             continue
         head, rest = said.matches[at], said.matches[at + 1 :]
         kinds = {kind for each in rest for kind in each}
-        names_tasks = bool({"task-noun", "noun", "agenda"} & kinds) or "agenda" in head
+        names_tasks = bool((_NOUNS | {"agenda"}) & kinds) or "agenda" in head
         if "question-word" in head:
-            asks = names_tasks or text.rstrip().endswith("?")
-            return asks or any(_find_title(said, task) is not None for task in load_tasks())
+            named = tuple(task for task in load_tasks() if _find_title(said, task) is not None)
+            if named or names_tasks or text.rstrip().endswith("?") or said.asks_for_time:
+                return ListRequest(named or tuple(load_tasks()), said.list_times())
+            return None
         if "list-verb" in head:
             after = head["list-verb"].end
             while after < len(said.tokens) and {"own", "article", "each", "agenda"} & said.matches[after].keys():
                 after += 1
-            return after < len(said.tokens) and bool({"task-noun", "noun"} & said.matches[after].keys())
-    return False
+            if after < len(said.tokens) and _NOUNS & said.matches[after].keys():
+                return ListRequest(tuple(load_tasks()), said.list_times())
+            return None
+    return None
 
 
 def _list_languages(text: str) -> list[Language]:
@@ -129,18 +149,21 @@ class _Asked(NamedTuple):
     Attributes:
         has_verb: A verb asks for it, and no mark alone.
         is_once: The words say that it is for one occurrence.
+        has_marks: Beside the verb, there are marks such as "not", which may turn it round.
     """
 
     intent: Intent | None
     used: set[int]
     has_verb: bool
     is_once: bool
+    has_marks: bool
 
 
 _WORK: Final = {Intent.CANCEL, Intent.STOP, Intent.DELETE, Intent.TRIGGER}
 """What may also be work to do: "cancel the gym membership on 1 October"."""
 _MARKS: Final = frozenset({"mark", "lasting", "once"})
 _TARGET: Final = frozenset({"own", "article"})
+_NOUNS: Final = frozenset({"task-noun", "noun"})
 _POSSESSIVE: Final = re.compile(r"(?P<base>[^\W\d_]+)(?P<mark>['’]?)s\b")  # noqa: RUF001 - what people type
 
 
@@ -153,6 +176,7 @@ class _Said:
         self.tokens = tokenise(self.text, self.language)
         self.matches = classify(self.tokens, self.language)
         self._plain = self._list_plain()
+        self._harmless = HARMLESS - {"number", "ordinal", "hence"} | self.language.requests.keys()
 
     def _drop_possessives(self, text: str) -> tuple[str, bool]:
         """Return a text with "tomorrow" for "tomorrow's", and whether a day owns a task in it: "Monday's stretch"."""
@@ -214,12 +238,14 @@ class _Said:
         words = [
             each.text
             for each, kinds in zip(self.tokens[begin:end], self.matches[begin:end], strict=True)
-            if "task-noun" not in kinds and not _TARGET & kinds.keys()
+            if not (_NOUNS | _TARGET) & kinds.keys()
         ]
         return " ".join(words or [each.text for each in self.tokens[begin:end]])
 
     def _is_general(self, span: tuple[int, int]) -> bool:
-        return all({"task-noun", "pronoun"} & kinds.keys() for kinds in self.matches[slice(*span)])
+        kinds = [each.keys() for each in self.matches[slice(*span)]]
+        names = _NOUNS | {"pronoun"}
+        return any(names & each for each in kinds) and all((names | _TARGET) & each for each in kinds)
 
     def _list_runs(self) -> Iterator[tuple[int, int]]:
         """Yield the places of words that may name a task: those that are in no schedule, or "it"."""
@@ -255,12 +281,13 @@ class _Said:
             return
         named |= {at for at, kinds in enumerate(self.matches) if "own" in kinds and kinds["own"].value == 1}
         rest = [at for at in range(len(self.tokens)) if at not in asked.used and at not in named]
-        is_whole = self._plain.isdisjoint(rest)
+        is_about_tasks = self._plain.isdisjoint(rest)
+        is_whole = not asked.is_once and not asked.has_marks and all("comma" in self.matches[at] for at in rest)
         left, right = ([at for at in rest if at < span[0]], [at for at in rest if at >= span[1]])
         if asked.intent is Intent.MOVE and not left:
             left, right = self._split_at_joint(right)
         phrases = _Phrases(self, left, right, asked).make()
-        yield TaskRequest(asked.intent, tuple(tasks), tuple(dict.fromkeys(phrases)), is_whole)
+        yield TaskRequest(asked.intent, tuple(tasks), tuple(dict.fromkeys(phrases)), is_about_tasks, is_whole)
 
     def _split_at_joint(self, right: list[int]) -> tuple[list[int], list[int]]:
         """Split "on Wednesday to Thursday" into the old and the new part. The old one is empty if only one is said."""
@@ -277,13 +304,35 @@ class _Said:
             at -= 1
         links = [place for place in range(max(begin - 3, 0), begin) if self._ends(place, (at, begin), "link")]
         first = min([*links, at])
-        while end < len(self.tokens) and "task-noun" in self.matches[end]:
-            end += 1
+        while (after := self._skip_dash(end)) < len(self.tokens) and _NOUNS & self.matches[after].keys():
+            end = after + 1
         while (
             end < len(self.tokens) and "copula" in self.matches[end] and not {"at", "mark"} & self.matches[end].keys()
         ):
             end = self.matches[end]["copula"].end
         return first, end
+
+    def _skip_dash(self, at: int) -> int:
+        return at + (at < len(self.tokens) and "dash" in self.matches[at])  # "Zahnarzt-Erinnerung"
+
+    @property
+    def asks_for_time(self) -> bool:
+        """Return whether there are only words of a question and of a time: "what is on Monday"."""
+        plain = [self.matches[at].keys() & {"question-word", "copula"} for at in self._plain]
+        return all(plain) and len(plain) < len(self.tokens)
+
+    def list_times(self) -> tuple[str, ...]:
+        """Return the runs of words that may be of a schedule."""
+        times = list[str]()
+        for is_title, places in groupby(range(len(self.tokens)), self._plain.__contains__):
+            run = [] if is_title else list(places)
+            while run and self.matches[run[-1]].keys() <= self._harmless:  # the "an" of "was steht morgen an"
+                run.pop()
+            while run and self.matches[run[0]].keys() <= self._harmless:  # "for next month" is no length here
+                run.pop(0)
+            if run:
+                times.append(self.text[self.tokens[run[0]].start : self.tokens[run[-1]].end])
+        return tuple(times)
 
     def _ends(self, at: int, ends: Sequence[int], kind: str) -> bool:
         return kind in self.matches[at] and self.matches[at][kind].end in ends
@@ -302,15 +351,17 @@ class _Said:
         if verb is not None:
             intent = verb[0]
             used |= verb[1]
+        has_marks = False
         for at in left:
             mark = self.matches[at].get("mark")
             if mark is None or at in used or not named.isdisjoint(range(at, mark.end)):
                 continue
             said = Intent(mark.value)
+            has_marks = True
             used |= set() if said is Intent.CHANGE else set(range(at, mark.end))
             if intent in {None, Intent.CHANGE}:
                 intent = said
-        return _Asked(intent, used, verb is not None, is_once)
+        return _Asked(intent, used, verb is not None, is_once, has_marks)
 
     def _list_words(self, kind: str, free: Sequence[int]) -> set[int]:
         """Return the tokens of the words of one class, unless a longer mark begins with them: "instead of"."""
@@ -359,6 +410,7 @@ class _Phrases:
         kinds = [said.matches[at].keys() for at in (*left, *right)]
         self._is_from = bool(kinds) and "from" in kinds[0]
         self._is_next = all(each & {"next", "the-next", "article", "one"} for each in kinds)
+        self._is_one = bool(kinds) or asked.is_once or asked.intent is Intent.SKIP
         self._is_on = bool(right) and "on" in said.matches[right[0]] and "joint" not in said.matches[right[0]]
 
     def _join(self, places: Sequence[int]) -> str:
@@ -382,7 +434,7 @@ class _Phrases:
         """Yield the phrases that may say what is asked for."""
         rest = self._all
         match self._asked.intent:
-            case Intent.SKIP if self._is_next:
+            case Intent.SKIP | Intent.CANCEL | Intent.PAUSE if self._is_next and self._is_one:
                 yield f"{self._say('skip')} {self._say_next()}"
             case Intent.SKIP | Intent.CANCEL | Intent.PAUSE if rest:
                 yield f"{self._say('skip')} {rest}"

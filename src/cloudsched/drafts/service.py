@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.usage import UsageCounts
+from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.in_words import to_words
 from cloudsched.domain.recurrence.time_zones import load_tzinfo, require_zone
 from cloudsched.domain.responses.api_responses import (
@@ -20,11 +21,13 @@ from cloudsched.domain.responses.api_responses import (
     DraftResult,
     DraftStep,
     MissingField,
+    NamedTask,
     Occurrence,
 )
 from cloudsched.domain.transitions.edits import anchor_schedule
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.drafts.assistant.brief import list_open_tools
+from cloudsched.drafts.draft_tokens import OPERATION
 from cloudsched.drafts.grammar_reader import read_text
 from cloudsched.drafts.phrases import to_missing
 from cloudsched.drafts.situation import Situation, load_past_tasks, open_handlers
@@ -149,7 +152,7 @@ class Drafts:
 
         yield note("Understanding your task")
         situation = self._situation(request, access)
-        proposal = self._understand(situation)
+        proposal = replace(self._understand(situation), language=situation.language)
         yield note("Building the schedule")
         # A time is too soon as of the instant at which the words were read, however long reading them took.
         read_at = situation.now
@@ -230,10 +233,9 @@ class Drafts:
         content = _to_task(proposal, request) if proposal.task is None else _to_changes(proposal, proposal.task)
         missing = list(proposal.missing)
         stored: Task | None = None
-        is_complete = proposal.decision is not Decision.REFUSAL and not proposal.questions and not missing
-        if is_complete and not content:
-            missing.append(MissingField(field="changes", code="nothing", reason="It asks for no change."))
-        elif is_complete:
+        can_be_confirmed = proposal.decision not in {Decision.REFUSAL, Decision.LIST}
+        is_complete = can_be_confirmed and not proposal.questions and not missing
+        if is_complete and content:
             try:
                 if proposal.task is None and not proposal.channels:
                     content["deliveryChannels"] = self._find_channels(content, access)
@@ -245,6 +247,8 @@ class Drafts:
                 refusal = replace(proposal, decision=Decision.REFUSAL, missing=(refused,))
                 return self._to_result(refusal, {}, access)
 
+        if is_complete and stored is None and not missing:
+            missing.append(MissingField(field="changes", code="nothing", reason="It asks for no change."))
         proposal = replace(proposal, missing=tuple(missing))
         if stored is None:
             return self._to_result(proposal, content, access)
@@ -254,7 +258,7 @@ class Drafts:
             content["queryPerExecution"] = stored.query_per_execution
             content["tokensPerExecution"] = stored.tokens_per_execution
         result = self._to_result(proposal, content, access, stored)
-        token = self._tokens.make(access.requester, content, proposal.task)
+        token = self._tokens.make(access.requester, content, proposal.task, proposal.language)
         return result.model_copy(update={"draft_token": token})
 
     def _find_channels(self, content: dict[str, Any], access: DraftAccess) -> list[str]:
@@ -265,10 +269,21 @@ class Drafts:
             draft = with_preferred_channels(draft, self._engine)
         return [channel.value for channel in draft.delivery_channels or (DeliveryChannel.WEB,)]
 
-    def _try(self, proposal: Proposal, content: dict[str, Any], access: DraftAccess) -> Task:
+    def _operate(self, verb: Verb, task_id: str, by: Authority) -> None:
+        if verb is Verb.TRIGGER:
+            self._scheduler.manual_runs.trigger(task_id, by=by)
+        else:
+            getattr(self._scheduler, verb.method)(task_id, by)
+
+    def _try(self, proposal: Proposal, content: dict[str, Any], access: DraftAccess) -> Task | None:
+        """Return the task that would be stored. None if an operation would change nothing."""
+        task = proposal.task
         try:
-            if proposal.task is not None:
-                return self._scheduler.update(proposal.task.id, content, access.authority)
+            if proposal.decision is Decision.OPERATION and task is not None:
+                self._operate(Verb(content[OPERATION]), task.id, access.authority)
+                return None  # as it is already
+            if task is not None:
+                return self._scheduler.update(task.id, content, access.authority)
             draft = TaskDraft.from_wire({**content, "owner": access.requester.owner})
             return self._scheduler.create(draft, by=access.authority)[0]
         except WouldCommit as stopped:
@@ -287,20 +302,23 @@ class Drafts:
             questions=proposal.questions,
             missing=proposal.missing,
         )
+        listed = proposal.listed
         shown: dict[str, Any] = {}
         if proposal.task is not None:
+            listed = ((proposal.task, proposal.task.next_execution_time),)
             shown["task_id"] = proposal.task.id
             if proposal.decision is not Decision.REFUSAL:
                 shown["changes"] = content
         elif proposal.decision is Decision.CREATION:
             shown["task"] = content
 
+        shown["tasks"] = tuple(_name(task, at, proposal.language) for task, at in listed)
         schedule = proposal.schedule
-        if stored is not None and not _is_now(proposal):
+        if stored is not None and proposal.decision is not Decision.OPERATION and not _is_now(proposal):
             schedule = stored.schedule
         if schedule is not None:
             times = self._find_times(schedule, access, is_checked=stored is not None)
-            told = read_back_schedule(schedule, iter(times), proposal.assumptions)
+            told = read_back_schedule(schedule, iter(times), proposal.assumptions, proposal.language)
             shown |= {"schedule": schedule, "read_back": told}
             if told is not None:
                 shown["description"] = told.description
@@ -322,6 +340,16 @@ class Drafts:
 
 def _is_now(proposal: Proposal) -> bool:
     return proposal.schedule is not None and proposal.schedule.is_now
+
+
+def _name(task: Task, at: datetime | None, language: str) -> NamedTask:
+    return NamedTask(
+        id=task.id,
+        title=task.title,
+        status=task.status,
+        description=task.schedule.describe_next(task.next_execution_time, language).text,
+        next=None if at is None else _to_occurrence(at, task.timezone),
+    )
 
 
 def _to_occurrence(at: datetime, timezone: str) -> Occurrence:

@@ -18,8 +18,9 @@ from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.drafts.phrases import content_words, count_shared, find_category
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import InvalidSchedule
-from cloudsched.language.languages import LANGUAGES
-from cloudsched.language.reader import read
+from cloudsched.language.languages import LANGUAGES, guess_language
+from cloudsched.language.lexicon import tokenise
+from cloudsched.language.reader import MAX_LENGTH, read
 from cloudsched.language.result import Problem, Reading
 
 if TYPE_CHECKING:
@@ -116,11 +117,20 @@ class Situation:
         """Return the owner's tasks that may be meant. If the context names one, only that."""
         return self.load_tasks()
 
+    @property
+    def language(self) -> str:
+        """Return the language in which the person is answered: the request's, or that of its words."""
+        if self.request.locale is not None:
+            return self.request.locale
+        languages = LANGUAGES.values()
+        tokens = tokenise(self.request.text[:MAX_LENGTH], next(iter(languages)))
+        return guess_language(tokens, languages).code
+
     def read(self, text: str, current: Schedule | None = None, locale: str | None = None) -> Reading:
         """Return the meaning of words, or of a notation such as cron. A date alone counts as words.
 
-        Without a locale, the language is the request's, or is detected. The answers to a question are
-        English in every language.
+        Without a locale, the language is the request's, or is detected. Words in English are read beside
+        any other.
         """
         if current is None and is_notation(text) and not _DATE.fullmatch(text.strip()):
             try:
@@ -214,12 +224,12 @@ def _is_known(word: str) -> bool:
     return any(word in language.entries for language in LANGUAGES.values())
 
 
-def ask_which(tasks: Sequence[Task]) -> DraftQuestion:
-    """Return the question that asks for one of several tasks."""
+def ask_which(tasks: Sequence[Task], language: str) -> DraftQuestion:
+    """Return the question that asks for one of several tasks, which are described in a language."""
     answers = tuple(
         DraftAnswer(
             label=task.title,
-            description=task.schedule.describe_next(task.next_execution_time).text,
+            description=task.schedule.describe_next(task.next_execution_time, language).text,
             context={"taskId": task.id},
         )
         for task in tasks[:MAX_ANSWERS]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
+from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion, MissingField
+from cloudsched.drafts.deliveries import say_channel, take_delivery
+from cloudsched.drafts.draft_tokens import OPERATION
 from cloudsched.drafts.phrases import (
     Filled,
     asks_reminder,
@@ -18,28 +20,28 @@ from cloudsched.drafts.phrases import (
     find_field,
     list_payload_fields,
     split_fields,
-    take_delivery,
     take_fields,
 )
 from cloudsched.drafts.request import Proposal, to_missing_fields
 from cloudsched.drafts.requests import OPERATIONS, Intent, find_requests, may_request
-from cloudsched.drafts.situation import MAX_ANSWERS, Situation, ask_which, find_meant, is_named, list_named
+from cloudsched.drafts.situation import Situation, ask_which, find_meant, is_named, list_named
 from cloudsched.drafts.value_ends import ask_ends, quote_value
+from cloudsched.drafts.wishes import Wish, find_own_wishes, find_wishes, split_wishes
+from cloudsched.language.languages import LANGUAGES
+from cloudsched.language.messages import load_messages, say, translate
 from cloudsched.language.result import UNREAD, Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.responses.api_responses import DraftOperation
     from cloudsched.engine.handlers.registry import Handler
     from cloudsched.language.changes import Order
 
-_TEXTS: Final = {
-    "title": "title", "name": "title", "description": "description", "details": "description", "purpose": "purpose"
-}  # fmt: skip
-_KINDS: Final = {"category", "kind", "type"}
-_WAYS: Final = {"delivery", "channel", "channels", "delivery channel", "delivery channels", "way of delivery"}
-_TIMES: Final = {"time", "times", "day", "days", "date", "hour", "schedule", "time zone", "timezone", "zone"}
+_NEEDED: Final = {"pause": TaskStatus.ACTIVE, "trigger": TaskStatus.ACTIVE, "resume": TaskStatus.PAUSED}
+"""The status of the tasks that an operation can change, where it depends on that."""
 
 
 class Changes(NamedTuple):
@@ -52,20 +54,30 @@ class Changes(NamedTuple):
 
 def change_field(task: Task, handler: Handler | None, name: str, value: str) -> Changes | None:
     """Return the change of one field, by the name that people use. None if the task has none of that name."""
-    known = " ".join(name.lower().split())
-    if known in _TEXTS:
-        field = _TEXTS[known]
-        return Changes({} if getattr(task, field) == value else {field: value})
-    if known in _KINDS:
+    known = _name_field(name)
+    if known in {"title", "description", "purpose"}:
+        return Changes({} if getattr(task, known) == value else {known: value})
+    if known == "category":
         return _change_category(task, value)
-    if known in _WAYS:
-        channels = take_delivery(f"it by {value}").channels
+    if known == "delivery":
+        channels = take_delivery(f"per {value}").channels
         if channels:
             return change_channels(task, channels, "set")
         reason = f"{value!r} is no way of delivery. Say e-mail, push, inbox or webhook."
         return Changes({}, (MissingField(field="deliveryChannels", code="invalid", reason=reason),))
     own = None if handler is None else find_field(handler, name)
     return None if own is None else change_payload(task, handler, {own: value})
+
+
+_FIELDS: Final = {1: "title", 2: "description", 3: "purpose", 4: "category", 5: "delivery", 6: "schedule"}
+"""The fields of a task, by the values of the class "field" of `Language.requests`."""
+
+
+def _name_field(called: str) -> str | None:
+    """Return the field of a task by the name that people use, in any language. None if it is none of those."""
+    known = " ".join(called.lower().split())
+    rows = [row for each in LANGUAGES.values() for row in each.requests.get("field", {}).items()]
+    return next((_FIELDS[value] for value, names in rows if known in names.split("|")), None)
 
 
 def change_channels(task: Task, channels: Iterable[DeliveryChannel], how: str) -> Changes:
@@ -121,100 +133,8 @@ def _change_category(task: Task, value: str) -> Changes:
     return Changes({} if task.category == category else {"category": category.value})
 
 
-_ANY_CASE: Final = re.IGNORECASE | re.DOTALL
-_POLITE: Final = r"(?:(?:please|can you|could you|would you)\s+)*"
-_EDIT: Final = r"(?:change|set|update|edit|correct|replace|make|switch)"
-_FIELD: Final = r"(?P<field>[^\W\d][\w-]*(?:\s+[\w-]+){0,3}?)"
-_ANYMORE: Final = r"(?:\s+(?:any\s?more|any longer))?"
-_FROM_NOW: Final = r"(?:\s*,?\s+(?:from now on|in future|in the future|instead|please))*"
-
-
-def _compile(pattern: str) -> re.Pattern[str]:
-    return re.compile(rf"^{_POLITE}{pattern}$", _ANY_CASE)
-
-
-_RENAME: Final = _compile(r"rename\s+(?P<rest>.+)")
-_FIELD_OF: Final = _compile(rf"{_EDIT}\s+(?:the\s+|my\s+)?{_FIELD}\s+(?:of|for)\s+(?P<rest>.+)")
-_OWN_FIELD: Final = _compile(rf"{_EDIT}\s+(?P<what>.+?)['\u2019]s?\s+{_FIELD}\s+(?:to|as|into)\s+(?P<value>.+)")
-_ITS_FIELD: Final = _compile(rf"{_EDIT}\s+(?:the\s+|its\s+)?{_FIELD}\s+(?:to|as|into)\s+(?P<value>.+)")
-_BECOMES: Final = re.compile(r"\s+(?:to|as|into)\s+", re.IGNORECASE)
-_SEND: Final = _compile(
-    r"(?P<more>also\s+)?(?:send|deliver|e-?mail|mail|push)\s+(?:me\s+)?(?P<what>.+?)(?:\s+to\s+me)?"
-    rf"(?P<too>\s+(?:too|as well|also|in addition))?{_FROM_NOW}"
-)
-_STOP_SENDING: Final = _compile(
-    r"(?:(?:stop|no longer|don'?t|do not)\s+)(?:send(?:ing)?|deliver(?:ing)?|(?:e-?)?mail(?:ing)?|push(?:ing)?)\s+"
-    rf"(?:me\s+)?(?P<what>.+?)(?:\s+to\s+me)?{_ANYMORE}"
-)
-_STOP_BY: Final = re.compile(r"\b(?P<how>e-?mail|mail|push)(?:ing)?\b", re.IGNORECASE)
-_AND: Final = re.compile(
-    r"\s*,?\s+(?:and|then|and then)\s+(?=(?:please\s+)?(?:also\s+)?"
-    r"(?:move|change|reschedule|set|switch|make|put|update|postpone|delay|rename|describe|send|deliver)\s+its?\b)",
-    re.IGNORECASE,
-)
-
-
-class Wish(NamedTuple):
-    """A change that a text may ask for."""
-
-    what: str
-    """The task, in the user's words."""
-    phrase: str = ""
-    """The change of its schedule, in words of the grammar, which may include fields of the payload."""
-    field: str = ""
-    """The field that changes, as the user calls it."""
-    value: str = ""
-    """The new value of that field."""
-    channels: tuple[DeliveryChannel, ...] = ()
-    delivery: Literal["set", "add", "drop"] = "set"
-    """The change with these channels."""
-    is_exact: bool = False
-    """True if `what` has to consist of a task's own words alone."""
-
-
-def find_wishes(text: str) -> Iterator[Wish]:
-    """Yield the changes of fields and of the delivery that a text may ask for. The most specific one comes first."""
-    yield from _iter_fields(text)
-    delivery = take_delivery(text)
-    yield from _iter_deliveries(delivery.rest, delivery.channels)
-
-
-def _iter_fields(text: str) -> Iterator[Wish]:
-    """Yield the wishes in "rename my report to Numbers" and "set the city of my report to Oslo".
-
-    In "set the city of my reminder to call mum to Oslo", the longest name of a task counts.
-    """
-    for pattern, named in ((_RENAME, "title"), (_FIELD_OF, "")):
-        if (found := pattern.match(text)) is None:
-            continue
-        rest, field = found["rest"], named or found["field"]
-        splits = [(rest[: each.start()], _strip(rest[each.end() :])) for each in _BECOMES.finditer(rest)]
-        yield from (Wish(what, field=field, value=value, is_exact=True) for what, value in reversed(splits))
-        yield from (Wish(what, field=field, value=value) for what, value in splits[:1])
-    if (own := _OWN_FIELD.match(text)) is not None:
-        yield Wish(own["what"], field=own["field"], value=_strip(own["value"]))
-
-
-def _iter_deliveries(text: str, channels: tuple[DeliveryChannel, ...]) -> Iterator[Wish]:
-    """Yield the wishes in "send my report by e-mail" and "stop e-mailing me my report", without the ways."""
-    if (stop := _STOP_SENDING.match(text)) is not None:
-        how = _STOP_BY.search(text)
-        stopped = channels or (() if how is None else take_delivery(f"it by {how['how']}").channels)
-        if stopped:
-            yield Wish(stop["what"], channels=stopped, delivery="drop", is_exact=True)
-    elif channels and (send := _SEND.match(text)) is not None:
-        adds = send["more"] or send["too"]
-        yield Wish(send["what"], channels=channels, delivery="add" if adds else "set", is_exact=True)
-
-
-def _strip(value: str) -> str:
-    """Return a value without its quotes, or the full stop at its end."""
-    text = value.strip()
-    if len(text) > 1 and text[0] in "\"“„'" and text[-1] in "\"”“'":
-        return text[1:-1]
-    return text.removesuffix(".") if not text.endswith("..") else text
-
-
+_COMPARED: Final = 50
+"""The number of the next occurrences that are compared."""
 _MOST_TRIED: Final = 20
 """The number of fitting tasks on which a change is tried."""
 
@@ -226,9 +146,8 @@ def read_update(situation: Situation, text: str) -> Proposal | None:
 
 def _read_both(situation: Situation, text: str) -> Proposal | None:
     """Return the changes of "move my report to Tuesday and rename it to Numbers"."""
-    if not (found := list(_AND.finditer(text))):
+    if (parts := split_wishes(text)) is None:
         return None
-    parts = text[: found[-1].start()], text[found[-1].end() :]  # the last wish is the second
     first = read_update(situation, parts[0])
     if first is None or first.task is None:
         return first
@@ -236,6 +155,11 @@ def _read_both(situation: Situation, text: str) -> Proposal | None:
     second = _read_one(replace(situation, load_tasks=lambda: [task]), parts[1])
     if second is None or second.task is None:
         return None
+    if Decision.OPERATION in {first.decision, second.decision}:
+        missing = MissingField(
+            field="text", code="several", reason="It asks for several things. Say one, then the other."
+        )
+        return Proposal(decision=Decision.REFUSAL, missing=(missing,))
     asked = [_reword(each, after=f" and {parts[1]}") for each in first.questions]
     asked += [_reword(each, f"{parts[0]} and ") for each in second.questions]
     return replace(
@@ -276,8 +200,7 @@ def _read_one(situation: Situation, text: str) -> Proposal | None:
             return update
     if (update := _read_request(situation, text)) is not None:
         return update
-    if (own := _ITS_FIELD.match(text)) is not None:
-        wish = Wish("it", field=own["field"], value=_strip(own["value"]))
+    for wish in find_own_wishes(text):
         if (update := _read_wish(situation, wish)) is not None:
             return update
     if situation.request.context.get("taskId") is not None and situation.tasks:
@@ -296,16 +219,21 @@ def _read_request(situation: Situation, text: str) -> Proposal | None:
     refused: Proposal | None = None
     for request in find_requests(asked, situation.tasks):
         explained: Proposal | None = None
+        operation = OPERATIONS.get(request.intent)
         for phrase in request.phrases:
             wish = Wish("", f"{phrase}{fields}", channels=delivery.channels)
             update = _try_wish(situation, request.tasks, wish)
             if update is not None and _ends_repeating(update):
                 continue  # "tomorrow's at 11" is one of them, and ends none
+            if operation is not None and update is not None and _leaves_out_none(update, situation.now):
+                continue  # "pause it at 5" is no run of it
             if update is not None and update.decision is not Decision.REFUSAL:
                 return update
             explained = explained or update
-        if request.intent in OPERATIONS or explained is None:
-            explained = refuse_intent(request.intent, request.tasks) if request.refuses else None
+        if operation is not None and request.is_whole and not delivery.channels and not fields:
+            return operate(situation, operation, request.tasks)
+        if operation is not None or explained is None:
+            explained = refuse_intent(situation, request.intent, request.tasks) if request.is_about_tasks else None
         refused = refused or explained
     return refused
 
@@ -317,23 +245,32 @@ def _ends_repeating(update: Proposal) -> bool:
     return schedule.is_single_time
 
 
+def _leaves_out_none(update: Proposal, now: datetime) -> bool:
+    task, schedule = update.task, update.schedule
+    if task is None or schedule is None:
+        return False
+    return schedule.anchor(now).upcoming(now, _COMPARED) == task.schedule.anchor(now).upcoming(now, _COMPARED)
+
+
 def _try_wish(situation: Situation, tasks: Sequence[Task], wish: Wish) -> Proposal | None:
     """Return the change of the task that it fits, or the question which of several is meant."""
     fitting = [(task, update) for task in tasks[:_MOST_TRIED] if (update := _apply(situation, task, wish)) is not None]
     if len(fitting) > 1:
-        return Proposal(decision=Decision.UPDATE, questions=(ask_which([task for task, _ in fitting]),))
+        return Proposal(
+            decision=Decision.UPDATE, questions=(ask_which([task for task, _ in fitting], situation.language),)
+        )
     return fitting[0][1] if fitting else None
 
 
-def refuse_list(situation: Situation) -> Proposal:
-    """Return the refusal of a question for the tasks, which names them."""
-    live = find_meant(situation.tasks, "")
-    shown = [f"{each.title!r} {each.schedule.describe_next(each.next_execution_time).text}" for each in live]
-    own = f" You have: {'; '.join(shown[:MAX_ANSWERS])}." if shown else " You have none."
-    more = f" {len(shown) - MAX_ANSWERS} more are not shown." if len(shown) > MAX_ANSWERS else ""
-    reason = f"A draft creates or changes a task. To list tasks, use GET /v1/tasks.{own}{more}"
-    missing = MissingField(field="text", code="other-operation", reason=reason)
-    return Proposal(decision=Decision.REFUSAL, missing=(missing,))
+def operate(situation: Situation, operation: DraftOperation, tasks: Sequence[Task]) -> Proposal:
+    """Return the proposal of an operation on a task, or the question which of several is meant.
+
+    Those that it can change come first: only paused tasks are resumed, and only active ones paused or triggered.
+    """
+    able = [task for task in tasks if task.status is _NEEDED.get(operation, task.status)] or tasks
+    if len(able) > 1:
+        return Proposal(decision=Decision.OPERATION, questions=(ask_which(able, situation.language),))
+    return Proposal(decision=Decision.OPERATION, task=able[0], changes={OPERATION: operation})
 
 
 def refuse_change(situation: Situation, text: str) -> Proposal | None:
@@ -348,32 +285,49 @@ def refuse_change(situation: Situation, text: str) -> Proposal | None:
 
 
 def settle_order(situation: Situation, order: Order) -> Proposal | None:
-    """Return the refusal of an order on a task that no draft can carry out. None if it names no task.
+    """Return the question or the refusal for an order on a task that is not understood. None if it names no task.
 
     "Delete the old logs every day" is work to do, unless one of the tasks has that name.
     """
     named = list_named(situation.tasks, order.what)
     if not named and not order.is_task and not order.is_timing:
         return None
-    return refuse_intent(Intent.CHANGE if order.verb == "change" else Intent[order.verb.upper()], named)
+    return refuse_intent(situation, Intent.CHANGE if order.verb == "change" else Intent[order.verb.upper()], named)
 
 
-def refuse_intent(intent: Intent, tasks: Sequence[Task]) -> Proposal:
-    """Return the refusal of what no draft does, or of a change that is not understood."""
+def refuse_intent(situation: Situation, intent: Intent, tasks: Sequence[Task]) -> Proposal:
+    """Return the refusal of a change that is not understood. For an operation, it is a question if it has a task.
+
+    An operation is done at once and to the whole task, so a time beside it, such as an end of a pause, is not dropped.
+    """
     task = tasks[0] if len(tasks) == 1 else None
     which = "a task" if task is None else repr(task.title)
-    if (operation := OPERATIONS.get(intent)) is not None:
-        path = f"/v1/tasks/{'{taskId}' if task is None else task.id}"
-        how = f"DELETE {path}" if operation == "delete" else f"POST {path}/{operation}"
-        reason = f"A draft creates or changes a task. To {operation} {which}, use {how}."
-        missing = MissingField(field="status", code="other-operation", reason=reason)
-        return Proposal(decision=Decision.REFUSAL, task=task, missing=(missing,))
+    operation = OPERATIONS.get(intent)
+    if operation is not None and tasks:
+        return Proposal(decision=Decision.OPERATION, questions=(_ask_operation(situation, operation, tasks),))
+    if operation is not None:
+        reason = f"This seems to {operation} a task, and none of them is named. Say its title."
+        missing = MissingField(field="taskId", code="no-task", reason=reason)
+        return Proposal(decision=Decision.REFUSAL, missing=(missing,))
     reason = (
         f"This seems to change {which}, and how is not understood. Say it like this: move my report to Monday at 9:00. "
         "If it is a new task, put its title in quotes."
     )
     missing = MissingField(field="text", code="not-understood", reason=reason)
     return Proposal(decision=Decision.REFUSAL, task=task, missing=(missing,), is_understood=False)
+
+
+def _ask_operation(situation: Situation, operation: DraftOperation, tasks: Sequence[Task]) -> DraftQuestion:
+    """Return the question whether an operation is meant as a whole, without the other words."""
+    question = (
+        f"The draft can only {operation} the whole task, as soon as you confirm it, and not until or at another time. "
+        "Is that meant?"
+    )
+    answers = tuple(
+        each.model_copy(update={"label": f"{operation} {each.label!r}", "text": f"{operation} it"})
+        for each in ask_which(tasks, situation.language).answers
+    )
+    return DraftQuestion(field="text", question=question, answers=answers)
 
 
 def ask_if_new(situation: Situation, order: Order, title: str | None, reading: Reading) -> tuple[DraftQuestion, ...]:
@@ -391,7 +345,7 @@ def ask_if_new(situation: Situation, order: Order, title: str | None, reading: R
 
 def ask_new(otherwise: str, title: str | None, reading: Reading) -> DraftQuestion:
     """Return the question whether a task is a new one. Its answer makes it."""
-    text = None if reading.schedule is None else f'"{title}" {reading.schedule.describe()}'
+    text = None if reading.schedule is None else f'"{title}" {reading.schedule.describe(reading.language)}'
     answers = () if text is None else (DraftAnswer(label="a new task", description=text, text=text),)
     return DraftQuestion(field="text", question=f"Is this a new task, or {otherwise}?", answers=answers)
 
@@ -407,13 +361,13 @@ def _apply(situation: Situation, task: Task, wish: Wish) -> Proposal | None:
     """Return the change of a task by a wish. None if it names no possible change."""
     handler = situation.find_handler(task.handler)
     filled = Filled({}, wish.phrase) if handler is None else take_fields(handler, wish.phrase, {})
-    by = "".join(f" by {channel.value.lower()}" for channel in wish.channels)
+    by = "".join(f" {say_channel(channel)}" for channel in wish.channels)
     read = _apply_filled(situation, task, wish, filled, by)
 
     def reread(quoted: str) -> Proposal | None:
         return _apply(situation, task, wish._replace(phrase=quoted))
 
-    return ask_ends(wish.phrase, filled.open_values, read, reread, by) or read
+    return ask_ends(wish.phrase, filled.open_values, read, reread, situation.language, by) or read
 
 
 def _apply_filled(situation: Situation, task: Task, wish: Wish, filled: Filled, said: str) -> Proposal | None:
@@ -422,8 +376,11 @@ def _apply_filled(situation: Situation, task: Task, wish: Wish, filled: Filled, 
     if wish.field:
         if (changed := change_field(task, handler, wish.field, wish.value)) is not None:
             parts.append(changed)
-        elif " ".join(wish.field.lower().split()) in _TIMES:
-            phrase = f"make it {wish.value}"
+        elif _name_field(wish.field) == "schedule":
+            words = [each.words["make"][2] for each in LANGUAGES.values() if "make" in each.words]
+            phrases = [f"{each.partition('|')[0]} {wish.value}" for each in words]
+            readable = (each for each in phrases if situation.read(each, task.schedule).kind != "refusal")
+            phrase = next(readable, phrases[0])
         else:
             return None
     if wish.channels:
@@ -453,11 +410,12 @@ def _to_proposal(task: Task, reading: Reading | None, parts: list[Changes], said
 
 
 def _ask_schedule(task: Task, reading: Reading, said: str) -> DraftQuestion:
+    messages = load_messages(reading.language)
     answers = tuple(
         DraftAnswer(
             label=each.label,
             description=each.description,
-            text=f"make it {each.description}{said}",
+            text=translate(say("make it {schedule}", schedule=each.description), messages) + said,
             context={"taskId": task.id},
         )
         for each in reading.readings

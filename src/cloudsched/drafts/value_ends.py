@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _COMMA: Final = re.compile(r",(?!\d)\s*|,\s+")
 _WORD: Final = re.compile(r"(?<=\s)\S")
-_RIMS: Final = " ,;-–—"  # noqa: RUF001 - what people type
+_RIMS: Final = " ,;-–—\n"  # noqa: RUF001 - what people type
 _MOST_ASKED: Final = 5
 _MOST_ENDS: Final = 40
 """The number of places in one value at which a schedule is looked for."""
@@ -48,6 +48,9 @@ def find_ends(text: str, deliveries: Sequence[int], *, is_timed: bool = False) -
         return [limit]
     # A word may be a day in another language: "do" is Thursday in German, and "ma" Monday in Dutch.
     languages = [guess_language(tokenise(text, next(iter(LANGUAGES.values()))), LANGUAGES.values())]
+    if (line := value.find("\n")) > 0:
+        is_end = has_schedule(value[line:], languages, wholly=True)
+        return [line] if is_end else [len(value), line]
     commas = [(found.start(), found.end()) for found in _COMMA.finditer(value)]
     at_comma = next((start for start, end in commas if has_schedule(value[end:], languages, wholly=True)), None)
     words = [found.start() for found in _WORD.finditer(value)][:_MOST_ENDS]
@@ -88,12 +91,13 @@ def ask_ends(
     values: Sequence[OpenValue],
     read: Proposal | None,
     reread: Callable[[str], Proposal | None],
+    language: str,
     more: str = "",
 ) -> Proposal | None:
     """Return a proposal that asks where values end whose end is uncertain. None if there is nothing to ask.
 
     `read` is the proposal of the text with the most likely ends. `reread` makes one of a text with quotes. The text of
-    an answer ends with `more`.
+    an answer ends with `more`. Its schedule is described in the language.
     """
     asked = values[:_MOST_ASKED]
     questions: list[DraftQuestion] = []
@@ -107,7 +111,7 @@ def ask_ends(
             if proposal is None or not _fits(proposal, each.field):
                 continue
             readable.append(proposal)
-            answers.append(_to_answer(proposal, f"{each.field}: {quote_value(value)}", f"{quoted}{more}"))
+            answers.append(_to_answer(proposal, f"{each.field}: {quote_value(value)}", f"{quoted}{more}", language))
         cure = f"{each.field}: {quote_value(each.values[0])}"
         question = f"Where does the value of {each.field!r} end? Quotes say so, as in {cure}"
         questions.append(DraftQuestion(field=f"payload.{each.field}", question=question, answers=tuple(answers)))
@@ -118,8 +122,8 @@ def ask_ends(
     return replace(shown, questions=tuple(questions))
 
 
-def _to_answer(proposal: Proposal, label: str, text: str) -> DraftAnswer:
-    when = "" if proposal.schedule is None else proposal.schedule.describe()
+def _to_answer(proposal: Proposal, label: str, text: str, language: str) -> DraftAnswer:
+    when = "" if proposal.schedule is None else proposal.schedule.describe(language)
     context = None if proposal.task is None else {"taskId": proposal.task.id}
     return DraftAnswer(label=label, description=when, text=text, context=context)
 

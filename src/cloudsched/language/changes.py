@@ -15,6 +15,7 @@ from cloudsched.language.grammar_clauses import parse_stretch
 from cloudsched.language.grammar_numbers import parse_number
 from cloudsched.language.groups import Group, Plan, build_plan
 from cloudsched.language.lexicon import Cursor, Matches, Token, is_plain
+from cloudsched.language.messages import say
 from cloudsched.language.nodes import (
     Clause,
     Clock,
@@ -187,11 +188,11 @@ def _list_next(current: Schedule, context: Context, count: int) -> list[datetime
 def _skip_next(current: Schedule, context: Context, count: int) -> Schedule:
     """Leave out the next occurrences by their times: another one of that day is not meant."""
     if count > _MOST_SKIPPED:
-        raise Refused("no-update", hint=f"at most {_MOST_SKIPPED} can be skipped at once")
+        raise Refused("no-update", hint=say("at most {count} can be skipped at once", count=_MOST_SKIPPED))
     edit, zone = take_apart(current, context), load_tzinfo(current.timezone)
     following = _list_next(current, context, count)
     if len(following) < count:
-        raise Refused("no-update", hint=f"it runs only {len(following)} times more")
+        raise Refused("no-update", hint=say("it runs only {count} times more", count=len(following)))
     texts: list[str] = []
     left = edit.build(Plan(), context)
     for at in following:
@@ -211,7 +212,7 @@ def _end_after(current: Schedule, context: Context, count: int) -> Schedule:
     following = _list_next(current, context, count)
     edit.count = None
     edit.until = following[-1].astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None)
-    context.choices.assume(f"The last time is {edit.until:%Y-%m-%d at %H:%M}.")
+    context.choices.assume(say("The last time is {until:%Y-%m-%d at %H:%M}.", until=edit.until))
     return edit.build(Plan(), context)
 
 

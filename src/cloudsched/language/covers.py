@@ -9,11 +9,12 @@ words that are least like a schedule cost least. A way whose title costs more th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.language.grammar_clauses import parse_lead
 from cloudsched.language.languages import find_languages, says_how_often
-from cloudsched.language.lexicon import HARMLESS, MARK, NUMBER, PLAIN, QUOTE, WORD, is_plain
+from cloudsched.language.lexicon import CLOCK, HARMLESS, MARK, NUMBER, PAIR, PLAIN, QUOTE, WORD, is_plain
 from cloudsched.language.nodes import (
     Clause,
     Days,
@@ -30,11 +31,13 @@ from cloudsched.language.nodes import (
     Window,
     Within,
 )
+from cloudsched.language.places import find_place
 from cloudsched.language.result import HINTS
 from cloudsched.language.typing_errors import is_misspelt
 
 if TYPE_CHECKING:
     from cloudsched.language.grammar import Parser
+    from cloudsched.language.lexicon import Token
 
 MOST: Final = 1.75
 """The highest price of a reading."""
@@ -55,6 +58,10 @@ _BARE, _NO_DAY, _EDGE, _NO_WORD = 0.3, 0.4, 1.0, 2.0
 "of" beside a clause, and if it has no plain word."""
 _UNTIMED: Final = 1.7
 """What it costs if the schedule before a title says no time of day: "The 5th wave"."""
+_DIVIDED: Final = 0.35
+"""What it costs more if the clauses stand within the title: "dinner at 8 with Bob"."""
+_SHOWN: Final = 0.35
+"""The most that a word of time costs in a title that words such as "remind me to" introduce."""
 _LONGEST_NAME: Final = 4
 """The most words of the name of a place, with the word for a time."""
 _NO_LEAD: Final = 0.5
@@ -89,6 +96,12 @@ _CALENDAR: Final = frozenset(
 """The kinds of words that name days or a frequency of days."""
 _BEFORE_TIMES: Final = frozenset({"at", "each", "before", "after", "until", "from", "on", "in", "by"})
 _BEFORE_DAYS: Final = frozenset({"on", "ordinal", "ordinal-end", "each", "next"})
+_LEFT_OPEN: Final = frozenset({"and", "or", "until", "before", "after", "past", "than", "from"})
+"""The kinds of words behind which a title cannot end."""
+_OF_CLOCKS: Final = frozenset({"oclock", "halfday", "named-time", "half", "past", "hours-said"})
+"""The kinds of words of a time of day."""
+_OPEN: Final = frozenset({"condition", "occasion", "hedge", "only"})
+"""The kinds of words behind a schedule that say that it depends on something."""
 _COUNTED: Final = frozenset({"at", "on", "in", "from", "to", "until", "before", "after", "past"})
 _LOOSE_ENDS: Final = frozenset(
     {
@@ -173,6 +186,9 @@ class _Covers:
         if lead and (c.ended or not {"outro", "comma"}.isdisjoint(self._matches[after])):
             lead = None
         spared = sum(self._prices[begin:after]) if lead else 0.0
+        is_sure = any(_is_timed(each) or _is_sure_day(each) for each in before)
+        if is_shown and is_sure and "for" not in self._matches[begin - 1]:
+            yield from self._find_shown(begin, before, extra)
         price = extra + self._price_start(begin, before)
         words = 0
         for end in range(begin + 1, self._end + 1):
@@ -181,6 +197,8 @@ class _Covers:
             if price - spared > MOST:
                 return
             rest = self._read_rest(end)
+            if rest is None and words and not (is_shown and before):
+                yield from self._find_divided(begin, end, before, price + self._price_end(begin, end), words)
             if rest is None or not (before or rest or lead):
                 continue
             whole = price + self._price_end(begin, end) + (0 if words else _NO_WORD)
@@ -188,9 +206,12 @@ class _Covers:
                 whole += _WEAK
             if before and not is_shown and not any(map(_is_timed, (*before, *rest))):
                 says_each = any("each" in here or "adverb" in here for here in self._matches[:begin])
-                whole += _BARE if says_each else _UNTIMED
-                if words == 1 and not rest:
+                is_sure = any(map(_is_sure_day, before)) and not any(map(self._is_of_clock, range(begin, end)))
+                whole += _BARE if says_each or is_sure else _UNTIMED
+                if words == 1 and not rest and not any(isinstance(each, Relative) for each in before):
                     whole += _UNTIMED  # a single unknown word may have been meant as a time
+            if rest and isinstance(rest[0], Mark) and end < self._end and "verb-intro" in self._matches[end]:
+                whole += _BARE  # "10k run | on Saturday"
             title = self._find_span(begin, end)
             if title is None or self._moves(begin, end):
                 continue
@@ -199,10 +220,75 @@ class _Covers:
                 yield from self._price_whole(title, clauses, whole - spared, words)
                 whole += _NO_LEAD
             yield from self._price_whole(title, (*before, *rest), whole, words)
-            if is_shown and rest and before and not any(map(_names_day, before)) and any(map(_names_day, rest)):
+            names_one = any(_names_day(each) and not _repeats(each) for each in rest)
+            if is_shown and before and names_one and not any(map(_names_day, before)):
                 # "remind me at noon that rent is due | on Friday": that may be what, and not when
                 rival = self._find_span(begin, self._end)
                 yield Phrase(rival, before, whole + _PLAIN, words, self._is_asked, is_rival=True)
+
+    def _find_shown(self, begin: int, before: tuple[Clause, ...], price: float) -> Iterator[Phrase]:
+        """Yield the way in which all words behind "to" are the title: "remind me on Friday at 5 to | plan Monday"."""
+        prices = self._prices[begin : self._end]
+        words = sum(map(self._is_word, range(begin, self._end)))
+        title = self._find_span(begin, self._end)
+        repeats = any("each" in self._matches[at] and self._names_time(at + 1) for at in range(begin, self._end - 1))
+        if words and title is not None and _NEVER not in prices and not repeats:
+            price += _price_days(before) + sum(min(each, _SHOWN) for each in prices)
+            yield Phrase(title, before, price, words, self._is_asked)
+
+    def _find_divided(
+        self, begin: int, end: int, first: tuple[Clause, ...], price: float, words: int
+    ) -> Iterator[Phrase]:
+        """Yield the ways in which a title goes on behind the clauses: "dinner | at 8 | with Bob"."""
+        title = self._find_span(begin, end)
+        has_word = any(self._is_word(at) and not self._is_compound(at) for at in range(begin, end))
+        is_whole = has_word and {*_LOOSE_ENDS, "for", "then", "greeting"}.isdisjoint(self._matches[end - 1])
+        if title is None or not is_whole or self._moves(begin, end) or "for" in self._matches[end]:
+            return
+        if first and not (self._may_be_object(begin) and self._find_stop(begin) >= end):
+            return
+        for _, at, before, found in self._walk(end):
+            clauses = (*first, *before, *found)
+            if isinstance(found[-1], Mark) or not any(_is_timed(each) or _is_sure_day(each) for each in clauses):
+                continue
+            between = self._may_stand_between(at) if at < self._end else False
+            for stop in range(at + 1, self._find_stop(at) + 1):
+                if not self._ends_title(at, stop) or not (between or stop == self._end):
+                    continue
+                last = self._read_rest(stop)
+                rest = self._find_span(at, stop)
+                if last is None or rest is None:
+                    continue
+                whole = price + _DIVIDED + sum(self._prices[at:stop])
+                for way in self._price_whole(title, (*clauses, *last), whole, words):
+                    yield replace(way, rest=rest)
+
+    def _find_stop(self, begin: int) -> int:
+        """Return the token behind the words that may be the rest of a title: none is about time, or a condition."""
+        starts_days = "on" in self._matches[begin] if begin < self._end else False  # "on match days"
+        if begin >= self._end or self._tokens[begin].glued or self._names_zone(begin):
+            return begin
+        at = begin
+        while at < self._end and _OPEN.isdisjoint(self._matches[at]) and self._tokens[at].kind != NUMBER:
+            if self._prices[at] > _FUNCTION and "on" not in self._matches[at]:
+                break
+            at += 1
+        return min(at, begin + 1) if starts_days else at
+
+    def _may_stand_between(self, at: int) -> bool:
+        """Return whether words may be of the title although clauses follow: "with Bob", or a verb that comes last."""
+        begins_another = not {"and", "or", "then"}.isdisjoint(self._matches[at])
+        return not begins_another and (self._parser.cursor.language.verbs_last or bool(self._matches[at]))
+
+    def _ends_title(self, begin: int, end: int) -> bool:
+        return any(map(self._is_word, range(begin, end))) and _LEFT_OPEN.isdisjoint(self._matches[end - 1])
+
+    def _names_time(self, at: int) -> bool:
+        return not _WEAK_KINDS.isdisjoint(self._matches[at])
+
+    def _is_of_clock(self, at: int) -> bool:
+        """Return whether a token may be of a time of day."""
+        return self._tokens[at].kind == CLOCK or not _OF_CLOCKS.isdisjoint(self._matches[at])
 
     def _price_whole(
         self, title: Span | None, clauses: tuple[Clause, ...], price: float, words: int
@@ -239,6 +325,8 @@ class _Covers:
         last = end - 1
         if last > begin and (self._stands_bare(last) or self._is_minute(last)):
             return last
+        if last > begin + 2 and self._is_second_amount(last - 1):
+            return last - 1
         if not self._is_asked:
             return None
         return next((at for at in range(begin + 1, end) if "to" in self._matches[at]), None)  # "remind me … | to …"
@@ -253,9 +341,19 @@ class _Covers:
         behind = c.at
         if behind > at:
             yield behind, (), 0.3, True
-        clauses: list[Clause] = []
         extra = 0.0
-        at = behind
+        for begin, end, before, found in self._walk(behind):
+            cut = self._find_loose(begin, end)
+            shorter = None if cut is None else parser.parse_between(begin, cut)
+            if cut is not None and shorter is not None:
+                yield from self._start_at(cut, (*before, *shorter), extra)
+                extra += _BARE
+            yield from self._start_at(end, (*before, *found), extra)
+
+    def _walk(self, at: int) -> Iterator[tuple[int, int, tuple[Clause, ...], Sequence[Clause]]]:
+        """Yield the clauses from a token on, one by one: where each begins and ends, those before it, and itself."""
+        parser = self._parser
+        clauses: list[Clause] = []
         while at < self._end:
             joined = parser.parse_joint(at) if clauses else None
             here = parser.cursor.at if joined is not None else at
@@ -267,15 +365,10 @@ class _Covers:
                 break
             if joined is not None:
                 clauses.append(joined)
-            cut = self._find_loose(here, found[1])
-            shorter = None if cut is None else parser.parse_between(here, cut)
-            if cut is not None and shorter is not None:
-                yield from self._start_at(cut, (*clauses, *shorter), extra)
-                extra += _BARE
-            clauses += found[0]
             at = found[1]
             parser.furthest = max(parser.furthest, at)
-            yield from self._start_at(at, tuple(clauses), extra)
+            yield here, at, tuple(clauses), found[0]
+            clauses += found[0]
 
     def _start_at(self, at: int, clauses: tuple[Clause, ...], extra: float) -> Iterator[_Start]:
         yield (min(self._parser.skip_end(at), self._end) if clauses else at), clauses, extra, False
@@ -347,6 +440,9 @@ class _Covers:
             return _WEAK - _BACK if is_subject else _NEVER
         if self._is_compound(at):
             return _PLAIN
+        is_within = 0 < at < self._end - 1 and self._is_word(at - 1) and self._is_word(at + 1)
+        if _is_written_time(token) and not is_within:
+            return _STRONG  # "standup 9.15"
         if "stop-reminding" in here:
             return _NEVER
         if token.kind == MARK:
@@ -403,6 +499,8 @@ class _Covers:
         if not is_compound and not _BEGINS_NO_TITLE.isdisjoint(here) and self._tokens[begin].kind != QUOTE:
             self._parser.block(begin, hint=HINTS["half-known"])
             price += _WEAK
+        elif before and not here.keys().isdisjoint({"and", "or"}):
+            price += _WEAK  # "at 8am | and in the evening"
         elif before and here and not here.keys() - _FUNCTIONS and not here.keys() & PLAIN and "article" not in here:
             price += _EDGE
         is_verb = not _VERBS.isdisjoint(here) and begin + 1 < self._end and self._may_be_object(begin + 1)
@@ -415,6 +513,8 @@ class _Covers:
             price += _WEAK
         if begin == 1 and isinstance(last, Part) and not last.each:
             price += _EDGE  # "morning pages at 9"
+        if isinstance(last, Times) and find_place(self._tokens, begin) is not None:
+            price += _DIVIDED  # a city behind a time may be its zone
         if isinstance(last, Times) and self._names_zone(begin):
             self._parser.block(begin)
             price += _WEAK
@@ -441,8 +541,15 @@ class _Covers:
 
     def _is_minute(self, at: int) -> bool:
         """Return whether a number stands behind "o'clock", so that it may also count the things of a title."""
-        is_behind = at > 0 and "number" in self._matches[at] and "oclock" in self._matches[at - 1]
+        is_behind = at > 0 and self._is_number(at) and "oclock" in self._matches[at - 1]
         return is_behind and not self._tokens[at].glued
+
+    def _is_second_amount(self, at: int) -> bool:
+        """Return whether a number and a unit follow others at once: "every 2 hours | 5 minutes stretching"."""
+        return self._is_number(at) and "unit" in self._matches[at - 1] and "unit" in self._matches[at + 1]
+
+    def _is_number(self, at: int) -> bool:
+        return not self._matches[at].keys().isdisjoint({"number", "tens"})
 
     def _is_bare_part(self, clause: Clause, at: int) -> bool:
         """Return whether a part of the day behind the title rather belongs to it: "parents evening"."""
@@ -450,6 +557,11 @@ class _Covers:
 
     def _stands_bare(self, at: int) -> bool:
         """Return whether a part of the day stands behind a time without a word that joins them: "10:00 morning"."""
+        before = self._matches[at - 1] if at else {}
+        if "relday" in self._matches[at]:  # "morgen" is tomorrow, too
+            return False
+        if "and" in before and at > 1 and not self._matches[at - 2].keys().isdisjoint({"part", "parts"}):
+            return False  # "morning and evening"
         return "part" in self._matches[at] and at > 0 and _BEFORE_PARTS.isdisjoint(self._matches[at - 1])
 
     def _may_be_object(self, at: int) -> bool:
@@ -504,6 +616,24 @@ def _is_bare(clause: Clause | None) -> bool:
         case Times():
             return any(clock.named for clock in clause.clocks)
     return False
+
+
+def _is_written_time(token: Token) -> bool:
+    """Return whether a token is written as a time is: 9:15 or 9.15."""
+    if token.kind != PAIR or len(token.value) != 2 or token.text[-3] != ".":
+        return token.kind == CLOCK
+    hour, minute = token.value
+    return hour <= 23 and minute <= 59
+
+
+def _is_sure_day(clause: Clause) -> bool:
+    """Return whether a clause names a day with a word that no title has behind it: "tomorrow", "on Friday"."""
+    match clause:
+        case Days():
+            return clause.marked or clause.on
+        case Part():
+            return clause.today
+    return isinstance(clause, Relative)
 
 
 def _is_timed(clause: Clause) -> bool:

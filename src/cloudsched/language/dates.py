@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from dateutil.easter import easter
 from dateutil.relativedelta import relativedelta
 
+from cloudsched.domain.schedules.words import English
 from cloudsched.language.grammar_days import list_weekdays
+from cloudsched.language.messages import Said, say, say_day
 from cloudsched.language.nodes import DAY, Date, Days, Length, Months, Period, Pick, Point, Relative, Unit, Within, Year
 from cloudsched.language.result import Option, Refused
 
@@ -21,7 +23,6 @@ ONE_DAY = timedelta(days=1)
 LAST_YEAR = 9998
 EASTER_DAYS = {1: 0, 2: -2, 3: 1, 4: -46, 5: -7, 6: -3, 7: -1, 8: 39, 9: 49, 10: 50, 11: 60, 12: -47}
 """The distances of the lexicon's feasts from Easter Sunday, in days."""
-_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _DELTA = {
     Unit.SECOND: "seconds",
     Unit.MINUTE: "minutes",
@@ -114,7 +115,7 @@ def resolve_date(node: Date, context: Context, base: date) -> date:
     if result is None:
         raise Refused("no-such-date", node.span)
     if node.weekday is not None and result.weekday() != node.weekday:
-        hint = f"{result:%Y-%m-%d} is a {_NAMES[result.weekday()]}"
+        hint = _say_weekday(result)
         raise Refused("contradiction", node.span, hint)
     return result
 
@@ -124,7 +125,7 @@ def resolve_date_order(node: Date, context: Context) -> Date:
     if node.swapped is None:
         return node
     options = tuple(
-        Option(f"{order[1]} {date(2000, order[0], 1):%B}", order)
+        Option(say("{day} {month}", day=order[1], month=say(English.months[order[0] - 1])), order)
         for order in ((node.month or 1, node.day or 1), node.swapped)
     )
     chosen = context.choices.pick("date-order", node.span, options)
@@ -150,13 +151,21 @@ def _find_easter_day(kind: int, node: Date, base: date) -> date:
     raise Refused("no-such-date", node.span)
 
 
+def _say_weekday(day: date) -> Said:
+    return say("{day:%Y-%m-%d} is a {weekday}", day=day, weekday=say(English.weekdays[day.weekday()]))
+
+
+def _say_coming(day: date, today: date) -> Said:
+    return say("today, {day:%Y-%m-%d}", day=day) if day == today else say_day(day)
+
+
 def _find_day_of_month(node: Date, day: int, base: date) -> date:
     for ahead in range(13):
         year, month = divmod(base.year * 12 + base.month - 1 + ahead, 12)
         result = _make_date(year, month + 1, day)
         if result is not None and result >= base:
             if node.weekday is not None and result.weekday() != node.weekday:
-                raise Refused("contradiction", node.span, f"{result:%Y-%m-%d} is a {_NAMES[result.weekday()]}")
+                raise Refused("contradiction", node.span, _say_weekday(result))
             return result
     raise Refused("no-such-date", node.span)
 
@@ -235,7 +244,7 @@ def _resolve_weekday(node: Relative, weekday: int, context: Context) -> date:
         days = (coming, coming + timedelta(days=7))
     else:
         return coming
-    options = tuple(Option(f"{'today' if day == today else f'{day:%A}'}, {day:%Y-%m-%d}", day) for day in days)
+    options = tuple(Option(_say_coming(day, today), day) for day in days)
     return context.choices.pick("this-or-next", node.span, options)
 
 
@@ -246,7 +255,7 @@ def _resolve_weeks_on(node: Relative, weekday: int, context: Context) -> date:
     coming = find_next_weekday(weekday, context.today) + weeks
     if of_week == coming or not node.from_moment:
         return coming
-    options = tuple(Option(f"{day:%A, %Y-%m-%d}", day) for day in (of_week, coming))
+    options = tuple(Option(say_day(day), day) for day in (of_week, coming))
     return context.choices.pick("this-or-next", node.span, options)
 
 
@@ -261,6 +270,7 @@ def _find_edge(node: Relative, context: Context, base: date) -> date:
         for at in [year] if year is not None else [base.year, base.year + 1]:
             result = date(at, month, monthrange(at, month)[1] if node.count < 0 else 1)
             if result >= base or year is not None:
+                context.choices.assume(say("That is {at}.", at=result))
                 return result
     if node.unit == Unit.WEEK:
         start = today - timedelta(days=today.weekday()) + timedelta(weeks=ahead)

@@ -166,11 +166,15 @@ DUTCH = Language(
         },
         "idiom": {1: "voor de deur|voor het huis|na afloop schoonmaken|als cadeau|als team|als eerste|zorg dat"},
         "condition": {
-            1: "als|wanneer|zodra|indien|zolang|tenzij|mits|nadat|voordat|terwijl|totdat|ingeval"
+            1: "als|wanneer|zodra|indien|zolang|tenzij|mits|nadat|voordat|terwijl|totdat|ingeval|sinds"
             "|elke keer als|elke keer dat|elke keer wanneer|tot ik|tot je|tot we|tot hij|tot ze|tot het|tot de"
             "|iedere keer als|iedere keer dat|telkens als"
             "|telkens wanneer",
             2: "omdat|hoewel",
+        },
+        "greeting": {1: "goed|goede|goeden"},
+        "hedge": {
+            1: "max|maximaal|misschien|wellicht|eventueel|mogelijk|waarschijnlijk|liefst|vroeg|laat|vroeger|later|ooit"
         },
         "half-known": {
             1: "zonsopgang|zonsopkomst|zonsondergang|dageraad|schemering|volle maan|nieuwe maan|betaaldag|na werktijd"
@@ -277,7 +281,7 @@ DUTCH = Language(
         "also": {1: "ook|eveneens"},
         "then": {1: "en|en ook"},
         "start": {
-            1: "vanaf|van|met ingang van|m i v|ingaande|ingaand|te beginnen op|beginnend op|beginnend|startend op|sinds"
+            1: "vanaf|van|met ingang van|m i v|ingaande|ingaand|te beginnen op|beginnend op|beginnend|startend op"
             "|vanaf de|voor het eerst|voor het eerst op|per"
         },
         "onward": {1: "af"},
@@ -349,6 +353,8 @@ DUTCH = Language(
     requests={
         "verb": {
             1: "wijzig|wijzigen|verander|veranderen|aanpassen|zet|maak",
+            14: "hernoem|hernoemen",
+            12: "voer uit|uitvoeren",
             13: "verzet|verzetten|verplaats|verplaatsen|verschuif|verschuiven|schuif",
             2: "overslaan|laten vervallen|schrappen|geen|skippen",
             3: "toevoegen",
@@ -369,6 +375,7 @@ DUTCH = Language(
             8: "ga … verder|ga … weer verder|zet … voort|pak … weer op|start … weer|zet … weer aan",
             9: "zeg … af|blaas … af|gelast … af",
             10: "zet … uit|schakel … uit|zet … stop",
+            12: "voer … uit",
         },
         "mark": {
             1: "in plaats van|ipv|later|eerder|vroeger|alleen|alleen nog|pas om",
@@ -395,6 +402,28 @@ DUTCH = Language(
         },
         "noun": {1: "afspraak|afspraken|opdrachten|klusjes"},
         "of-one": {1: "van"},
+        "becomes": {1: "in|naar|op|als"},
+        "label-lead": {1: "met|en|waarbij", 2: "de|het"},
+        "label-is": {1: "is"},
+        "its": {1: "zijn|haar|hun"},
+        "field": {
+            1: "titel|naam",
+            2: "beschrijving|details",
+            3: "doel",
+            4: "categorie|soort",
+            5: "bezorging|kanaal|kanalen",
+            6: "tijd|tijden|tijdstip|dag|dagen|datum|schema|tijdzone",
+        },
+        "via": {1: "per|via|als|met|in|op|naar"},
+        "channel": {
+            1: "e-mail|email|e-mails|emails|mail|mails",
+            2: "postvak|inbox",
+            3: "push|pushbericht|pushberichten|telefoon|mobiel",
+            4: "webhook",
+        },
+        "me": {1: "me|mij|aan mij"},
+        "send": {1: "stuur|sturen|verstuur|versturen|zend|mail"},
+        "send-by": {1: "mail me|e-mail me", 3: "push me"},
     },
     month_first=False,
     innocent=frozenset(
@@ -420,6 +449,7 @@ DUTCH = Language(
     },
     clock24=True,
     either_half=True,
+    verbs_last=True,
     glued_numbers={
         word: ten + unit
         for ten, tens in _TENS.items()

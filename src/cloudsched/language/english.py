@@ -106,8 +106,9 @@ ENGLISH = Language(
             4: "resume|unpause|restart",
         },
         "stop-reminding": {
-            1: "stop reminding|stop notifying|stop alerting|stop pinging|quit reminding|don't remind|do not remind"
-            "|never remind|no longer remind|don't notify|do not notify|no more reminders|no more reminder"
+            1: "stop reminding|stop notifying|stop alerting|stop pinging|quit reminding|don't remind|dont remind"
+            "|do not remind|never remind|no longer remind|don't notify|dont notify|do not notify"
+            "|no more reminders|no more reminder"
             "|stop sending me|stop the reminders|stop the reminder"
         },
         "task-noun": {
@@ -149,8 +150,13 @@ ENGLISH = Language(
             "|know when|decide if|decide when|wonder if|confirm if|confirm when|verify if|what if"
         },
         "condition": {
-            1: "if|when|whenever|while|unless|provided|assuming",
+            1: "if|when|whenever|while|unless|provided|assuming|since",
             2: "depending|weather|because",
+        },
+        "greeting": {1: "good"},
+        "hedge": {
+            1: "max|maybe|perhaps|possibly|probably|asap|soonish|early|late|earlier|later|sometime|somewhen|roughly"
+            "|as required|as necessary|ideally|preferably",
         },
         "half-known": {
             1: "sunrise|sunset|sunup|sundown|dawn|dusk|daybreak|nightfall|twilight|golden hour|high tide|low tide"
@@ -293,7 +299,7 @@ ENGLISH = Language(
         "then": {1: "and|and also|plus|also|and then"},
         "start": {
             1: "starting|starting on|starting in|starting from|starts|starts on|start|beginning"
-            "|beginning on|beginning in|as of|commencing|effective|from|since|beginning from|first on"
+            "|beginning on|beginning in|as of|commencing|effective|from|beginning from|first on"
             "|not before|not earlier than|as from|with effect from|kicking off|kicking off on|begins|begins on"
         },
         "onward": {1: "on|onward|onwards|forward"},
@@ -367,7 +373,7 @@ ENGLISH = Language(
             1: "set a reminder|set an alarm|add a reminder|create a reminder|set reminder|set alarm|new reminder"
         },
         "verb-intro": {0: "make|run|execute|trigger|send"},
-        "outro": {1: "remind me to|remind me|remind me about|i want to|call it|titled|named|to|for"},
+        "outro": {1: "that|about|remind me to|remind me|remind me about|i want to|call it|titled|named|to|for"},
         "zone-time": {1: "time|local time|standard time|timezone|time zone|time-zone"},
         "closest": {1: "closest|nearest"},
         "relocate": {1: "move it|change it|switch it|reschedule it|shift it|move|change|switch|reschedule|shift"},
@@ -404,7 +410,7 @@ ENGLISH = Language(
     },
     requests={
         "verb": {
-            1: "change|set|switch|make|put|update|adjust|edit",
+            1: "change|set|switch|make|put|update|adjust|edit|correct|replace",
             13: "move|reschedule|shift|push",
             2: "skip|miss|leave out|omit|no",
             3: "add|also add",
@@ -417,6 +423,7 @@ ENGLISH = Language(
             10: "stop|end|scrap|dismiss|disable|deactivate|turn off|switch off|quit|abandon",
             11: "delete|remove|erase|get rid of",
             12: "trigger|run|retry|execute",
+            14: "rename|retitle",
         },
         "separable": {
             2: "give … a miss",
@@ -462,6 +469,35 @@ ENGLISH = Language(
         },
         "noun": {1: "appointment|appointments|job|jobs|schedules|to dos|todos"},
         "of-one": {1: "of"},
+        "becomes": {1: "to|as|into"},
+        "label-lead": {1: "with|and|where", 2: "the"},
+        "label-is": {1: "is"},
+        "its": {1: "its|it's"},
+        "field": {
+            1: "title|name",
+            2: "description|details",
+            3: "purpose",
+            4: "category|kind|type",
+            5: "delivery|channel|channels|delivery channel|delivery channels|way of delivery",
+            6: "time|times|day|days|date|hour|schedule|time zone|timezone|zone",
+        },
+        "via": {1: "by|via|per|through|using|as|to|on|in|into|with"},
+        "channel": {
+            1: "e-mail|email|e-mails|emails|mail",
+            2: "inbox",
+            3: "push|push notification|push notifications|push message|push messages|phone|mobile",
+            4: "webhook",
+        },
+        "me": {1: "me|to me"},
+        "send": {1: "send|deliver|e-mail|email|mail|push"},
+        "send-by": {1: "e-mail me|email me|mail me", 3: "push me"},
+        "no-send": {
+            9: "stop sending|stop delivering|don't send|do not send|no longer send|don't deliver|do not deliver"
+            "|no longer deliver",
+            1: "stop e-mailing|stop emailing|stop mailing|don't e-mail|don't email|don't mail|do not e-mail"
+            "|do not email|do not mail|no longer e-mail|no longer email|no longer mail",
+            3: "stop pushing|don't push|do not push|no longer push",
+        },
     },
     month_first=None,
     day_endings=("day", "days"),

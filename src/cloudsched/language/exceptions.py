@@ -73,7 +73,7 @@ def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
     kept = [rule for rule in schedule.calendars if rule.id not in found]
     rules = [*kept, *(_make_rule(name, on, plan) for name, on in found.items())]
     if len(rules) > MAX_CALENDARS:
-        raise Refused("too-many", hint=f"a schedule may name {MAX_CALENDARS} calendars")
+        raise Refused("too-many", hint=say("a schedule may name {count} calendars", count=MAX_CALENDARS))
     changes = {"calendars": tuple(rules)} | ({} if number is None else {"business_day": number})
     return schedule.copy_unchecked(**changes)
 

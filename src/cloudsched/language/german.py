@@ -52,9 +52,9 @@ GERMAN = Language(
             11: "fünfeinhalb",
         },
         "half": {-15: "dreiviertel", -30: "halb", 15: "viertel"},
-        "article": {1: "der|die|das|den|dem|des|ein|eine|einen|einem|einer|eines"},
+        "article": {1: "der|die|das|den|dem|des|ein|eine|einen|einem|einer|eines|ne|nen|ner|nem"},
         "a": {1: "ein|eine|einen|einem|einer"},
-        "each": {1: "jeden|jede|jedes|jeder|jedem|alle|allen"},
+        "each": {1: "jd|jeden|jede|jedes|jeder|jedem|alle|allen"},
         "unit": number_words(
             "sekunde|sekunden minute|minuten|min stunde|stunden|std tag|tage|tagen|tages woche|wochen "
             "monat|monate|monaten|monats quartal|quartale|quartalen|quartals jahr|jahre|jahren|jahres"
@@ -77,7 +77,7 @@ GERMAN = Language(
         "adverb": {
             1: _inflect_adjective("minütlich"),
             2: _inflect_adjective("stündlich"),
-            3: _inflect_adjective("täglich", "alltäglich", "tagtäglich"),
+            3: _inflect_adjective("täglich", "alltäglich", "tagtäglich") + "|tgl|tägl",
             4: _inflect_adjective("wöchentlich", "allwöchentlich"),
             5: _inflect_adjective("monatlich", "allmonatlich"),
             6: _inflect_adjective("vierteljährlich", "quartalsweise", "quartalsmäßig"),
@@ -120,7 +120,7 @@ GERMAN = Language(
         },
         "onto": {1: "auf|über|wegen|zu"},
         "own": {
-            1: "mein|meine|meinen|meiner|meinem|unser|unsere|unseren|alle meine|alle meinen",
+            1: "mein|meine|meinen|meiner|meinem|meines|unser|unsere|unseren|unseres|alle meine|alle meinen",
             2: "die|der|das|den|diese|diesen|dieser|dieses|alle",
         },
         "wish": {
@@ -146,13 +146,21 @@ GERMAN = Language(
         "intro-noun": {1: "stell einen wecker|stelle einen wecker|neue erinnerung"},
         "closer": {1: "ein|muss|erinnern|nicht vergessen|auf|an|soll"},
         "modifier": {
-            1: "mit ausnahme|abgesehen|weniger|frei|unter der woche|mitte|tgl|tägl|jd|fast|beinahe|höchstens"
+            1: "mit ausnahme|abgesehen|weniger|frei|mitte|fast|beinahe|höchstens"
             "|mindestens|spätestens|frühestens|kurz|hin und wieder|öfters|zeitnah|bzw|jedesmal|jedoch|vorerst"
-            "|vorgestern|neulich|überübermorgen|advent|sommerferien|urlaub|danach|vorher|alltags|erst|bei bedarf"
+            "|vorgestern|neulich|überübermorgen|advent|sommerferien|urlaub|danach|vorher|erst|bei bedarf"
             "|zum essen|beim essen|den ganzen|die ganze"
         },
         "idiom": {1: "vor der tür|vor dem haus|nach dem rechten"},
-        "condition": {1: "wenn|falls|sobald|solange|sofern", 2: "weil|obwohl"},
+        "condition": {
+            1: "wenn|falls|sobald|solange|sofern|seit",
+            2: "weil|obwohl",
+        },
+        "greeting": {1: "gut|gute|guten|schönen"},
+        "hedge": {
+            1: "max|maximal|vielleicht|eventuell|evtl|möglichst|gleich|bald|früh|spät|früher|später|zeitig|irgendwann"
+            "|wahrscheinlich|bedarf|regen|schnee|gutem wetter|schlechtem wetter|schönem wetter",
+        },
         "half-known": {
             1: "sonnenaufgang|sonnenuntergang|morgendämmerung|abenddämmerung|dämmerung|vollmond|neumond|zahltag"
             "|nach feierabend|vor feierabend|ladenschluss"
@@ -169,7 +177,8 @@ GERMAN = Language(
         "weekdays": number_words("montags dienstags mittwochs donnerstags freitags samstags|sonnabends sonntags"),
         "dayset": {0: "werktag|arbeitstag|wochentag", 1: "wochenende", 2: "wochenendtag"},
         "daysets": {
-            0: "werktags|wochentags|arbeitstage|werktage|wochentage|werktagen|arbeitstagen|wochentagen",
+            0: "werktags|wochentags|arbeitstage|werktage|wochentage|werktagen|arbeitstagen|wochentagen"
+            "|alltags|unter der woche",
             1: "wochenends|wochenenden",
         },
         "business": {1: "werktag|werktags|werktage|werktagen|arbeitstag|arbeitstags|arbeitstage|arbeitstagen"},
@@ -241,7 +250,7 @@ GERMAN = Language(
             1: "bald|mehrmals|mehrfach|manchmal|oft|gelegentlich|demnächst|später|nachher|in kürze"
             "|in einer weile|in einem moment|in einem augenblick|bei gelegenheit|zu gegebener zeit|in nächster zeit"
         },
-        "at": {1: "um|zu"},
+        "at": {1: "um|zu|um punkt|um schlag"},
         "on": {1: "am|an|an den|an dem|zum|den"},
         "on-day": {1: "am|an"},
         "in": {1: "in|im"},
@@ -256,7 +265,7 @@ GERMAN = Language(
         "or": {1: "oder"},
         "also": {1: "auch|ebenfalls"},
         "then": {1: "und|und auch"},
-        "start": {1: "ab|ab dem|ab der|beginnend|beginnend am|von|vom|seit|beginnend mit dem|erstmals|erstmals am"},
+        "start": {1: "ab|ab dem|ab der|beginnend|beginnend am|von|vom|beginnend mit dem|erstmals|erstmals am"},
         "onward": {1: "an"},
         "until": {
             1: "bis|bis zum|bis zur",
@@ -285,8 +294,8 @@ GERMAN = Language(
         "except": {1: "außer|außer an|außer am|außer im|nicht|aber nicht|nicht am|nicht im|ohne|ausgenommen|nie"},
         "only": {1: "nur|nur noch|ausschließlich"},
         "polite": {1: "bitte|danke|mal|bitte mal|mal bitte|doch mal"},
-        "skip-back": {1: "oder am letzten tag davor, wo es diesen tag nicht gibt"},
-        "skip-forward": {1: "oder am ersten tag danach, wo es diesen tag nicht gibt"},
+        "skip-back": {1: "oder am letzten tag davor, wo dieser tag fehlt"},
+        "skip-forward": {1: "oder am ersten tag danach, wo dieser tag fehlt"},
         "skip-omit": {
             1: "nur in monaten mit diesem tag|nur in jahren mit diesem tag|nur in jahren mit dieser woche"
             "|nur in schaltjahren"
@@ -348,8 +357,11 @@ GERMAN = Language(
             "|deaktivieren"
             "|abbrechen",
             11: "lösch|lösche|löschen|entfern|entferne|entfernen",
+            12: "starte|starten|ausführen|auslösen|anstoßen",
+            14: "umbenennen",
         },
         "separable": {
+            1: "stell … um|stelle … um",
             2: "fällt … aus|fallen … aus|lass … ausfallen|lass … aus|lasse … ausfallen|setz … aus|setze … aus"
             "|findet … nicht statt",
             3: "nimm … dazu|füg … hinzu|füge … hinzu",
@@ -361,6 +373,7 @@ GERMAN = Language(
             "|nimm … wieder auf|schalte … wieder ein|schalt … wieder ein|starte … wieder|fang … wieder an"
             "|aktiviere … wieder",
             9: "sag … ab|sage … ab",
+            12: "führ … aus|führe … aus|lös … aus|löse … aus|stoß … an|lass … laufen",
             10: "stell … ab|stelle … ab|schalte … ab|schalt … ab|schalte … aus|schalt … aus|hör … auf"
             "|höre … auf"
             "|brich … ab",
@@ -396,12 +409,39 @@ GERMAN = Language(
         },
         "noun": {1: "termin|termine|terminen|aufträge"},
         "of-one": {1: "von"},
+        "becomes": {1: "in|auf|zu|als|um zu"},
+        "label-lead": {1: "mit|und|wobei", 2: "der|die|das|den|dem"},
+        "label-is": {1: "ist"},
+        "its": {1: "ihren|ihre|ihr|seinen|seine|sein|dessen|deren"},
+        "edit-first": {14: "benenn|benenne"},
+        "edit-last": {14: "um"},
+        "field": {
+            1: "titel|name|namen",
+            2: "beschreibung|details",
+            3: "zweck",
+            4: "kategorie|art",
+            5: "zustellung|versand|kanal|kanäle",
+            6: "zeit|zeiten|uhrzeit|tag|tage|datum|termin|zeitplan|zeitzone|zone",
+        },
+        "via": {1: "per|via|über|als|mit|durch|in|ins|an|ans|auf|aufs"},
+        "channel": {
+            1: "e-mail|email|e-mails|emails|mail|mails",
+            2: "postfach|posteingang|inbox",
+            3: "push|push-nachricht|push-nachrichten|push-benachrichtigung|push-mitteilung|handy|smartphone|telefon",
+            4: "webhook",
+        },
+        "me": {1: "mir|an mich"},
+        "send": {
+            1: "schick|schicke|schicken|send|sende|senden|zuschicken|zusenden|verschick|verschicke|verschicken|maile"
+        },
+        "send-by": {1: "mail mir|maile mir|e-maile mir|emaile mir", 3: "push mir|pushe mir"},
     },
     month_first=False,
     innocent=frozenset({"jour", "fixe", "tag", "andere", "echter", "later", "begin"}),
     day_endings=("tag", "tage", "tagen", "tags"),
     ordinal_dot=True,
     part_adverbs=True,
+    verbs_last=True,
     compounds={
         f"{day}{part}": len(day)
         for day in _WEEKDAYS

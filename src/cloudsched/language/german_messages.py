@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from cloudsched.domain.schedules.words import English, German
+
 GERMAN_MESSAGES: Final = {
+    **dict(zip((*English.weekdays, *English.months), (*German.weekdays, *German.months), strict=True)),
     # hints
     "say when it should run, for example: every weekday at 9:00": "sag, wann es laufen soll, zum Beispiel: werktags um 9",
     "shorten it to at most 500 characters": "kürze es auf höchstens 500 Zeichen",
@@ -83,8 +86,27 @@ GERMAN_MESSAGES: Final = {
     "is that how often in total, or how often each time?": "ist das insgesamt so oft, oder jedes Mal so oft?",
     "is this a typo?": "ist das ein Tippfehler?",
     "which of these words say when, and which say what?": "welche dieser Wörter sagen wann, und welche was?",
+    "Days with a time of their own run only at that time.": "Tage mit eigener Zeit laufen nur zu dieser Zeit.",
+    "That is {at}.": "Das ist {at}.",
+    "say in which half of the day each time is": "sag zu jeder Zeit, ob sie vor oder nach Mittag ist",
+    "which time counts on those days?": "welche Zeit gilt an diesen Tagen?",
+    "those days only at their own time": "an diesen Tagen nur zu ihrer eigenen Zeit",
+    "both times on those days": "an diesen Tagen zu beiden Zeiten",
     "should both run at the same time?": "sollen beide zur selben Zeit laufen?",
+    # errors
+    "{text!r} can mean {choices}": "{text!r} kann bedeuten: {choices}",
+    "; or ": "; oder ",
+    " at {words!r}": " bei {words!r}",
+    "Choose one of them.": "Wähle eines davon.",
+    "{text!r} cannot be scheduled": "{text!r} lässt sich nicht planen",
+    "{text!r} is not understood": "{text!r} ist nicht verständlich",
+    "{text!r} is not understood at {words!r}": "{text!r} ist bei {words!r} nicht verständlich",
+    "; the closest that is understood is {phrase!r}: {meaning}": "; verständlich wäre {phrase!r}: {meaning}",
+    # changes
+    "The time zone stays {zone}.": "Die Zeitzone bleibt {zone}.",
+    "It runs once, and no longer repeats.": "Es läuft einmal und wiederholt sich nicht mehr.",
     # answers
+    "make it {schedule}": "besser {schedule}",
     "at {time}": "um {time}",
     "{time} in the morning": "{time} am Vormittag",
     "{time} in the afternoon": "{time} am Nachmittag",
@@ -108,12 +130,30 @@ GERMAN_MESSAGES: Final = {
     "only number {nth} of them": "nur der {nth}. davon",
     "each of them once": "jeder davon einmal",
     "all of them": "alle",
-    "Saturday": "Samstag",
-    "Sunday": "Sonntag",
     "both": "beide",
     "every time": "jedes Mal",
     "only the next time": "nur das nächste Mal",
+    "{first} and {then}": "{first} und {then}",
+    "{weekday}, {day:%Y-%m-%d}": "{weekday}, {day:%d.%m.%Y}",
+    "today, {day:%Y-%m-%d}": "heute, {day:%d.%m.%Y}",
+    "{day} at 00:00": "{day} um 0:00",
+    "{day} {month}": "{day}. {month}",
+    "the one on {day}": "der am {day}",
+    "every two weeks": "alle zwei Wochen",
+    "every two months": "alle zwei Monate",
+    "every two years": "alle zwei Jahre",
     # assumptions
+    "The words were read as {language}.": "Die Wörter wurden als {language} gelesen.",
+    "German": "Deutsch",
+    "It is in every quarter.": "Es ist in jedem Quartal.",
+    "It is in every year.": "Es ist in jedem Jahr.",
+    "It runs on {weekday}.": "Es läuft am {weekday}.",
+    "It runs on day {day} of the month.": "Es läuft am {day}. des Monats.",
+    "It runs on {month} {day}.": "Es läuft am {day}. {month}.",
+    "The last time is {until:%Y-%m-%d at %H:%M}.": "Das letzte Mal ist am {until:%d.%m.%Y um %H:%M}.",
+    "Only the one on {old:%Y-%m-%d at %H:%M} moves, to {new:%Y-%m-%d at %H:%M}.": (
+        "Nur der am {old:%d.%m.%Y um %H:%M} wird verschoben, auf den {new:%d.%m.%Y um %H:%M}."
+    ),
     "No time was given, so {part} is {time}.": "Ohne Uhrzeit ist es um {time}.",
     "No time was given, so it is {time}.": "Ohne Uhrzeit ist es um {time}.",
     "About {time} is {time}.": "Ungefähr {time} ist {time}.",
@@ -134,9 +174,85 @@ GERMAN_MESSAGES: Final = {
     "{meant}, not {typed}": "{meant}, nicht {typed}",
     "as it was typed": "wie getippt",
     "{typed!r} is read as {meant!r}.": "{typed!r} wird als {meant!r} gelesen.",
-    "That is in the night, on {days}.": "Das ist in der Nacht, am {days}.",
+    "That is on {days}, in the night.": "Das ist am {days}, in der Nacht.",
     "The schedule does not run then, so nothing changes.": "Der Zeitplan läuft dann nicht, also ändert sich nichts.",
     # further hints
+    "at most {count} can be skipped at once": "höchstens {count} lassen sich auf einmal auslassen",
+    "it runs only {count} times more": "es läuft nur noch {count}-mal",
+    "it has different times on different days; describe the whole schedule again": (
+        "es hat an verschiedenen Tagen verschiedene Uhrzeiten; beschreib den ganzen Zeitplan neu"
+    ),
+    "it has no such time besides others; say at which times it should run": (
+        "diese Uhrzeit hat es nicht neben anderen; sag, um welche es laufen soll"
+    ),
+    "its rules end at different times; describe the whole schedule again": (
+        "seine Regeln enden zu verschiedenen Zeiten; beschreib den ganzen Zeitplan neu"
+    ),
+    "its end is given in UTC; describe the whole schedule again": (
+        "sein Ende ist in UTC angegeben; beschreib den ganzen Zeitplan neu"
+    ),
+    "it already repeats; say which occurrence to skip": "es wiederholt sich schon; sag, welcher Termin ausfallen soll",
+    "a repeating schedule cannot be moved by days; give the new days": (
+        "was sich wiederholt, lässt sich nicht um Tage verschieben; nenne die neuen Tage"
+    ),
+    "that moves it to another day; give the new days and times": (
+        "das verschiebt es auf einen anderen Tag; nenne die neuen Tage und Uhrzeiten"
+    ),
+    "say at what time of day it should run": "sag, um wie viel Uhr es laufen soll",
+    "say to which day and time it should move": "sag, auf welchen Tag und welche Uhrzeit es verschoben werden soll",
+    "say to which day it should move": "sag, auf welchen Tag es verschoben werden soll",
+    "say which one moves by its day": "sag durch seinen Tag, welcher Termin verschoben wird",
+    "one occurrence moves to one time": "ein Termin wird auf eine Uhrzeit verschoben",
+    "one occurrence moves to one day": "ein Termin wird auf einen Tag verschoben",
+    "it runs not on {day:%Y-%m-%d}; say which one should move": (
+        "am {day:%d.%m.%Y} läuft es nicht; sag, welcher Termin verschoben werden soll"
+    ),
+    "it runs several times on {day:%Y-%m-%d}; say which one should move": (
+        "am {day:%d.%m.%Y} läuft es mehrmals; sag, welcher Termin verschoben werden soll"
+    ),
+    "name one day, or how often: every month on the 2nd Tuesday": (
+        "nenne einen Tag, oder wie oft: jeden Monat am 2. Dienstag"
+    ),
+    "choose an earlier year": "nimm ein früheres Jahr",
+    "{day:%Y-%m-%d} is a {weekday}": "der {day:%d.%m.%Y} ist ein {weekday}",
+    "a schedule may name {count} calendars": "ein Zeitplan darf {count} Kalender nennen",
+    "make two schedules: one for business days, one for the others": (
+        "mach zwei Zeitpläne: einen für Werktage, einen für die anderen"
+    ),
+    "name months, or make two schedules: one before, one after": (
+        "nenne Monate, oder mach zwei Zeitpläne: einen davor, einen danach"
+    ),
+    "name a day that every month has": "nenne einen Tag, den jeder Monat hat",
+    "give its date, for example: except 2026-11-26": "nenne das Datum, zum Beispiel: außer am 26.11.2026",
+    "name a time zone by its city, or write it as Europe/London": (
+        "nenne die Zeitzone nach ihrer Stadt, oder schreib sie wie Europe/London"
+    ),
+    "count it from a day of the month": "zähle es ab einem Tag des Monats",
+    "count it from a weekday or a day of the month": "zähle es ab einem Wochentag oder einem Tag des Monats",
+    "count it in days or weeks": "zähle es in Tagen oder Wochen",
+    "name a day that is in the same month": "nenne einen Tag, der im selben Monat liegt",
+    "name a date that every year has": "nenne ein Datum, das jedes Jahr hat",
+    "name the date": "nenne das Datum",
+    "name a day that is nearer": "nenne einen näheren Tag",
+    "name the days, for example: every month on the 1st to 5th": "nenne die Tage, zum Beispiel: jeden Monat am 1. bis 5.",
+    "name the days, for example: every Monday and Tuesday": "nenne die Tage, zum Beispiel: jeden Montag und Dienstag",
+    "make two schedules, each with days of one month": "mach zwei Zeitpläne, jeden mit Tagen eines Monats",
+    "it says {rate} times but names {named}; make them agree": (
+        "es soll {rate}-mal sein, genannt sind aber {named}; bring das in Einklang"
+    ),
+    "give the time of day before the end, for example: every day at 9:00 until Friday at 17:00": (
+        "nenne die Uhrzeit vor dem Ende, zum Beispiel: jeden Tag um 9:00 bis Freitag um 17:00"
+    ),
+    "give both dates, for example: from 1 June 2027 until 31 August 2027": (
+        "nenne beide Daten, zum Beispiel: vom 1. Juni 2027 bis 31. August 2027"
+    ),
+    "most months do not have a fifth such weekday": "die meisten Monate haben keinen fünften solchen Wochentag",
+    "say of what, for example: every month on the last of Monday and Tuesday": (
+        "sag, wovon, zum Beispiel: jeden Monat am letzten von Montag und Dienstag"
+    ),
+    "say which month of the quarter, for example: the 15th of the second month of each quarter": (
+        "sag, welcher Monat des Quartals, zum Beispiel: am 15. des zweiten Monats jedes Quartals"
+    ),
     "list the times": "nenne die Uhrzeiten",
     "give a time for each group of days": "nenne für jede Gruppe von Tagen eine Uhrzeit",
     "give a window (from 9:00 to 17:00) or a start (starting at 9:00)": (

@@ -154,7 +154,10 @@ def _parse_night(c: Cursor) -> list[Clause] | None:
     c.take("article")
     day = c.take("weekday", "weekdays")
     if day is None:
-        return None
+        dates = c.attempt(parse_days)
+        if dates is None or not dates.dates:
+            return None
+        return [replace(dates, on=True), Part(3, is_ending=True, span=c.span(start))]
     span = c.span(start)
     days = Days((Pick(0, day.value),), marked=each, on=True, span=span)
     return [days, Part(3, is_ending=True, span=span)]
@@ -292,16 +295,22 @@ class Parser:
         return tuple(result), self.skip_end(at)
 
     def parse_joint(self, at: int) -> Mark | None:
-        """Parse the words that join two clauses, and whether "and" is among them."""
+        """Parse the words that join two clauses, and whether "and" or "also" is among them."""
         c = self.cursor
         c.at = at
         kind = "comma"
         while not c.ended:
+            if kind != "also" and c.token is not None and c.token.text == ";":
+                kind = "also"  # descriptions put it between schedules that hold side by side
             if c.take("comma", "polite") is not None:
                 continue
-            if c.take("then", "and") is not None:
-                kind = "and"
-            elif c.take("filler", "repeat", "only", "remind") is None:
+            if c.take("also") is not None:
+                kind = "also"
+            elif c.take("then", "and") is not None:
+                kind = kind if kind == "also" else "and"
+            elif c.take("only") is not None:
+                kind = "only" if kind == "comma" else kind
+            elif c.take("filler", "repeat", "remind") is None:
                 break
         return Mark(kind) if c.at > at else None
 

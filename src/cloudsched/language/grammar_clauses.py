@@ -19,7 +19,7 @@ from cloudsched.language.grammar_numbers import (
     parse_ordinal,
 )
 from cloudsched.language.grammar_points import parse_edge_noun, parse_point, parse_within
-from cloudsched.language.lexicon import Match
+from cloudsched.language.lexicon import CLOCK, NUMBER, Match
 from cloudsched.language.nodes import (
     ANY,
     DAY,
@@ -49,7 +49,7 @@ from cloudsched.language.nodes import (
     Within,
     Year,
 )
-from cloudsched.language.places import REGIONS, find_place
+from cloudsched.language.places import NO_CITIES, REGIONS, find_place
 from cloudsched.language.result import Refused
 
 if TYPE_CHECKING:
@@ -281,6 +281,8 @@ def parse_start(c: Cursor) -> list[Clause] | None:
     at = None
     if result is None:
         at = parse_clock(c, bare=said_at)
+        if at is not None and c.sees("relday", "on", "next"):
+            result = parse_point(c)
     elif c.sees("at", "clock"):
         at = parse_clock(c, bare=c.take("at") is not None)
     if result is None and at is None:
@@ -642,11 +644,19 @@ def parse_place(c: Cursor) -> list[Clause] | None:
     time = c.take("zone-time") is not None or time
     c.take("close")
     follows = _follows_clock(c, start)
-    if needs_time and not (time or has_preposition or follows or (after_comma and c.ended)):
+    is_behind_time = _stands_behind_time(c, start) and c.tokens[start].text not in NO_CITIES
+    if needs_time and not (time or has_preposition or follows or is_behind_time or (after_comma and c.ended)):
         return None
     if not time and has_preposition and not needs_time and len(names) > 1:
         return None
     return [Place(names, c.span(start), is_loose=needs_time and not (time or follows))]
+
+
+def _stands_behind_time(c: Cursor, at: int) -> bool:
+    """Return whether a city stands right behind a time of day: "9am London"."""
+    before = c.matches[at - 1] if at else {}
+    is_number = at > 0 and c.tokens[at - 1].kind in {NUMBER, CLOCK} and not c.tokens[at].glued
+    return is_number or not before.keys().isdisjoint({"halfday", "halfday-short", "oclock", "named-time"})
 
 
 def _follows_clock(c: Cursor, at: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_number, parse_numbers
-from cloudsched.language.lexicon import CLOCK, NUMBER, PAIR, Cursor
+from cloudsched.language.lexicon import CLOCK, NUMBER, PAIR, WORD, Cursor
 from cloudsched.language.nodes import Clause, Clock, Grid, Part, Repeat, Times, Unit, Window
 from cloudsched.language.result import Refused
 
@@ -296,6 +296,8 @@ def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
         c.take("oclock")
         exact = c.language.clock24 or hour > 12 or token.text.startswith("0")
         return _parse_half(c, Clock(hour, minute, exact=exact, oclock=c.language.clock24))
+    if (spelled := _parse_comma(c)) is not None:
+        return spelled
     digits = token.text if token.kind == NUMBER else ""
     hour_said = parse_number(c)
     if hour_said is None:
@@ -324,6 +326,29 @@ def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
     return _parse_hour_number(c, result, bare=bare or spoken, last=last)
 
 
+def _parse_comma(c: Cursor) -> Clock | None:
+    """Parse ``8,15 Uhr``, a quarter past eight where people write ``8 Uhr 15``."""
+    hour, comma, minute = (c.tokens[c.at + ahead] if c.at + ahead < len(c.tokens) else None for ahead in range(3))
+    if hour is None or comma is None or minute is None or not c.language.clock24 or not c.sees("oclock", ahead=3):
+        return None
+    is_one = comma.text == "," and comma.glued and minute.glued and len(minute.text) == 2
+    if not is_one or hour.kind != NUMBER or minute.kind != NUMBER:
+        return None
+    c.at += 3
+    c.take("oclock")
+    return Clock(hour.value[0], minute.value[0], exact=True, oclock=True)
+
+
+def _parse_minutes_said(c: Cursor) -> int | None:
+    """Parse the minutes of ``8 Uhr 15`` and ``acht Uhr fünfzehn``, but not the number of ``8 Uhr 2 Tabletten``."""
+    token = c.token
+    minute = parse_number(c)
+    if token is None or minute is None or (token.kind == NUMBER and len(token.text) != 2):
+        return None
+    is_minute = (10 if token.kind == WORD else 0) <= minute <= 59
+    return minute if is_minute and not c.sees("unit", "month", "oclock", "times") else None
+
+
 def _is_counted(c: Cursor) -> bool:
     """Return whether a number counts the words after it, and is no hour. "17 von Montag bis Freitag" is one."""
     return c.sees(*_NOT_AFTER_AN_HOUR) and not (c.sees("from") and c.sees("weekday", "weekdays", ahead=1))
@@ -341,12 +366,9 @@ def _parse_hour_number(c: Cursor, result: Clock, *, bare: bool, last: bool) -> C
     if glued:
         result = replace(result, exact=True, oclock=True)
     elif oclock:
-        minute = c.token
-        follows = c.language.clock24 and minute is not None and minute.kind == NUMBER and minute.value[0] <= 59
-        follows = follows and minute is not None and len(minute.text) == 2  # "8 Uhr 2 Tabletten"
-        if follows and minute is not None and not c.sees("unit", "month", "oclock", "times", ahead=1):
-            c.at += 1
-            result = replace(result, minute=minute.value[0])
+        minute = c.attempt(_parse_minutes_said) if c.language.clock24 else None
+        if minute is not None:
+            result = replace(result, minute=minute)
         is_exact = c.language.clock24 and bool(result.minute or not c.language.either_half)
         result = replace(result, exact=result.exact or is_exact, oclock=True)
     with_half = _parse_half(c, result)

@@ -324,15 +324,17 @@ def parse_days(c: Cursor, *, each: bool = False) -> Days | None:
         marked=each or plural or (period is not None and period.each),
         loose=each and period is None and any(pick.nth > 1 and pick.what < DAY for pick in picks),
         plural=plural,
-        either=not each and any(_is_choice(matches) for matches in c.matches[start : c.at]),
+        either=next(filter(None, map(_find_choice, c.matches[start : c.at])), ""),
         business=any("business" in matches for matches in c.matches[start : c.at]),
         span=c.span(start),
     )
 
 
-def _is_choice(matches: Matches) -> bool:
-    """Return whether a word shows that one of several days is meant: "or", or a weekend in the singular."""
-    return "or" in matches or ("dayset" in matches and matches["dayset"].value in WEEKENDS)
+def _find_choice(matches: Matches) -> str:
+    """Return why a word shows that one of several days may be meant."""
+    if "or" in matches:
+        return "or"
+    return "weekend" if "dayset" in matches and matches["dayset"].value in WEEKENDS else ""
 
 
 def _parse_positions(c: Cursor) -> Days | None:

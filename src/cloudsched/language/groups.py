@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.language.nodes import (
@@ -51,6 +52,8 @@ class Group:
     months: Months | None = None
     week_start: WeekStart | None = None
     only_if: OnlyIf | None = None
+    joined: str = ""
+    """The mark that joins it to the group before, ``beside`` without one: "weekdays at 6am Saturday at 9am"."""
 
     @property
     def has_days(self) -> bool:
@@ -94,12 +97,25 @@ def build_plan(clauses: Sequence[Clause]) -> Plan:
     """Sort the clauses of a phrase into groups."""
     plan = Plan()
     joined = ""
+    before: Clause | None = None
     for clause in clauses:
-        if isinstance(clause, Mark) and clause.kind in {"and", "comma"}:
+        if isinstance(clause, Mark) and clause.kind in {"and", "comma", "also"}:
             joined = clause.kind
-            continue
-        _place_clause(plan, clause, joined)
-        joined = ""
+        elif isinstance(clause, Mark) and clause.kind == "only":
+            joined = ""  # "every Monday only on Tuesdays" is a contradiction
+        elif isinstance(clause, Times) and (special := _find_special_days(plan, before, clause)):
+            plan.exceptions.pop()
+            plan.groups.append(Group(days=special, clocks=list(clause.clocks)))
+        else:
+            _place_clause(plan, clause, joined)
+            joined = ""
+        before = clause
+    beside = [group for group in plan.groups if group.joined == "beside"]
+    for group in beside:
+        if not (group.has_days and group.has_times):
+            raise Refused("contradiction", (group.days or group.clocks)[0].span)
+    for one, other in pairwise(plan.groups):
+        _share_time_before(one, other)
     plan.groups = [_settle_part(group) for group in plan.groups]
     return plan
 
@@ -131,6 +147,14 @@ def _place_clause(plan: Plan, clause: Clause, joined: str) -> None:
         _place_in_group(plan, clause, joined)
 
 
+def _find_special_days(plan: Plan, before: Clause | None, clause: Clause) -> list[Days]:
+    """Return the days of an exception that have a time of their own: "every day at 3pm except Sundays at 4pm"."""
+    if not isinstance(before, Except) or not isinstance(clause, Times) or not plan.groups[-1].has_times:
+        return []
+    named = [replace(point, marked=True) for point in before.points if isinstance(point, Days)]
+    return named if len(named) == len(before.points) and not before.holidays else []
+
+
 def _set_once(holder: Plan | Group, name: str, clause: Clause) -> None:
     _require_unset(getattr(holder, name), clause.span)
     setattr(holder, name, clause)
@@ -139,18 +163,22 @@ def _set_once(holder: Plan | Group, name: str, clause: Clause) -> None:
 def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
     group = plan.groups[-1]
     full = group.has_days and group.has_times
+    if joined == "also":
+        group.joined = joined
     if joined and full and isinstance(clause, Times | Window | Grid):
-        group = _start_group(plan)
+        group = _start_group(plan, joined)
+    elif full and group.clocks and isinstance(clause, Times | Days) and not group.repeat and not joined:
+        group = _start_group(plan, "beside")
     match clause:
         case Repeat():
-            if joined and group.has_days and (joined == "and" or any(days.marked for days in group.days)):
-                group = _start_group(plan)
+            if joined and group.has_days and (joined in {"and", "also"} or any(days.marked for days in group.days)):
+                group = _start_group(plan, joined)
             _require_unset(group.repeat, clause.span)
             group.repeat = clause
         case Days() | Date() | Relative():
             fine = group.repeat is not None and group.repeat.unit <= Unit.HOUR
             if joined and full and not (fine and not group.days):
-                group = _start_group(plan)
+                group = _start_group(plan, joined)
             if isinstance(clause, Relative):
                 if group.relatives and not joined:
                     raise Refused("contradiction", clause.span)
@@ -177,11 +205,16 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
             _require_unset(is_set, clause.span)
             group.grid = clause
         case Part():
+            last = group.clocks[-1] if joined and group.clocks else None
+            if last is not None and (last.part is not None or (last.half is not None and clause.is_adverb)):
+                # "at 8 in the morning and evening"
+                group.clocks.append(replace(last, part=clause.part, half=None, span=clause.span))
+                return
             if joined and group.part is not None:
                 clause = replace(clause, each=clause.each or group.part.each)
-                group = _start_group(plan)
+                group = _start_group(plan, joined)
             elif joined and full and not group.clocks:
-                group = _start_group(plan)
+                group = _start_group(plan, joined)
             _require_unset(group.part, clause.span)
             group.part = clause
         case _:
@@ -200,8 +233,16 @@ def _share_times(plan: Plan, clause: Times) -> None:
             before.clocks = list(clause.clocks)
 
 
-def _start_group(plan: Plan) -> Group:
-    plan.groups.append(Group())
+def _share_time_before(before: Group, group: Group) -> None:
+    """Give a part of the day the time before another part: "at 8 every morning and evening"."""
+    if group.part is None or group.has_days or group.clocks or group.window or group.grid:
+        return
+    if before.part is not None and before.clocks and before.clocks[-1].span < before.part.span:
+        group.clocks = list(before.clocks)
+
+
+def _start_group(plan: Plan, joined: str = "") -> Group:
+    plan.groups.append(Group(joined=joined))
     return plan.groups[-1]
 
 

@@ -20,20 +20,11 @@ from cloudsched.language.german import GERMAN
 from cloudsched.language.lexicon import HARMLESS, WORD, Language, Token
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
 LANGUAGES: Final[dict[str, Language]] = {"en": ENGLISH, "de": GERMAN, "nl": DUTCH}
 _MONTH_FIRST: Final = frozenset({"US", "PH", "CA", "BZ"})
 """The regions that write the month first in ``3/4``, if their language leaves it open."""
-
-
-def load_messages(code: str) -> Mapping[str, str]:
-    """Return what the reader says in a language, by its English sentences. Empty for English."""
-    if code != "de":
-        return {}
-    from cloudsched.language.german_messages import GERMAN_MESSAGES  # noqa: PLC0415 - only German needs it
-
-    return GERMAN_MESSAGES
 
 
 def is_known(locale: str) -> bool:

@@ -221,6 +221,8 @@ PLAIN = frozenset(
     {
         "counted-weekday",
         "consecutive",
+        "hedge",
+        "greeting",
         "yearly-event",
         "generic",
         "change-verb",
@@ -278,6 +280,7 @@ class Language:
         clock24: True if the word for "o'clock" uses the 24-hour clock and may be followed by minutes: ``9 Uhr 30``.
         either_half: True if an hour with that word may be in either half of the day nevertheless: ``3 uur``.
         part_adverbs: True if "parts" are adverbs, which say how often only if no day is named: "abends".
+        verbs_last: True if a verb may end a sentence: "Oma jeden Montag anrufen".
         compounds: Words of two, and the length of the first: ``freitagabend``.
         glued_numbers: Numbers written as one word that the other entries do not compose.
         requests: The words of what people ask of their tasks, by class, as in `words`. Readers of schedules see none.
@@ -295,6 +298,7 @@ class Language:
     clock24: bool = False
     either_half: bool = False
     part_adverbs: bool = False
+    verbs_last: bool = False
     compounds: Mapping[str, int] = field(default_factory=dict)
     glued_numbers: Mapping[str, int] = field(default_factory=dict)
     innocent: frozenset[str] = frozenset()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from itertools import permutations
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.recurrence.time_zones import explain_fixed, load_tzinfo
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.language.dates import (
     ONE_DAY,
@@ -23,13 +24,14 @@ from cloudsched.language.exceptions import list_added
 from cloudsched.language.grammar_days import WEEKEND
 from cloudsched.language.grammar_points import count_date, count_days
 from cloudsched.language.groups import Group, Plan, build_plan
-from cloudsched.language.messages import say
-from cloudsched.language.nights import find_shift, move_weekdays
+from cloudsched.language.messages import say, say_all, say_day
+from cloudsched.language.nights import DAYS, find_shift, move_weekdays
 from cloudsched.language.nodes import (
     DAY,
     FOLLOWING,
     REGULARLY,
     REPEATS,
+    WEEKENDDAY,
     Clause,
     Clock,
     Date,
@@ -48,7 +50,7 @@ from cloudsched.language.recurrences import build_recurring
 from cloudsched.language.result import Option, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 
 def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
@@ -59,14 +61,16 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
     plan.groups = [_repeat_counted(group, context) for group in plan.groups]
     _repeat_dates(plan)
     _fill_others(plan)
+    _replace_special_days(plan, context)
+    _drop_count_of_a_day(plan)
     if _lasts_days(plan):
         plan.groups[0].repeat = Repeat(1, Unit.DAY)
     if "forever" in plan.marks and plan.ends:
         raise Refused("contradiction", plan.ends[0].span)
     resolve_zone(plan, context)
     context.clock24 = any(is_24_hour(clock) for clock in list_clocks(plan))
-    if not plan.recurs:
-        plan.groups = [_choose_days(group, context) for group in plan.groups]
+    kinds = {"or"} if plan.recurs else {"or", "weekend"}
+    plan.groups = [_choose_days(group, kinds, context) for group in plan.groups]
     if _is_recurring(plan, context):
         plan.groups = [move_weekdays(group, find_shift(group, context), context) for group in plan.groups]
         if "once" in plan.marks:
@@ -126,19 +130,20 @@ def _repeat_counted(group: Group, context: Context) -> Group:
     return group
 
 
-def _choose_days(group: Group, context: Context) -> Group:
+def _choose_days(group: Group, kinds: Collection[str], context: Context) -> Group:
     """Return a group without a choice of days, such as "Monday or Tuesday": ask which is meant."""
     chosen: list[Days] = []
     for days in group.days:
-        if not days.either or days.marked:
+        if days.either not in kinds:
             chosen.append(days)
             continue
-        parts = [replace(days, picks=(pick,), either=False) for pick in days.picks]
-        parts += [replace(days, dates=(date,), either=False) for date in days.dates]
+        parts = [replace(days, picks=(pick,), either="") for pick in days.picks]
+        parts += [replace(days, dates=(date,), either="") for date in days.dates]
         options = [Option(say("only number {nth} of them", nth=nth), [part]) for nth, part in enumerate(parts, 1)]
-        if not days.period and not days.dates and all(not pick.nth for pick in days.picks):
+        is_week = not days.period and not days.dates and all(not pick.nth for pick in days.picks)
+        if is_week and not days.marked:
             options.append(Option("each of them once", parts))
-        options.append(Option("all of them", [replace(days, either=False)]))
+        options.append(Option("all of them", [replace(days, either="")]))
         picked: list[Days] = context.choices.pick("which-of-month", days.span, tuple(options))
         chosen += picked
     relatives = [each for node in group.relatives for each in _choose_of_weekend(node, context)]
@@ -187,6 +192,55 @@ def _fill_others(plan: Plan) -> None:
     filled = replace(others[0], picks=tuple(Pick(0, day) for day in sorted(left)), others=False)
     for group in plan.groups:
         group.days = [filled if days.others else days for days in group.days]
+
+
+def _replace_special_days(plan: Plan, context: Context) -> None:
+    """Take days with a time of their own out of a rule for more days: "every day at 9, on Sundays at 10".
+
+    After "and", both times may be meant.
+    """
+    for general, special in permutations(plan.groups, 2):
+        usual, named = _find_weekdays(general), _find_weekdays(special)
+        if not named or not named < usual or not (general.has_times and special.has_times) or special.joined == "also":
+            continue
+        left = tuple(Pick(0, day) for day in sorted(usual - named))
+        instead = Option("those days only at their own time", left)
+        if special.joined == "and" or general.joined == "and":
+            both = Option[tuple[Pick, ...]]("both times on those days", ())
+            left = context.choices.pick("special-days", special.days[0].span, (instead, both))
+        else:
+            context.choices.assume("Days with a time of their own run only at that time.")
+        if left:
+            span = special.days[0].span
+            general.days, general.repeat = [Days(left, marked=True, plural=True, span=span)], None
+
+
+def _find_weekdays(group: Group) -> frozenset[int]:
+    """Return the weekdays on which a group repeats by the day or the week, none if anything else limits it."""
+    repeat = group.repeat
+    is_daily = repeat is not None and repeat.unit == Unit.DAY and repeat.interval == 1
+    is_weekly = repeat is None or (repeat.unit == Unit.WEEK and repeat.interval == 1)
+    if group.months or group.only_if or group.relatives or (group.days and not is_weekly):
+        return frozenset()
+    if not group.days:
+        return frozenset(range(DAY)) if is_daily else frozenset()
+    are_plain = all(
+        (days.marked or days.plural) and not (days.dates or days.period or days.weeks or days.others or days.positions)
+        for days in group.days
+    )
+    picks = [pick for days in group.days for pick in days.picks]
+    if not are_plain or any(pick.nth or pick.what > WEEKENDDAY for pick in picks):
+        return frozenset()
+    return frozenset(day for pick in picks for day in DAYS.get(pick.what, (pick.what,)))
+
+
+def _drop_count_of_a_day(plan: Plan) -> None:
+    """Drop the number of times in "every day 2 times at 8 and 20": it is that of each day, and no end."""
+    only, *others = plan.groups
+    counted = [end for end in plan.ends if end.count is not None and end.count == len(only.clocks) > 1]
+    if others or only.repeat is None or only.repeat.unit != Unit.DAY or not counted:
+        return
+    plan.ends = [end for end in plan.ends if end not in counted or end.span > only.clocks[0].span]
 
 
 def _repeat_dates(plan: Plan) -> None:
@@ -238,8 +292,6 @@ def resolve_zone(plan: Plan, context: Context) -> None:
         code = "place" if is_doubtful else "zone"
         chosen = context.choices.pick(code, plan.place.span, options) if len(options) > 1 else names[0]
         context.timezone = str(chosen)
-    for meaning in explain_fixed(context.timezone):
-        context.choices.assume(meaning)
 
 
 def list_clocks(plan: Plan) -> list[Clock]:
@@ -272,9 +324,18 @@ def _is_recurring(plan: Plan, context: Context) -> bool:
     ]
     if all(decided) and not any(group.relatives for group in plan.groups):
         return True
-    if any(decided):
+    if not any(decided):
+        return False
+    undecided = [days for days, is_decided in zip(all_days, decided, strict=True) if not is_decided]
+    are_weekdays = all(days.picks and not (days.dates or days.period) for days in all_days)
+    if (
+        any(group.relatives for group in plan.groups)
+        or not are_weekdays
+        or any(pick.nth for days in undecided for pick in days.picks)
+    ):
         raise Refused("contradiction", all_days[0].span)
-    return False
+    context.choices.assume("It is in every week.")
+    return True
 
 
 def _is_repeated(days: Days, context: Context, *, bounded: bool, is_range: bool) -> bool:
@@ -370,11 +431,12 @@ def _ask_day_within(within: Within, context: Context) -> Relative:
     """Ask for the day of "next week": its first, or the one after as many weeks."""
     first, last = find_within(within, context)
     length = Length(((within.unit, within.ahead),), within.span) if within.unit != Unit.QUARTER else None
-    options = [Option(f"{first:%A, %Y-%m-%d}", first)] if within.ahead else []
+    options = [Option(say_day(first), first)] if within.ahead else []
     if length is not None and within.ahead:
-        options.append(Option(f"{add_length(context.today, length):%A, %Y-%m-%d}", add_length(context.today, length)))
+        then = add_length(context.today, length)
+        options.append(Option(say_day(then), then))
     else:
-        options.append(Option(f"{last:%A, %Y-%m-%d}", last))
+        options.append(Option(say_day(last), last))
     chosen = context.choices.pick("which-of-month", within.span, tuple(options))
     return Relative("day", (chosen - context.today).days, span=within.span)
 
@@ -433,7 +495,7 @@ def _find_instants(group: Group, context: Context) -> list[datetime]:
         shift = context.choices.pick("this-or-next", part.span, options)
     if shift:
         days = _shift(days, shift)
-        context.choices.assume(f"That is on {' and '.join(f'{day:%A, %Y-%m-%d}' for day in days)}, in the night.")
+        context.choices.assume(say("That is on {days}, in the night.", days=say_all([say_day(day) for day in days])))
     return [context.to_instant(local) for day in days for local in _build_times(day, group, context)]
 
 
@@ -517,7 +579,7 @@ def _resolve_weekday(weekday: int, days: Days, group: Group, context: Context) -
     today = context.today
     coming = find_next_weekday(weekday, today)
     if today.weekday() == weekday and not _has_day_passed(today, group, context) and group.has_times:
-        options = (Option(f"today, {today:%Y-%m-%d}", today), Option(f"{coming:%A, %Y-%m-%d}", coming))
+        options = (Option(say("today, {day:%Y-%m-%d}", day=today), today), Option(say_day(coming), coming))
         return context.choices.pick("this-or-next", days.span, options)
     return coming
 
@@ -547,7 +609,7 @@ def _resolve_midnight(day: date, clock: Clock, group: Group, context: Context) -
     if not is_eve and any(days.dates or any(pick.what == DAY for pick in days.picks) for days in group.days):
         context.choices.assume("Midnight is the start of the day.")
         return [begins]
-    options = (Option(f"{begins:%A, %Y-%m-%d} at 00:00", begins), Option(f"{ends:%A, %Y-%m-%d} at 00:00", ends))
+    options = tuple(Option(say("{day} at 00:00", day=say_day(each)), each) for each in (begins, ends))
     chosen = context.choices.pick("midnight", clock.span, options)
     return [chosen]
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Self
 
+from cloudsched.domain.schedules.words import English
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from datetime import date
 
 
 class Said(str):
@@ -27,6 +31,25 @@ class Said(str):
 def say(template: str, **values: Any) -> Said:
     """Return a sentence with values: ``say("at {time}", time=time)``."""
     return Said.of(template, values)
+
+
+def say_day(day: date) -> Said:
+    """Return a day with its weekday: ``Friday, 2027-06-11``."""
+    return say("{weekday}, {day:%Y-%m-%d}", weekday=say(English.weekdays[day.weekday()]), day=day)
+
+
+def say_all(items: Sequence[Said]) -> Said:
+    """Return a list: ``Friday and Saturday``."""
+    return reduce(lambda first, then: say("{first} and {then}", first=first, then=then), items)
+
+
+def load_messages(code: str) -> Mapping[str, str]:
+    """Return what the reader says in a language, by its English sentences. Empty for English."""
+    if code != "de":
+        return {}
+    from cloudsched.language.german_messages import GERMAN_MESSAGES  # noqa: PLC0415 - only German needs it
+
+    return GERMAN_MESSAGES
 
 
 def translate(text: str, messages: Mapping[str, str]) -> str:

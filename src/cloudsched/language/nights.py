@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.schedules.words import English
+from cloudsched.language.messages import say, say_all
 from cloudsched.language.nodes import WEEKENDDAY, WORKDAY, Days, Pick
 from cloudsched.language.result import Refused
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 _NIGHT: Final = 3
 _DAWN: Final = 6
 """The hour before which a time belongs to the night that began on the day before."""
-_DAYS: Final = {WORKDAY: range(5), WEEKENDDAY: (5, 6)}
+DAYS: Final = {WORKDAY: range(5), WEEKENDDAY: (5, 6)}
+"""The weekdays of what a pick may name beside a single one."""
 
 
 def find_shift(group: Group, context: Context) -> int:
@@ -55,7 +57,8 @@ def _move(days: Days, shift: int, context: Context) -> Days:
             "inexpressible", days.span, "name the day on which that time is, for example: on Saturday at 1:00"
         )
 
-    whats = [day for pick in days.picks for day in _DAYS.get(pick.what, (pick.what,))]
+    whats = [day for pick in days.picks for day in DAYS.get(pick.what, (pick.what,))]
     moved = [(day + shift) % 7 for day in whats]
-    context.choices.assume(f"That is on {' and '.join(English.weekdays[day] for day in moved)}, in the night.")
+    days_said = say_all([say(English.weekdays[day]) for day in moved])
+    context.choices.assume(say("That is on {days}, in the night.", days=days_said))
     return replace(days, picks=tuple(Pick(0, day) for day in moved), business=False)

@@ -185,7 +185,7 @@ class Days:
         marked: The phrase says that they repeat: "every", or a plural.
         on: A preposition introduces them.
         loose: The ordinal may also mean an interval.
-        either: One of them is meant: "Monday or Tuesday".
+        either: Why only one of them may be meant: ``or`` between them, or a ``weekend`` in the singular.
         business: They are named as business days or the like, which a calendar of holidays may change.
         positions: The positions of the days among those picked in a week, month or year: the first, the last.
         others: They are the days of the week that no other part of the phrase names.
@@ -200,7 +200,7 @@ class Days:
     on: bool = False
     loose: bool = False
     plural: bool = False
-    either: bool = False
+    either: str = ""
     business: bool = False
     positions: tuple[int, ...] = ()
     moved: str = ""
@@ -433,6 +433,7 @@ class Phrase:
         words: The number of words of the title that are not about time.
         is_rival: It leaves to the title what a cheaper way reads as a time, and may well be meant.
         is_asked: Words such as "remind me to" introduce the title, so that it is the subject, whatever its words.
+        rest: The span of what belongs to the title behind the clauses: "dinner at 8 with Bob".
     """
 
     title: Span | None
@@ -441,3 +442,4 @@ class Phrase:
     words: int = 0
     is_asked: bool = False
     is_rival: bool = False
+    rest: Span | None = None

@@ -104,7 +104,8 @@ _EXONYMS = {
 """The German and Dutch names of cities."""
 REGIONS = frozenset({"eastern", "central", "mountain", "pacific", "et", "ct", "mt", "pt"})
 """Words that name a zone behind a time of day, and have other meanings elsewhere."""
-_NEEDS_TIME = frozenset({"et", "ct", "mt", "pt", "eastern", "pacific", "central", "mountain", "rio", "uk", "german"})
+NO_CITIES = frozenset({"et", "ct", "mt", "pt", "eastern", "pacific", "central", "mountain", "rio", "uk", "german"})
+"""Words that name a zone before a word such as "time" alone."""
 _MOST_WORDS = 4
 
 
@@ -162,7 +163,7 @@ def find_place(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int, 
         zones = _load_cities().get(key)
         if zones is not None:
             abbreviation = key in _NAMED and len(key) in {3, 4}
-            best = zones, end, key in _NEEDS_TIME or not abbreviation
+            best = zones, end, key in NO_CITIES or not abbreviation
         zones = _load_cities().get(key.removesuffix("er"))  # German: "Londoner Zeit"
         if zones is not None and best is None and key.endswith("er"):
             best = zones, end, True

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.time_zones import require_zone
-from cloudsched.domain.schedules.rare_days import tell_missing
+from cloudsched.domain.schedules.assumptions import list_surprises
 from cloudsched.language.changes import find_change, find_condition, find_open_time, find_order
 from cloudsched.language.covers import find_covers
 from cloudsched.language.grammar import Parser
-from cloudsched.language.languages import LANGUAGES, find_language, guess_language, load_messages, name_language
+from cloudsched.language.languages import LANGUAGES, find_language, guess_language, name_language
 from cloudsched.language.lexicon import Cursor, Language, Token, classify, tokenise
 from cloudsched.language.meaning import build_schedule
-from cloudsched.language.messages import say, translate
+from cloudsched.language.messages import load_messages, say, translate
 from cloudsched.language.nodes import Phrase, Place, Span
 from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.result import Alternative, Choices, Problem, Reading, Refused, Unclear, refuse_impossible
@@ -60,6 +60,7 @@ QUESTIONS = {
     "count-or-rate": "is that how often in total, or how often each time?",
     "slip": "is this a typo?",
     "title": "which of these words say when, and which say what?",
+    "special-days": "which time counts on those days?",
     "shared-time": "should both run at the same time?",
 }
 
@@ -98,7 +99,7 @@ def ask(
         except Refused as error:
             refused = error
         else:
-            readings.append(Alternative(schedule, schedule.describe(), name))
+            readings.append(Alternative(schedule, name))
     if not readings:
         return _refuse(refused or Refused("too-open"), text)
     return Reading("question", None, title, (), tuple(readings), tuple(problems.values()))
@@ -183,14 +184,18 @@ class _Reader:
     def read(self) -> Reading:
         """Return the meaning of the phrase, with what is said about it in its language."""
         reading = self._read()
-        messages = load_messages(self._language.code)
-        if not messages:
-            return reading
+        code = self._language.code
+        messages = load_messages(code)
+
+        def tell(one: Alternative) -> Alternative:
+            return Alternative(one.schedule, translate(one.label, messages), one.schedule.describe(code))
+
         return replace(
             reading,
             assumptions=tuple(translate(each, messages) for each in reading.assumptions),
-            readings=tuple(replace(each, label=translate(each.label, messages)) for each in reading.readings),
+            readings=tuple(map(tell, reading.readings)),
             problems=tuple(replace(each, hint=translate(each.hint, messages)) for each in reading.problems),
+            language=code,
         )
 
     def _read(self) -> Reading:
@@ -199,7 +204,7 @@ class _Reader:
         if guessed is not self._language:
             self._language = guessed
             reading = self._read_tokens(tokenise(self._text, guessed))
-            note = f"The words were read as {guessed.name}."
+            note = say("The words were read as {language}.", language=say(guessed.name))
             return replace(reading, assumptions=(note, *reading.assumptions)) if reading.schedule else reading
         return self._read_tokens(tokens)
 
@@ -240,9 +245,7 @@ class _Reader:
 
     def _ask_which(self, one: Reading, other: Reading) -> Reading:
         readings = tuple(
-            Alternative(each.schedule, each.schedule.describe(), each.title or "")
-            for each in (one, other)
-            if each.schedule is not None
+            Alternative(each.schedule, each.title or "") for each in (one, other) if each.schedule is not None
         )
         problem = Problem((0, len(self._text)), "title", QUESTIONS["title"])
         return Reading("question", None, one.title, (), readings, (problem,))
@@ -316,7 +319,6 @@ class _Reader:
                 readings.append(
                     Alternative(
                         reading.schedule,
-                        reading.schedule.describe(),
                         say("{meant}, not {typed}", meant=word.text, typed=typed.text),
                     )
                 )
@@ -328,7 +330,7 @@ class _Reader:
             reading, fixes = accepted[0]  # there is only one thing that it can have been meant to be
             return replace(reading, assumptions=(*fixes, *reading.assumptions))
         if as_typed is not None and as_typed.schedule is not None:
-            readings.append(Alternative(as_typed.schedule, as_typed.schedule.describe(), "as it was typed"))
+            readings.append(Alternative(as_typed.schedule, "as it was typed"))
         problem = Problem(span, "slip", QUESTIONS["slip"])
         return Reading("question", None, None, (), tuple(readings[:MOST_READINGS]), (problem,))
 
@@ -345,22 +347,30 @@ class _Reader:
         begin, end = phrase.title
         typed = self._text[begin:end]
         title = typed.strip('"“”„«»` ')
-        tokens = tokenise(title, self._language)
+        behind = "" if phrase.rest is None else f" {self._text[slice(*phrase.rest)]}"
+        tokens = tokenise(title + behind, self._language)
         matches = classify(tokens, self._language)
         titled = _Titled(is_there=True, is_yearly=any("yearly-event" in each for each in matches))
         if title == typed:
-            order = find_order(title, Cursor(tokens, matches, self._language))
+            order = find_order(title + behind, Cursor(tokens, matches, self._language))
             if order is not None and (order.is_task or order.is_timing) and not phrase.is_asked:
                 return _refuse(Refused("no-new-task", phrase.title), self._text)
-            if matches and "question-word" in matches[0] and not phrase.is_asked:
+            is_whole = not self._text[:begin].strip()
+            is_question = is_whole and self._text.rstrip().endswith("?")  # "could you call Bob at 9?" is none
+            is_question = is_question or bool(matches and "question-word" in matches[0])
+            if is_question and not phrase.is_asked:
                 return _refuse(Refused("no-task", phrase.title), self._text)
             if (span := find_condition(tokens, matches)) is not None:
                 return _refuse(Refused("half-known", (begin + span[0], begin + span[1])), self._text)
             if (span := find_open_time(tokens, matches)) is not None:
                 titled = titled._replace(open_time=(begin + span[0], begin + span[1]))
         place = next((each.span for each in phrase.clauses if isinstance(each, Place) and each.is_loose), None)
-        whole = title if place is None else f"{title} {self._text[slice(*place)]}"  # it may be where, and no zone
-        return self._build_reading(self._make_builder(phrase, titled), whole, len(phrase.clauses))
+        if place is not None and place[1] <= begin and not self._text[place[1] : begin].strip():
+            # It may be where, and no zone: "at 9am | London office call".
+            title = f"{self._text[slice(*place)]} {title}"
+        elif place is not None:
+            behind = f" {self._text[slice(*place)]}{behind}"
+        return self._build_reading(self._make_builder(phrase, titled), title + behind, len(phrase.clauses))
 
     def _build_reading(self, build: Callable[[Choices], Schedule], title: str | None, clauses: int = 4) -> Reading:
         choices = Choices()
@@ -371,7 +381,7 @@ class _Reader:
             return ask(unclear, build, title, self._text, clauses)
         except Refused as refused:
             return _refuse(refused, self._text)
-        notes = (*choices.notes, *tell_missing(schedule))
+        notes = (*choices.notes, *list_surprises(schedule, self._language.code))
         return Reading("schedule", schedule, title, notes)
 
     def _make_builder(self, phrase: Phrase, titled: _Titled) -> Callable[[Choices], Schedule]:

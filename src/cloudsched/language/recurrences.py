@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.domain.schedules.words import English
 from cloudsched.language.dates import add_length, find_first_day, find_last_day, find_within, make_local_time
 from cloudsched.language.exceptions import add_calendars, apply_exceptions, list_added
 from cloudsched.language.messages import say
@@ -55,7 +56,9 @@ def resolve_rate(group: Group, repeat: Repeat, context: Context) -> Group:
     if repeat.unit >= Unit.DAY and named:
         if named != repeat.rate or repeat.interval > 1:
             raise Refused(
-                "contradiction", repeat.span, f"it says {repeat.rate} times but names {named}; make them agree"
+                "contradiction",
+                repeat.span,
+                say("it says {rate} times but names {named}; make them agree", rate=repeat.rate, named=named),
             )
         return once
     if repeat.unit < Unit.DAY or repeat.rate > 12 or group.window:
@@ -406,15 +409,18 @@ class Builder:
         """Fill in the days that a rule takes from its start: "every month" uses the day of the month of the start."""
         if draft.freq == "WEEKLY" and not draft.weekdays:
             draft.weekdays = [(0, self.bounds.start.weekday())]
-            self.context.choices.assume(f"It runs on {self.bounds.start:%A}.")
+            self.context.choices.assume(
+                say("It runs on {weekday}.", weekday=say(English.weekdays[self.bounds.start.weekday()]))
+            )
         elif draft.freq == "MONTHLY" and not (draft.weekdays or draft.month_days):
             draft.month_days = [self.bounds.start.day]
-            self.context.choices.assume(f"It runs on day {self.bounds.start.day} of the month.")
+            self.context.choices.assume(say("It runs on day {day} of the month.", day=self.bounds.start.day))
             if self.bounds.start.day > 28:
                 draft.skip = self.context.choices.pick("month-end", (0, 0), MONTH_ENDS)
         elif draft.freq == "YEARLY" and not (draft.weekdays or draft.month_days or draft.year_days or draft.weeks):
             draft.months, draft.month_days = draft.months or [self.bounds.start.month], [self.bounds.start.day]
-            self.context.choices.assume(f"It runs on {self.bounds.start:%B} {self.bounds.start.day}.")
+            month = say(English.months[self.bounds.start.month - 1])
+            self.context.choices.assume(say("It runs on {month} {day}.", month=month, day=self.bounds.start.day))
             if lacks_days(draft):
                 draft.skip = self.context.choices.pick("month-end", (0, 0), MONTH_ENDS)
         else:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
+from cloudsched.language.messages import load_messages, say, translate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,13 +128,13 @@ class Alternative:
 
     Attributes:
         schedule: The schedule of this reading.
-        description: The schedule in words that `read` understands without a question.
         label: A short text that distinguishes it from the other readings.
+        description: The schedule in words that `read` understands without a question.
     """
 
     schedule: Schedule
-    description: str
     label: str = ""
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +165,7 @@ class Reading:
         assumptions: The details that the phrase left open with their decisions, one sentence each.
         readings: The possible meanings that a question offers.
         problems: The reasons for a question or a refusal.
+        language: The language in which the phrase was read, such as ``de``. All these texts are in it.
     """
 
     kind: Kind
@@ -172,13 +174,16 @@ class Reading:
     assumptions: tuple[str, ...] = ()
     readings: tuple[Alternative, ...] = ()
     problems: tuple[Problem, ...] = ()
+    language: str = "en"
 
     def explain(self) -> str:
         """Return a question or a refusal as one message to show to the user. Empty for a schedule."""
-        text = "; ".join(
-            f"{problem.code}{f' at {problem.words!r}' if problem.words else ''}: {problem.hint}"
-            for problem in self.problems
-        )
+        messages = load_messages(self.language)
+        told = []
+        for problem in self.problems:
+            place = translate(say(" at {words!r}", words=problem.words), messages) if problem.words else ""
+            told.append(f"{problem.code}{place}: {problem.hint}")
+        text = "; ".join(told)
         if self.readings:
-            text += ": " + "; or ".join(f"{reading.description!r}" for reading in self.readings)
+            text += ": " + translate("; or ", messages).join(repr(each.description) for each in self.readings)
         return text

@@ -7,10 +7,10 @@ from datetime import datetime, time
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.recurrence.notations import is_notation
-from cloudsched.domain.recurrence.time_zones import explain_fixed
-from cloudsched.domain.schedules.rare_days import tell_missing
+from cloudsched.domain.schedules.assumptions import list_surprises
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
+from cloudsched.language.messages import load_messages, say, translate
 from cloudsched.language.result import UNREAD, Alternative, Reading
 
 if TYPE_CHECKING:
@@ -30,11 +30,13 @@ class ScheduleText:
         schedule: The schedule.
         title: The title in the words, if there is one.
         assumptions: The details that the words left open with their decisions, one sentence each.
+        language: The language of the words, such as ``de``. A notation has the one that was asked for, or English.
     """
 
     schedule: Schedule
     title: str | None = None
     assumptions: tuple[str, ...] = ()
+    language: str = "en"
 
 
 def read_schedule(  # noqa: PLR0913 -- each is named
@@ -67,8 +69,8 @@ def read_schedule(  # noqa: PLR0913 -- each is named
     """
     if is_notation(text):
         parsed = Schedule.parse(text, timezone=timezone, now=now)
-        notes = (*explain_fixed(parsed.timezone), *tell_missing(parsed))
-        return ScheduleText(parsed, assumptions=notes)
+        language = locale or "en"
+        return ScheduleText(parsed, None, list_surprises(parsed, language), language)
     from cloudsched.language.reader import read  # noqa: PLC0415 - only words need the grammar
 
     at = default_time.hour, default_time.minute
@@ -87,21 +89,38 @@ def read_schedule(  # noqa: PLR0913 -- each is named
 
     reading = read_words(text)
     if reading.schedule is not None:
-        return ScheduleText(reading.schedule, reading.title, reading.assumptions)
+        return ScheduleText(reading.schedule, reading.title, reading.assumptions, reading.language)
+    raise _refuse(text, reading, read_words)
+
+
+def _refuse(text: str, reading: Reading, read_words: Callable[[str], Reading]) -> InvalidSchedule:
+    """Return the error for words that have several meanings or none, in their language."""
+    messages = load_messages(reading.language)
+
+    def tell(template: str, **values: str) -> str:
+        return translate(say(template, **values), messages)
+
     shown = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
-    hint = "; ".join(problem.hint for problem in reading.problems)
     if reading.readings:
-        choices = "; or ".join(repr(each.description) for each in reading.readings)
+        choices = tell("; or ").join(repr(each.description) for each in reading.readings)
+        what = tell("{text!r} can mean {choices}", text=shown, choices=choices)
         readings = tuple(_to_json(each) for each in reading.readings)
-        raise AmbiguousSchedule("schedule", f"{shown!r} can mean {choices}", "Choose one of them.", readings)
+        return AmbiguousSchedule("schedule", what, tell("Choose one of them."), readings)
+
+    hint = "; ".join(problem.hint for problem in reading.problems)
     closest = find_closest(text, reading, read_words)
     if closest is not None:
-        hint += f"; the closest that is understood is {closest[0]!r}: {closest[1]}"
+        phrase, meaning = closest
+        hint += tell("; the closest that is understood is {phrase!r}: {meaning}", phrase=phrase, meaning=meaning)
+
     words = reading.problems[0].words
-    is_read = all(problem.code not in {*UNREAD, "no-update"} for problem in reading.problems)
-    where = f" at {words!r}" if words else ""
-    what = "cannot be scheduled" if is_read else f"is not understood{where}"
-    raise InvalidSchedule("schedule", f"{shown!r} {what}", hint, words or shown)
+    if all(problem.code not in {*UNREAD, "no-update"} for problem in reading.problems):
+        what = tell("{text!r} cannot be scheduled", text=shown)
+    elif words:
+        what = tell("{text!r} is not understood at {words!r}", text=shown, words=words)
+    else:
+        what = tell("{text!r} is not understood", text=shown)
+    return InvalidSchedule("schedule", what, hint, words or shown)
 
 
 def read_until(text: str, *, now: datetime, timezone: str, default_time: time = DEFAULT_TIME) -> datetime:
@@ -144,7 +163,7 @@ def find_closest(text: str, refused: Reading, read: Callable[[str], Reading]) ->
             return None
         reading = read(text)
         if reading.schedule is not None:
-            return text, reading.schedule.describe()
+            return text, reading.schedule.describe(reading.language)
         if reading.kind != "refusal":
             return None
     return None

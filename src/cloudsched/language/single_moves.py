@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.language.dates import find_first_day, find_next_weekday, make_local_time
+from cloudsched.language.messages import say, say_day
 from cloudsched.language.result import Option, Refused
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def move_one(current: Schedule, context: Context, old: Group | None, new: Group,
     if context.to_instant(moved) <= context.now:
         raise Refused("past")
 
-    context.choices.assume(f"Only the one on {local:%Y-%m-%d at %H:%M} moves, to {moved:%Y-%m-%d at %H:%M}.")
+    template = "Only the one on {old:%Y-%m-%d at %H:%M} moves, to {new:%Y-%m-%d at %H:%M}."
+    context.choices.assume(say(template, old=local, new=moved))
     return anchored.copy_unchecked(
         exdates=(*anchored.exdates, anchored.name_occurrence(at)),
         rdates=(*anchored.rdates, moved.isoformat()),
@@ -63,7 +65,7 @@ def _find_next(anchored: Schedule, context: Context, new: Group, *, is_once: boo
         return following[0]
     if is_once:
         return own[0]
-    options = tuple(Option(f"the one on {each:%A, %Y-%m-%d}", each) for each in (*following, *own))
+    options = tuple(Option(say("the one on {day}", day=say_day(each)), each) for each in (*following, *own))
     return context.choices.pick("this-or-next", _find_span(new), options)
 
 
@@ -74,8 +76,10 @@ def _find_one(anchored: Schedule, context: Context, old: Group) -> datetime:
     day = find_first_day(points[0], context, context.today)
     own = _list_on(anchored, context, day)
     if len(own) != 1:
-        why = "several times" if own else "not"
-        raise Refused("no-update", _find_span(old), f"it runs {why} on {day:%Y-%m-%d}; say which one should move")
+        template = "it runs not on {day:%Y-%m-%d}; say which one should move"
+        if own:
+            template = "it runs several times on {day:%Y-%m-%d}; say which one should move"
+        raise Refused("no-update", _find_span(old), say(template, day=day))
     return own[0]
 
 
@@ -111,5 +115,5 @@ def _find_new_day(new: Group, context: Context, old: date) -> date:
         return after
     if old - before <= timedelta(days=_NEAR):
         return before
-    options = tuple(Option(f"{each:%A, %Y-%m-%d}", each) for each in (after, before))
+    options = tuple(Option(say_day(each), each) for each in (after, before))
     return context.choices.pick("this-or-next", days.span, options)

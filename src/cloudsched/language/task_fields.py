@@ -11,6 +11,7 @@ from cloudsched.domain.schedules.assumptions import note
 from cloudsched.domain.schedules.schedule import OWNER_ZONE, Schedule
 from cloudsched.domain.transitions.task_draft import has_schedule_text
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
+from cloudsched.language.messages import load_messages, say, translate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,7 +78,7 @@ def read_schedule_field(  # noqa: PLR0913 -- each is named
             if current is None or "schedule" in fields:
                 hint = 'Say when, schedule="every day at 9", or leave it out: now is the same everywhere.'
                 raise InvalidInput("timezone", "is given without a schedule", hint)
-            return ScheduleText(current)
+            return ScheduleText(current, language=locale or "en")
         found = read(zone)
         follows = follows and not found.schedule.is_instant  # "in 2 hours" is the same everywhere
         if follows or (current is not None and current.follows_owner and _is_local_notation(text, found)):
@@ -87,10 +88,12 @@ def read_schedule_field(  # noqa: PLR0913 -- each is named
         stays = current is not None and timezone is None and zone != "UTC" and found.schedule.timezone == zone
         ends = current is not None and not current.is_one_time and found.schedule.is_one_time
         notes = (
-            *((f"The time zone stays {zone}.",) if stays else ()),
+            *((say("The time zone stays {zone}.", zone=zone),) if stays else ()),
             *(("It runs once, and no longer repeats.",) if ends else ()),
         )
-        return replace(found, assumptions=(*found.assumptions, *notes))
+        messages = load_messages(found.language)
+        told = (translate(each, messages) for each in notes)
+        return replace(found, assumptions=(*found.assumptions, *told))
     except AmbiguousSchedule:
         raise
     except InvalidSchedule as error:  # name the field of the task, and not the part of a notation's parser
@@ -182,7 +185,7 @@ def with_schedule(  # noqa: PLR0913 -- each is named
     read = read_with(current=None if is_known else current)
     if current is not None and text is not None and not is_known and not _is_whole(text, read, read_with):
         key = None
-    note(read.assumptions)
+    note(read.assumptions, read.language)
     schedule = read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     cleared = {} if current is None else dict.fromkeys(_FIELDS)
     rest = {name: value for name, value in fields.items() if name not in {"timezone", "locale"}}

@@ -18,8 +18,11 @@ from cloudsched.language.schedule_text import read_schedule
 from cloudsched.testing import Simulation
 
 NOW = datetime(2027, 1, 1, 12, tzinfo=UTC)
-IS_TOLD = re.compile(r"^It runs.* only in (?:months|years) that have ")
+IS_TOLD = re.compile(r"^It runs.* only in (?:months|years) that have |^Es läuft nur in |^In (?:Monaten|Jahren) ohne ")
 LEAP_DAY = 'It runs only in years that have a 29 February. To run in each, say "the last day of February".'
+LEAP_DAY_IN_GERMAN = (
+    "Es läuft nur in Jahren, die einen 29. Februar haben. Damit es in jedem läuft, sag „am letzten Tag im Februar“."
+)
 FIFTH = 'It runs only in months that have a 5th Monday. To run in each, say "the last Monday of each month".'
 LAST = 'It runs only in months that have a {} day. To run in each, say "the last day of each month".'
 OTHERS = 'It runs on a {} day only in months that have one. For one that each has, say "the last day of each month".'
@@ -27,7 +30,7 @@ WEEK = "It runs only in years that have a week 53. To run in each, write BYWEEKN
 
 RARE = {
     "every leap day at 9:00": LEAP_DAY,
-    "jedes Jahr am Schalttag um 9:00": LEAP_DAY,
+    "jedes Jahr am Schalttag um 9:00": LEAP_DAY_IN_GERMAN,
     "0 9 29 2 *": LEAP_DAY,
     "*/5 * 29 FEB *": LEAP_DAY,
     "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29;BYHOUR=9": LEAP_DAY,
@@ -46,7 +49,8 @@ RARE = {
     "DTSTART:20270131T090000\nRRULE:FREQ=MONTHLY": LAST.format("31st"),
     "every month on the 31st at 9:00 (only in months that have that day)": LAST.format("31st"),
     "on the fifth Monday of each month at 9:00": FIFTH,
-    "jeden fünften Montag im Monat um 9:00": FIFTH,
+    "jeden fünften Montag im Monat um 9:00": "Es läuft nur in Monaten, die einen 5. Montag haben. Damit es in jedem",
+    "am ersten und fünften Montag jedes Monats um 9:00": "In Monaten ohne einen 5. Montag läuft es an diesem nicht.",
     "0 9 * * 1#5": FIFTH,
     "FREQ=MONTHLY;BYDAY=5MO;BYHOUR=9": FIFTH,
     "FREQ=MONTHLY;BYDAY=1MO,5MO;BYHOUR=9": "It runs on a 5th Monday only in months that have one.",
@@ -93,13 +97,17 @@ def test_a_rule_that_runs_in_each_month_or_year_says_nothing(text: str) -> None:
 @try_each(
     "words",
     [
-        *("the last day of February", "the last day of each month", "the last Monday of each month"),
-        *("the last Monday of May", "the last Monday of the year", "the last day of the year"),
+        *("on the last day of each month at 9:00", "on the last Monday of each month at 9:00"),
+        *("every year on the last day of February at 9:00", "every year on the last Monday of May at 9:00"),
+        *("every year on the last Monday of the year at 9:00", "every year on the last day of the year at 9:00"),
+        *("am letzten Tag jedes Monats um 9:00", "am letzten Montag jedes Monats um 9:00"),
+        *("jedes Jahr am letzten Tag im Februar um 9:00", "jedes Jahr am letzten Montag im Mai um 9:00"),
+        *("jedes Jahr am letzten Montag des Jahres um 9:00", "jedes Jahr am letzten Tag des Jahres um 9:00"),
     ],
 )
 def test_what_is_offered_instead_is_understood(words: str) -> None:
     """It runs in each month or year, and assumes nothing more."""
-    found = read_schedule(f"{'' if 'each' in words else 'every year '}on {words} at 9:00", now=NOW)
+    found = read_schedule(words, now=NOW)
     assert not [each for each in found.assumptions if IS_TOLD.search(each)]
     assert len(found.schedule.upcoming(NOW, 10)) == 10
 

@@ -48,13 +48,39 @@ def test_a_draft_is_confirmed(roles: RoleHarness) -> None:
     drafted = draft(roles)
     assert set(drafted) == {
         *("decision", "task", "schedule", "description", "next", "assumptions", "questions", "missing", "steps"),
-        *("draftToken", "readBack"),
+        *("draftToken", "readBack", "tasks"),
     }
     assert stored(roles) == []
     created = confirm(roles, drafted)
     assert (created.status_code, created.get_json()["owner"]) == (201, "ada")
     again = confirm(roles, drafted)
     assert (again.status_code, again.get_json()["id"]) == (200, created.get_json()["id"])
+
+
+def test_german_words_are_answered_in_german(roles: RoleHarness) -> None:
+    """The draft, each answer to its question, the task that a confirmation makes of one, and the change of it."""
+    asked = draft(roles, text="Erinnere mich jeden zweiten Dienstag um 10 daran, die Blumen zu gießen")
+    [question] = asked["questions"]
+    told = [each["description"] for each in question["answers"]]
+    assert told[0] == "jeden Monat am 2. Dienstag um 10:00, Europe/Paris"
+    assert told[1].startswith("alle 2 Wochen am Dienstag um 10:00, erstmals am ")
+
+    chosen = draft(roles, text=question["answers"][1]["text"], context={"handler": "remind"})
+    assert chosen["description"] == told[1]
+    created = confirm(roles, chosen)
+    assert created.get_json()["readBack"]["description"] == told[1]
+
+    changed = draft(roles, text="verschiebe Blumen gießen auf jeden 31. um 9")
+    [question] = changed["questions"]
+    told = [each["description"] for each in question["answers"]]
+    assert told[1].startswith("jeden Monat am 31. um 09:00 (oder am letzten Tag davor")
+    answer = question["answers"][1]
+    chosen = draft(roles, text=answer["text"], context=answer["context"])
+    assert chosen["description"] == told[1]
+    assert confirm(roles, chosen).get_json()["readBack"]["description"] == told[1]
+
+    english = draft(roles, locale="de")
+    assert english["description"] == "jeden Werktag um 09:00, Europe/Paris"
 
 
 def test_a_change_is_confirmed(roles: RoleHarness) -> None:
@@ -155,6 +181,23 @@ def test_validate_only_stores_nothing(roles: RoleHarness) -> None:
     body = {**change["changes"], "draftToken": change["draftToken"]}
     assert roles.ask("ada", "PATCH", f"/v1/tasks/{task_id}?validateOnly=true", body).status_code == 200
     assert stored(roles)[0]["revision"] == 1
+
+
+@pytest.mark.parametrize("text", ["pause my reminder", "delete my reminder", "run my reminder now"])
+def test_an_operation_is_confirmed(roles: RoleHarness, text: str) -> None:
+    """By PATCH: checked alone it does nothing, without its token it is refused, and once confirmed it is done."""
+    task_id = confirm(roles, draft(roles)).get_json()["id"]
+    drafted, before = draft(roles, text=text), stored(roles)
+    path, body = f"/v1/tasks/{task_id}", {**drafted["changes"], "draftToken": drafted["draftToken"]}
+    assert roles.ask("ada", "PATCH", f"{path}?validateOnly=true", body).status_code == 200
+    assert roles.ask("ada", "PATCH", path, drafted["changes"]).get_json(force=True)["field"] == "operation"
+    assert roles.ask("ada", "PATCH", path, {**body, "operation": "cancel"}).status_code == 400
+    assert roles.ask("ada", "PATCH", path, {**body, "title": "Other"}).status_code == 400
+    assert roles.ask("bob", "PATCH", path, body).status_code == 404
+    assert roles.ask("phone", "PATCH", path, body).status_code == 400
+    assert stored(roles) == before
+    assert confirm(roles, drafted).get_json()["id"] == task_id
+    assert stored(roles) != before
 
 
 @pytest.mark.parametrize(

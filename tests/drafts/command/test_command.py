@@ -36,6 +36,20 @@ def test_a_sentence_becomes_a_task(sim: Simulation, url: str, run_command: Calla
     assert len(sim.app.tasks().items) == 1
 
 
+def test_an_operation_is_shown_and_done(sim: Simulation, url: str, run_command: Callable[..., CommandResult]) -> None:
+    """With the title of its task, of which a list names the id."""
+    run_command("tasks", "--url", url, "draft", *WORDS, "--yes")
+    (task,) = sim.app.tasks().items
+    listed = run_command("tasks", "--url", url, "draft", "list my reminders", *WORDS[1:])
+    assert (listed.code, task.id in listed.out) == (0, True)
+    shown = run_command("tasks", "--url", url, "draft", "pause my reminder", *WORDS[1:], "--dry-run")
+    assert f"operation of {task.title!r} ({task.id})" in shown.out
+    assert "pause" in shown.out
+    assert sim.app.get(task.id).status == "ACTIVE"
+    assert run_command("tasks", "--url", url, "draft", "pause my reminder", *WORDS[1:], "--yes").code == 0
+    assert sim.app.get(task.id).status == "PAUSED"
+
+
 def test_what_is_printed_can_be_typed(sim: Simulation, url: str, run_command: Callable[..., CommandResult]) -> None:
     """Each answer to a question names the words or options that lead on, with the task that it is about."""
     zone = ("--tz", "Europe/Paris", "--owner", "ada")

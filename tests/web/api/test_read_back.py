@@ -95,7 +95,14 @@ def test_the_language_is_said_or_found_out(call: Call) -> None:
     assert german["readBack"]["description"].startswith("jeden Montag")
     found = create(call, schedule="jeden Montag um 9 Uhr")
     assert found["schedule"]["rrule"] == german["schedule"]["rrule"]
-    assert "The words were read as German." in found["readBack"]["assumed"]
+    assert "Die Wörter wurden als Deutsch gelesen." in found["readBack"]["assumed"]
+    assert found["readBack"]["description"] == german["readBack"]["description"]
+    assert "Ohne Zeitzone gilt UTC." in found["readBack"]["assumed"]
+    last = create(call, schedule="jeden fünften Montag im Monat um 14 Uhr", timezone="Etc/GMT-2")
+    assert [each[:40] for each in last["readBack"]["assumed"] if "Deutsch" not in each] == [
+        "Etc/GMT-2 ist UTC um 2 Stunden voraus.",
+        "Es läuft nur in Monaten, die einen 5. Mo",
+    ]
     american = create(call, schedule="every year on 03/04 at 9:00", locale="en-US")
     assert "BYMONTH=3" in american["schedule"]["rrule"]
     answer = call("POST", "/v1/tasks", {**TASK, "schedule": "every Monday at 9", "locale": "xx"})

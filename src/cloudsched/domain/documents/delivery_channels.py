@@ -56,47 +56,39 @@ class ChannelTraits:
     is_sent: bool
     """True if a task of its own carries each result there. Messages for the inbox are written with the
     result."""
-    words: str | None
-    """The channel's name in words, as a regular expression. None if users may neither ask for it nor prefer
-    it."""
+    may_users_name: bool
+    """True if users may ask for it and prefer it. The lexicons of `language` then have its names."""
     has_unsubscribe: bool
     """True if its messages have a link that unsubscribes from their category."""
     is_signed: bool
     """True if its messages are signed with the person's secrets."""
 
-    @property
-    def may_users_name(self) -> bool:
-        """Return whether users may ask for it and prefer it."""
-        return self.words is not None
-
 
 _TRAITS: Final[Mapping[str, ChannelTraits]] = complete_table(
     DeliveryChannel,
     {
-        DeliveryChannel.EMAIL: ChannelTraits(
-            is_sent=True, words=r"e-?mails?|mail", has_unsubscribe=True, is_signed=False
-        ),
+        DeliveryChannel.EMAIL: ChannelTraits(is_sent=True, may_users_name=True, has_unsubscribe=True, is_signed=False),
         DeliveryChannel.WEB: ChannelTraits(
             is_sent=False,
-            words=r"inbox",
+            may_users_name=True,
             has_unsubscribe=False,
             is_signed=False,
         ),
         DeliveryChannel.MOBILE: ChannelTraits(
             is_sent=True,
-            words=r"push(?:\s+notifications?|\s+messages?)?|phone|mobile",
+            may_users_name=True,
             has_unsubscribe=False,
             is_signed=False,
         ),
         DeliveryChannel.WEBHOOK: ChannelTraits(
             is_sent=True,
-            words=r"webhook",
+            may_users_name=True,
             has_unsubscribe=False,
             is_signed=True,
         ),
         DeliveryChannel.OPERATOR: ChannelTraits(
             is_sent=True,
-            words=None,
+            may_users_name=False,
             has_unsubscribe=False,
             is_signed=False,
         ),

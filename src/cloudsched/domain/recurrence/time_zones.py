@@ -471,15 +471,12 @@ def explain_unknown(name: str, known: Sequence[str]) -> str:
     return f"did you mean {close[0]}?"
 
 
-def explain_fixed(name: str) -> tuple[str, ...]:
-    """Return a sentence on a zone whose name counts the hours west of Greenwich, which few expect."""
+def find_named_offset(name: str) -> timedelta | None:
+    """Return how far a zone is ahead of UTC whose name counts the hours west of Greenwich. None for others."""
     offset = name.removeprefix("Etc/GMT")
     if offset == name:
-        return ()
-    hours = -int(offset or 0)
-    if not hours:
-        return (f"{name} is UTC.",)
-    return (f"{name} is {_count_hours(hours)} UTC.",)
+        return None
+    return timedelta(hours=-int(offset or 0))
 
 
 def _count_hours(hours: int) -> str:

@@ -8,7 +8,7 @@ of a task.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Final, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -19,7 +19,7 @@ from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus, Message, ProgressNote
 from cloudsched.domain.documents.log_lines import LogLine
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.domain.documents.task import HistoryEntry, NeedCause, Owner, PublicTask
+from cloudsched.domain.documents.task import HistoryEntry, NeedCause, Owner, PublicTask, TaskStatus
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput
 
@@ -522,6 +522,10 @@ class Decision(StrEnum):
 
     CREATION = "creation"
     UPDATE = "update"
+    OPERATION = "operation"
+    """It pauses, resumes, cancels, deletes or triggers a task, without another change of it."""
+    LIST = "list"
+    """It asks which tasks there are. There is nothing to confirm."""
     REFUSAL = "refusal"
 
 
@@ -567,6 +571,20 @@ class DraftStep(ApiResponse):
     text: str
 
 
+class NamedTask(ApiResponse):
+    """A task that a text names or asks for."""
+
+    id: str
+    title: str
+    status: TaskStatus
+    description: str
+    """Its schedule in words."""
+    next: Occurrence | None = None
+    """Its next occurrence, or the first one on the day that was asked for."""
+
+
+DraftOperation = Literal["pause", "resume", "cancel", "delete", "trigger"]
+"""What a draft does with a task without an edit: the names of verbs."""
 DRAFT_TOKEN: Final = "draftToken"  # noqa: S105 - its name
 """The field by which a request confirms a draft."""
 MAX_DRAFT_TOKEN: Final = 8_192
@@ -580,9 +598,12 @@ class DraftResult(ApiResponse):
     task: dict[str, Any] | None = None
     """The task that ``POST /v1/tasks`` creates from it, as far as it is known, or None for an update."""
     task_id: str | None = None
-    """The task that an update changes."""
+    """The task that an update or an operation changes."""
     changes: dict[str, Any] | None = None
-    """The body for ``PATCH /v1/tasks/{taskId}``."""
+    """The body for ``PATCH /v1/tasks/{taskId}``. That of an operation is ``operation`` alone, which is ``pause``,
+    ``resume``, ``cancel``, ``delete`` or ``trigger``."""
+    tasks: Annotated[tuple[NamedTask, ...], Field(max_length=20)] = ()
+    """The task that is changed, or those that a list names, the soonest first."""
     schedule: Schedule | None = None
     description: str = ""
     """The schedule in words."""

@@ -152,8 +152,9 @@ class _Teller:
             self.left_out["dates"] = None
         told = []
 
-        for text in dates[:_MAX_DATES]:
-            moment = parse_moment(text, "date")
+        # Whole days come last: beside them, a time at the end of a list would seem to be that of all.
+        moments = [parse_moment(text, "date") for text in dates[:_MAX_DATES]]
+        for moment in sorted(moments, key=lambda each: each.is_date):
             local = _to_local(moment.wall)
             if moment.is_date and not timed:
                 told.append(self._words.moment(local, ""))
@@ -440,7 +441,7 @@ def _describe_missing_days(rule: Rule, start: datetime | None, words: English) -
     # The reader asks about each rule of months, also about one that only comes to months that have the day.
     if rule.frequency == Frequency.MONTHLY:
         rule = replace(rule, interval=1)
-    missing = next(find_missing(rule, start), None)
+    missing = next(find_missing(rule, start, words), None)
     if missing is None:
         return ""
     return f" ({words.only_where[missing.period]})"

@@ -13,10 +13,12 @@ from math import gcd
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 from cloudsched.domain.recurrence.rrule import Frequency, NthDay, Rule, parse_rule
-from cloudsched.domain.schedules.words import English
+from cloudsched.domain.schedules.words import find_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from cloudsched.domain.schedules.words import English
 
 Period = Literal["month", "year", "week"]
 _LENGTHS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -28,7 +30,6 @@ _SHORTEST_MONTH = 28
 _WEEKS_OF_A_MONTH = 4
 _WEEKS = 52
 _DAYS = 365
-_WORDS: Final = English()
 
 
 class Missing(NamedTuple):
@@ -64,61 +65,58 @@ def name_days(rule: Rule, start: datetime | None) -> Rule:
             return rule
 
 
-def find_missing(rule: Rule, start: datetime | None) -> Iterator[Missing]:
-    """Yield the days of a rule that some of its months or years do not have."""
+def find_missing(rule: Rule, start: datetime | None, words: English) -> Iterator[Missing]:
+    """Yield the days of a rule that some of its months or years do not have, in the words of a language."""
     rule = name_days(rule, start)
     months = _list_months(rule, start)
     is_leap = _is_in_leap_years(rule, start)
     lengths = [_LENGTHS[month - 1] + (is_leap and month == _FEBRUARY) for month in months]
     weeks = _WEEKS_OF_A_MONTH
     period: Period = "year"
+    month = None
     if rule.frequency == Frequency.YEARLY and not rule.months:
         weeks = _WEEKS
-        where = "the year"
     elif len(months) == 1:
-        where = _WORDS.months[months[0] - 1]
+        month = months[0]
     else:
-        where = "each month"
         period = "month"
+    where = words.name_period(period, month)
 
     if rule.positions:
-        yield from _find_missing_positions(rule, period, weeks, min(lengths))
+        yield from _find_missing_positions(rule, period, weeks, min(lengths), words)
         return
     if rule.skip == "OMIT":
         for day in rule.month_days:
             if min(lengths) < abs(day) and (len(months) > 1 or abs(day) <= _LEAP_DAY):
-                is_leap_day = period == "year" and day > 0
-                name = f"a {day} February" if is_leap_day else f"a {_WORDS.ordinal(day)} day"
+                kind = "date" if period == "year" and day > 0 else "day"
+                name = words.name_lacking(kind, day, words.months[_FEBRUARY - 1])
                 ends = _ends(day, _SHORTEST_MONTH, rule.month_days)
-                yield Missing(period, name, f'say "the {_place(day)} day of {where}"', ends)
+                yield Missing(period, name, words.say_instead(day, where), ends)
     for nth, weekday in rule.weekdays:
         if abs(nth) > weeks:
-            name = _WORDS.weekdays[weekday]
+            name = words.name_lacking("weekday", nth, words.weekdays[weekday])
             ends = _ends(nth, weeks, [day.nth for day in rule.weekdays if day.weekday == weekday])
-            instead = f'say "the {_place(nth)} {name} of {where}"'
-            yield Missing(period, f"a {_WORDS.ordinal(nth)} {name}", instead, ends)
-    yield from _find_missing_numbers(rule, is_leap=is_leap)
+            yield Missing(period, name, words.say_instead(nth, where, weekday), ends)
+    yield from _find_missing_numbers(rule, words, is_leap=is_leap)
 
 
-def _find_missing_numbers(rule: Rule, *, is_leap: bool) -> Iterator[Missing]:
+def _find_missing_numbers(rule: Rule, words: English, *, is_leap: bool) -> Iterator[Missing]:
     """Yield the numbers of weeks and of days that some years do not have."""
     for week in rule.week_numbers:
         if abs(week) > _WEEKS:
-            instead = "write BYWEEKNO=-1" if week > 0 else "write BYWEEKNO=1"
-            yield Missing("week", f"a week {week}", instead, _ends(week, _WEEKS, rule.week_numbers))
+            instead = words.write_instead.format("BYWEEKNO=-1" if week > 0 else "BYWEEKNO=1")
+            name = words.name_lacking("week", week)
+            yield Missing("week", name, instead, _ends(week, _WEEKS, rule.week_numbers))
     if is_leap:
         return
     for day in rule.year_days:
         if abs(day) > _DAYS:
-            instead = f'say "the {_place(day)} day of the year"'
-            yield Missing("year", f"a day {day}", instead, _ends(day, _DAYS, rule.year_days))
+            instead = words.say_instead(day, words.name_period("year", None))
+            name = words.name_lacking("day of year", day)
+            yield Missing("year", name, instead, _ends(day, _DAYS, rule.year_days))
 
 
-def _place(number: int) -> str:
-    return "last" if number > 0 else "first"
-
-
-def _find_missing_positions(rule: Rule, period: Period, weeks: int, shortest: int) -> Iterator[Missing]:
+def _find_missing_positions(rule: Rule, period: Period, weeks: int, shortest: int, words: English) -> Iterator[Missing]:
     """Yield the places of BYSETPOS that are beyond what each month or year has."""
     if rule.frequency > Frequency.MONTHLY or rule.year_days or rule.week_numbers:
         return
@@ -133,34 +131,37 @@ def _find_missing_positions(rule: Rule, period: Period, weeks: int, shortest: in
     if rule.frequency == Frequency.YEARLY:
         spans = max(len(rule.months), 1)
     times = max(len(rule.hours), 1) * max(len(rule.minutes), 1) * max(len(rule.seconds), 1)
-    name = "such day"
+    kind = "place"
+    day = ""
     if len(rule.weekdays) == 1 and times == 1:
-        name = _WORDS.weekdays[rule.weekdays[0].weekday]
+        kind = "weekday"
+        day = words.weekdays[rule.weekdays[0].weekday]
     for place in rule.positions:
         if abs(place) > days * spans * times:
-            yield Missing(period, f"a {_WORDS.ordinal(abs(place))} {name}", "write BYSETPOS=-1")
+            name = words.name_lacking(kind, abs(place), day)
+            yield Missing(period, name, words.write_instead.format("BYSETPOS=-1"))
 
 
-def tell_missing(schedule: RuledSchedule) -> tuple[str, ...]:
+def tell_missing(schedule: RuledSchedule, locale: str = "en") -> tuple[str, ...]:
     """Return one sentence about the first of the days that some months or years do not have, if there is one.
 
     A day that follows those before it to the end of the month surprises nobody: "the 2nd to the 31st".
     """
+    words = find_words(locale)
     if schedule.dtstart is None:
         start = None
     else:
         start = datetime.fromisoformat(schedule.dtstart)
-    found = [each for rule in schedule.rules for each in find_missing(parse_rule(rule), start) if not each.ends]
+    found = [each for rule in schedule.rules for each in find_missing(parse_rule(rule), start, words) if not each.ends]
     if abs(number := schedule.business_day or 0) > _MOST_BUSINESS_DAYS:
-        found.append(Missing("month", f"a {_WORDS.ordinal(number)} free day", "write businessDay -1"))
+        instead = words.write_instead.format("businessDay -1")
+        found.append(Missing("month", words.name_lacking("free day", number), instead))
     if not found:
         return ()
     missing = found[0]
-    periods = "months" if found[0].period == "month" else "years"
-    if schedule.business_day or _has_one_day(schedule):
-        return (f"It runs only in {periods} that have {missing.name}. To run in each, {missing.instead}.",)
-    on = "in" if missing.period == "week" else "on"
-    return (f"It runs {on} {missing.name} only in {periods} that have one. For one that each has, {missing.instead}.",)
+    is_only = schedule.business_day or _has_one_day(schedule)
+    sentences = words.rarely["only" if is_only else "also"]
+    return (sentences[missing.period].format(missing.name, missing.instead),)
 
 
 def _has_one_day(schedule: RuledSchedule) -> bool:

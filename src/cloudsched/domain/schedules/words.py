@@ -20,16 +20,7 @@ WORKING_DAYS: Final = (0, 1, 2, 3, 4)
 WEEKEND: Final = (5, 6)
 _SHORTEST_RANGE: Final = 3
 _ORDINAL_ENDINGS: Final = {1: "st", 2: "nd", 3: "rd"}
-
-
-def _split(span: timedelta, units: Sequence[str], plural: str) -> list[str]:
-    seconds = span.days * 86_400 + span.seconds
-    found = []
-    for length, unit in zip((86_400, 3600, 60, 1), units, strict=True):
-        count, seconds = divmod(seconds, length)
-        if count:
-            found.append(f"{count} {unit}{plural}" if count > 1 else f"{count} {unit}")
-    return found
+_LENGTHS: Final = (86_400, 3600, 60, 1)
 
 
 class English:
@@ -98,6 +89,53 @@ class English:
     added = "extra on {}"
     excepted = "except {}"
     summary = "a summary, which leaves out {}"
+    _lengths: Sequence[tuple[str, str]] = (
+        ("day", "days"),
+        ("hour", "hours"),
+        ("minute", "minutes"),
+        ("second", "seconds"),
+    )
+    """One and several of each, as they stand after "in"."""
+    _an_instant = "less than a second"
+    _now = "now"
+    _after = "once, in {}"
+    _zones: Mapping[str, str] = {
+        "same": "{} is UTC.",
+        "ahead": "{} is {} ahead of UTC.",
+        "behind": "{} is {} behind UTC.",
+    }
+    lacking: Mapping[str, str] = {
+        "date": "a {number} {name}",
+        "day": "a {ordinal} day",
+        "weekday": "a {ordinal} {name}",
+        "place": "a {ordinal} such day",
+        "free day": "a {ordinal} free day",
+        "week": "a week {number}",
+        "day of year": "a day {number}",
+    }
+    """A day that some months or years do not have, or a week."""
+    _period: Mapping[str, str] = {"month": "of each month", "year": "of the year", "named": "of {}"}
+    _say_instead = 'say "the {edge} {day} {period}"'
+    _edges = ("last", "first")
+    _any_day = "day"
+    write_instead = "write {}"
+    rarely: Mapping[str, Mapping[str, str]] = {
+        "only": {
+            "month": "It runs only in months that have {}. To run in each, {}.",
+            "year": "It runs only in years that have {}. To run in each, {}.",
+            "week": "It runs only in years that have {}. To run in each, {}.",
+        },
+        "also": {
+            "month": "It runs on {} only in months that have one. For one that each has, {}.",
+            "year": "It runs on {} only in years that have one. For one that each has, {}.",
+            "week": "It runs in {} only in years that have one. For one that each has, {}.",
+        },
+    }
+    """What runs only in months or years that have a day, and what does so also on other days."""
+    assumed: Mapping[str, str] = {
+        "owner": "It follows {}, who is in {}.",
+        "UTC": "No time zone was given, so it is UTC.",
+    }
     _effects: Mapping[str, str] = {
         "skip": 'except on days of "{}"',
         "before": 'moved before days of "{}"',
@@ -218,9 +256,42 @@ class English:
     def delayed(self, delay: timedelta) -> str:
         """Return ``now``, or ``once, in 10 minutes``."""
         if not delay:
-            return "now"
-        parts = _split(delay, ("day", "hour", "minute", "second"), "s") or ["less than a second"]
-        return f"once, in {self.join(parts)}"
+            return self._now
+        return self._after.format(self.join(self._list_lengths(delay) or [self._an_instant]))
+
+    def _list_lengths(self, span: timedelta) -> list[str]:
+        seconds = span.days * 86_400 + span.seconds
+        found = []
+        for length, (one, several) in zip(_LENGTHS, self._lengths, strict=True):
+            count, seconds = divmod(seconds, length)
+            if count:
+                found.append(f"{count} {several if count > 1 else one}")
+        return found
+
+    def explain_zone(self, name: str, ahead: timedelta) -> str:
+        """Return ``Etc/GMT+3 is 3 hours behind UTC``, as a sentence."""
+        if not ahead:
+            return self._zones["same"].format(name)
+        side = "ahead" if ahead.days >= 0 else "behind"
+        return self._zones[side].format(name, self.join(self._list_lengths(abs(ahead))))
+
+    def name_lacking(self, kind: str, number: int, name: str = "") -> str:
+        """Return ``a 31st day`` or ``a 5th Monday``, by a key of `lacking`."""
+        return self.lacking[kind].format(number=number, ordinal=self.ordinal(number), name=name)
+
+    def name_period(self, period: str, month: int | None) -> str:
+        """Return ``of each month``, ``of the year``, or ``of May``."""
+        if month is not None:
+            return self._period["named"].format(self.months[month - 1])
+        return self._period[period]
+
+    def say_instead(self, number: int, period: str, weekday: int | None = None) -> str:
+        """Return ``say "the last Monday of May"``, or the first one if the number counts from the end."""
+        if weekday is None:
+            day = self._any_day
+        else:
+            day = self.weekdays[weekday]
+        return self._say_instead.format(edge=self._edges[number < 0], day=day, period=period)
 
     def moment(self, day: date, time: str) -> str:
         """Return ``2028-01-01 at 09:00``. ``time`` may be empty."""
@@ -363,6 +434,50 @@ class German(English):
     added = "zusätzlich am {}"
     excepted = "außer am {}"
     summary = "eine Zusammenfassung ohne {}"
+    _lengths: Sequence[tuple[str, str]] = (
+        ("Tag", "Tagen"),
+        ("Stunde", "Stunden"),
+        ("Minute", "Minuten"),
+        ("Sekunde", "Sekunden"),
+    )
+    _an_instant = "weniger als einer Sekunde"
+    _now = "jetzt"
+    _after = "einmal, in {}"
+    _zones: Mapping[str, str] = {
+        "same": "{} ist UTC.",
+        "ahead": "{} ist UTC um {} voraus.",
+        "behind": "{} ist {} hinter UTC.",
+    }
+    lacking: Mapping[str, str] = {
+        "date": "einen {number}. {name}",
+        "day": "einen {ordinal} Tag",
+        "weekday": "einen {ordinal} {name}",
+        "place": "einen {ordinal} solchen Tag",
+        "free day": "einen {ordinal} freien Tag",
+        "week": "eine Woche {number}",
+        "day of year": "einen Tag {number}",
+    }
+    _period: Mapping[str, str] = {"month": "jedes Monats", "year": "des Jahres", "named": "im {}"}
+    _say_instead = "sag „am {edge} {day} {period}“"
+    _edges = ("letzten", "ersten")
+    _any_day = "Tag"
+    write_instead = "schreib {}"
+    rarely: Mapping[str, Mapping[str, str]] = {
+        "only": {
+            "month": "Es läuft nur in Monaten, die {} haben. Damit es in jedem läuft, {}.",
+            "year": "Es läuft nur in Jahren, die {} haben. Damit es in jedem läuft, {}.",
+            "week": "Es läuft nur in Jahren, die {} haben. Damit es in jedem läuft, {}.",
+        },
+        "also": {
+            "month": "In Monaten ohne {} läuft es an diesem nicht. Für einen Tag, den jeder hat, {}.",
+            "year": "In Jahren ohne {} läuft es an diesem nicht. Für einen Tag, den jedes hat, {}.",
+            "week": "In Jahren ohne {} läuft es in dieser nicht. Für eine, die jedes hat, {}.",
+        },
+    }
+    assumed: Mapping[str, str] = {
+        "owner": "Es richtet sich nach {} in {}.",
+        "UTC": "Ohne Zeitzone gilt UTC.",
+    }
     _effects: Mapping[str, str] = {
         "skip": 'außer an Tagen von "{}"',
         "before": 'verschoben vor Tagen von "{}"',
@@ -424,18 +539,11 @@ class German(English):
         neighbour = "am ersten Tag danach"
         if skip == "BACKWARD":
             neighbour = "am letzten Tag davor"
-        return f"oder {neighbour}, wo es diesen Tag nicht gibt"
+        return f"oder {neighbour}, wo dieser Tag fehlt"
 
     @override
     def count(self, number: int) -> str:
         return f"{number} Mal"
-
-    @override
-    def delayed(self, delay: timedelta) -> str:
-        if not delay:
-            return "jetzt"
-        parts = _split(delay, ("Tag", "Stunde", "Minute", "Sekunde"), "n") or ["weniger als einer Sekunde"]
-        return f"einmal, in {self.join([part.replace('Tagn', 'Tagen') for part in parts])}"
 
     @override
     def ordinal(self, number: int) -> str:
@@ -446,7 +554,14 @@ class German(English):
 
     @override
     def name_date(self, day: date) -> str:
-        return f"{self.weekdays[day.weekday()]}, {day.day}. {self.months[day.month - 1]} {day.year}"
+        return f"{self.weekdays[day.weekday()]}, {self._name_day(day)}"
+
+    @override
+    def moment(self, day: date, time: str) -> str:
+        return self._name_day(day) + self._name_time(time)
+
+    def _name_day(self, day: date) -> str:
+        return f"{day.day}. {self.months[day.month - 1]} {day.year}"
 
 
 LANGUAGES: Final[Mapping[str, English]] = {"en": English(), "de": German()}

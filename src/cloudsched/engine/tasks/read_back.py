@@ -14,10 +14,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.domain.recurrence.time_zones import explain_fixed, load_tzinfo
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.responses.api_responses import ReadBack
-from cloudsched.domain.schedules.rare_days import tell_missing
+from cloudsched.domain.schedules.assumptions import list_surprises
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.domain.schedules.words import find_words
 from cloudsched.domain.transitions.commit import Commit, Version
 from cloudsched.domain.transitions.planning import occurrence_after
 from cloudsched.engine.state.commits import Committer
@@ -94,11 +95,15 @@ def _warn_of_secrets(payload: object) -> list[str]:
     return [f"payload.{str(name)[:80]} {line}" for name in named]
 
 
-def list_assumed(content: dict[str, Any], task: Task, noted: Sequence[str] = ()) -> list[str]:
-    """Return what a request did not say about a schedule, and what was assumed, one sentence each."""
+def list_assumed(content: dict[str, Any], task: Task, noted: Sequence[str] = (), locale: str = "en") -> list[str]:
+    """Return what a request did not say about a schedule, and what was assumed, one sentence each.
+
+    What words can leave open is said in their language, and what only programs can in English.
+    """
     given = content.get("schedule")
     schedule = task.schedule
     zone = schedule.timezone
+    words = find_words(locale).assumed
     assumed = [*noted, *assume_owner(content, task), *_warn_of_secrets(content.get("payload"))]
     if given is None:
         if schedule.is_one_time:
@@ -118,13 +123,13 @@ def list_assumed(content: dict[str, Any], task: Task, noted: Sequence[str] = ())
     names_zone = "timezone" in content or "timezone" in named
     says_zone = names_zone or (isinstance(text, str) and _OWN_ZONE.search(text) is not None)
     if schedule.follows_owner:
-        assumed.append(f"It follows {task.owner}, who is in {zone}.")
+        assumed.append(words["owner"].format(task.owner, zone))
     elif not says_zone and zone == "UTC" and (schedule.at is None or isinstance(text, str)):
-        assumed.append("No time zone was given, so it is UTC.")
+        assumed.append(words["UTC"])
     elif not names_zone and not isinstance(given, str) and zone != "UTC":
         assumed.append(f"The time zone stays {zone}.")
 
-    meanings = (*explain_fixed(zone), *tell_missing(schedule))
+    meanings = list_surprises(schedule, locale)
     assumed += (meaning for meaning in meanings if meaning not in assumed)
     if isinstance(given, dict) and given.get("rrule") and not given.get("dtstart") and schedule.dtstart is not None:
         assumed.append(f"No start was given, so it counts from {schedule.dtstart}.")

@@ -376,6 +376,12 @@ def _patch_schema(new: Json) -> Json:
                 nullable["description"] = schema.pop("description")
             schema = nullable
         properties[name] = schema
+    operation = "Only of a draft's changes, with their `draftToken`: what to do with the task, instead of an edit."
+    properties["operation"] = {
+        "type": "string",
+        "enum": list(get_args(responses.DraftOperation)),
+        "description": operation,
+    }
     about = "The fields to change; `null` restores a field's default."
     return {"type": "object", "description": about, "properties": properties, "additionalProperties": False}
 

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from cloudsched.app import App
+    from cloudsched.domain.schedules.assumptions import Notes
     from cloudsched.web.auth.roles import Caller
 
 MAX_THREADS = 8
@@ -76,14 +77,14 @@ def create_batch(
     def create(index: int) -> dict[str, Any]:
         nonlocal refusal
         try:
-            with note_assumptions() as noted:
+            with note_assumptions() as notes:
                 task, is_new = create_or_edit(app, caller, contents[index], key, index, refusal)
         except Exception as error:  # noqa: BLE001 - each task has its own result, and server errors are logged
             if isinstance(error, QuotaExceeded):
                 refusal = error
             response = render_problem(error, f"#/tasks/{index}")
             return {"status": response.status_code, "problem": json.loads(response.get_data())}
-        told = _read_back(contents[index], task, noted)
+        told = _read_back(contents[index], task, notes)
         status = 201 if is_new else 200
         return {"status": status, "task": {**task_to_json(task), **told}}
 
@@ -105,18 +106,16 @@ def create_batch(
         return [*results, *create_together(range(len(results), len(contents)))]
 
 
-def _read_back(content: dict[str, Any], task: Task, noted: Sequence[str]) -> Json:
+def _read_back(content: dict[str, Any], task: Task, notes: Notes) -> Json:
     """Return the fields that an answer adds to explain the schedule of the request."""
-    locale = content.get("locale")
-    if not isinstance(locale, str):
-        locale = "en"
-    told = read_back(task, list_assumed(content, task, noted), locale)
+    assumed = list_assumed(content, task, notes.assumed, notes.language)
+    told = read_back(task, assumed, notes.language)
     return {} if told is None else {"readBack": told.to_wire()}
 
 
 def _validate(call: ApiCall, content: dict[str, Any], act: Callable[[App], Task]) -> Response:
-    with note_assumptions() as noted:
-        return validate_only(call, act, lambda task: _read_back(content, task, noted))
+    with note_assumptions() as notes:
+        return validate_only(call, act, lambda task: _read_back(content, task, notes))
 
 
 CHANGE: Final[Preset] = {"accepts_idempotency_key": True, "is_conditional": True, "error_statuses": (409,)}
@@ -149,11 +148,11 @@ def create_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     if query.is_only_validation:
         return _validate(call, content, lambda app: create_or_edit(app, call.caller, content, key)[0])
 
-    with note_assumptions() as noted:
+    with note_assumptions() as notes:
         task, is_new = create_or_edit(call.app, call.caller, content, key)
     status = 201 if is_new else 200
     location = {"Location": f"{call.request.root_path}/v1/tasks/{task.id}"}
-    return task_response(call, task, status, location, _read_back(content, task, noted))
+    return task_response(call, task, status, location, _read_back(content, task, notes))
 
 
 @operation(
@@ -243,24 +242,25 @@ def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     The fields that you name change. `null` restores a field's default. A schedule or a payload is
     replaced as a whole: a schedule without a `timezone` stays in the task's, and a payload that leaves
     out a field that is set is refused. With `If-Match` or an `Idempotency-Key`, the same request again
-    returns the task as it is now. With a `draftToken`, the fields have to be those that the draft showed.
+    returns the task as it is now. With a `draftToken`, the fields have to be those that the draft showed. Only there,
+    `operation` pauses, resumes, cancels, deletes or triggers the task. A deleted task is returned as it was.
     """
     content = call.read_content()
     mark = mark_change(call, "edit", content, has_words=has_schedule_text(content))
-    if query.is_only_validation:
-        changes = {name: value for name, value in content.items() if name != DRAFT_TOKEN}
-        if not _names_schedule(content):
-            return validate_only(call, lambda app: app.patch(call.task_id, changes, mark=mark))
-        return _validate(call, changes, lambda app: app.patch(call.task_id, changes, mark=mark))
 
-    with note_assumptions() as noted:
-        if DRAFT_TOKEN in content:
-            owner = call.app.get(call.task_id).owner
-            words = call.app.container.feature("words")
-            task: Task = words.patch_confirmed(call.app, call.task_id, content, call.caller.subject, owner)
-        else:
-            task = call.app.patch(call.task_id, content, mark=mark)
-    told = _read_back(content, task, noted) if _names_schedule(content) else None
+    def act(app: App) -> Task:
+        if DRAFT_TOKEN not in content:
+            return app.patch(call.task_id, content, mark=mark)
+        owner = app.get(call.task_id).owner
+        words = app.container.feature("words")
+        confirmed: Task = words.patch_confirmed(app, call.task_id, content, call.caller.subject, owner)
+        return confirmed
+
+    if query.is_only_validation:
+        return _validate(call, content, act) if _names_schedule(content) else validate_only(call, act)
+    with note_assumptions() as notes:
+        task = act(call.app)
+    told = _read_back(content, task, notes) if _names_schedule(content) else None
     return task_response(call, task, more=told)
 
 

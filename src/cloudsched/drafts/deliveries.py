@@ -1,0 +1,107 @@
+"""The ways of delivery that a text names: "by e-mail", "als Push". Their words are rows of the lexicon."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS, DeliveryChannel
+from cloudsched.language.english import ENGLISH
+from cloudsched.language.languages import LANGUAGES
+from cloudsched.language.lexicon import Cursor, classify, tokenise
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cloudsched.language.lexicon import Matches, Token
+    from cloudsched.language.nodes import Span
+
+CHANNELS: Final = dict(enumerate(USERS_CHANNELS, start=1))
+"""The channels, by the values of the class "channel" of `Language.requests`."""
+QUOTED: Final = r"""(?:"[^"]*"|“[^”]*”|„[^“]*“|(?<!\w)'[^']*'(?!\w))"""
+"""Words in quotes, in which nothing but themselves is read."""
+
+
+class DeliveryPhrase(NamedTuple):
+    """The ways of delivery in a text, and the text without them."""
+
+    channels: tuple[DeliveryChannel, ...]
+    rest: str
+
+
+def say_channel(channel: DeliveryChannel) -> str:
+    """Return words that name a way of delivery in a text."""
+    value = USERS_CHANNELS.index(channel) + 1
+    return f"by {ENGLISH.requests['channel'][value].partition('|')[0]}"
+
+
+def take_delivery(text: str) -> DeliveryPhrase:
+    """Return the ways of delivery that a text names, such as "by e-mail"."""
+    found = _find(text)
+    values = {value for _, named in found for value in named}
+    for c in read_requests(text):
+        c.skip("padding")
+        if (sends := c.take("send-by")) is not None:
+            values.add(sends.value)
+    rest, at = "", 0
+    for (begin, end), _ in found:
+        rest += f"{text[at:begin]} "
+        at = end
+    channels = tuple(channel for value, channel in CHANNELS.items() if value in values)
+    return DeliveryPhrase(channels, " ".join((rest + text[at:]).split()))
+
+
+def find_deliveries(text: str) -> list[Span]:
+    """Return the places where a text names ways of delivery."""
+    return [place for place, _ in _find(text)]
+
+
+def read_requests(text: str) -> Iterator[Cursor]:
+    """Yield a cursor at the beginning of a text for each language, with its words of requests."""
+    for code, language in LANGUAGES.items():
+        yield Cursor(*_classify(text, code), language.with_requests)
+
+
+@lru_cache(maxsize=16)  # a text is read for its deliveries, fields and wishes, one after the other
+def _classify(text: str, code: str) -> tuple[Sequence[Token], Sequence[Matches]]:
+    language = LANGUAGES[code].with_requests
+    tokens = tokenise(text, language)
+    return tokens, classify(tokens, language)
+
+
+def _find(text: str) -> list[tuple[Span, set[int]]]:
+    """Return the places of ways of delivery, with their values, in the language that finds any."""
+    quoted = [each.span() for each in re.finditer(QUOTED, text)]
+    for c in read_requests(text):
+        found: list[tuple[Span, set[int]]] = []
+        while not c.ended:
+            first = c.at
+            values = c.attempt(_parse_channels)
+            if values is None:
+                c.at = first + 1
+                continue
+            has_comma = first > 0 and "comma" in c.matches[first - 1]
+            begin, end = c.span(first)
+            if not any(start <= begin < stop for start, stop in quoted):
+                found.append(((c.tokens[first - 1].start if has_comma else begin, end), values))
+        if found:
+            return found
+    return []
+
+
+def _parse_channels(c: Cursor) -> set[int] | None:
+    """Parse "by e-mail and push", "to my inbox", "per Mail"."""
+    values = set[int]()
+    while True:
+        begin = c.at
+        has_joint = bool(values) and c.skip("comma", "and")
+        is_via = c.take("via") is not None
+        c.skip("article", "own")
+        channel = c.take("channel") if (has_joint if values else is_via) else None
+        after = c.token
+        is_cut = after is not None and after.glued and after.text not in {",", ".", ";", "!", "?"}
+        if channel is None or is_cut:  # "by mail-order"
+            c.at = begin
+            return values or None
+        values.add(channel.value)

@@ -1,0 +1,79 @@
+"""Answer which tasks there are, or run on a day: "list my reminders", "what is on tomorrow?"."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.domain.recurrence.rrule import parse_rule
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.responses.api_responses import Decision
+from cloudsched.domain.transitions.planning import occurrence_after
+from cloudsched.drafts.request import Proposal
+from cloudsched.drafts.situation import MAX_PAST_TASKS, Situation, find_meant
+from cloudsched.language.languages import LANGUAGES
+from cloudsched.language.nodes import Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.drafts.requests import ListRequest
+
+_MOST_LISTED: Final = 20
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
+
+
+def list_tasks(situation: Situation, asked: ListRequest) -> Proposal:
+    """Return the owner's live tasks that a text asks for, the soonest first, with what is left out."""
+    live = find_meant(asked.tasks, "")
+    notes = list[str]()
+    found: list[tuple[Task, datetime | None]]
+    days = _find_days(situation, asked.times)
+    if days is not None:
+        first, last = days
+        until = "" if first == last else f" to {last}"
+        notes.append(f"These are those that run on {first}{until}.")
+        found = [(task, at) for task in live if (at := _find_on(situation, task, first, last)) is not None]
+    else:
+        found = [(task, task.next_execution_time) for task in live]
+        if asked.times:
+            notes.append("No day was understood, so these are all, and not only those of one time.")
+
+    found.sort(key=lambda each: _NEVER if each[1] is None else each[1])
+    if len(found) > _MOST_LISTED:
+        notes.append(f"{len(found) - _MOST_LISTED} more are not shown.")
+    if len(situation.tasks) == MAX_PAST_TASKS:
+        notes.append(f"Only the newest {MAX_PAST_TASKS} tasks were looked at.")
+    return Proposal(decision=Decision.LIST, listed=tuple(found[:_MOST_LISTED]), assumptions=tuple(notes))
+
+
+def _find_days(situation: Situation, times: Iterable[str]) -> tuple[date, date] | None:
+    """Return the first and the last of the days that words of time name, such as "tomorrow" or "this week"."""
+    zone = load_tzinfo(situation.request.timezone)
+    days = set[tuple[date, date]]()
+    for words in times:
+        schedule = situation.read(words).schedule
+        if schedule is not None and schedule.at is not None:
+            day = schedule.at.astimezone(zone).date()
+            days.add((day, day))
+            continue
+        for each in LANGUAGES.values():
+            daily = [row.partition("|")[0] for row in (each.words["each"][1], each.words["unit"][Unit.DAY])]
+            schedule = situation.read(" ".join((*daily, words)), locale=each.code).schedule
+            if schedule is not None and schedule.dtstart is not None:
+                first = datetime.fromisoformat(schedule.dtstart).date()
+                ends = [rule.until for rule in map(parse_rule, schedule.rules) if rule.until is not None]
+                days |= {(first, datetime.fromtimestamp(end.seconds, UTC).date()) for end in ends}
+    return days.pop() if len(days) == 1 else None
+
+
+def _find_on(situation: Situation, task: Task, first: date, last: date) -> datetime | None:
+    """Return a task's first occurrence on some days that is still to come."""
+    if task.next_execution_time is None:
+        return None
+    zone = load_tzinfo(situation.request.timezone)
+    begin = datetime.combine(first, time(), zone)
+    end = datetime.combine(last + timedelta(days=1), time(), zone)
+    following = occurrence_after(task, max(begin.astimezone(UTC), situation.now) - timedelta(microseconds=1))
+    return following if following is not None and following < end else None

@@ -505,7 +505,7 @@ WRONG: Final = (
     ),
     ("om de dag om 9 uur", "interval: om de dag | time: om 9 uur", "every day at 9:00"),
     ("elke twee dagen om 9 uur", "interval: elke twee dagen | time: om 9 uur", "every day at 9:00"),
-    ("volgende week maandag om 9 uur", "days: maandag | time: om 9 uur", "on Monday at 9:00"),
+    ("volgende week donderdag om 9 uur", "days: donderdag | time: om 9 uur", "on Thursday at 9:00"),
     ("uiterlijk maandag om 9 uur", "days: maandag | time: om 9 uur", "on Monday at 9:00"),
     ("een kwartier voor 9 elke dag", "days: elke dag | time: 9", "every day at 9:00"),
     ("vijf voor negen elke dag", "days: elke dag | time: negen", "every day at 9:00"),

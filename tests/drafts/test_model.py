@@ -14,13 +14,13 @@ from cloudsched.domain.responses.api_responses import DraftResult
 from cloudsched.drafts.wiring import DraftsWiring
 from cloudsched.testing import Simulation
 
-DUTCH = "Herinner me eraan om mama te bellen, elke maandag om 9:30"
-SAID = {"days": ["elke maandag"], "time": ["om 9:30"]}
+SWEDISH = "Påminn mig om att ringa mamma, varje måndag kl 9:30"
+SAID = {"days": ["varje måndag"], "time": ["kl 9:30"]}
 GOOD = {
     "decision": "creation",
     "schedule": "every Monday at 9:30",
     "said": SAID,
-    "title": "Mama bellen",
+    "title": "Ring mamma",
     "handler": "remind",
 }
 SAID_MONDAY = ["The day is Monday."]
@@ -40,7 +40,7 @@ def sim(server: ModelServer) -> Iterator[Simulation]:
         yield made
 
 
-def draft(sim: Simulation, text: str = DUTCH, **more: Any) -> DraftResult:
+def draft(sim: Simulation, text: str = SWEDISH, **more: Any) -> DraftResult:
     return sim.app.draft(text, **{"timezone": "Europe/Paris", "owner": "ada", **more})
 
 
@@ -62,9 +62,9 @@ def test_a_translation_is_read_by_the_grammar(sim: Simulation, server: ModelServ
     assert drafted.description == "every Monday at 09:30, Europe/Paris"
     assert "The day is Monday." in drafted.assumptions
     assert drafted.task is not None
-    assert (drafted.task["title"], drafted.task["deliveryChannels"]) == ("Mama bellen", ["EMAIL"])
-    assert drafted.task["payload"] == {"text": "Mama bellen"}
-    assert sim.app.confirm(drafted, owner="ada").title == "Mama bellen"
+    assert (drafted.task["title"], drafted.task["deliveryChannels"]) == ("Ring mamma", ["EMAIL"])
+    assert drafted.task["payload"] == {"text": "Ring mamma"}
+    assert sim.app.confirm(drafted, owner="ada").title == "Ring mamma"
 
 
 def test_the_model_never_learns_the_time(sim: Simulation, server: ModelServer) -> None:
@@ -96,7 +96,7 @@ def test_an_unfaithful_answer_is_not_used(sim: Simulation, server: ModelServer, 
     server.say(answer)
     drafted = draft(sim)
     assert (drafted.decision, drafted.draft_token) == ("refusal", None)
-    assert [each.words for each in drafted.missing] == ["elke maandag"]
+    assert [each.words for each in drafted.missing] == ["varje måndag"]
 
 
 @pytest.mark.parametrize("bad", ["not json", {"decision": "maybe"}, [1], {"decision": "creation", "schedule": 7}])
@@ -145,15 +145,15 @@ def test_a_refusal_is_ours_to_word(sim: Simulation, server: ModelServer) -> None
 def test_a_refusal_names_the_words_that_the_model_left_out(sim: Simulation, server: ModelServer) -> None:
     """In a sentence of ours, so that the user can say them otherwise."""
     server.say(GOOD)
-    refused = draft(sim, f"{DUTCH} behalve in maart")
+    refused = draft(sim, f"{SWEDISH} utom i mars")
     assert refused.draft_token is None
-    assert "'behalve', 'maart'" in refused.missing[0].reason
+    assert "'utom', 'i', 'mars'" in refused.missing[0].reason
 
 
 def test_a_time_that_the_model_did_not_read_is_asked_for(sim: Simulation, server: ModelServer) -> None:
     """Words about time make no task that runs in a few minutes."""
     server.say({**GOOD, "schedule": "", "said": {}})
-    asked = draft(sim, "bel mama overmorgen")
+    asked = draft(sim, "ring mamma i övermorgon")
     assert asked.draft_token is None
     assert [each.field for each in asked.questions] == ["schedule"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.drafts.test_model import DUTCH, GOOD, SAID_MONDAY
+from tests.drafts.test_model import GOOD, SAID_MONDAY, SWEDISH
 from tests.drafts_app import make_app
 from tests.harness import LocalClient
 from tests.model_server import KEY, ModelServer, server
@@ -35,7 +35,7 @@ def sim(settings: ModelSettings) -> Iterator[Simulation]:
         yield made
 
 
-def draft(sim: Simulation, text: str = DUTCH, **more: Any) -> DraftResult:
+def draft(sim: Simulation, text: str = SWEDISH, **more: Any) -> DraftResult:
     return sim.app.draft(text, timezone="Europe/Paris", owner="ada", **more)
 
 

@@ -74,17 +74,27 @@ SAID = {
         "leg Gym auf Eis",
         "pausiere meine Gym-Erinnerung vorerst",
         "pause my gym appointment",
+        "pauzeer gym",
+        "zet gym op pauze",
     ],
-    "resume": ["resume gym", "start gym up again", "unpause my gym reminder", "setz Gym fort", "nimm Gym wieder auf"],
-    "cancel": ["cancel my gym reminder", "call gym off", "stop gym", "sag Gym ab", "storniere Gym bitte"],
+    "resume": [
+        "resume gym",
+        "start gym up again",
+        "unpause my gym reminder",
+        "setz Gym fort",
+        "nimm Gym wieder auf",
+        "hervat gym",
+    ],
+    "cancel": ["cancel my gym reminder", "call gym off", "stop gym", "sag Gym ab", "storniere Gym bitte", "zeg gym af"],
     "delete": [
         "delete gym",
         "remove my gym reminder",
         "lösche meine Gym-Erinnerung",
         "Gym löschen",
         "entferne die Erinnerung Gym",
+        "verwijder mijn gym herinnering",
     ],
-    "trigger": ["run gym now", "trigger gym", "starte Gym", "führe Gym jetzt aus", "Gym auslösen"],
+    "trigger": ["run gym now", "trigger gym", "starte Gym", "führe Gym jetzt aus", "Gym auslösen", "voer gym uit"],
 }
 
 
@@ -340,6 +350,8 @@ LISTS = [
     ("what is on Friday", {"Standup"}),
     ("when is gym", {"Gym"}),
     ("wann ist Gym?", {"Gym"}),
+    ("welke herinneringen heb ik morgen", {"Standup"}),
+    ("wanneer is gym?", {"Gym"}),
 ]
 
 

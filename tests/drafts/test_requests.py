@@ -76,6 +76,13 @@ CHANGES = [
     (REPORT, "set the time of my weekly report to 15:00", "06-11 15:00, 06-18 15:00"),
     (REPORT, "move my report to Monday", "06-14 16:00, 06-21 16:00"),
     (DRINKS, "friday drinks half an hour later", "06-11 18:00, 06-18 18:00"),
+    (YOGA, "verzet yoga naar 19 uur", "06-14 19:00, 06-16 19:00"),
+    (YOGA, "yoga voortaan om 19 uur in plaats van 18 uur", "06-14 19:00, 06-16 19:00"),
+    (YOGA, "stel yoga een half uur uit", "06-14 18:30, 06-16 18:30"),
+    (YOGA, "haal yoga een half uur naar voren", "06-14 17:30, 06-16 17:30"),
+    (YOGA, "yoga ook op vrijdag", "06-11 18:00, 06-14 18:00, 06-16 18:00"),
+    (YOGA, "yoga alleen nog op maandag", "06-14 18:00, 06-21 18:00"),
+    (YOGA, "yoga niet meer op maandag", "06-16 18:00, 06-23 18:00"),
     # One of them is left out.
     (YOGA, "skip yoga next week", "06-21 18:00, 06-23 18:00"),
     (YOGA, "skip yoga on wednesday", "06-14 18:00, 06-21 18:00"),
@@ -89,6 +96,10 @@ CHANGES = [
     (STANDUP, "Standup morgen ausfallen lassen", "06-10 09:15, 06-14 09:15"),
     (STANDUP, "kein Standup am Montag", "06-10 09:15, 06-11 09:15, 06-15 09:15"),
     (STANDUP, "lass Standup morgen aus", "06-10 09:15, 06-14 09:15"),
+    (YOGA, "sla yoga woensdag over", "06-14 18:00, 06-21 18:00"),
+    (YOGA, "yoga gaat volgende week niet door", "06-21 18:00, 06-23 18:00"),
+    (YOGA, "geen yoga op maandag", "06-16 18:00, 06-21 18:00"),
+    (STANDUP, "laat standup morgen vervallen", "06-10 09:15, 06-14 09:15"),
     # One of them moves, and the rest stays.
     (STANDUP, "move tomorrow's standup to 11am", "06-10 09:15, 06-11 11:00, 06-14 09:15"),
     (YOGA, "move monday's yoga to tuesday", "06-15 18:00, 06-16 18:00, 06-21 18:00"),
@@ -96,6 +107,8 @@ CHANGES = [
     (STANDUP, "tomorrow's standup is at 10 just this once", "06-10 09:15, 06-11 10:00, 06-14 09:15"),
     (STANDUP, "verschieb Standup von morgen auf Samstag um 10 Uhr", "06-10 09:15, 06-12 10:00, 06-14 09:15"),
     (STANDUP, "Standup morgen ausnahmsweise um 11 Uhr", "06-10 09:15, 06-11 11:00, 06-14 09:15"),
+    (STANDUP, "verzet de standup van morgen naar zaterdag om 10 uur", "06-10 09:15, 06-12 10:00, 06-14 09:15"),
+    (STANDUP, "standup morgen eenmalig om 11 uur", "06-10 09:15, 06-11 11:00, 06-14 09:15"),
     (DRINKS, "verschiebe Friday drinks auf morgen um 19 Uhr", "06-11 19:00, 06-18 17:30"),
 ]
 """A stored task, what is asked, and its next occurrences."""
@@ -110,6 +123,10 @@ UNSURE = [
     (None, "verschieb Yoga auf Freitag"),
     (None, "Tabletten zusätzlich auch um 20 Uhr"),
     (None, "what do I have this week"),
+    (None, "sla yoga morgen over"),
+    (None, "verzet yoga naar vrijdag"),
+    (None, "kun je yoga verzetten naar dinsdag"),
+    (YOGA, "kun je yoga verzetten naar dinsdag"),
     (STANDUP, "move standup to Saturday"),
     (STANDUP, "verschiebe Standup auf morgen um 11 Uhr"),
     (STANDUP, "move this week's standup to 10:00"),
@@ -125,6 +142,8 @@ WORK = [
     (None, "cancel the gym membership on oct 1", "once, on 2027-10-01 at 09:00"),
     (STANDUP, "kündige das Abo am 1. Oktober", "einmal, am 1. Oktober 2027 um 09:00"),
     (YOGA, "move the car to the garage on friday at 9:00", "once, on 2027-06-11 at 09:00"),
+    (YOGA, "verwijder de oude logs elke nacht om 3 uur", "every day at 03:00"),
+    (YOGA, "verplaats de auto naar de garage vrijdag om 9 uur", "once, on 2027-06-11 at 09:00"),
     (YOGA, "show me the sales report every monday at 9:00", "every Monday at 09:00"),
     (YOGA, "delete the old logs every day at 3am", "every day at 03:00"),
 ]

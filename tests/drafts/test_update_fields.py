@@ -36,6 +36,7 @@ def tasks(sim: Simulation, draft: MakeDraft) -> dict[str, str]:
         ("benenne meinen Report in Zahlen der Woche um", "sales", {"title": "Zahlen der Woche"}),
         ("benenn Report um in Um fünf", "sales", {"title": "Um fünf"}),
         ("Report in Zahlen umbenennen", "sales", {"title": "Zahlen"}),
+        ("hernoem report naar Zahlen", "sales", {"title": "Zahlen"}),
         ("ändere den Titel von Report auf Zahlen", "sales", {"title": "Zahlen"}),
         ('ändere den Namen meines Report in "Zahlen"', "sales", {"title": "Zahlen"}),
         ("setze die Beschreibung von Report auf Was verkauft wurde.", "sales", {"description": "Was verkauft wurde"}),

@@ -2,10 +2,10 @@
 
     python -m tests.language.judge        prints the table of docs/contributors/add-language.md
 
-The rows of ``judged/en.json`` and ``de.json`` were written by people's habits and without a look at the grammar, those
-of ``own.json`` with it. Each has
-its ``phrase``, ``now`` and ``zone``, and in ``expect`` all that a careful person would accept, the best first: ``rule``
-(RRULEs with their times, from ``start``, until, count, without the dates of ``except``), ``once``, ``ask``, ``refuse``.
+The rows of ``judged/en.json``, ``de.json`` and ``nl.json`` were written by people's habits and without a look at the
+grammar, those of ``own.json`` with it. Each has its ``phrase``, ``now`` and ``zone``, and in ``expect`` all that a
+careful person would accept, the best first: ``rule`` (RRULEs with their times, from ``start``, until, count, without
+the dates of ``except``), ``once``, ``ask``, ``refuse``.
 ``title`` lists the titles that are right. Those of the collection beside the checkout are judged alike, if it is there.
 """
 
@@ -32,7 +32,7 @@ HERE: Final = Path(__file__).parent
 COLLECTION: Final = HERE.parents[2] / "shared" / "plain-language"
 COMPARED: Final = 8
 """The number of occurrences that are compared."""
-_SETS: Final = {"en": "blind", "de": "blind"}
+_SETS: Final = {"en": "blind", "de": "blind", "nl": "blind"}
 _MOST_LISTED: Final = 60
 _LAST_YEAR: Final = 2075
 
@@ -102,6 +102,12 @@ def list_local(schedule: Schedule, now: datetime, zone: ZoneInfo) -> list[dateti
     return [at.astimezone(zone).replace(tzinfo=None) for at in found]
 
 
+def read_case(case: dict[str, Any], locale: str | None) -> Reading:
+    """Return how the phrase of a row is read."""
+    now = datetime.fromisoformat(case["now"]).replace(tzinfo=ZoneInfo(case["zone"]))
+    return read(case["phrase"], now=now, timezone=case["zone"], locale=locale)
+
+
 def is_title(case: dict[str, Any], title: str | None) -> bool:
     """Return whether a title is one of those that are right."""
     return not case["title"] or _plain(title or "") in {_plain(each) for each in case["title"]}
@@ -116,8 +122,7 @@ def judge_cases(cases: Sequence[dict[str, Any]]) -> tuple[Counter[str], list[str
     score: Counter[str] = Counter()
     missed = []
     for case in cases:
-        now = datetime.fromisoformat(case["now"]).replace(tzinfo=ZoneInfo(case["zone"]))
-        reading = read(case["phrase"], now=now, timezone=case["zone"], locale=case["lang"])
+        reading = read_case(case, case["lang"])
         verdict = judge_reading(case, reading)
         score[verdict] += 1
         titled = verdict == "right" and (reading.schedule is None or is_title(case, reading.title))
@@ -141,6 +146,13 @@ PLAIN_TITLES: Final = {
         ändern; Backup starten; Gitarre üben; Präsentation vorbereiten; Reisepass verlängern; Filter wechseln; Protokoll
         verschicken; Heizung ablesen; Tabletten nehmen; Bücher zurückbringen; Geschenk für Oma besorgen; Angebot an den
         Kunden schicken; Fenster putzen; Pflanzen umtopfen; Rezept abholen; Sport machen; Katze füttern""",
+    "nl": """Melk kopen; Mama bellen; Teamoverleg; Planten water geven; Huur overmaken; Vuilnis buiten zetten;
+        Belastingaangifte doen; Tandartsafspraak; Verslag schrijven; Was draaien; Server controleren; Factuur naar
+        Acme sturen; Vitamines innemen; Auto wassen; Hond uitlaten; Boodschappen doen; Keuken poetsen; Kinderen van
+        school halen; Wachtwoord veranderen; Back-up starten; Gitaar oefenen; Presentatie voorbereiden; Paspoort
+        verlengen; Filter vervangen; Notulen versturen; Meterstanden opnemen; Medicijnen innemen; Boeken terugbrengen;
+        Cadeau voor oma kopen; Offerte naar de klant sturen; Ramen lappen; Planten verpotten; Recept ophalen; Kat
+        voeren; Sportschool opzeggen""",
 }
 """Titles as they stand in public lists of tasks."""
 TIME_TITLES: Final = {
@@ -152,6 +164,10 @@ TIME_TITLES: Final = {
         machen; Wochenplan schreiben; Halbmarathon Training; Nachtschicht Übergabe; Weihnachtsgeschenke kaufen; Montag
         Meeting vorbereiten; Tagesschau gucken; Stunden eintragen; Zweites Frühstück; Sommerreifen wechseln; Tag der
         offenen Tür planen; Morgen Andrea anrufen; Wochenmarkt besuchen""",
+    "nl": """Vrijdagborrel; Zondagslunch koken; Maandrapport schrijven; Ochtendroutine; Avondeten koken; Middagdutje
+        doen; Weekplanning maken; Halve marathon trainen; Nachtdienst overdragen; Kerstcadeaus kopen; Maandag overleg
+        voorbereiden; Journaal kijken; Uren invullen; Tweede ontbijt; Zomerbanden wisselen; Dag van de arbeid plannen;
+        Jan bellen; Weekmarkt bezoeken; Boek over maart lezen; Wandelen om het huis""",
 }
 """Titles with words of time in them."""
 BARE: Final = {
@@ -166,9 +182,16 @@ BARE: Final = {
         Uhr außer am 2. April; jeden Montag um 10 Uhr bis Ende Juni; am ersten Montag jedes Monats um 12 Uhr; dienstags
         und freitags um 7 Uhr; übermorgen um 14 Uhr; täglich um 19 Uhr bis 1. Mai; jeden zweiten Tag um 20 Uhr; am 1.
         und 15. jedes Monats um 9 Uhr""",
+    "nl": """elke dag om 9 uur; elke maandag om 10:00 uur; op vrijdag om 15 uur; morgen om 14 uur; doordeweeks om
+        8:30; op de laatste dag van elke maand om 17 uur; om de twee weken op maandag om 9 uur; over 20 minuten; elke
+        donderdag om 20 uur behalve op 2 april; elke maandag om 10 uur tot eind juni; op de eerste maandag van elke
+        maand om 12 uur; dinsdags en vrijdags om 7 uur; overmorgen om 14 uur; dagelijks om 19 uur tot en met 1 mei; om
+        de dag om 20 uur; op de 1e en 15e van elke maand om 9 uur""",
 }
 """Phrases that say only when."""
-AROUND: Final = {"en": "remind me {when} to {what}", "de": "erinnere mich {when} daran, {what}"}
+AROUND: Final = {"en": "remind me {when} to {what}", "de": "erinnere mich {when} daran, {what}"} | {
+    "nl": "herinner me {when} aan {what}"
+}
 NOW: Final = datetime(2026, 3, 11, 10, 20, tzinfo=ZoneInfo("Europe/Berlin"))
 
 

@@ -63,6 +63,7 @@ def update(current: str, phrase: str, expected: list[str]) -> Own:
 
 
 RECURRING = [
+    recur("on every Friday morning at 9", walk(wd(FR), ["09:00"])),
     recur("every weekday at 9 except Fridays", walk(wd(MO, TU, WE, TH), ["09:00"])),
     recur("every other Monday at noon", walk(both(wd(MO), weeks(2, "2026-11-23")), ["12:00"])),
     recur(

@@ -106,14 +106,63 @@ TONGUES = {
         ("erinnere mich {}", "Müll rausbringen {}", "{}: Zahlen schicken"),
         " und ",
     ),
+    "nl": Tongue(
+        ("maandag", "dinsdag", "woensdag", "donderdag", "vrijdag", "zaterdag", "zondag"),
+        ("elke {}", "iedere {}", "altijd op {}", "wekelijks op {}", "op {}en", "{}s", "elke week op {}"),
+        ("elke {} en {}", "{}s en {}s", "op {}en en {}en", "iedere {} en iedere {}"),
+        ("dagelijks", "elke dag", "iedere dag", "alle dagen", "één keer per dag"),
+        (
+            "elke werkdag",
+            "op werkdagen",
+            "doordeweeks",
+            "maandag t/m vrijdag",
+            "ma-vr",
+            "van maandag tot en met vrijdag",
+        ),
+        ("elk weekend", "in de weekenden", "ieder weekend", "zaterdags en zondags", "elke za en zo"),
+        ("op de {}e van elke maand", "elke maand op de {}e", "maandelijks op de {}e", "elke {}e van de maand"),
+        ("op de laatste dag van elke maand", "elke maand op de laatste dag", "elke laatste dag van de maand"),
+        (
+            "op de {} {} van elke maand",
+            "elke {} {} van de maand",
+            "maandelijks op de {} {}",
+            "iedere {} {} van de maand",
+        ),
+        {1: "eerste", 3: "derde", -1: "laatste"},
+        (
+            "om {H} uur {m:02}",
+            "om {H}:{m:02} uur",
+            "om {H:02}:{m:02}",
+            "om {H}.{m:02} uur",
+            "rond {H}:{m:02}",
+            "{H}u{m:02}",
+        ),
+        ("om half {n} {part}", "{part} om half {n}"),
+        ("om 12 uur 's middags", "om twaalf uur", "om 12 uur"),
+        ("behalve op {}", "behalve {}", "maar niet op {}", "uitgezonderd {}en", "niet op {}en"),
+        ("tot {d} {M} {y}", "tot en met {d} {M} {y}", "t/m {d} {M} {y}"),
+        ("in {} en {}", "alleen in {} en {}"),
+        ("{} keer", "{} maal", "{} keer in totaal"),
+        ("{} graag", "{} alsjeblieft", "kun je {}", "{}, bedankt"),
+        (
+            "herinner me {} aan de vuilnis",
+            "vuilnis buiten zetten {}",
+            "{}: cijfers versturen",
+            "{} planten water geven",
+            "herinner me eraan om mama te bellen {}",
+        ),
+        " en ",
+    ),
 }
 _MONTHS = {
     "en": "January February March April May June July August September October November December",
     "de": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
+    "nl": "januari februari maart april mei juni juli augustus september oktober november december",
 }
 _PARTS = {  # the words for the morning, from 7 to 11, and the evening, from 19 to 21
     "en": ("morning", "evening"),
     "de": ("morgens", "abends"),
+    "nl": ("'s ochtends", "'s avonds"),
 }
 
 

@@ -9,13 +9,17 @@ from tests.language.judge import (
     judge_cases,
     judge_titles,
     list_groups,
+    read_case,
     split_list,
 )
+
+from cloudsched.language.languages import LANGUAGES
 
 LEAST_RIGHT = 0.87
 LEAST_WITH_PLAIN_TITLES = 0.98
 LEAST_WITH_TIME_TITLES = 0.8
 MOST_WRONG = 0.005
+MOST_UNKNOWN = 0.01
 
 
 def test_clear_phrases_are_read_with_their_titles() -> None:
@@ -34,7 +38,20 @@ def test_what_nobody_can_know_makes_no_schedule() -> None:
             assert score["right"] == len(cases), (name, missed)
 
 
-@pytest.mark.parametrize("language", ["en", "de"])
+def test_a_language_is_known_by_its_words() -> None:
+    """A phrase without a language is read as it is in its own, or hardly ever not at all: "Arzttermin 5.7. 8:40"."""
+    cases = [case for _, some in list_groups() for case in some]
+    unread = 0
+    for case in cases:
+        own, guessed = (read_case(case, locale) for locale in (case["lang"], None))
+        if guessed.kind == "refusal" != own.kind:
+            unread += 1
+        else:
+            assert (own.schedule, own.title) == (guessed.schedule, guessed.title), case["phrase"]
+    assert unread <= MOST_UNKNOWN * len(cases)
+
+
+@pytest.mark.parametrize("language", list(LANGUAGES))
 def test_a_title_changes_no_schedule(language: str, *, everything: bool) -> None:
     """Wherever it stands, and whatever words it has: what is not certain is asked or refused."""
     count = 4000 if everything else 200

@@ -62,10 +62,10 @@ def test_changes(current: str, phrase: str, description: str) -> None:
     assert reading.schedule.describe() == description
 
 
-@try_each("facet, english, german", read_table("Languages"))
-def test_languages(facet: str, english: str, german: str) -> None:
+@try_each("facet, english, german, dutch", read_table("Languages"))
+def test_languages(facet: str, english: str, german: str, dutch: str) -> None:
     """Each row means the same in every language, whether the language is said or found out."""
-    said = {"en": english, "de": german}
+    said = {"en": english, "de": german, "nl": dutch}
     meant = read(english, now=NOW_AWARE, timezone=ZONE).schedule
     assert meant is not None, facet
     for locale, phrase in said.items():

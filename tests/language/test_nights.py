@@ -61,6 +61,14 @@ def test_a_night_that_no_rule_names_is_not_guessed(phrase: str, locale: str) -> 
     assert read(phrase, now=NOW, timezone=ZONE, locale=locale).schedule is None
 
 
+@try_each("phrase", ["morgen um 3 Uhr nachts", "Taxi am 11. Juni um 3 Uhr nachts"])
+def test_an_hour_at_night_of_a_date_is_asked_about(phrase: str) -> None:
+    """It may be early on that day, or in the night that begins on it."""
+    readings = read(phrase, now=NOW, timezone=ZONE, locale="de").readings
+    found = [each.schedule.upcoming(NOW, 1)[0].astimezone(NOW.tzinfo) for each in readings]
+    assert [f"{at:%d %H:%M}" for at in found] == ["11 03:00", "12 03:00"]
+
+
 @try_each(
     "phrase, first",
     [

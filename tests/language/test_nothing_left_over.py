@@ -344,6 +344,7 @@ def test_a_change_of_nothing_is_told() -> None:
         ("skip the next three", "en", 3),
         ("cancel the next two", "en", 2),
         ("überspringe die nächsten drei", "de", 3),
+        ("sla de volgende over", "nl", 1),
         ("lass die nächsten drei aus", "de", None),
         ("skip the next three reports", "en", None),
         ("move the next three to Monday", "en", None),

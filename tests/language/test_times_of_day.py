@@ -58,6 +58,28 @@ def test_twelve_at_noon_stays_noon(phrase: str, locale: str) -> None:
     assert list_local_times(ask(phrase, locale), 4) == walk(any_day, ["12:00"], 4)
 
 
+@try_each(
+    "phrase, locale, at",
+    [
+        ("every day at quarter to one lunch", "en", "12:45"),
+        ("every night at quarter to one backup", "en", "00:45"),
+        ("every day at quarter to one am", "en", "00:45"),
+        ("jeden Tag um halb eins Mittagessen", "de", "12:30"),
+        ("jeden Tag um fünf nach halb eins", "de", "12:35"),
+        ("elke dag om half 1 lunchen", "nl", "12:30"),
+        ("elke nacht om half 1", "nl", "00:30"),
+    ],
+)
+def test_what_is_before_one_is_after_noon_unless_the_night_is_said(phrase: str, locale: str, at: str) -> None:
+    assert list_local_times(ask(phrase, locale), 4) == walk(any_day, [at], 4)
+
+
+@try_each("phrase", ["elke dag om 3 uur thee", "dinsdag 2 uur studeren", "om een uur lunchen"])
+def test_an_early_hour_in_dutch_is_asked_about(phrase: str) -> None:
+    """People say "3 uur" for both, and "2 uur" is a length as well."""
+    assert [each.code for each in ask(phrase, "nl").problems] == ["bare-hour"]
+
+
 @try_each("phrase, locale", [("fridays at 12 at night", "en"), ("freitags um 12 Uhr nachts", "de")])
 def test_the_midnight_of_a_day_is_asked(phrase: str, locale: str) -> None:
     """As for "Friday at midnight": it may be the one at the start of the day, or at its end."""
@@ -94,6 +116,13 @@ def test_times_side_by_side_are_a_list(phrase: str, locale: str) -> None:
 )
 def test_a_number_behind_a_time_is_no_other_time(phrase: str, locale: str) -> None:
     assert list_local_times(ask(phrase, locale), 4) == walk(any_day, ["09:00"], 4)
+
+
+@try_each("phrase", ["morgen um 20 Uhr 15 Tatort gucken", "morgen um 20 Uhr 15 Pflanzen gießen"])
+def test_a_number_of_minutes_before_a_title_is_asked_about(phrase: str) -> None:
+    """It may also count what the title names."""
+    found = [list_local_times(Reading("schedule", each.schedule), 2) for each in ask(phrase, "de").readings]
+    assert {at[11:16] for [at] in found} == {"20:00", "20:15"}
 
 
 @try_each(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion
 from cloudsched.language.covers import find_covers
 from cloudsched.language.grammar import Parser
-from cloudsched.language.languages import LANGUAGES
+from cloudsched.language.languages import LANGUAGES, guess_language
 from cloudsched.language.lexicon import tokenise
 from cloudsched.language.messages import tell
 from cloudsched.language.reader import MAX_LENGTH
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cloudsched.drafts.request import Proposal
+    from cloudsched.language.lexicon import Language
 
 _COMMA: Final = re.compile(r",(?!\d)\s*|,\s+")
 _WORD: Final = re.compile(r"(?<=\s)\S")
@@ -46,13 +47,17 @@ def find_ends(text: str, deliveries: Sequence[int], *, is_timed: bool = False) -
     value = text[:limit].rstrip(_RIMS)
     if not value.strip():
         return [limit]
+    # A word may be a day in another language: "do" is Thursday in German, and "ma" Monday in Dutch.
+    languages = [guess_language(tokenise(text, next(iter(LANGUAGES.values()))), LANGUAGES.values())]
     if (line := value.find("\n")) > 0:
-        is_end = has_schedule(value[line:], wholly=True)
+        is_end = has_schedule(value[line:], languages, wholly=True)
         return [line] if is_end else [len(value), line]
     commas = [(found.start(), found.end()) for found in _COMMA.finditer(value)]
-    at_comma = next((start for start, end in commas if has_schedule(value[end:], wholly=True)), None)
+    at_comma = next((start for start, end in commas if has_schedule(value[end:], languages, wholly=True)), None)
     words = [found.start() for found in _WORD.finditer(value)][:_MOST_ENDS]
-    at_word = next((at for at in words if at - 1 != at_comma and has_schedule(value[at:], wholly=True)), None)
+    at_word = next(
+        (at for at in words if at - 1 != at_comma and has_schedule(value[at:], languages, wholly=True)), None
+    )
 
     if at_comma is not None and at_word is not None and at_word < at_comma:
         return [len(value[:at_comma].rstrip(_RIMS)), len(value[:at_word].rstrip(_RIMS))]
@@ -64,11 +69,11 @@ def find_ends(text: str, deliveries: Sequence[int], *, is_timed: bool = False) -
     return [len(value), *(start for start, _ in commas[:1])]
 
 
-def has_schedule(text: str, *, wholly: bool = False) -> bool:
-    """Return whether a text has a schedule. If `wholly`, all its words belong to it."""
+def has_schedule(text: str, languages: Iterable[Language] = LANGUAGES.values(), *, wholly: bool = False) -> bool:
+    """Return whether a text has a schedule in one of some languages. If `wholly`, all its words belong to it."""
     if len(text) > MAX_LENGTH:
         return False
-    for language in LANGUAGES.values():
+    for language in languages:
         tokens = tokenise(text, language)
         if tokens and find_covers(Parser(tokens, language, allow_title=not wholly)):
             return True

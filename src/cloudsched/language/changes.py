@@ -134,7 +134,7 @@ def find_change(parser: Parser) -> Change | None:
         c.skip("polite")
         change = rule(c)
         if change is not None:
-            c.skip("polite", "stop")
+            c.skip("polite", "stop", "skip-end")
             if c.ended:
                 return change
     return _parse_move_next(parser) or _parse_exchange(parser) or find_edit(parser)

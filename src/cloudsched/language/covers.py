@@ -541,7 +541,8 @@ class _Covers:
 
     def _is_minute(self, at: int) -> bool:
         """Return whether a number stands behind "o'clock", so that it may also count the things of a title."""
-        return self._is_number(at) and at > 0 and "oclock" in self._matches[at - 1]
+        is_behind = at > 0 and self._is_number(at) and "oclock" in self._matches[at - 1]
+        return is_behind and not self._tokens[at].glued
 
     def _is_second_amount(self, at: int) -> bool:
         """Return whether a number and a unit follow others at once: "every 2 hours | 5 minutes stretching"."""

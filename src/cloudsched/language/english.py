@@ -501,5 +501,5 @@ ENGLISH = Language(
     },
     month_first=None,
     day_endings=("day", "days"),
-    innocent=frozenset({"bald", "kello", "pazar", "sabah", "shopping", "steps"}),
+    innocent=frozenset({"bald", "begin", "kello", "pazar", "sabah", "shopping", "steps"}),
 )

@@ -437,7 +437,7 @@ GERMAN = Language(
         "send-by": {1: "mail mir|maile mir|e-maile mir|emaile mir", 3: "push mir|pushe mir"},
     },
     month_first=False,
-    innocent=frozenset({"jour", "fixe", "tag"}),
+    innocent=frozenset({"jour", "fixe", "tag", "andere", "echter", "later", "begin"}),
     day_endings=("tag", "tage", "tagen", "tags"),
     ordinal_dot=True,
     part_adverbs=True,

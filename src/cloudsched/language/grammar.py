@@ -209,7 +209,7 @@ _RULES: tuple[_Rule, ...] = (
     _rule(clauses.parse_each, "each"),
     _rule(clauses.parse_counted_days, "the-next consecutive"),
     _rule(clauses.parse_adverb, "adverb bi tri twice times minute-adverb"),
-    _rule(points.parse_relative, "relday now in on hence after from before next coming closest"),
+    _rule(points.parse_relative, "relday now in ahead on hence after from before next coming closest"),
     _rule(clocks.parse_window, "from between after"),
     _rule(clauses.parse_start, "from between start"),
     _rule(clauses.parse_end, "until before times twice for for-after"),

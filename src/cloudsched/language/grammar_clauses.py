@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cloudsched.language.grammar_clocks import parse_clock
 from cloudsched.language.grammar_days import SETS, parse_dates, parse_days, parse_months, parse_period
 from cloudsched.language.grammar_numbers import (
+    EVERY_OTHER,
     MONTHS,
     MOST_ITEMS,
     WEEKDAYS,
@@ -62,13 +63,14 @@ def parse_each(c: Cursor) -> list[Clause] | None:
     start = c.at
     c.take("on", "for")
     c.take("repeat")
-    if c.take("each") is None:
+    each = c.take("each")
+    if each is None:
         return None
     if c.token is not None and c.token.text == "!":
         raise Refused("completion", c.span(start))
     return (
         _parse_each_edge(c, start)
-        or c.attempt(lambda c: _parse_interval(c, start))
+        or c.attempt(lambda c: _parse_interval(c, start, every_other=each.value == EVERY_OTHER))
         or c.attempt(lambda c: _parse_each_month(c, start))
         or c.attempt(lambda c: _parse_each_part(c, start))
         or c.attempt(lambda c: _parse_each_days(c, start))
@@ -101,6 +103,7 @@ def _split_weekday_dates(days: Days) -> list[Clause]:
 
 
 def _parse_each_part(c: Cursor, start: int) -> list[Clause] | None:
+    at = c.matches[c.at] if not c.ended else {}
     weekday = c.take("weekday", "dayset")
     named = c.take("part", "parts")
     if named is None:
@@ -108,7 +111,6 @@ def _parse_each_part(c: Cursor, start: int) -> list[Clause] | None:
     part = Part(named.value, each=weekday is None, span=c.span(start))
     if weekday is None:
         return [part]
-    at = c.matches[start + 1]
     chosen = (weekday.value,) if "weekday" in at else SETS[weekday.value]
     picks = tuple(Pick(0, day) for day in chosen)
     return [Days(picks, marked=True, business="business" in at, span=c.span(start)), part]
@@ -125,7 +127,7 @@ def _parse_each_month(c: Cursor, start: int) -> list[Clause] | None:
 _EVERY = Match(0, 1)
 
 
-def _parse_interval(c: Cursor, start: int) -> list[Clause] | None:
+def _parse_interval(c: Cursor, start: int, *, every_other: bool) -> list[Clause] | None:
     other = c.take("other") if not c.at or c.matches[c.at - 1].get("each", _EVERY).value == 1 else None
     count, nth = (other.value, False) if other is not None else (None, False)
     before = c.at
@@ -149,6 +151,8 @@ def _parse_interval(c: Cursor, start: int) -> list[Clause] | None:
             nth = count is not None
             if count is not None and count < 2:
                 return None
+        if count is None and every_other and not (c.sees("unit") and c.matches[c.at]["unit"].value < Unit.DAY):
+            count = 2
     if count is not None and count < 1:
         raise Refused("no-interval", c.span(start))
     if c.take("too-short") is not None:
@@ -629,7 +633,8 @@ def parse_place(c: Cursor) -> list[Clause] | None:
     c.take("article")
     if c.ended:
         return None
-    result = None if c.sees("feast", "holiday") else find_place(c.tokens, c.at)
+    is_word = c.sees("feast", "holiday") or c.tokens[c.at].text in c.language.innocent  # "wet" is Dutch for a law
+    result = None if is_word else find_place(c.tokens, c.at)
     if result is None:
         if time:
             c.at += 1

@@ -270,7 +270,9 @@ def _parse_around(c: Cursor, *, digits: bool = False) -> Clock | None:
         return Clock(23, total % 60, exact=True)
     if not hour.hour and hour.half is None and not hour.exact:
         return None
-    return replace(hour, hour=total // 60, minute=total % 60, named=False)
+    is_bare = not hour.exact and hour.half is None
+    number = total // 60 or (12 if is_bare else 0)  # "quarter to one" is after noon, unless the night is said
+    return replace(hour, hour=number, minute=total % 60, named=False)
 
 
 def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
@@ -367,7 +369,8 @@ def _parse_hour_number(c: Cursor, result: Clock, *, bare: bool, last: bool) -> C
         minute = c.attempt(_parse_minutes_said) if c.language.clock24 else None
         if minute is not None:
             result = replace(result, minute=minute)
-        result = replace(result, exact=result.exact or c.language.clock24, oclock=True)
+        is_exact = c.language.clock24 and bool(result.minute or not c.language.either_half)
+        result = replace(result, exact=result.exact or is_exact, oclock=True)
     with_half = _parse_half(c, result)
     if with_half.half is not None or with_half.part is not None or oclock:
         return with_half

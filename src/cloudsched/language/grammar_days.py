@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cloudsched.language.grammar_numbers import (
+    EVERY_OTHER,
     MONTHS,
     MOST_ITEMS,
     NOT_A_DAY,
@@ -47,7 +48,8 @@ def parse_period(c: Cursor, *, nth: bool, each: bool) -> Period | None:
     interval = 1
     if repeated is not None:
         other = c.take("other")
-        interval = 2 if other is not None else (parse_number(c) or parse_ordinal(c) or 1)
+        said = None if other is not None else parse_number(c) or parse_ordinal(c)
+        interval = said or (2 if other is not None or repeated.value == EVERY_OTHER else 1)
         if interval < 1:
             c.at = start
             return None

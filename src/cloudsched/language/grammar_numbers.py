@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+EVERY_OTHER = 3
+"""The value of a word for "each" that leaves out every second one: "om de dag" is every other day."""
 MOST_ITEMS = 62
 NOT_A_DAY = ("halfday", "oclock", "unit", "times", "clock-minute", "to-last", "zone-time", "fraction")
 """Word classes that rule out that a number before them is a day of the month."""

@@ -75,7 +75,7 @@ def _parse_day(c: Cursor) -> Relative | None:
         result = c.take("now")
         return None if result is None else Relative("now", span=c.span(start))
     day = Relative("day", result.value, span=c.span(start))
-    later = c.attempt(_parse_whole_days) if c.take("in") is not None else None
+    later = c.attempt(_parse_whole_days) if c.take("in", "ahead") is not None else None
     if later is None:
         c.at = start
         c.take("on", "for")
@@ -107,7 +107,7 @@ def _parse_whole_days(c: Cursor) -> Length | None:
 def _parse_from_now(c: Cursor) -> Relative | None:
     """Parse ``in 20 minutes``, ``2 hours from now``, ``3 days after Easter``, ``a week from Monday``."""
     start = c.at
-    if c.take("in") is not None:
+    if c.take("in", "ahead") is not None:
         business = c.attempt(_parse_business_days)
         if business is not None:
             return Relative("business", business, span=c.span(start))
@@ -123,8 +123,8 @@ def _parse_from_now(c: Cursor) -> Relative | None:
             return None
         return Relative("business", business, base=point, back=is_back, span=c.span(start))
     result = parse_length(c) or c.attempt(_parse_the_day)
-    if result is None:
-        return None
+    if result is None or "oclock" in c.matches[c.at - 1]:
+        return None  # "9 uur van maandag tot vrijdag" is a time of day
     if c.take("hence") is not None:
         # "3 years from today" and "a day from now" count days; "a day from right now" counts from this instant.
         exact = "right" in c.tokens[c.at - 2].text
@@ -169,7 +169,7 @@ def _parse_weeks_on(c: Cursor) -> Relative | None:
         return None  # "for 2 weeks on Mondays"
     c.take("on")
     named = c.take("weekday")
-    has_in = c.take("in") is not None
+    has_in = c.take("in", "ahead") is not None
     length = parse_length(c) if has_in or named is None else None
     if length is None or length.finest != Unit.WEEK or len(length.amounts) > 1:
         return None

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.language.dutch import DUTCH
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.german import GERMAN
 from cloudsched.language.lexicon import HARMLESS, WORD, Language, Token
@@ -21,7 +22,7 @@ from cloudsched.language.lexicon import HARMLESS, WORD, Language, Token
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-LANGUAGES: Final[dict[str, Language]] = {"en": ENGLISH, "de": GERMAN}
+LANGUAGES: Final[dict[str, Language]] = {"en": ENGLISH, "de": GERMAN, "nl": DUTCH}
 _MONTH_FIRST: Final = frozenset({"US", "PH", "CA", "BZ"})
 """The regions that write the month first in ``3/4``, if their language leaves it open."""
 
@@ -98,9 +99,6 @@ _FOREIGN: Final = {
         giovedi venerdi domani dopodomani oggi mattina mattino sera pomeriggio settimana settimane mese mesi anno anni
         giorno giorni mezzogiorno mezzanotte gennaio febbraio marzo aprile maggio giugno luglio agosto settembre
         ottobre dicembre prossimo prossima fino tranne giornalmente settimanalmente mensilmente sempre""",
-    "Dutch": """elke iedere maandag dinsdag woensdag donderdag vrijdag zaterdag zondag maandags vandaag overmorgen
-        avond ochtend middag dagelijks wekelijks maandelijks jaarlijks weken maand maanden volgende behalve januari
-        februari maart augustus vanaf werkdag werkdagen altijd""",
     "Swedish": """varje varannan måndag tisdag onsdag torsdag fredag lördag söndag måndagar tisdagar onsdagar torsdagar
         fredagar lördagar söndagar imorgon morgon kväll dagligen veckan vecka veckor månad månader januari februari
         augusti klockan vardag vardagar nästa utom""",
@@ -169,6 +167,7 @@ _HOW_OFTEN: Final = re.compile(
     r"\w*(?:(?:hour|dai|(?<!k)night|week|fortnight|month|quarter|year)ly|annual(?:ly)?|ennial(?:ly)?"
     r"|(?:minüt|stünd|täg|wöchent|monat|jähr)lich(?:e[rsnm]?)?|(?:täg|wöch|monat|jähr)ig(?:e[rsnm]?)?"
     r"|(?:minuten|stunden|tage|wochen|monats|quartals|jahres)weise"
+    r"|(?:dage|weke|maande|jaar)lijkse?"
     r"|(?:hebdomadair|quotidien|mensuel|trimestriel|semestriel|annuel)\w{0,6}"
     r"|(?:semanal|mensual|trimestral|semestral|(?<!m)anual|quincenal|bimestral)(?:es|mente)?)"
 )

@@ -31,7 +31,7 @@ _PATTERN = re.compile(
     | (?P<path>[^\W\d]\w*(?:/[^\W\d][\w+-]*)+|(?:UTC|GMT)[+-]\d{1,2}(?::\d{2})?)
     | (?P<half>(?<![^\W\d])[ap]\.\s?m\b\.?)
     | (?P<number>\d+)
-    | (?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*'?)
+    | (?P<word>(?:(?<!\S)['’][st]\b)|[^\W\d_]+(?:['’][^\W\d_]+)*'?)
     | (?P<mark>\S)
     """,  # noqa: RUF001 -- people type the typographic apostrophe
     re.VERBOSE | re.IGNORECASE,
@@ -142,7 +142,10 @@ def _join_tokens(tokens: list[Token], language: Language) -> list[Token]:
         letters_then_digits = (
             before is not None and token.glued and before.kind == WORD and token.kind in {NUMBER, CLOCK, ORDINAL, PAIR}
         )
-        if letters_then_digits and before is not None and not is_unit and not language.splits(before.text):
+        is_ordinal = token.glued and token.text in language.ordinal_endings
+        if is_ordinal and before is not None and before.kind == NUMBER:
+            joined[-1] = before._replace(kind=ORDINAL, text=before.text + token.text, end=token.end)
+        elif letters_then_digits and before is not None and not is_unit and not language.splits(before.text):
             joined[-1] = Token(WORD, before.text + token.text, before.start, token.end, (), before.glued)
         else:
             joined.append(token)
@@ -239,10 +242,10 @@ HARMLESS = PLAIN | frozenset(
     article a on on-day in of at for to and or with then by from after before per past up about than it done
     time times polite intro verb-intro intro-noun closer outro
     only number tens thousand ordinal fraction half halfday-short
-    the-next clock-minute one comma dash colon open close stop quote day-word unit-short zone-time also hence make
-    instead add-more skip no-more postpone shift same-time filler onward for-after added if-day if-day-end
+    the-next clock-minute skip-end one comma dash colon open close stop quote day-word unit-short zone-time also hence
+    make instead add-more skip no-more postpone shift same-time filler onward for-after added if-day if-day-end
     on-or days-of moved moved-to not-on pair slash the numbered that-one part-of parity ish halves
-    hour-mark and-half inclusive condition hour-point in-total zone-of remind relocate
+    hour-mark ahead and-half inclusive condition hour-point in-total zone-of remind relocate
     """.split()  # noqa: SIM905 -- easier to read
 )
 _MARKS = {",": "comma", ";": "comma", "-": "dash", "–": "dash", "—": "dash", ":": "colon", "&": "and", "@": "at"}  # noqa: RUF001
@@ -273,7 +276,9 @@ class Language:
         words: For each class, the texts of each value, separated by ``|``.
         month_first: True if the month comes first in ``3/4``. None if usage differs.
         ordinal_dot: True if ``24.`` is an ordinal.
+        ordinal_endings: The endings that make a number an ordinal, besides those of English: ``15e``.
         clock24: True if the word for "o'clock" uses the 24-hour clock and may be followed by minutes: ``9 Uhr 30``.
+        either_half: True if an hour with that word may be in either half of the day nevertheless: ``3 uur``.
         part_adverbs: True if "parts" are adverbs, which say how often only if no day is named: "abends".
         verbs_last: True if a verb may end a sentence: "Oma jeden Montag anrufen".
         compounds: Words of two, and the length of the first: ``freitagabend``.
@@ -289,7 +294,9 @@ class Language:
     requests: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     month_first: bool | None = None
     ordinal_dot: bool = False
+    ordinal_endings: tuple[str, ...] = ()
     clock24: bool = False
+    either_half: bool = False
     part_adverbs: bool = False
     verbs_last: bool = False
     compounds: Mapping[str, int] = field(default_factory=dict)
@@ -342,12 +349,13 @@ def _match_at(tokens: Sequence[Token], place: int, language: Language) -> Matche
     token = tokens[place]
     if token.kind in _TOKENS:
         return {_TOKENS[token.kind]: Match(place + 1, 0)}
-    if token.kind == ORDINAL:
+    if token.kind == ORDINAL and token.text not in language.entries:
         return {"ordinal": Match(place + 1, token.value[0])}
     if token.kind == MARK:
         kind = _MARKS.get(token.text)
         return {kind: Match(place + 1, 0)} if kind else {}
-    result: Matches = {"number": Match(place + 1, token.value[0])} if token.kind == NUMBER else {}
+    kind = {ORDINAL: "ordinal", NUMBER: "number"}.get(token.kind)
+    result: Matches = {kind: Match(place + 1, token.value[0])} if kind else {}
     if token.text.endswith("'s") and token.text not in language.entries and token.text[:-2] in language.entries:
         return {"possessive": Match(place + 1, 0)}  # "Monday's meeting"
     for words, kind, value in language.entries.get(token.text, ()):

@@ -487,10 +487,20 @@ def _find_instants(group: Group, context: Context) -> list[datetime]:
         return _find_next_times(group, context)
     if group.part is not None and group.part.today and days != [context.today]:
         raise Refused("contradiction", group.part.span)
+    part = group.part
+    is_adverb = part is not None and part.is_adverb and days[0] > context.today
+    if shift and part is not None and is_adverb and part.span > group.clocks[-1].span:
+        # "morgen um 3 Uhr nachts" may be early tomorrow, or late in tomorrow's night
+        options = tuple(Option(f"{day:%A, %Y-%m-%d}", more) for more in (0, shift) for day in _shift(days[:1], more))
+        shift = context.choices.pick("this-or-next", part.span, options)
     if shift:
-        days = [day + timedelta(days=shift) for day in days]
+        days = _shift(days, shift)
         context.choices.assume(say("That is on {days}, in the night.", days=say_all([say_day(day) for day in days])))
     return [context.to_instant(local) for day in days for local in _build_times(day, group, context)]
+
+
+def _shift(days: Sequence[date], more: int) -> list[date]:
+    return [day + timedelta(days=more) for day in days]
 
 
 def _find_moment(node: Relative, context: Context) -> datetime | None:

@@ -79,19 +79,21 @@ _NAMED = {
     "eastern european": ("EET",),
 }
 _EXONYMS = {
-    "Europe/Berlin": "münchen köln",
-    "Europe/Rome": "rom mailand",
+    "Europe/Berlin": "münchen köln berlijn keulen",
+    "Europe/Rome": "rom mailand milaan",
     "Europe/Lisbon": "lissabon",
-    "Europe/Vienna": "wien",
+    "Europe/Vienna": "wien wenen",
     "Europe/Zurich": "zürich genf",
-    "Europe/Brussels": "brüssel",
+    "Europe/Brussels": "brüssel brussel antwerpen gent",
     "Europe/Warsaw": "warschau",
-    "Europe/Prague": "prag",
-    "Europe/Athens": "athen",
-    "Europe/Moscow": "moskau",
+    "Europe/Prague": "prag praag",
+    "Europe/Athens": "athen athene",
+    "Europe/Moscow": "moskau moskou",
     "Europe/Kyiv": "kiew",
     "Europe/Bucharest": "bukarest",
     "Europe/Copenhagen": "kopenhagen",
+    "Europe/London": "londen",
+    "Europe/Paris": "parijs",
     "Africa/Cairo": "kairo",
     "Asia/Tokyo": "tokio",
     "Asia/Shanghai": "schanghai",
@@ -99,7 +101,7 @@ _EXONYMS = {
     "Asia/Hong_Kong": "hongkong",
     "America/Mexico_City": "mexiko",
 }
-"""The German names of cities."""
+"""The German and Dutch names of cities."""
 REGIONS = frozenset({"eastern", "central", "mountain", "pacific", "et", "ct", "mt", "pt"})
 """Words that name a zone behind a time of day, and have other meanings elsewhere."""
 NO_CITIES = frozenset({"et", "ct", "mt", "pt", "eastern", "pacific", "central", "mountain", "rio", "uk", "german"})

@@ -222,7 +222,7 @@ def test_drafts_are_counted_and_end_at_the_budget() -> None:
     with Simulation(make_drafts_app()) as sim:
         DraftsWiring.of(sim.app.container).replace(model=model)
         Budgets.of(sim.app.container).put("ada", 9, by=OWN_CODE)
-        results = [sim.app.draft("Herinner me elke maandag", timezone="UTC", owner="ada").missing for _ in range(100)]
+        results = [sim.app.draft("Påminn mig varje måndag", timezone="UTC", owner="ada").missing for _ in range(100)]
         assert model.asked == 10, "a draft asks twice if the first answer is of no use"
         assert Budgets.of(sim.app.container).find_refusal("ada") is not None
         codes = [{each.code for each in missing} for missing in results]
@@ -234,5 +234,5 @@ def test_drafts_are_counted_and_end_at_the_budget() -> None:
         assert [(each.handler, each.counts.queries) for each in sheet.marks] == [(DRAFTS, 10)]
         understood = sim.app.draft("remind me to stretch every weekday at 9:00", timezone="UTC", owner="ada")
         assert understood.draft_token is not None, "what the grammar understands costs nothing"
-        sim.app.draft("Herinner me elke maandag", timezone="UTC", owner="bob")
+        sim.app.draft("Påminn mig varje måndag", timezone="UTC", owner="bob")
         assert model.asked == 12

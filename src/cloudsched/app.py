@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.claim import DeliveryResult
     from cloudsched.domain.transitions.idempotency import RequestMark
+    from cloudsched.domain.transitions.task_arguments import RunArguments, TaskArguments, TaskChanges
     from cloudsched.engine.child_tasks import CallTree
     from cloudsched.engine.handlers.registry import OnFailure
     from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
@@ -366,7 +367,7 @@ class App:
         *,
         transaction: WriteGroup | None = None,
         batch: WriteGroup | None = None,
-        **fields: Any,
+        **fields: Unpack[TaskArguments],
     ) -> Task:
         """Create a task, or edit the one of the same id and owner. See `TaskDraft` for the fields.
 
@@ -410,7 +411,7 @@ class App:
         /,
         handler: str | Callable[..., Any],
         payload: Any = None,  # noqa: ANN401 - as the handler takes it
-        **fields: Any,
+        **fields: Unpack[RunArguments],
     ) -> Task:
         """Create a task that runs once, now. It is stored when this returns, and runs then.
 
@@ -442,7 +443,7 @@ class App:
             say_in_python(error, fields, TaskDraft)
             raise
 
-    def _to_content(self, fields: dict[str, Any]) -> dict[str, Any]:
+    def _to_content(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         if callable(fields.get("handler")):
             fields = {**fields, "handler": self.container.registry.name_of(fields["handler"])}
         return to_draft_content(fields)
@@ -544,7 +545,7 @@ class App:
         return self.container.store.list_tasks(wanted, limit=limit, page_token=page_token)
 
     @changes
-    def update(self, /, task_id: str, **changes: Any) -> Task:
+    def update(self, /, task_id: str, **changes: Unpack[TaskChanges]) -> Task:
         """Change some of a task's fields, by their Python names. None resets one to its default.
 
         `schedule` may be text, as in `create`. A whole schedule replaces the present one, and words such as "make it 10

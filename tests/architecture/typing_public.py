@@ -3,7 +3,7 @@
 A line with ``type: ignore`` is a mistake that they must find: were it accepted, the ignore would be unused, an error.
 """
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from pydantic import BaseModel
@@ -141,3 +141,30 @@ async def use_all() -> None:
     use_either(AsyncApp(app))  # type: ignore[arg-type]
     use_either(AsyncClient("https://api.example"))  # type: ignore[arg-type]
     await use_either_on_a_loop(app)  # type: ignore[arg-type]
+
+
+def make_mistakes(client: Client, either: AppLike) -> None:
+    """Name what there is not, and give values of other kinds, at each door that creates or changes a task."""
+    app.create(handler="greet", titel="Greet")  # type: ignore[call-arg]
+    app.create(handler="greet", category="REPROT")  # type: ignore[arg-type]
+    app.create(handler="greet", priority="highest")  # type: ignore[arg-type]
+    app.create(handler="greet", labels="team=a")  # type: ignore[arg-type]
+    app.create(handler="greet", delivery_channels=["FAX"])  # type: ignore[list-item]
+    app.create(handler="greet", schedule=5)  # type: ignore[arg-type]
+    app.run_now("greet", title=5)  # type: ignore[arg-type]
+    app.update("t", overlap="queue")  # type: ignore[arg-type]
+    app.update("t", max_runs="three")  # type: ignore[arg-type]
+    client.create(handler="greet", lockKey="a")  # type: ignore[call-arg]
+    client.create(handler="greet", on_child_failure="ignore")  # type: ignore[arg-type]
+    client.update("t", catch_up="newest")  # type: ignore[arg-type]
+    client.run_now("greet", retry="often")  # type: ignore[arg-type]
+    either.create(handler="greet", tell_failures="always")  # type: ignore[arg-type]
+    either.update("t", jitter=["a"])  # type: ignore[arg-type]
+
+
+def make_none(client: Client) -> None:
+    """Give each in a form that is read."""
+    at = datetime(2027, 1, 1, tzinfo=UTC)
+    app.create(handler=greet, payload=Greeting(name="Ada"), schedule=at, category="REPORT", retry=3)
+    client.create(handler="greet", schedule="every day at 9", delivery_channels=["EMAIL"], labels=["team=a"], jitter=5)
+    client.update("t", title=None, until="2027-01-01T00:00:00Z", schedule={"cron": "0 9 * * *"}, catch_up="all")

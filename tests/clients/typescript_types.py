@@ -44,7 +44,7 @@ def _write_verb(verb: Verb, document: dict[str, Any]) -> str:
     schema = {} if model is None else document["components"]["schemas"][model.__name__]["properties"]
     kinds = {name: f'{model and model.__name__}["{name}"]' for name in schema} | {"validateOnly": "boolean"}
     kinds |= {name: "Date | string" for name, each in schema.items() if each.get("format") == "date-time"}
-    known = inspect.signature(getattr(Client, verb.method).__wrapped__).parameters.values()
+    known = inspect.signature(getattr(Client, verb.method)).parameters.values()
     given = [each for each in known if each.name not in {"self", "etag", "idempotency_key"}]
     options = [to_camel(each.name) for each in given if each.kind is each.KEYWORD_ONLY]
     arguments = [

@@ -31,7 +31,7 @@ def remind(pages: Pages, app: App) -> None:
         title="Plants",
         owner="ada",
         handler="remind",
-        deliveryChannels=["EMAIL", "WEB"],
+        delivery_channels=["EMAIL", "WEB"],
         schedule=Schedule.once(pages.sim.now + timedelta(minutes=1)),
     )
     pages.sim.advance(timedelta(minutes=1, seconds=2))

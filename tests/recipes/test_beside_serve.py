@@ -68,7 +68,7 @@ def test_the_pages_code_creates_and_cancels(names: dict[str, Any], service: Serv
 def test_both_do_and_refuse_the_same(names: dict[str, Any]) -> None:
     """Each method that they have in common, in one life of a task; and the errors."""
     tasks: AppLike = names["connect"]()
-    given = {"handler": "remind", "payload": {"text": "x"}, "owner": "ada"}
+    given: dict[str, Any] = {"handler": "remind", "payload": {"text": "x"}, "owner": "ada"}
     seen: list[str] = [tasks.create(id="a", schedule="every day at 9:00", **given).status]
     seen += [tasks.create(id="a", schedule="every day at 9:00", **given).status]
     seen += [tasks.update("a", title="Daily").title, tasks.get("a").title]

@@ -29,6 +29,8 @@ _OWN_THREADS = ("cloudsched-", "cloud-tasks-emulator")
 """How the names of our threads begin. Libraries' end with the process; so do a worker's that has to leave a handler."""
 _LASTING = ("cloudsched-event-loop", "cloudsched-model_", "project", "project.settings")
 """The threads and the modules of Django's project that a process has until it ends, or until garbage is collected."""
+_LEVELLED = frozenset({"cloudsched.local.wsgi_server.connections"})
+"""The loggers whose own module sets their level as it is imported."""
 Parts = dict[str, dict[Any, Any]]
 
 
@@ -94,7 +96,8 @@ def _counts(part: str, name: Any) -> bool:  # noqa: ANN401 - a name
     """Return whether something new is left behind: not what libraries import, nor the loggers that they create."""
     if part == "logger":
         log = logging.getLogger(name)
-        return bool(name.startswith("cloudsched") and (log.level or log.disabled or log.handlers or log.filters))
+        has_level = log.level and name not in _LEVELLED
+        return bool(name.startswith("cloudsched") and (has_level or log.disabled or log.handlers or log.filters))
     if part == "module":
         file = getattr(sys.modules[name], "__file__", None) or ""
         return name not in _LASTING and Path(file).is_relative_to(tempfile.gettempdir())

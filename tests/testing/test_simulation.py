@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from cloudsched import App, Context, Schedule
+from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import QueueUnavailable, Unauthenticated
 from cloudsched.testing import START, Simulation
@@ -93,7 +94,7 @@ def test_whom_nobody_has_stored_gets_nothing_as_in_production(app: App, sim: Sim
     def tell(ctx: Context) -> None:
         ctx.notify("Plants", "Water them")
 
-    channels = ["EMAIL", "MOBILE", "WEBHOOK", "WEB"]
+    channels = [DeliveryChannel(each) for each in ("EMAIL", "MOBILE", "WEBHOOK", "WEB")]
     sim.add_person("user:ada@home")
     sim.add_person("grace", email={"address": "g@example.com", "verified": False})
     for owner in ("user:ada@home", "grace", "nobody"):

@@ -8,10 +8,12 @@ inside the flow. If a proxy has answered instead of the API, that is Unavailable
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
 from pydantic import ValidationError
@@ -46,6 +48,7 @@ from cloudsched.errors import (
 
 P = ParamSpec("P")
 T = TypeVar("T")
+C = TypeVar("C", bound=Callable[..., Any])
 
 ASKING_PATHS = frozenset({"/v1/schedules/preview", "/v1/tasks/draft"})
 """The paths of requests that change nothing, although their method is not GET."""
@@ -120,11 +123,12 @@ class operation(Generic[P, T]):  # noqa: N801 - used as a decorator
     """A method that is a flow: `Client` returns its result, `AsyncClient` an awaitable of it."""
 
     def __init__(self, flow: Callable[Concatenate[Any, P], Flow[T]]) -> None:
-        self._flow = check_arguments(flow)
+        self._flow = flow
+        self._checked = check_arguments(flow)
         functools.update_wrapper(cast("Any", self), flow)
 
     @overload
-    def __get__(self, client: None, kind: type) -> operation[P, T]: ...
+    def __get__(self, client: None, kind: type) -> Callable[Concatenate[Any, P], T]: ...
 
     @overload
     def __get__(self, client: FlowRunner, kind: type | None = None) -> Callable[P, T]: ...
@@ -137,32 +141,42 @@ class operation(Generic[P, T]):  # noqa: N801 - used as a decorator
     ) -> Callable[P, Coroutine[Any, Any, T]]: ...
 
     def __get__(self, client: Any, kind: type | None = None) -> Any:
-        """Return the method of a client."""
-        if client is None:
-            return self
-        is_async = hasattr(client, "run_flow_async")
-        run = client.run_flow_async if is_async else client.run_flow
+        """Return the method of a client, or the function of its class."""
+        call = self._awaited if hasattr(client or kind, "run_flow_async") else self._blocking
+        return call if client is None else MethodType(call, client)
 
-        @functools.wraps(self._flow)
-        def call(*arguments: P.args, **named: P.kwargs) -> Any:  # noqa: ANN401 - a result, or an awaitable of it
-            flow = self._flow(client, *arguments, **named)
-            name = cast("Any", flow).__name__ = self._flow.__name__  # it may be another function's
-            if not is_async:
-                warn_if_on_loop(f"client.{name}", f"client.{name}(…) of an AsyncClient")
-            return run(flow)
+    def _begin(self, client: object, arguments: tuple[Any, ...], named: dict[str, Any]) -> Flow[T]:
+        flow = self._checked(client, *arguments, **named)
+        cast("Any", flow).__name__ = self._flow.__name__  # it may be another function's
+        return flow
 
-        return call
+    @functools.cached_property
+    def _blocking(self) -> Callable[..., T]:
+        def call(client: FlowRunner, /, *arguments: Any, **named: Any) -> T:
+            flow, name = self._begin(client, arguments, named), self._flow.__name__
+            warn_if_on_loop(f"client.{name}", f"client.{name}(…) of an AsyncClient")
+            return client.run_flow(flow)
+
+        return _show_as(self._flow, call, "{}")
+
+    @functools.cached_property
+    def _awaited(self) -> Callable[..., Coroutine[Any, Any, T]]:
+        async def call(client: AsyncFlowRunner, /, *arguments: Any, **named: Any) -> T:
+            return await client.run_flow_async(self._begin(client, arguments, named))
+
+        return _show_as(self._flow, call, "{}")
 
 
 class listing(Generic[P, T]):  # noqa: N801 - used as a decorator
     """A method that lists items: `Client` returns an iterator over all pages, `AsyncClient` an async one."""
 
     def __init__(self, describe: Callable[Concatenate[Any, P], Listing[T]]) -> None:
-        self._describe = check_arguments(describe)
+        self._describe = describe
+        self._checked = check_arguments(describe)
         functools.update_wrapper(cast("Any", self), describe)
 
     @overload
-    def __get__(self, client: None, kind: type) -> listing[P, T]: ...
+    def __get__(self, client: None, kind: type) -> Callable[Concatenate[Any, P], Iterator[T]]: ...
 
     @overload
     def __get__(self, client: FlowRunner, kind: type | None = None) -> Callable[P, Iterator[T]]: ...
@@ -171,16 +185,35 @@ class listing(Generic[P, T]):  # noqa: N801 - used as a decorator
     def __get__(self, client: AsyncFlowRunner, kind: type | None = None) -> Callable[P, AsyncIterator[T]]: ...
 
     def __get__(self, client: Any, kind: type | None = None) -> Any:
-        """Return the method of a client."""
-        if client is None:
-            return self
-        iterate = _iterate_async if hasattr(client, "run_flow_async") else _iterate
+        """Return the method of a client, or the function of its class."""
+        call = self._async if hasattr(client or kind, "run_flow_async") else self._blocking
+        return call if client is None else MethodType(call, client)
 
-        @functools.wraps(self._describe)
-        def call(*arguments: P.args, **named: P.kwargs) -> Any:  # noqa: ANN401 - one of the two kinds of iterators
-            return iterate(client, self._describe(client, *arguments, **named))
+    @functools.cached_property
+    def _blocking(self) -> Callable[..., Iterator[T]]:
+        def call(client: FlowRunner, /, *arguments: Any, **named: Any) -> Iterator[T]:
+            return _iterate(client, self._checked(client, *arguments, **named))
 
-        return call
+        return _show_as(self._describe, call, "Iterator[{}]")
+
+    @functools.cached_property
+    def _async(self) -> Callable[..., AsyncIterator[T]]:
+        def call(client: AsyncFlowRunner, /, *arguments: Any, **named: Any) -> AsyncIterator[T]:
+            return _iterate_async(client, self._checked(client, *arguments, **named))
+
+        return _show_as(self._describe, call, "AsyncIterator[{}]")
+
+
+def _show_as(written: Callable[..., Any], call: C, result: str) -> C:
+    """Give a method the name, the text and the signature with which its flow was written, and what callers get."""
+    functools.update_wrapper(call, written)
+    signature = inspect.signature(written)
+    returned = result.format(str(signature.return_annotation).partition("[")[2].removesuffix("]"))
+    shown = cast("Any", call)
+    del shown.__wrapped__  # whose result is a flow
+    shown.__signature__ = signature.replace(return_annotation=returned)
+    shown.__annotations__ = {**written.__annotations__, "return": returned}
+    return call
 
 
 def _iterate(client: FlowRunner, wanted: Listing[T]) -> Iterator[T]:

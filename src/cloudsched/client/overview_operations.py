@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 from urllib.parse import quote
 
 from pydantic.alias_generators import to_camel
@@ -37,12 +37,14 @@ from cloudsched.domain.transitions.task_draft import to_wire_fields
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cloudsched.domain.transitions.task_arguments import TaskArguments
+
 
 class OverviewOperations:
     """The methods of `Client` and `AsyncClient` for lists across tasks, and for usage and budgets."""
 
     @operation
-    def validate_task(self, task_id: str | None = None, /, **fields: Any) -> Flow[TaskView]:
+    def validate_task(self, task_id: str | None = None, /, **fields: Unpack[TaskArguments]) -> Flow[TaskView]:
         """Check a new task, or with an id an edit of it, and return the task that would result. Nothing is stored.
 
         Its `upcoming` are the next occurrences. Raises InvalidInput like `create` and `update`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import quote
 
 from pydantic.alias_generators import to_camel
@@ -43,6 +43,8 @@ from cloudsched.errors import CloudschedError, InvalidInput, NotFound, QuotaExce
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from cloudsched.domain.transitions.task_arguments import RunArguments, TaskArguments, TaskChanges
+
 POLL_INTERVAL = timedelta(seconds=1)
 """The first interval at which `wait` polls."""
 MIN_POLL_TIMEOUT = 5.0
@@ -60,7 +62,7 @@ class TaskOperations:
     """The methods of `Client` and `AsyncClient` for tasks, their drafts and their results."""
 
     @operation
-    def create(self, /, *, idempotency_key: str | None = None, **fields: Any) -> Flow[TaskView]:
+    def create(self, /, *, idempotency_key: str | None = None, **fields: Unpack[TaskArguments]) -> Flow[TaskView]:
         """Create a task, or edit the one of the same `id`. Fields have their Python names. See `TaskDraft`.
 
         Its `id`, or else the key, makes it safe to repeat. None makes a new key.
@@ -79,7 +81,7 @@ class TaskOperations:
         /,
         *,
         idempotency_key: str | None = None,
-        **fields: Any,
+        **fields: Unpack[RunArguments],
     ) -> Flow[TaskView]:
         """Create a task that runs once, now. It is stored when this returns, and runs then.
 
@@ -129,7 +131,13 @@ class TaskOperations:
 
     @operation
     def update(
-        self, /, task_id: str, *, etag: str | None = None, idempotency_key: str | None = None, **changes: Any
+        self,
+        /,
+        task_id: str,
+        *,
+        etag: str | None = None,
+        idempotency_key: str | None = None,
+        **changes: Unpack[TaskChanges],
     ) -> Flow[TaskView]:
         """Change some fields, by their Python names. None restores a default.
 
@@ -488,7 +496,7 @@ def _parse_created(content: object) -> Created:
     return Created(task=None, error=error_from_problem(result.problem))
 
 
-def _create(fields: dict[str, Any], key: str | None) -> Flow[TaskView]:
+def _create(fields: Mapping[str, Any], key: str | None) -> Flow[TaskView]:
     headers = {} if fields.get("id") is not None else {"Idempotency-Key": key or str(uuid.uuid4())}
     return send_fields(
         fields, lambda content: ApiRequest("POST", "/v1/tasks", content, headers=headers, is_idempotent=True)
@@ -496,7 +504,7 @@ def _create(fields: dict[str, Any], key: str | None) -> Flow[TaskView]:
 
 
 def send_fields(
-    fields: dict[str, Any],
+    fields: Mapping[str, Any],
     make_request: Callable[[dict[str, Any]], ApiRequest],
 ) -> Flow[TaskView]:
     """Send a task's fields, and return the task. An error names an invalid field by its Python name."""

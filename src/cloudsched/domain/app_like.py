@@ -6,13 +6,14 @@ since a client does not have the functions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
     from datetime import timedelta
 
     from cloudsched.domain.documents.task import TaskStatus
+    from cloudsched.domain.transitions.task_arguments import RunArguments, TaskArguments, TaskChanges
 
 
 class TaskLike(Protocol):
@@ -42,16 +43,16 @@ class TaskLike(Protocol):
 class AppLike(Protocol):
     """An app, or a client of its API."""
 
-    def create(self, /, **fields: Any) -> TaskLike:
+    def create(self, /, **fields: Unpack[TaskArguments]) -> TaskLike:
         """Create a task, or edit the one of the same id and owner. See `App.create`."""
 
-    def run_now(self, handler: str, /, *payload: Any, **fields: Any) -> TaskLike:
+    def run_now(self, handler: str, payload: Any = ..., /, **fields: Unpack[RunArguments]) -> TaskLike:  # noqa: ANN401 - as the handler takes it
         """Create a task that runs once, now. See `App.run_now`."""
 
     def get(self, task_id: str, /) -> TaskLike:
         """Return a task. Raises NotFound."""
 
-    def update(self, /, task_id: str, **changes: Any) -> TaskLike:
+    def update(self, /, task_id: str, **changes: Unpack[TaskChanges]) -> TaskLike:
         """Change some of a task's fields. See `App.update`."""
 
     def pause(self, task_id: str, /) -> TaskLike:
@@ -76,16 +77,16 @@ class AppLike(Protocol):
 class AsyncAppLike(Protocol):
     """An `AsyncApp`, or an `AsyncClient`: the same methods, awaited."""
 
-    def create(self, /, **fields: Any) -> Awaitable[TaskLike]:
+    def create(self, /, **fields: Unpack[TaskArguments]) -> Awaitable[TaskLike]:
         """Create a task. See `AppLike`, here and below."""
 
-    def run_now(self, handler: str, /, *payload: Any, **fields: Any) -> Awaitable[TaskLike]:
+    def run_now(self, handler: str, payload: Any = ..., /, **fields: Unpack[RunArguments]) -> Awaitable[TaskLike]:  # noqa: ANN401 - as the handler takes it
         """Create a task that runs once, now."""
 
     def get(self, task_id: str, /) -> Awaitable[TaskLike]:
         """Return a task. Raises NotFound."""
 
-    def update(self, /, task_id: str, **changes: Any) -> Awaitable[TaskLike]:
+    def update(self, /, task_id: str, **changes: Unpack[TaskChanges]) -> Awaitable[TaskLike]:
         """Change some of a task's fields."""
 
     def pause(self, task_id: str, /) -> Awaitable[TaskLike]:

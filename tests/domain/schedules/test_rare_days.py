@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -145,7 +146,7 @@ def test_it_is_said_of_those_rules_alone_that_leave_months_out(freq: str, months
         Schedule(rrule="FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29;BYHOUR=9"),
     ],
 )
-def test_a_created_task_says_it(schedule: object) -> None:
+def test_a_created_task_says_it(schedule: str | dict[str, Any]) -> None:
     """Once, whatever the schedule was given as. An edit of something else does not repeat it."""
     app = App()
     app.handler("h")(lambda: None)

@@ -86,15 +86,14 @@ def test_what_may_run_twice_is_not_one_time(sim: Simulation) -> None:
     """A clock that shows a time twice, a second date, a second rule, a count of more."""
     app = sim.app
     app.handler("work")(succeed)
-    for number, form in enumerate(
-        (
-            {"dtstart": "2027-10-31T02:30:00", "timezone": "Europe/Paris", "fold": "both"},
-            {**AT_TWO, "rdates": ["2027-01-02"]},
-            {"rrule": "FREQ=DAILY;COUNT=1", **AT_TWO, "rdates": ["2027-01-02"]},
-            {"rrule": ["FREQ=DAILY;COUNT=1", "FREQ=DAILY;COUNT=1;BYHOUR=3"], **AT_TWO},
-            {"rrule": "FREQ=DAILY;COUNT=10", **AT_TWO},
-        )
-    ):
+    forms: list[dict[str, Any]] = [
+        {"dtstart": "2027-10-31T02:30:00", "timezone": "Europe/Paris", "fold": "both"},
+        {**AT_TWO, "rdates": ["2027-01-02"]},
+        {"rrule": "FREQ=DAILY;COUNT=1", **AT_TWO, "rdates": ["2027-01-02"]},
+        {"rrule": ["FREQ=DAILY;COUNT=1", "FREQ=DAILY;COUNT=1;BYHOUR=3"], **AT_TWO},
+        {"rrule": "FREQ=DAILY;COUNT=10", **AT_TWO},
+    ]
+    for number, form in enumerate(forms):
         task = app.create(id=f"t{number}", owner="ada", title="Work", handler="work", schedule=form)
         assert not task.is_one_time
         assert len(app.upcoming(task.id, 2)) == 2

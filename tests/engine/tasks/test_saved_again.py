@@ -187,7 +187,9 @@ def test_the_same_words_in_another_zone_are_another_schedule() -> None:
     ids=str,
 )
 @pytest.mark.parametrize("state", ["late, by jitter", "with a worker"])
-def test_another_schedule_runs_what_has_come_due_and_is_in_it(schedule: object, *, has_noon: bool, state: str) -> None:
+def test_another_schedule_runs_what_has_come_due_and_is_in_it(
+    schedule: str | dict[str, Any], *, has_noon: bool, state: str
+) -> None:
     """By the clock: a rule whose start nobody has named begins with what came due. One that counts, counts from now."""
     app = make_app()
     with Simulation(app, start=START - timedelta(minutes=30)) as sim:

@@ -60,7 +60,7 @@ def test_any_number_of_missing_waiters_is_skipped_at_once(sim: Simulation, pull:
     wait_long(sim, holder)
     for number in range(8):
         if verb == "edit":
-            sim.app.update(f"t{number}", lockKey="another")
+            sim.app.update(f"t{number}", lock_key="another")
         else:
             getattr(sim.app, verb)(f"t{number}")
     finish(sim, holder)
@@ -196,7 +196,7 @@ def test_a_grant_of_a_task_that_its_owner_stops_is_passed_on_at_once(sim: Simula
     finish(sim, holder)
     sim.queue.deliver_due()
     if verb == "edit":
-        sim.app.update("a", lockKey="another")
+        sim.app.update("a", lock_key="another")
     else:
         getattr(sim.app, verb)("a")
     sim.add_worker("gpu")

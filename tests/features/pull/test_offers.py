@@ -144,8 +144,8 @@ def test_an_edit_moves_a_waiting_run(sim: Simulation, app: App) -> None:
         offer(sim, name, pull="press")
     sim.advance(MINUTE)
     assert claim(sim) is None
-    for name, more in (("a", {}), ("b", {"priority": "HIGH"})):
-        app.update(name, pull="gpu", **more)
+    app.update("a", pull="gpu")
+    app.update("b", pull="gpu", priority="HIGH")
     assert [each.task.id for each in claim_all(sim, 1)] == ["b"]
     offer(sim, "c", handler="anywhere", pull="gpu")
     sim.advance(MINUTE)

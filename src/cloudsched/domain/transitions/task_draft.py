@@ -235,7 +235,7 @@ class TaskDraft(TaskSpec):
             raise
 
 
-def to_draft_content(fields: dict[str, Any]) -> dict[str, Any]:
+def to_draft_content(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the input of `TaskDraft.from_wire` for fields with Python names. See `TaskDraft.of`."""
     given = {name: value for name, value in fields.items() if value is not None or name != "title"}
     schedule = given.pop("schedule", None)
@@ -259,7 +259,7 @@ _READ = frozenset({"retry", "schedule"})
 """The fields in which a number stands for something else, or for nothing."""
 
 
-def to_wire_fields(fields: dict[str, Any]) -> dict[str, Any]:
+def to_wire_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields with Python names as JSON with camelCase names.
 
     `retry` may be a number, True or False.

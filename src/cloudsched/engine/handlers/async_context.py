@@ -18,7 +18,7 @@ from cloudsched.engine.durable.step_attempt import is_in_step_attempt, require_n
 from cloudsched.engine.durable.steps import StepRequest
 from cloudsched.engine.durable.user_calls import run_on_loop
 from cloudsched.engine.durable.waits import sleep_until
-from cloudsched.engine.handlers.typed_calls import AnyContext, C, CallFields, R
+from cloudsched.engine.handlers.typed_calls import AnyContext, C, R
 from cloudsched.errors import CallFailed, WorkflowError
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.outcome import Outcome
+    from cloudsched.domain.transitions.task_arguments import CallFields
     from cloudsched.engine.durable.event_loop import Blocking
     from cloudsched.engine.durable.race import RaceResult
     from cloudsched.engine.handlers.context import Context

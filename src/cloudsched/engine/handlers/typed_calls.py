@@ -23,19 +23,14 @@ from typing import (
 )
 
 from cloudsched.engine.durable.durable_run import CallHandle
-from cloudsched.features.fields import CallOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
-    from datetime import datetime, timedelta
+    from collections.abc import Callable, Coroutine
+    from datetime import datetime
 
-    from cloudsched.domain.documents.category import Category
-    from cloudsched.domain.documents.children import Child, OnChildFailure
-    from cloudsched.domain.documents.delivery_channels import DeliveryChannel
-    from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy, TellFailures
-    from cloudsched.domain.documents.script import Script
-    from cloudsched.domain.documents.task import Source, Task
+    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
+    from cloudsched.domain.transitions.task_arguments import CallFields, NewTaskFields, RunArguments
     from cloudsched.engine.durable.durable_run import DurableRun
 
 P = ParamSpec("P")
@@ -43,51 +38,6 @@ T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
-
-
-class CommonFields(CallOptions, total=False):
-    """The fields of a task that a call and a creation may set, by their Python names. See `TaskSpec`."""
-
-    title: str
-    description: str
-    purpose: str
-    category: Category | str
-    labels: Sequence[str]
-    children: Sequence[Child | Mapping[str, Any]]
-    parallel: bool
-    on_child_failure: OnChildFailure | str
-    script: Script | Mapping[str, Any]
-    delivery_channels: Sequence[DeliveryChannel | str]
-    delivery_title: str | None
-    tell_failures: TellFailures | str
-    query_per_execution: float
-    tokens_per_execution: float
-    source: Source | Mapping[str, Any] | None
-    priority: Priority | str
-    retry: RetryPolicy | int | bool | None
-    expected_duration: timedelta
-    until: datetime | None
-    max_runs: int | None
-    jitter: timedelta
-    overlap: Overlap | str
-    catch_up: CatchUp
-    expiration: timedelta | None
-    pause_after_failures: int | None
-    execution_retention: timedelta | None
-    retention: timedelta | None
-
-
-class CallFields(CommonFields, total=False):
-    """The fields of a task that a call may set, by their Python names."""
-
-    owner: str
-
-
-class NewTaskFields(CommonFields, total=False):
-    """The other fields of a task that is created, by their Python names. See `TaskDraft`."""
-
-    id: str | None
-    timezone: str
 
 
 class AnyContext:
@@ -267,15 +217,12 @@ def add_handle(
     A method or another callable object cannot have them, and stays as it is.
     """
 
-    def create(payload: Any = None, **fields: Any) -> Task:  # noqa: ANN401 - as the handler takes it
+    def create(payload: Any = None, **fields: Unpack[NewTaskFields]) -> Task:  # noqa: ANN401 - as the handler takes it
         """Create a task of this handler, or edit the one of the same id and owner. See `App.create`."""
-        if payload is None:
-            given = fields
-        else:
-            given = {"payload": payload, **fields}
-        return create_task(handler=function, **given)
+        given = {} if payload is None else {"payload": payload}
+        return create_task(handler=function, **given, **fields)
 
-    def run_now(payload: Any = None, **fields: Any) -> Task:  # noqa: ANN401 - the same
+    def run_now(payload: Any = None, **fields: Unpack[RunArguments]) -> Task:  # noqa: ANN401 - the same
         """Create a task of this handler that runs once, now. See `App.run_now`."""
         return run_task(function, payload, **fields)
 

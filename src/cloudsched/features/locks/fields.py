@@ -96,7 +96,7 @@ class LockOptions(TypedDict, total=False):
 
     lock_key: str | None
     lock_scope: LockScope | str | None
-    lock_limit: int
+    lock_limit: int | None
 
 
 _GLOBAL_PREFIX: Final = "global:"

@@ -174,7 +174,7 @@ class HandlerPullFields:
 class PullOptions(TypedDict, total=False):
     """The fields that a call or a creation may set, by their Python names."""
 
-    pull: Pull | str | None
+    pull: Pull | str | Mapping[str, Any] | None
 
 
 class HandlerPullOptions(TypedDict, total=False):

@@ -1,0 +1,96 @@
+"""The arguments by which Python code creates a task, changes one, or calls a handler, for type checkers and editors.
+
+They are `TaskDraft`'s fields by their Python names, in all forms that it reads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from cloudsched.features.fields import CallOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime, timedelta
+
+    from cloudsched.domain.documents.category import Category
+    from cloudsched.domain.documents.children import Child, OnChildFailure
+    from cloudsched.domain.documents.delivery_channels import DeliveryChannel
+    from cloudsched.domain.documents.policy import CatchUp, CatchUpMode, Overlap, Priority, RetryPolicy, TellFailures
+    from cloudsched.domain.documents.script import Script
+    from cloudsched.domain.documents.task import Source
+    from cloudsched.domain.schedules.schedule import Schedule
+
+    Seconds = timedelta | float | str
+    """A length of time: a `timedelta`, a number of seconds, or ISO 8601 (``PT5M``)."""
+
+
+class CommonFields(CallOptions, total=False):
+    """What a call, a creation and a change may set, None for the default. See `TaskSpec`."""
+
+    title: str | None
+    description: str | None
+    purpose: str | None
+    category: Category | Literal["REMINDER", "REPORT", "ANALYSIS", "OTHERS"] | None
+    labels: list[str] | tuple[str, ...] | None
+    children: Sequence[Child | Mapping[str, Any]] | None
+    parallel: bool | None
+    on_child_failure: OnChildFailure | Literal["fail", "skip", "continue"] | None
+    script: Script | Mapping[str, Any] | None
+    delivery_channels: Sequence[DeliveryChannel | Literal["EMAIL", "WEB", "MOBILE", "WEBHOOK", "OPERATOR"]] | None
+    delivery_title: str | None
+    tell_failures: TellFailures | Literal["first", "each", "never"] | None
+    query_per_execution: float | None
+    tokens_per_execution: float | None
+    source: Source | Mapping[str, Any] | None
+    priority: Priority | Literal["CRITICAL", "HIGH", "NORMAL", "LOW"] | None
+    retry: RetryPolicy | Mapping[str, Any] | int | bool | None
+    expected_duration: Seconds | None
+    until: datetime | str | None
+    max_runs: int | None
+    jitter: Seconds | None
+    overlap: Overlap | Literal["skip", "buffer", "allow"] | None
+    catch_up: CatchUp | CatchUpMode | Literal["latest", "all", "none"] | Mapping[str, Any] | None
+    expiration: Seconds | None
+    pause_after_failures: int | None
+    execution_retention: Seconds | None
+    retention: Seconds | None
+
+
+class CallFields(CommonFields, total=False):
+    """What a call may set."""
+
+    owner: str
+
+
+class NewTaskFields(CommonFields, total=False):
+    """What a creation may set beside the handler, its payload and the schedule."""
+
+    id: str | None
+    timezone: str | None
+    locale: str | None
+
+
+class TaskArguments(NewTaskFields, total=False):
+    """What a creation may set. See `TaskDraft`."""
+
+    handler: str | Callable[..., Any]
+    payload: Any
+    owner: str
+    schedule: Schedule | str | Mapping[str, Any] | datetime | None
+
+
+class RunArguments(NewTaskFields, total=False):
+    """What may be set for a task that runs once, now."""
+
+    owner: str
+
+
+class TaskChanges(CommonFields, total=False):
+    """What a change may set."""
+
+    handler: str
+    payload: Any
+    schedule: Schedule | str | Mapping[str, Any] | datetime | None
+    timezone: str | None
+    locale: str | None

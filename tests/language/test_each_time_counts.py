@@ -57,6 +57,8 @@ def test_each_is_kept(phrase: str, locale: str, runs: str) -> None:
         ("meds at 9am and 9 daily", "en"),
         ("remind me at 6pm about the exam on sunday", "en"),
         ("dentist 3pm friday 5pm", "en"),
+        ("every day at 9 and at 12 on sundays tea", "en"),
+        ("every day at 8am summer only pack lunch", "en"),
         ("since may every day at 9 tea", "en"),
         ("seit Mai täglich um 9 Uhr Tee", "de"),
     ],

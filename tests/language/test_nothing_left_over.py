@@ -255,6 +255,19 @@ def test_a_place_beside_a_title_is_asked_about(phrase: str, locale: str, zone: s
 
 
 @try_each(
+    "phrase, locale, title",
+    [
+        ("wet the lawn every day at 9am", "en", "wet the lawn"),
+        ("Arzt ist am Montag um 15 Uhr", "de", "Arzt ist"),
+    ],
+)
+def test_a_word_that_is_also_a_zone_is_a_word(phrase: str, locale: str, title: str) -> None:
+    reading = ask(phrase, locale)
+    assert reading.schedule is not None
+    assert (reading.schedule.timezone, reading.title) == (ZONE, title)
+
+
+@try_each(
     "phrase, locale, zone",
     [
         ("meet Bob tomorrow at 9am London time", "en", "Europe/London"),

@@ -499,6 +499,8 @@ class _Covers:
         if not is_compound and not _BEGINS_NO_TITLE.isdisjoint(here) and self._tokens[begin].kind != QUOTE:
             self._parser.block(begin, hint=HINTS["half-known"])
             price += _WEAK
+        elif before and begin + 1 < self._end and "only" in self._matches[begin + 1]:
+            price += _WEAK  # "every day at 8am | summer only"
         elif before and not here.keys().isdisjoint({"and", "or"}):
             price += _WEAK  # "at 8am | and in the evening"
         elif before and here and not here.keys() - _FUNCTIONS and not here.keys() & PLAIN and "article" not in here:

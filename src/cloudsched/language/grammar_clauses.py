@@ -49,7 +49,7 @@ from cloudsched.language.nodes import (
     Within,
     Year,
 )
-from cloudsched.language.places import NO_CITIES, REGIONS, find_place
+from cloudsched.language.places import NO_CITIES, REGIONS, WORDS_TOO, find_place
 from cloudsched.language.result import Refused
 
 if TYPE_CHECKING:
@@ -648,6 +648,8 @@ def parse_place(c: Cursor) -> list[Clause] | None:
     if needs_time and not (time or has_preposition or follows or is_behind_time or (after_comma and c.ended)):
         return None
     if not time and has_preposition and not needs_time and len(names) > 1:
+        return None
+    if c.tokens[start].text in WORDS_TOO and not (time or is_behind_time):
         return None
     return [Place(names, c.span(start), is_loose=needs_time and not (time or follows))]
 

@@ -184,6 +184,9 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
                     raise Refused("contradiction", clause.span)
                 group.relatives.append(clause)
             elif isinstance(clause, Days):
+                is_of_last = len(group.clocks) > 1 and clause.span > group.clocks[-1].span and len(clause.picks) == 1
+                if group.repeat and group.repeat.unit == Unit.DAY and is_of_last and not joined:
+                    raise Refused("contradiction", clause.span)  # "every day at 9 and at 12 on Sundays"
                 if group.days and not joined and not group.repeat:
                     raise Refused("contradiction", clause.span)
                 if group.repeat and group.days and not joined:

@@ -104,8 +104,7 @@ class Context:
                 result.append(self.ask_half(clock))
             else:
                 result.append(self.resolve_time(clock, part))
-        is_same = len(result) == 2 and result[0] == result[1]
-        if is_same and any(map(is_bare, clocks)):  # "at 9am and 9"
+        if len({*result}) < len(result) and any(map(is_bare, clocks)):  # "at 9am and 9"
             raise Refused("contradiction", clocks[-1].span, "say in which half of the day each time is")
         return sorted(set(result))
 

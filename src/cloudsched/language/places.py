@@ -106,6 +106,8 @@ REGIONS = frozenset({"eastern", "central", "mountain", "pacific", "et", "ct", "m
 """Words that name a zone behind a time of day, and have other meanings elsewhere."""
 NO_CITIES = frozenset({"et", "ct", "mt", "pt", "eastern", "pacific", "central", "mountain", "rio", "uk", "german"})
 """Words that name a zone before a word such as "time" alone."""
+WORDS_TOO = frozenset({"wet", "ist"})
+"""Abbreviations of zones that are words as well: zones only right behind a time, and before a word such as "time"."""
 _MOST_WORDS = 4
 
 

@@ -29,6 +29,8 @@ NOW = datetime(2027, 6, 10, 8, 15, tzinfo=ZoneInfo(ZONE))  # a Thursday
         ("every day 2 times at 8 and 20 drink", "en", "Thu 20:00, Fri 08:00, Fri 20:00, Sat 08:00"),
         ("jeden Tag 2 Mal um 8 und 20 Uhr Tropfen", "de", "Thu 20:00, Fri 08:00, Fri 20:00, Sat 08:00"),
         ("um 8,15 Uhr täglich Tee", "de", "Fri 08:15, Sat 08:15"),
+        ("jeden Tag am Morgen um 8", "de", "Fri 08:00, Sat 08:00"),
+        ("jeden Montag am Morgen um 8", "de", "Mon 08:00, Mon 08:00"),
         ("acht Uhr dreißig täglich Tee", "de", "Thu 08:30, Fri 08:30"),
         ("weekdays at 6am saturdays at 9am gym", "en", "Fri 06:00, Sat 09:00"),
         ("in der Nacht zum 12. Juni um 1 Uhr Feuerwerk", "de", "Sat 01:00"),

@@ -66,9 +66,10 @@ def parse_relative(c: Cursor) -> Relative | None:
 
 def _parse_day(c: Cursor) -> Relative | None:
     start = c.at
-    c.take("on", "for")
-    if c.sees("tonight"):
-        return None  # "heute Morgen" is this morning, and not tomorrow
+    on = c.take("on")
+    c.take("for")
+    if c.sees("tonight") or (on is not None and c.sees("part")):
+        return None  # "heute Morgen" is this morning, "am Morgen" in the morning, and neither is tomorrow
     result = c.take("relday")
     if result is None:
         c.at = start

@@ -23,13 +23,13 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from functools import partial, update_wrapper, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Never, ParamSpec, Self, TypeVar, Unpack, cast
 
 from cloudsched.domain.call_arguments import check_methods
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, EventSender, Requesters
-from cloudsched.domain.documents.verbs import Verb
+from cloudsched.domain.documents.verbs import NEXT, Verb
 from cloudsched.domain.event_loops import warn_if_on_loop
 from cloudsched.domain.handler_code import note_change
 from cloudsched.domain.recurrence.iso8601 import add_duration
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.responses.api_responses import DeliveryReport, DraftResult
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.claim import DeliveryResult
+    from cloudsched.domain.transitions.commit import Commit
     from cloudsched.domain.transitions.idempotency import RequestMark
     from cloudsched.domain.transitions.task_arguments import RunArguments, TaskArguments, TaskChanges
     from cloudsched.engine.child_tasks import CallTree
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from cloudsched.features.fields import Pull
     from cloudsched.runtime.factories import AppParts
 
+MIDNIGHT: Final = time(0)
 SNOOZE: Final = timedelta(minutes=10)
 """The duration of a snooze, unless its caller gives another one."""
 P = ParamSpec("P")
@@ -609,9 +611,28 @@ class App:
         return self.container.feature("words")
 
     @changes
-    def pause(self, task_id: str, *, mark: RequestMark | None = None) -> Task:
-        """Pause a task until it is resumed. Here and below, a `mark` makes it safe to repeat. See `RequestMark`."""
-        return self._scheduler.pause(task_id, self._authority, mark)
+    def pause(self, task_id: str, *, until: datetime | str | None = None, mark: RequestMark | None = None) -> Task:
+        """Pause a task until it is resumed. Here and below, a `mark` makes it safe to repeat. See `RequestMark`.
+
+        Args:
+            task_id: The task.
+            until: The time at which it goes on by itself: an instant, or words in its time zone. "Monday" begins at
+                midnight. An occurrence at that time runs.
+            mark: Makes it safe to repeat.
+
+        Raises:
+            InvalidInput: The time is not understood, past, or after the only time at which the task runs.
+            NotAllowed: The task has ended, or others have paused it.
+        """
+        ends_at: datetime | None = None
+        if isinstance(until, str):
+            zone, now = self.get(task_id).timezone, self.container.clock.now()
+            ends_at = self._words.read_until(until, now, zone, MIDNIGHT, "until")
+        elif until is not None:
+            from cloudsched.domain.transitions.single_occurrences import require_instant  # noqa: PLC0415 - few have it
+
+            ends_at = require_instant("until", until)
+        return self._scheduler.pause(task_id, self._authority, mark, until=ends_at)
 
     @changes
     def resume(self, task_id: str, *, mark: RequestMark | None = None) -> Task:
@@ -677,6 +698,45 @@ class App:
         else:
             until = add_duration(now, duration)
         return self._scheduler.act(Verb.SNOOZE, task_id, partial(snooze, until=until), self._authority, mark)
+
+    @changes
+    def skip(self, task_id: str, occurrence: datetime | str = NEXT, *, mark: RequestMark | None = None) -> Task:
+        """Leave out one occurrence of a task: the next, or the one at an instant. All others stay.
+
+        Raises:
+            InvalidInput: The task has no such occurrence to come.
+            NotAllowed: The task is not active, or runs once: cancel it.
+        """
+        from cloudsched.domain.transitions.single_occurrences import skip  # noqa: PLC0415 - dispatches need none
+
+        return self._scheduler.act(Verb.SKIP, task_id, partial(skip, occurrence=occurrence), self._authority, mark)
+
+    @changes
+    def move(
+        self, task_id: str, occurrence: datetime | str, to: datetime | str, *, mark: RequestMark | None = None
+    ) -> Task:
+        """Run one occurrence of a task, the next or the one at an instant, at another time. All others stay.
+
+        Args:
+            task_id: The task.
+            occurrence: The instant of the occurrence, or "next".
+            to: Its new time: an instant, or words in the task's time zone. "17:00" is on the same day, "Friday" at the
+                same time, and "an hour later" counts from the occurrence.
+            mark: Makes it safe to repeat.
+
+        Raises:
+            InvalidInput: The task has no such occurrence, or cannot run at that time. Or the words are not understood.
+            NotAllowed: The task is not active.
+        """
+        from cloudsched.domain.transitions.single_occurrences import move  # noqa: PLC0415 - dispatches need none
+
+        def decide(task: Task, now: datetime) -> Commit:
+            read: Any = to
+            if isinstance(to, str):
+                read = partial(self._words.read_new_time, to, now=now, timezone=task.timezone)
+            return move(task, now, occurrence=occurrence, to=read)
+
+        return self._scheduler.act(Verb.MOVE, task_id, decide, self._authority, mark)
 
     @changes
     def retry(
@@ -958,6 +1018,8 @@ class AsyncApp:
     update = awaited(App.update)
     patch = awaited(App.patch)
     pause = awaited(App.pause)
+    skip = awaited(App.skip)
+    move = awaited(App.move)
     resume = awaited(App.resume)
     cancel = awaited(App.cancel)
     delete = awaited(App.delete)

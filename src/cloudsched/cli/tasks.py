@@ -183,6 +183,7 @@ def _add_verb(verb: Verb, about: Command) -> None:
         zone = typed.pop("timezone", None)
         typed |= {name: " ".join(each) or None for name, each in typed.items() if isinstance(each, tuple)}
         typed |= {name: parse_instant(typed[name], zone, name.upper()) for name in instants}
+        typed = {name: each for name, each in typed.items() if each is not None}
         if fields:
             typed["idempotency_key"] = key
 

@@ -162,9 +162,48 @@ class TaskOperations:
         yield ApiRequest("DELETE", _task_path(task_id), headers=_write_conditions(etag, None))
 
     @operation
-    def pause(self, task_id: str, *, etag: str | None = None) -> Flow[TaskView]:
-        """Pause a task until it is resumed."""
-        return _post_change(task_id, "pause", etag=etag)
+    def pause(self, task_id: str, *, until: datetime | str | None = None, etag: str | None = None) -> Flow[TaskView]:
+        """Pause a task until it is resumed, or until an instant or words: "Monday", which begins at midnight.
+
+        An occurrence at that time runs. Those in between do not.
+
+        Raises:
+            InvalidInput: The time is not understood, past, or after the only time at which the task runs.
+            NotAllowed: The task has ended, or others have paused it.
+        """
+        return _post_change(task_id, "pause", given(until=_to_text(until)), etag=etag)
+
+    @operation
+    def skip(
+        self, task_id: str, occurrence: datetime | str = "next", *, idempotency_key: str | None = None
+    ) -> Flow[TaskView]:
+        """Leave out one occurrence of a task: the next, or the one at an instant. All others stay.
+
+        Raises:
+            InvalidInput: The task has no such occurrence to come.
+            NotAllowed: The task is not active, or runs once: cancel it.
+        """
+        return _post_change(task_id, "skip", given(occurrence=_to_text(occurrence)), key=idempotency_key)
+
+    @operation
+    def move(
+        self, task_id: str, occurrence: datetime | str, to: datetime | str, *, idempotency_key: str | None = None
+    ) -> Flow[TaskView]:
+        """Run one occurrence of a task, "next" or the one at an instant, at another time. All others stay.
+
+        Args:
+            task_id: The task.
+            occurrence: The instant of the occurrence, or "next".
+            to: Its new time: an instant, or words in the task's time zone. "17:00" is on the same day, "Friday" at the
+                same time, and "an hour later" counts from the occurrence.
+            idempotency_key: The same for requests that are to be one change.
+
+        Raises:
+            InvalidInput: The task has no such occurrence, or cannot run at that time. Or the words are not understood.
+            NotAllowed: The task is not active.
+        """
+        content = given(occurrence=_to_text(occurrence), to=_to_text(to))
+        return _post_change(task_id, "move", content, key=idempotency_key)
 
     @operation
     def resume(self, task_id: str, *, etag: str | None = None) -> Flow[TaskView]:
@@ -481,6 +520,10 @@ class TaskOperations:
         if draft.task_id is None:
             return parse_task((yield ApiRequest("POST", "/v1/tasks", content, is_idempotent=True)))
         return parse_task((yield ApiRequest("PATCH", _task_path(draft.task_id), content, is_idempotent=True)))
+
+
+def _to_text(time: datetime | str | None) -> str | None:
+    return time.isoformat() if isinstance(time, datetime) else time
 
 
 def _task_path(task_id: str) -> str:

@@ -8,8 +8,6 @@ was made before is not made again. It is then not counted.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import secrets
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -37,7 +35,7 @@ from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.responses.overview_responses import RetryCount, TaskCount
 from cloudsched.domain.transitions.edits import NO_LEAD
-from cloudsched.domain.transitions.idempotency import RequestMark
+from cloudsched.domain.transitions.idempotency import RequestMark, hash_name
 from cloudsched.domain.transitions.retry_execution import last_finished_execution_id
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.authority import OWN_CODE, Authority
@@ -377,7 +375,7 @@ class BatchChanges:
         if key is None:
             name = secrets.token_hex(16)
         else:
-            name = _hash([owner, key])[:32]
+            name = hash_name([owner, key])[:32]
 
         if owner != SYSTEM_OWNER and self._store.load(f"batch-{name}") is None:
             mine = TaskQuery(owner=owner, status=TaskStatus.ACTIVE, handler=BATCH_CHANGE_HANDLER)
@@ -429,10 +427,6 @@ class BatchChanges:
                 if token is None:
                     break
         return TaskCount(count=count)
-
-
-def _hash(content: object) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 NAMED: Final = 10

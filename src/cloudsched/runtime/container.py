@@ -78,7 +78,7 @@ class Container:
         self._holder = parts.get("holder")
         self.given_model = parts.get("language_model")
         self.chance = parts.get("chance") or random.Random()  # noqa: S311 - spreads retries; not used for security
-        self.circuits = Circuits()
+        self.circuits: Circuits = Circuits()
         self._wired: dict[type, Wiring] = {}
         self.build_lock = make_reentrant_lock()
         self.how_to_start = ""

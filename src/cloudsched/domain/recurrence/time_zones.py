@@ -414,7 +414,7 @@ def _block_length(data: bytes, start: int, *, width: int) -> int:
     return int(times * (width + 1) + types * 6 + characters + leaps * (width + 4) + standard + utc)
 
 
-SHARED: Final = {
+SHARED: Final[dict[str, tuple[str, ...]]] = {
     "EST": ("America/New_York", "Australia/Sydney"),
     "CST": ("America/Chicago", "Asia/Shanghai", "America/Havana"),
     "MST": ("America/Denver", "America/Phoenix"),

@@ -139,7 +139,7 @@ class Context(Calls):
             self.stored_payload = run.payload
 
         self.execution_id: str = run.execution_id
-        self.scheduled_for = run.scheduled_for
+        self.scheduled_for: datetime = run.scheduled_for
         self.attempt: int = run.attempt
         self._clock = clock
         self._renew = renew

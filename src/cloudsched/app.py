@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.claim import DeliveryResult
     from cloudsched.domain.transitions.commit import Commit
     from cloudsched.domain.transitions.idempotency import RequestMark
-    from cloudsched.domain.transitions.task_arguments import RunArguments, TaskArguments, TaskChanges
+    from cloudsched.domain.transitions.task_arguments import PersonFields, RunArguments, TaskArguments, TaskChanges
     from cloudsched.engine.child_tasks import CallTree
     from cloudsched.engine.handlers.registry import OnFailure
     from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
@@ -1037,7 +1037,9 @@ class App(_Shared):
         return self.container.feature("people").people
 
     @changes
-    def put_person(self, owner: str, /, *, replace: bool = False, etag: str | None = None, **fields: Any) -> Person:
+    def put_person(
+        self, owner: str, /, *, replace: bool = False, etag: str | None = None, **fields: Unpack[PersonFields]
+    ) -> Person:
         """Store a person, or replace all of their contacts and preferences. To change some, use `update_person`.
 
         Mail is sent to a verified address alone: ``email={"address": "ada@example.com", "verified": True}``. If the
@@ -1059,7 +1061,7 @@ class App(_Shared):
         return person
 
     @changes
-    def update_person(self, owner: str, /, *, etag: str | None = None, **changes: Any) -> Person:
+    def update_person(self, owner: str, /, *, etag: str | None = None, **changes: Unpack[PersonFields]) -> Person:
         """Change some of a person's contacts and preferences, by their Python names. All others stay.
 
         None removes a field. `email`, `webhook` and `devices` are replaced as a whole. Of `channels` only the

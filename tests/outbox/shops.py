@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Protocol
 
@@ -25,7 +25,8 @@ class RolledBack(Exception):
 class Caller(Protocol):
     """Who writes rows in one transaction."""
 
-    def create(self, **fields: Any) -> str: ...
+    @property
+    def create(self) -> Callable[..., str]: ...
 
     def cancel(self, task_id: str, /) -> None: ...
 

@@ -76,7 +76,7 @@ def test_an_asynchronous_session_writes_rows(outbox: SqlalchemyOutbox, url: str,
 def test_relative_times_count_from_the_writing(outbox: SqlalchemyOutbox, engine: Engine, sim: Simulation) -> None:
     """However late a row is handed over; what has come due by then runs at once."""
     with Session(engine) as session, session.begin():
-        schedules = ["in 10 minutes", Schedule.after(timedelta(minutes=10)), "every 10 minutes"]
+        schedules: list[Schedule | str] = ["in 10 minutes", Schedule.after(timedelta(minutes=10)), "every 10 minutes"]
         ids = [outbox.create(session, **REMINDER, schedule=schedule) for schedule in schedules]
         late = outbox.create(session, **REMINDER, schedule="in 3 minutes")
         at_once = outbox.create(session, **REMINDER)

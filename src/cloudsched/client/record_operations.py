@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 from urllib.parse import quote
 
 from cloudsched.client.flow import ApiRequest, Flow, Sleep, fetch, given, operation, parse_task
@@ -16,7 +16,9 @@ from cloudsched.domain.transitions.validation_errors import say_in_python
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+    from cloudsched.domain.transitions.task_arguments import PersonFields
 
 
 class RecordOperations:
@@ -164,7 +166,7 @@ class PersonOperations:
 
     @operation
     def put_person(
-        self, /, owner: str, *, replace: bool = False, etag: str | None = None, **fields: Any
+        self, /, owner: str, *, replace: bool = False, etag: str | None = None, **fields: Unpack[PersonFields]
     ) -> Flow[PersonView]:
         """Store a person, or replace all of their contacts and preferences (docs/guides/delivery.md).
 
@@ -185,7 +187,9 @@ class PersonOperations:
         return _send_person("PUT", owner, fields, PersonSpec, etag, query)
 
     @operation
-    def update_person(self, /, owner: str, *, etag: str | None = None, **changes: Any) -> Flow[PersonView]:
+    def update_person(
+        self, /, owner: str, *, etag: str | None = None, **changes: Unpack[PersonFields]
+    ) -> Flow[PersonView]:
         """Change some of a person's contacts and preferences, by their Python names. All others stay.
 
         None removes a field. `email`, `webhook` and `devices` are replaced as a whole. Of `channels` only
@@ -282,7 +286,7 @@ def _fetch_person(request: ApiRequest) -> Flow[PersonView]:
 def _send_person(
     method: str,
     owner: str,
-    fields: dict[str, Any],
+    fields: Mapping[str, Any],
     kind: type[PersonSpec | PersonPatch],
     etag: str | None,
     query: dict[str, Any] | None = None,

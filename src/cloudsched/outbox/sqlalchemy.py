@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from cloudsched.config.imports import require_extra
 from cloudsched.domain.call_arguments import check_methods
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
     from cloudsched.app import App
     from cloudsched.client import Client
+    from cloudsched.domain.transitions.task_arguments import TaskArguments
     from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.outbox.rows import Execute
 
@@ -132,7 +133,7 @@ class SqlalchemyOutbox(Outbox):
         """Create the outbox's table if it is missing. A migration of your own can do it instead."""
         metadata.create_all(self._engine)
 
-    def create(self, session: Writer, draft: TaskDraft | None = None, /, **fields: Any) -> str:
+    def create(self, session: Writer, draft: TaskDraft | None = None, /, **fields: Unpack[TaskArguments]) -> str:
         """Write a row that creates a task, or edits the one of the same id, once the transaction is committed.
 
         Args:
@@ -147,7 +148,7 @@ class SqlalchemyOutbox(Outbox):
         Raises:
             InvalidInput: A field is not valid. Nothing was written.
         """
-        row = self._creation(draft, fields)
+        row = self._creation(draft, dict(fields))
         self._write(session, row)
         return str(row["task_id"])
 

@@ -25,7 +25,7 @@ import re
 import secrets
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar, Unpack, cast
 
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count_store
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Message as InboxMessage
     from cloudsched.domain.documents.person import Person
     from cloudsched.domain.transitions.claim import DeliveryResult
+    from cloudsched.domain.transitions.task_arguments import PersonFields
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.queue import QueueMessage
     from cloudsched.engine.ports.store import Store
@@ -278,7 +279,7 @@ class Simulation:
         """Return all messages in an owner's inbox, the earliest first."""
         return list(_iter_pages(lambda token: self.app.inbox(owner, limit=500, page_token=token)))[::-1]
 
-    def add_person(self, owner: str, **fields: Any) -> Person:
+    def add_person(self, owner: str, **fields: Unpack[PersonFields]) -> Person:
         """Store an owner with a verified address, a device and a verified webhook, so that all channels reach them.
 
         People who are not stored get nothing, as in production. The inbox, ``WEB``, works without. Somebody
@@ -295,12 +296,12 @@ class Simulation:
             hint = f"Change some of their fields as your own code does: app.update_person({owner!r}, …)."
             raise InvalidInput("owner", f"is {owner!r}, who is stored already", hint)
         local = re.sub(r"[^A-Za-z0-9]+", "-", owner).strip("-") or "someone"
-        known = {
+        known: PersonFields = {
             "email": {"address": f"{local}@example.com", "verified": True},
             "devices": [{"token": f"device-of-{local}"}],
             "webhook": {"url": f"https://example.com/{local}", "verified": True},
         }
-        return self.app.put_person(owner, **known | fields)
+        return self.app.put_person(owner, **cast("PersonFields", {**known, **fields}))
 
     def channel(self, name: str) -> SimulatedChannel:
         """Return a channel of deliveries, such as ``EMAIL``, to make it fail.

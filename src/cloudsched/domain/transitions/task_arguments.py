@@ -5,7 +5,7 @@ They are `TaskDraft`'s fields by their Python names, in all forms that it reads.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from cloudsched.features.fields import CallOptions
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.children import Child, OnChildFailure
     from cloudsched.domain.documents.delivery_channels import DeliveryChannel
+    from cloudsched.domain.documents.person import Device, EmailContact, WebhookContact
     from cloudsched.domain.documents.policy import CatchUp, CatchUpMode, Overlap, Priority, RetryPolicy, TellFailures
     from cloudsched.domain.documents.script import Script
     from cloudsched.domain.documents.task import Source
@@ -55,6 +56,21 @@ class CommonFields(CallOptions, total=False):
     pause_after_failures: int | None
     execution_retention: Seconds | None
     retention: Seconds | None
+
+
+class PersonFields(TypedDict, total=False):
+    """What may be stored of a person, None for nothing. See ``docs/guides/delivery.md``."""
+
+    name: str | None
+    email: EmailContact | Mapping[str, Any] | None
+    devices: Sequence[Device | Mapping[str, Any]] | None
+    webhook: WebhookContact | Mapping[str, Any] | None
+    timezone: str | None
+    locale: str | None
+    channels: (
+        Mapping[Any, Sequence[DeliveryChannel | Literal["EMAIL", "WEB", "MOBILE", "WEBHOOK", "OPERATOR"]] | None] | None
+    )
+    """The channels of each category."""
 
 
 class CallFields(CommonFields, total=False):

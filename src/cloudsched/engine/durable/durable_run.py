@@ -410,9 +410,29 @@ class NotAValue:
     def __eq__(self, other: object) -> bool:
         self._refuse()
 
-    __hash__ = object.__hash__
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __iter__ = __contains__ = __len__ = _refuse
+    def __hash__(self) -> int:
+        return object.__hash__(self)
+
+
+for _name in [
+    "add",
+    "radd",
+    "sub",
+    "rsub",
+    "mul",
+    "rmul",
+    "truediv",
+    "rtruediv",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "getitem",
+    "iter",
+    "contains",
+    "len",
+]:
+    setattr(NotAValue, f"__{_name}__", NotAValue._refuse)  # noqa: SLF001 - its own
 
 
 R_co = TypeVar("R_co", covariant=True)
@@ -514,4 +534,5 @@ class CallHandle(NotAValue, Generic[R_co]):
             return self is other
         return super().__eq__(other)
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return object.__hash__(self)

@@ -12,6 +12,7 @@ import inspect
 from typing import (
     TYPE_CHECKING,
     Any,
+    ClassVar,
     Concatenate,
     Generic,
     ParamSpec,
@@ -201,8 +202,8 @@ class HandlerFunction(Generic[P, R_co]):
 
     __name__: str
     __qualname__: str
-    create = _Create()
-    run_now = _Run()
+    create: ClassVar[_Create] = _Create()
+    run_now: ClassVar[_Run] = _Run()
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the function, as any other."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from cloudsched.config.imports import require_extra
 from cloudsched.domain.call_arguments import check_methods
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from cloudsched.app import App
     from cloudsched.client import Client
+    from cloudsched.domain.transitions.task_arguments import TaskArguments
     from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.outbox.rows import Execute
 
@@ -62,7 +63,7 @@ class DjangoOutbox(Outbox):
         super().__init__(_AliasDatabase(using), app, client, keep)
         self._using = using
 
-    def create(self, draft: TaskDraft | None = None, /, **fields: Any) -> str:
+    def create(self, draft: TaskDraft | None = None, /, **fields: Unpack[TaskArguments]) -> str:
         """Write a row that creates a task, or edits the one of the same id, once the transaction is committed.
 
         That wakes this process's relay. Outside a transaction, the row is committed at once.
@@ -77,7 +78,7 @@ class DjangoOutbox(Outbox):
         Raises:
             InvalidInput: A field is not valid. Nothing was written.
         """
-        row = self._creation(draft, fields)
+        row = self._creation(draft, dict(fields))
         self._write(row)
         return str(row["task_id"])
 

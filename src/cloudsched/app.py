@@ -100,9 +100,19 @@ def changes(method: Callable[Concatenate[App, P], R]) -> Callable[Concatenate[Ap
     def call(app: App, /, *arguments: P.args, **named: P.kwargs) -> R:
         warn_if_on_loop(f"app.{method.__name__}", f"AsyncApp(app).{method.__name__}(…)")
         note_change(f"app.{method.__name__}")
-        return method(app, *arguments, **named)
+        return cast("R", _promise(app, method(app, *arguments, **named)))
 
     return call
+
+
+def _promise(app: App, answer: Any) -> Any:  # noqa: ANN401 - whatever a method returns
+    """Return an answer whose task has a receipt, for whoever asks for it."""
+    if isinstance(answer, tuple):
+        return _promise(app, answer[0]), *answer[1:]
+    if not hasattr(answer, "promising"):
+        return answer
+    container = app.container
+    return answer.promising(lambda: container.conditions.make_receipt(answer))
 
 
 @check_methods(but=("handler", "deliver"))
@@ -377,7 +387,8 @@ class App:
         `handler` may be the function itself, and `payload` an instance of its model. Without a `title` the task has the
         handler's name, and without an `owner` it belongs to ``system``. `schedule` may be an aware datetime (once) or
         text: a notation, such as cron, or plain words ("every weekday at 9"), whose times are those of `timezone`
-        (default: UTC). Without one the task runs once, now. `assumed` of the task says what the call has left open.
+        (default: UTC). Without one the task runs once, now. `assumed` of the task says what the call has left open, and
+        `receipt` when it runs next, and what stands in the way of that.
 
         With a `transaction` or a `batch` of yours, the task is stored by its commit. See `joining`.
 
@@ -531,7 +542,8 @@ class App:
     @reads
     def get(self, task_id: str) -> Task:
         """Return a task. Raises NotFound."""
-        return self._scheduler.get(task_id, self._authority)
+        task: Task = _promise(self, self._scheduler.get(task_id, self._authority))
+        return task
 
     @reads
     def tasks(self, query: TaskQuery | None = None, *, limit: int = 50, page_token: str | None = None) -> Page[Task]:

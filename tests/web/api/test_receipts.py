@@ -49,3 +49,27 @@ def test_each_verb_has_a_receipt(call: Call, sim: Simulation, greeting: dict[str
             assert {"scheduled", "next", "doubts"} <= answer.get_json()["receipt"].keys(), verb
             tried.add(verb)
     assert tried >= {Verb.PAUSE, Verb.RESUME, Verb.CANCEL, Verb.TRIGGER, Verb.SNOOZE, Verb.BACKFILL}
+
+
+def test_a_schedule_without_a_zone_is_in_that_of_its_owner(call: Call, greeting: dict[str, Any]) -> None:
+    """In words, as cron and as a rule, and the answer says so. A zone that is given counts, and an edit keeps it."""
+    call("PUT", "/v1/people/ada", {"timezone": "Asia/Tokyo"})
+    rule = {"rrule": "FREQ=DAILY;BYHOUR=9", "dtstart": "2027-01-01T09:00:00"}
+    told = "No time zone was given, so it is that of its owner, Asia/Tokyo."
+    for schedule in ("every day at 9:00", "0 9 * * *", {"cron": "0 9 * * *"}, rule):
+        made = call("POST", "/v1/tasks", {**greeting, "schedule": schedule}).get_json()
+        assert (made["timezone"], made["nextExecutionTime"]) == ("Asia/Tokyo", "2027-01-02T00:00:00Z"), schedule
+        assert told in made["readBack"]["assumed"]
+        assert call("POST", "/v1/tasks?validateOnly=true", {**greeting, "schedule": schedule}).get_json()[
+            "timezone"
+        ] == ("Asia/Tokyo")
+        moved = call("PATCH", f"/v1/tasks/{made['id']}", {"schedule": "every day at 10:00", "timezone": "Europe/Paris"})
+        assert moved.get_json()["timezone"] == "Europe/Paris"
+        kept = call("PATCH", f"/v1/tasks/{made['id']}", {"schedule": rule}).get_json()
+        assert kept["timezone"] == "Europe/Paris"
+        assert told not in kept["readBack"]["assumed"]
+    for schedule in ("every day at 9:00 in Paris", "every day at 9:00 UTC", {**rule, "timezone": "UTC"}):
+        made = call("POST", "/v1/tasks", {**greeting, "schedule": schedule}).get_json()
+        assert made["timezone"] != "Asia/Tokyo"
+        assert told not in made["readBack"]["assumed"]
+    assert call("POST", "/v1/tasks", {**greeting, "owner": "bob", "schedule": rule}).get_json()["timezone"] == "UTC"

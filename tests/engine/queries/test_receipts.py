@@ -203,6 +203,20 @@ def test_what_is_scheduled_happens_and_what_is_doubted_does_not(seed: int) -> No
         assert receipt.scheduled == has_happened, (differs, receipt)
 
 
+@try_each(
+    "differs",
+    [
+        {"verb": "trigger", "pull": "gpu", "queue": "paused"},  # workers are offered it without the queue
+        {"verb": "trigger", "pull": "gpu", "executor": "gone"},
+        {"verb": "trigger", "pull": "gpu", "executor": "gone", "channel": "EMAIL"},  # its mail is a task of its own
+        {"verb": "create", "channel": "EMAIL", "person": "unverified", "expiration": timedelta(seconds=30)},
+    ],
+)
+def test_worlds_that_were_told_wrongly_once(differs: Choice) -> None:
+    receipt, has_happened = try_world(WELL | differs)
+    assert receipt.scheduled == has_happened, receipt
+
+
 @pytest.fixture
 def sim() -> Iterator[Simulation]:
     app = App(Settings())

@@ -114,6 +114,7 @@ DEFERRED: Final = Finding(
     reason=Reason.DEFERRED,
     sentence="The queue could not be reached after the last change. The sweep sends what is missing.",
 )
+DELETED: Final = Finding(reason=Reason.ENDED, sentence="It was deleted.")
 NO_OCCURRENCE: Final = Finding(reason=Reason.ENDED, sentence="Its schedule has no further occurrence.")
 
 

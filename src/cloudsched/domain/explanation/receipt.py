@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.documents.receipt import Doubt, Receipt
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task, TaskStatus
 from cloudsched.domain.explanation.explain import explain_next, explain_run, explain_status
-from cloudsched.domain.explanation.findings import DEFERRED, NO_OCCURRENCE, Evidence, Finding, Reason
+from cloudsched.domain.explanation.findings import DEFERRED, DELETED, NO_OCCURRENCE, Evidence, Finding, Reason
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.needs import LATE
 from cloudsched.domain.transitions.planning import (
@@ -43,15 +43,18 @@ _STARTS: Final = frozenset(
     },
 )
 """The reasons of open runs that go on by themselves, at their instant."""
+_OF_DISPATCHES: Final = frozenset({Reason.QUEUE_PAUSED, Reason.SWEEP_IS_LATE, Reason.OVERDUE})
 
 
 def make_receipt(evidence: Evidence, zone: tzinfo) -> Receipt:
     """Return the receipt of a task as it is now, with instants in a zone."""
     task = evidence.task
-    if task.status is TaskStatus.ACTIVE:
+    if task.deleted_at is not None:
+        due_by, doubts = None, [DELETED]
+    elif task.status is TaskStatus.ACTIVE:
         due_by, doubts = _find_start(evidence)
         doubts += [DEFERRED] if task.deferred else []
-        doubts += [each for each in evidence.conditions if each not in doubts]
+        doubts += [each for each in _list_conditions(evidence) if each not in doubts]
     else:
         due_by, doubts = None, [explain_status(evidence)]
     return Receipt(
@@ -60,6 +63,14 @@ def make_receipt(evidence: Evidence, zone: tzinfo) -> Receipt:
         due_by=None if due_by is None else _say_in(zone, due_by),
         doubts=tuple(Doubt(reason=each.reason, sentence=each.sentence) for each in doubts),
     )
+
+
+def _list_conditions(evidence: Evidence) -> Iterable[Finding]:
+    """Return what concerns a task's next run. Workers get what they are offered without a dispatch."""
+    task = evidence.task
+    if task.offer is None or any(each.traits.is_sent for each in task.delivery_channels):
+        return evidence.conditions
+    return [each for each in evidence.conditions if each.reason not in _OF_DISPATCHES]
 
 
 def _say_in(zone: tzinfo, at: datetime) -> datetime:
@@ -110,7 +121,7 @@ def _is_blocked(task: Task, start: datetime) -> bool:
 def _list_next(evidence: Evidence) -> Iterable[datetime]:
     """Return the next instants of an active task that are in the future."""
     task, now = evidence.task, evidence.now
-    if task.status is not TaskStatus.ACTIVE:
+    if task.status is not TaskStatus.ACTIVE or task.deleted_at is not None:
         return ()
     found = {run.due_at for run in task.runs if run.lease is None and run.suspension is None and run.due_at > now}
     left = SHOWN

@@ -54,7 +54,7 @@ to a caller, not bugs. The web layer turns each into an RFC 9457 problem documen
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -295,7 +295,7 @@ class NotAwaited(NotAllowed):
 
     def __init__(self, event: str, awaited: Sequence[AwaitedEvent] = (), why: str = "") -> None:
         self.event = event
-        self.awaited = tuple(awaited)
+        self.awaited: tuple[AwaitedEvent, ...] = tuple(awaited)
         waits = f"Awaited: {', '.join(map(str, awaited[:5]))}." if awaited else "It waits for no event now."
         super().__init__(f"send the event {event!r} to", "not waiting for it", f"{why} {waits}".strip())
 
@@ -345,7 +345,8 @@ class QuotaExceeded(CloudschedError):
     """
 
     def __init__(self, quota: str, limit: int, hint: str, retry_after: int | None = None) -> None:
-        self.quota, self.limit = quota, limit
+        self.quota: str = quota
+        self.limit: int = limit
         self.hint = hint
         self.retry_after = retry_after
         super().__init__(f"An owner may have {limit} {quota}. {hint}")
@@ -355,7 +356,8 @@ class Unavailable(CloudschedError):
     """An external service did not respond in time. Retrying later may help."""
 
     def __init__(self, service: str, reason: str) -> None:
-        self.service, self.reason = service, reason
+        self.service: str = service
+        self.reason: str = reason
         super().__init__(f"{service} cannot be reached: {reason}")
 
 
@@ -369,7 +371,7 @@ class Contended(StoreUnavailable):
     def __init__(self, what: str, tries: int) -> None:
         reason = f"{what} changed {tries} times, each time before this change could be stored"
         super().__init__("The store", reason)
-        self.args = (f"{reason[:1].upper()}{reason[1:]}. Try again.",)
+        self.args: tuple[Any, ...] = (f"{reason[:1].upper()}{reason[1:]}. Try again.",)
 
 
 class ClockSkewed(StoreUnavailable):
@@ -379,7 +381,7 @@ class ClockSkewed(StoreUnavailable):
         difference = f"{abs(skew).total_seconds():.0f} s {'ahead of' if skew.days >= 0 else 'behind'} the store's"
         reason = f"this machine's clock is {difference}, and leases depend on both"
         super().__init__("The store", reason)
-        self.args = (
+        self.args: tuple[Any, ...] = (
             f"{reason[:1].upper()}{reason[1:]}: at most {allowed.total_seconds():.0f} s are allowed. Correct it.",
         )
 
@@ -406,7 +408,7 @@ class NotReady(Unavailable):
     def __init__(self, faults: dict[str, str]) -> None:
         reason = ", ".join(f"{name} {fault}" for name, fault in faults.items())
         super().__init__("This process", reason)
-        self.args = (f"This process goes on trying, but {reason}. Its log says why.",)
+        self.args: tuple[Any, ...] = (f"This process goes on trying, but {reason}. Its log says why.",)
 
 
 class UnusableAnswer(CloudschedError):

@@ -402,7 +402,7 @@ class ZonePlan(WireModel):
 class PublicTask(Document, TaskSpec):
     """The fields of a task that callers of the API see: its spec and its state."""
 
-    identified_by: ClassVar = ("id", "title", "owner", "handler", "status", "next_execution_time")
+    identified_by: ClassVar[tuple[str, ...]] = ("id", "title", "owner", "handler", "status", "next_execution_time")
     always_stored: ClassVar[frozenset[str]] = Document.always_stored | {"category", "status", "revision"}
 
     id: TaskId
@@ -415,6 +415,10 @@ class PublicTask(Document, TaskSpec):
     """Incremented by every edit. A dispatch of an older revision runs nothing."""
     message: str = ""
     """The reason why the task is in this status."""
+    paused_until: Instant | None = None
+    """The time at which its pause ends by itself. None if somebody has to resume it."""
+    pause_id: str | None = None
+    """The change of many tasks that paused it, which resumes what it has paused. None if it was paused alone."""
     next_execution_time: Instant | None = None
     """The next occurrence that has not been claimed. None if there is none, or while the task is not
     ACTIVE."""

@@ -51,7 +51,7 @@ WELL: dict[str, Any] = {
 }
 """A world in which a task of every kind runs."""
 ELSE: dict[str, tuple[Any, ...]] = {
-    "verb": ("update", "pause", "resume", "cancel", "trigger"),
+    "verb": ("update", "pause", "pause until", "resume", "cancel", "trigger"),
     "when": ("now", "often", "next week"),
     "queue": ("paused", "down"),
     "executor": ("gone",),
@@ -79,6 +79,8 @@ def draw(chance: random.Random) -> Choice:
     choice = WELL | {name: chance.choice(ELSE[name]) for name in changed}
     if choice["pull"] or choice["verb"] == "update":  # only workers know their handlers, and no edit is without one
         choice["handler"] = True
+    if choice["verb"] == "pause until" and choice["when"] in {"now", "soon"}:  # nothing would be left for it to do
+        choice["when"] = "often"
     return choice
 
 
@@ -152,6 +154,8 @@ def act(app: App, choice: Choice) -> Task:
             return create(app, choice)
         case "update":
             return app.update("t", title="Flowers")
+        case "pause until":
+            return app.pause("t", until=NOW + 15 * MINUTE)
         case verb:
             task: Task = getattr(app, verb)("t")
             return task

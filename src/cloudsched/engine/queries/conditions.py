@@ -29,6 +29,7 @@ from cloudsched.domain.explanation.findings import (
 from cloudsched.domain.explanation.receipt import make_receipt
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.recurrence import time_zones
+from cloudsched.domain.transitions.lifecycle import end_pause
 from cloudsched.engine.ports.records import record_of
 from cloudsched.engine.sweep.shard_sweeps import FRESH
 
@@ -85,6 +86,8 @@ class Conditions:
         """Return the receipt of a task as it is. It never raises: what has been written stays written."""
         try:
             now = self._clock.now()
+            if task.paused_until is not None:  # it goes on by itself
+                task = end_pause(task, task.paused_until).task
             person, findings = self._look(task, now)
             zone = time_zones.load_shown(task.timezone if person is None else person.timezone)
             return make_receipt(Evidence(task=task, now=now, conditions=findings), zone)

@@ -225,7 +225,7 @@ class App(_Shared):
     face: Final = "app"
 
     def __init__(self, settings: Settings | None = None, **parts: Unpack[AppParts]) -> None:
-        self.container = Container(Registry(), settings, **parts)
+        self.container: Container = Container(Registry(), settings, **parts)
         self._authority = OWN_CODE
         self._joined: Scheduler | None = None
         self._mark: RequestMark | None = None

@@ -415,7 +415,8 @@ class UnusableAnswer(CloudschedError):
     """A language model's answer is of no use: `kind` is refused, truncated, not-json, garbage or schema."""
 
     def __init__(self, kind: str, why: str, text: str = "") -> None:
-        self.kind, self.text = kind, text
+        self.kind: str = kind
+        self.text: str = text
         super().__init__(f"The model's answer is of no use: {why}.")
 
 
@@ -444,7 +445,8 @@ class UnsupportedDocument(UnreadableDocument):
     """A stored document, or a store's file, has a version that this code does not know: a newer or a forgotten one."""
 
     def __init__(self, key: str, version: object, supported: int, *, oldest: int = 1) -> None:
-        self.version, self.supported = version, supported
+        self.version: object = version
+        self.supported: int = supported
         if isinstance(version, int) and version < oldest:
             problem = f"has schema version {version}, of an older cloudsched; this code reads {supported}."
             hint = "Open it with the release that wrote it, or begin with a new one."

@@ -174,9 +174,9 @@ class Endpoint:
     def __init__(self, url: str, key: str | None, timeout: float) -> None:
         require_address(url)
         _require_sendable("key", key)
-        self.url = url.rstrip("/")
-        self.proxy = find_proxy(url)
-        self.server = f"The API at {self.url}"
+        self.url: str = url.rstrip("/")
+        self.proxy: Any | None = find_proxy(url)
+        self.server: str = f"The API at {self.url}"
         self._key = {} if key is None else {"X-Api-Key": key}
         self._timeout = timeout
 

@@ -198,7 +198,7 @@ def _describe(handler: Handler, situation: Situation) -> dict[str, Any]:
     return described
 
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 _MAX_REPEATED: Final = 2_000
 """The number of characters of a useless answer that the model sees again."""

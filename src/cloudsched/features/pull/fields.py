@@ -148,7 +148,10 @@ class HandlerPullFields:
     user_queues: frozenset[str] = frozenset()
     """The queues that users may ask for, besides the handler's own."""
 
-    workers = property(attrgetter("pull"))
+    @property
+    def workers(self) -> Pull | None:
+        """The workers of tasks that do not name any."""
+        return self.pull
 
     @classmethod
     def read_options(cls, name: str, options: Mapping[str, Any]) -> dict[str, Any]:

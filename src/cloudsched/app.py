@@ -165,9 +165,19 @@ def changes(method: Callable[Concatenate[App, P], R]) -> Callable[Concatenate[Ap
     def call(app: App, /, *arguments: P.args, **named: P.kwargs) -> R:
         warn_if_on_loop(f"app.{method.__name__}", f"AsyncApp(app).{method.__name__}(…)")
         note_change(f"app.{method.__name__}")
-        return method(app, *arguments, **named)
+        return cast("R", _promise(app, method(app, *arguments, **named)))
 
     return call
+
+
+def _promise(app: App, answer: Any) -> Any:  # noqa: ANN401 - whatever a method returns
+    """Return an answer whose task has a receipt, for whoever asks for it."""
+    if isinstance(answer, tuple):
+        return _promise(app, answer[0]), *answer[1:]
+    if not hasattr(answer, "promising"):
+        return answer
+    container = app.container
+    return answer.promising(lambda: container.conditions.make_receipt(answer))
 
 
 class shared:  # noqa: N801 - used like a decorator
@@ -367,7 +377,7 @@ class App(_Shared):
         Args:
             schedule: Plain words, cron or another notation, or a `Schedule`.
             id: The task's id. The handler's name if None.
-            timezone: The IANA time zone of words and cron. UTC if None.
+            timezone: The IANA time zone of words and cron. The owner's if None, or UTC if none is stored.
             owner: The task's owner.
             payload: An instance of the handler's model, or JSON.
 
@@ -392,7 +402,7 @@ class App(_Shared):
         def read(content: dict[str, Any], now: datetime) -> TaskDraft:
             zone = partial(self._ask_person, content.get("owner"), "zone")
             fields, text = self._read_schedule(content, now, find_owner_zone=zone)
-            return TaskDraft.from_wire(fields).as_read_at(None, text)
+            return TaskDraft.from_wire(self._place(fields)).as_read_at(None, text)
 
         return DeclaredTasks(self.container.engine, self._scheduler, read, name, source)
 
@@ -509,7 +519,8 @@ class App(_Shared):
         `handler` may be the function itself, and `payload` an instance of its model. Without a `title` the task has the
         handler's name, and without an `owner` it belongs to ``system``. `schedule` may be an aware datetime (once) or
         text: a notation, such as cron, or plain words ("every weekday at 9"), whose times are those of `timezone`
-        (default: UTC). Without one the task runs once, now. `assumed` of the task says what the call has left open.
+        (default: its owner's, or UTC). Without one the task runs once, now. `assumed` of the task says what the call
+        has left open. Its `receipt` says when it runs next, and what stands in the way of that.
 
         With a `transaction` or a `batch` of yours, the task is stored by its commit. See `joining`.
 
@@ -594,10 +605,22 @@ class App(_Shared):
 
     def _read_draft(self, content: dict[str, Any]) -> TaskDraft:
         if not has_schedule_text(content):
-            return TaskDraft.from_wire(content)
+            return TaskDraft.from_wire(self._place(content))
         now = self.container.clock.now()
         fields, text = self._with_schedule(content, now)
         return TaskDraft.from_wire(fields).as_read_at(now, text)
+
+    def _place(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Return a task's fields with a schedule that says no zone in that of its owner, if one is stored of them."""
+        schedule = content.get("schedule")
+        if hasattr(schedule, "model_fields_set"):  # made in Python
+            schedule = to_wire_fields({"schedule": schedule})["schedule"]
+        if not isinstance(schedule, dict) or not schedule.get("rrule"):  # an instant is the same everywhere
+            return content
+        if not schedule.keys().isdisjoint(("timezone", "followsOwner", "follows_owner")):
+            return content
+        zone = self._ask_person(content.get("owner"), "zone") or "UTC"
+        return content if zone == "UTC" else {**content, "schedule": {**schedule, "timezone": zone}}
 
     @changes
     def put(
@@ -683,7 +706,8 @@ class App(_Shared):
     @reads
     def get(self, task_id: str) -> Task:
         """Return a task. Raises NotFound."""
-        return self._scheduler.get(task_id, self._authority)
+        task: Task = _promise(self, self._scheduler.get(task_id, self._authority))
+        return task
 
     @reads
     def tasks(self, query: TaskQuery | None = None, *, limit: int = 50, page_token: str | None = None) -> Page[Task]:

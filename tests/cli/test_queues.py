@@ -14,6 +14,7 @@ from werkzeug.test import TestResponse
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
+from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
 from cloudsched.emulator import CloudTasksEmulator
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.authentication import create_key
@@ -145,3 +146,29 @@ def test_where_it_is_switched_off_everybody_is_told_the_setting(
         monkeypatch.setenv("CLOUDSCHED_KEY", MADE["user"][0])
         assert run_command("admin", "queues", "--url", url, "list").code == 0
     app.close()
+
+
+def test_a_receipt_knows_of_a_paused_queue(ask: Ask) -> None:
+    """That of the task's priority, or the one that takes its dispatches; at once, if it was paused here."""
+
+    def find_reasons(priority: str) -> set[str]:
+        task = {"owner": "ada", "title": "Greet", "handler": "greet", "priority": priority}
+        receipt = ask("POST", "/v1/tasks", task).get_json()["receipt"]
+        return {each["reason"] for each in receipt["doubts"]} - {"SWEEP_IS_LATE"}  # nothing sweeps here
+
+    assert [find_reasons(each) for each in ("NORMAL", "LOW", "HIGH")] == [set(), set(), set()]
+    ask("PATCH", f"/v1/dispatch-queues/{QUEUES[0]}", {"state": "PAUSED"})
+    assert [find_reasons(each) for each in ("NORMAL", "LOW", "HIGH")] == [{"QUEUE_PAUSED"}, set(), {"QUEUE_PAUSED"}]
+    ask("PATCH", f"/v1/dispatch-queues/{QUEUES[1]}", {"state": "PAUSED"})
+    ask("PATCH", f"/v1/dispatch-queues/{QUEUES[0]}", {"state": "RUNNING"})
+    assert [find_reasons(each) for each in ("NORMAL", "LOW", "HIGH")] == [set(), {"QUEUE_PAUSED"}, set()]
+
+
+def test_a_queue_that_does_not_answer_makes_no_write_fail(ask: Ask, app: App) -> None:
+    """The task is stored, and its receipt says what could not be looked at."""
+    gone = CloudTasksDispatcher(project="demo", location="l", queue="q", url="http://e.test", emulator="127.0.0.1:9")
+    app.container.replace(queue_watch=gone)
+    answer = ask("POST", "/v1/tasks", {"owner": "ada", "title": "Greet", "handler": "greet"})
+    assert answer.status_code == 201
+    assert "NOT_CHECKED" in {each["reason"] for each in answer.get_json()["receipt"]["doubts"]}
+    gone.close()

@@ -54,7 +54,9 @@ def test_every_client_method_works_against_the_api(client: Client, sim: Simulati
     assert task.next_execution_time == datetime(2027, 1, 1, 9, tzinfo=UTC)
     assert task.read_back is not None
     assert task.read_back.description == task.schedule.describe()
-    assert client.get(task.id) == task.model_copy(update={"read_back": None})
+    assert task.receipt is not None
+    assert task.receipt.due_by is not None
+    assert client.get(task.id) == task.model_copy(update={"read_back": None, "receipt": None})
     assert client.pause(task.id).status is TaskStatus.PAUSED
     assert client.resume(task.id).status is TaskStatus.ACTIVE
     assert client.update(task.id, etag=client.get(task.id).etag, title="New", until=None).title == "New"

@@ -20,6 +20,7 @@ from tests.docs.test_shell_blocks import read_answers
 from tests.harness import ROOT
 
 from cloudsched import Schedule, TaskDraft
+from cloudsched.domain.documents.receipt import Receipt
 from cloudsched.people.webhook_verification import WEBHOOK_KIND
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -47,6 +48,7 @@ MODELS: dict[str, Callable[[dict[str, Any]], object]] = {
     "title": TaskDraft.model_validate,
     "rrule": Schedule.model_validate,
     "type": check_verification,
+    "scheduled": Receipt.model_validate,
 }
 """Who reads a JSON block, by its first field."""
 

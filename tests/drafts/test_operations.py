@@ -110,7 +110,10 @@ def test_what_is_asked_is_done_once_confirmed(sim: Simulation, operation: str, t
     assert [(each.id, each.title) for each in drafted.tasks] == [(task.id, "Gym")]
     assert snapshot(sim) == before
 
-    assert sim.app.confirm(drafted, owner="ada").id == task.id
+    confirmed = sim.app.confirm(drafted, owner="ada")
+    assert confirmed.id == task.id
+    assert confirmed.receipt is not None
+    assert confirmed.receipt.scheduled == (operation in {"resume", "trigger"})
     if operation == "delete":
         with pytest.raises(NotFound):
             sim.app.confirm(drafted, owner="ada")

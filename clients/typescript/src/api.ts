@@ -475,6 +475,13 @@ export interface DispatchQueueList {
   queues: Array<DispatchQueue>;
 }
 
+/** A reason why the next run of a task may not begin in time, or what it says may reach nobody. */
+export interface Doubt {
+  /** The same for programs as in the answer to explain. */
+  reason: Reason;
+  sentence: string;
+}
+
 /** One answer to a question: the fields of the next request for a draft that differ from this one's. */
 export interface DraftAnswer {
   /** The difference from the other answers. */
@@ -906,6 +913,8 @@ export interface FailedTask {
   triggered?: TriggeredRun;
   /** Its schedule as it was understood, only in answers that create it or change its schedule. A request that has searched all that it may leaves it out. */
   readBack?: ReadBack;
+  /** Whether and when it runs next, only in answers to changes of it, and where `receipt=true` asks for it. */
+  receipt?: Receipt;
   /** The result of its last execution (`lastExecutionId`), only in the answer to a GET of one task. */
   lastResult?: unknown;
   /** The error of that execution's last attempt, likewise. Both are gone once its record has been removed. */
@@ -1701,6 +1710,13 @@ export type Reason =
   | "BACKLOG"
   | "DEFERRED"
   | "SWEEP_IS_LATE"
+  | "OVERDUE"
+  | "QUEUE_PAUSED"
+  | "UNKNOWN_HANDLER"
+  | "BUDGET_USED_UP"
+  | "CHANNEL_NOT_SET_UP"
+  | "NOT_REACHABLE"
+  | "NOT_CHECKED"
   | "NOT_DELIVERED"
   | "LAST_OUTCOME"
   | "OUTCOME"
@@ -1710,6 +1726,17 @@ export type Reason =
   | "EDITED"
   | "MOVED"
   | "NOT_KEPT";
+
+/** What was promised by a write: when the task runs, and what stands in the way of that now. */
+export interface Receipt {
+  /** True if the next run is planned, and nothing was found that keeps it from beginning in time. False if there are `doubts`. */
+  scheduled: boolean;
+  /** The next instants at which it runs, at most three, in the time zone of its owner, or in its own if none is stored of them. All are in the future: a run that is due already is not among them. */
+  next: Array<string>;
+  /** The instant by which its next run should have begun. None if none is to begin. */
+  dueBy?: string;
+  doubts: Array<Doubt>;
+}
 
 /** The lateness of an occurrence's start. */
 export interface RecentStart {
@@ -1855,6 +1882,8 @@ export interface ReportedTask {
   triggered?: TriggeredRun;
   /** Its schedule as it was understood, only in answers that create it or change its schedule. A request that has searched all that it may leaves it out. */
   readBack?: ReadBack;
+  /** Whether and when it runs next, only in answers to changes of it, and where `receipt=true` asks for it. */
+  receipt?: Receipt;
   /** The result of its last execution (`lastExecutionId`), only in the answer to a GET of one task. */
   lastResult?: unknown;
   /** The error of that execution's last attempt, likewise. Both are gone once its record has been removed. */
@@ -2326,6 +2355,8 @@ export interface Task {
   triggered?: TriggeredRun;
   /** Its schedule as it was understood, only in answers that create it or change its schedule. A request that has searched all that it may leaves it out. */
   readBack?: ReadBack;
+  /** Whether and when it runs next, only in answers to changes of it, and where `receipt=true` asks for it. */
+  receipt?: Receipt;
   /** The result of its last execution (`lastExecutionId`), only in the answer to a GET of one task. */
   lastResult?: unknown;
   /** The error of that execution's last attempt, likewise. Both are gone once its record has been removed. */
@@ -2655,6 +2686,12 @@ export interface ListTasksQuery {
   calls?: boolean;
   /** The newest first, or the soonest first, omitting tasks without a next occurrence. The default is the soonest first with `dueFrom` or `dueUntil`, else the newest first. */
   orderBy?: "createdAt desc" | "nextExecutionTime";
+}
+
+/** Get a task. */
+export interface GetTaskQuery {
+  /** `true` adds `receipt`: when it runs next, and what stands in the way of that. Changes are always answered with it. */
+  receipt?: "true" | "false";
 }
 
 /** Edit a task by JSON merge patch (RFC 7396). */

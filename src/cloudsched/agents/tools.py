@@ -74,6 +74,7 @@ class TaskAnswer(ScheduleAnswer):
     handler: str
     message: str = ""
     snoozed_until: When | None = Field(None, description="When what has run last runs again, if it was snoozed.")
+    doubts: list[str] = Field(default=[], description="Why it may not run, or reach nobody. Tell the user.")
 
 
 class SentAnswer(BaseModel):
@@ -153,6 +154,7 @@ def describe_task(task: TaskView, upcoming: Iterable[datetime], zone: ZoneInfo) 
         "status": str(task.status),
         "handler": task.handler,
         "message": task.message,
+        "doubts": [] if task.receipt is None else [each.sentence for each in task.receipt.doubts],
         "snoozed_until": None if task.snoozed_until is None else to_when(task.snoozed_until, zone),
     }
 

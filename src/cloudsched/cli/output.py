@@ -140,18 +140,21 @@ class Printer:
         self._console = make_console()
 
     def print_task(self, task: TaskView) -> None:
-        """Print all fields of one task."""
+        """Print all fields of one task, and to stderr what may keep it from running."""
         content = _to_json(task)
         if self._as_json:
             click.echo(to_json_line(content))
             return
 
+        content.pop("receipt", None)
         content |= _list_read_back(task)
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
         for name, value in content.items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             table.add_row(f"[bold]{name}[/]", _format_cell(text))
         self._console.print(table)
+        for doubt in _list_doubts(task):
+            click.echo(f"But: {to_printable(doubt)}", err=True)
 
     def print_tasks(self, tasks: Iterable[TaskView]) -> None:
         """Print a list of tasks."""
@@ -216,6 +219,13 @@ def _list_read_back(task: TaskView) -> dict[str, str]:
     times = ", ".join(f"{at:%a} {at.isoformat(timespec='minutes')}" for at in told.next)
     rows = {"readBack": told.description, "next": times, "assumed": " ".join(told.assumed)}
     return {name: text for name, text in rows.items() if text}
+
+
+def _list_doubts(task: TaskView) -> list[str]:
+    """Return why a task may not run, but for its status, which is shown."""
+    if task.receipt is None or task.status is not TaskStatus.ACTIVE:
+        return []
+    return [each.sentence for each in task.receipt.doubts]
 
 
 def _status_reason(execution: Execution) -> str:

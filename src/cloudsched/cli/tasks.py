@@ -108,7 +108,7 @@ _locale_option = click.option("--locale", help="The language of --schedule, such
 @click.option("--schedule", help="When it runs, in words ('every weekday at 9') or as cron ('0 9 * * 1-5').")
 @click.option("--rrule", help="When it runs: an RFC 5545 rule, such as FREQ=DAILY;BYHOUR=9.")
 @click.option("--at", help="When it runs once: 2027-01-01T09:00:00Z, or by the clocks of --timezone 2027-01-01T09:00.")
-@click.option("--timezone", "--tz", metavar="ZONE", help="The zone of the schedule's times. [default: UTC]")
+@click.option("--timezone", "--tz", metavar="ZONE", help="The zone of the schedule's times. [default: the owner's]")
 @_locale_option
 @click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field, by its name in the API.")
 @key_option

@@ -56,6 +56,7 @@ _MAY_BE_NEWER = (
     "outcome",
     "parent",
     "upcoming",
+    "receipt",
 )
 """The fields of a task whose values may be of a newer API: those that its owner sets, and their results."""
 

@@ -59,4 +59,4 @@ def patch_confirmed(
         return limited.patch(task_id, changes, mark=mark)
     task = limited.get(task_id)
     changed: Task | None = getattr(limited.marked(mark), Verb(changes[OPERATION]).method)(task_id)
-    return changed or task
+    return changed or task.model_copy(update={"deleted_at": app.container.clock.now()})

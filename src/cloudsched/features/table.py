@@ -119,6 +119,11 @@ class Feature:
 
     See `domain.explanation.findings.Workers`.
     """
+    conditions: str = ""
+    """The function that yields what stands in the way of a task's next run, or of what it delivers.
+
+    It gets the container, the task, its owner if they are stored, and the time. See `engine.queries.conditions`.
+    """
     undelivered: str = ""
     """The function that finds what did not reach anybody. See `domain.explanation.findings.Undelivered`."""
     stores: Mapping[str, str] = field(default_factory=dict)
@@ -148,6 +153,7 @@ FEATURES: Final = (
             "cloudsched.features.budgets.option:OwnerBudget": {"before_claim": "task.has_budget"},
         },
         usage_limit="cloudsched.features.budgets.budgets:Budgets",
+        conditions="cloudsched.features.budgets.budgets:find_conditions",
         records=("cloudsched.features.budgets.budget:Budget",),
         operations=("cloudsched.features.budgets.operations",),
     ),
@@ -219,6 +225,7 @@ FEATURES: Final = (
         user_checks=("cloudsched.features.pull.checks:require_open_queue",),
         code_checks=("cloudsched.features.pull.code_check:QueueCheck",),
         workers="cloudsched.features.pull.queries:explain_workers",
+        conditions="cloudsched.features.pull.queries:find_conditions",
         records=("cloudsched.features.pull.presence:WorkerPresence",),
         operations=("cloudsched.features.pull.operations", "cloudsched.features.pull.queue_operations"),
         commands=(
@@ -326,6 +333,7 @@ FEATURES: Final = (
                 "Tasks",
             ),
         ),
+        conditions="cloudsched.people.wiring:find_conditions",
         pages="cloudsched.people.pages:VIEWS",
         doctor="cloudsched.people.doctor:check",
     ),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.recurrence.notations import is_notation
 from cloudsched.domain.schedules.assumptions import note
 from cloudsched.domain.schedules.schedule import OWNER_ZONE, Schedule
+from cloudsched.domain.schedules.words import find_words
 from cloudsched.domain.transitions.task_draft import has_schedule_text
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
 from cloudsched.language.messages import load_messages, say, translate
@@ -40,7 +41,7 @@ def read_schedule_field(  # noqa: PLR0913 -- each is named
     there, with or without a text. For a new task, which would run now, ``timezone`` alone is refused.
 
     Every word has to belong to the schedule, unless a title may stand in the words. A schedule that follows its owner
-    is read in the zone that `find_owner_zone` returns, or in UTC if that is not known.
+    is read in the zone that `find_owner_zone` returns, or in UTC if that is not known. So is a new one without a zone.
     """
     text, timezone = _find_text(fields)
     locale = require_locale(fields.get("locale"))
@@ -68,8 +69,12 @@ def read_schedule_field(  # noqa: PLR0913 -- each is named
         return read_in(zone, home)
 
     follows = timezone == OWNER_ZONE
-    kept = "UTC" if current is None else current.timezone
-    zone = kept if timezone is None else (find_owner_zone() or "UTC") if follows else timezone
+    zone = timezone
+    if follows or (timezone is None and current is None):
+        zone = find_owner_zone() or "UTC"
+    elif timezone is None and current is not None:
+        zone = current.timezone
+    assert zone is not None  # noqa: S101 - one of the three
     try:
         if timezone is not None and current is not None:
             current = current.change_zone(zone)
@@ -86,13 +91,16 @@ def read_schedule_field(  # noqa: PLR0913 -- each is named
         if found.schedule.follows_owner and current is None and (own := find_owner_zone()) is not None:
             return read(own)  # "tomorrow" is the owner's
         stays = current is not None and timezone is None and zone != "UTC" and found.schedule.timezone == zone
+        is_owners = current is None and timezone is None and _is_owners(found, zone, read)
         ends = current is not None and not current.is_one_time and found.schedule.is_one_time
         notes = (
             *((say("The time zone stays {zone}.", zone=zone),) if stays else ()),
             *(("It runs once, and no longer repeats.",) if ends else ()),
         )
         messages = load_messages(found.language)
-        told = (translate(each, messages) for each in notes)
+        told = [translate(each, messages) for each in notes]
+        if is_owners:
+            told.append(find_words(found.language).assumed["person"].format(zone))
         return replace(found, assumptions=(*found.assumptions, *told))
     except AmbiguousSchedule:
         raise
@@ -123,6 +131,13 @@ def _find_text(fields: dict[str, Any]) -> tuple[str | None, str | None]:
     if has_zone and not isinstance(timezone, str):
         raise InvalidInput("timezone", "is no text", "Give an IANA name, such as Europe/Paris.")
     return text, timezone
+
+
+def _is_owners(found: ScheduleText, zone: str, read: Callable[[str], ScheduleText]) -> bool:
+    """Return whether a schedule is in its owner's zone because its text says none."""
+    if zone == "UTC" or found.schedule.is_instant or found.schedule.timezone != zone:
+        return False
+    return read("UTC").schedule.timezone != zone
 
 
 def _is_local_notation(text: str, found: ScheduleText) -> bool:

@@ -17,6 +17,7 @@ from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, R
 from cloudsched.engine.ports.sender import OutgoingMessage, Recipient, Sender, Suppress
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused
 from cloudsched.features.deliveries.fields import PingEvent
+from cloudsched.people.reach import say_not_set_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -56,7 +57,7 @@ class DeliveryHandler:
             return Fail("The task is not the delivery of an execution.")
         sender = self._senders().get(delivery.channel)
         if sender is None:
-            return Fail(f"{delivery.channel} is not set up here; see docs/guides/delivery.md.")
+            return Fail(say_not_set_up(delivery.channel))
         found = self._find(task, delivery, payload)
         if isinstance(found, Suppress):
             return Cancel(found.reason)

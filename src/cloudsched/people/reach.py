@@ -77,6 +77,11 @@ def find_obstacle(person: Person | None, category: Category, channel: DeliveryCh
     return find_reach(person, channel).obstacle
 
 
+def say_not_set_up(channel: str) -> str:
+    """Return that nothing here sends by a channel."""
+    return f"{channel} is not set up here; see docs/guides/delivery.md."
+
+
 def drop_channel(
     person: Person,
     category: Category,

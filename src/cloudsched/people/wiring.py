@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
+from cloudsched.domain.explanation.findings import Finding, Reason
+from cloudsched.people.reach import find_obstacle, say_not_set_up
 from cloudsched.runtime.container import Wiring
 from cloudsched.runtime.lazy_property import lazy_property
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from cloudsched.domain.documents.category import Category
+    from cloudsched.domain.documents.person import Person
+    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.sender import Sender
     from cloudsched.people.delivery_handler import DeliveryHandler
     from cloudsched.people.feeds import Feeds
@@ -135,3 +139,15 @@ def check_settings(container: Container) -> None:
     """Make the senders of what the settings name. A channel without settings has none to misspell."""
     for channel in (DeliveryChannel.EMAIL, DeliveryChannel.OPERATOR):
         PeopleWiring.of(container).senders.get(channel)
+
+
+def find_conditions(container: Container, task: Task, person: Person | None, _now: object) -> Iterator[Finding]:
+    """Yield which of a task's channels would reach nobody."""
+    senders = PeopleWiring.of(container).senders
+    for channel in task.delivery_channels:
+        if not channel.traits.is_sent:
+            continue
+        if channel not in senders:
+            yield Finding(reason=Reason.CHANNEL_NOT_SET_UP, sentence=say_not_set_up(channel))
+        elif channel is not DeliveryChannel.OPERATOR and (why := find_obstacle(person, task.category, channel)):
+            yield Finding(reason=Reason.NOT_REACHABLE, sentence=f"It reaches nobody by {channel}. {why}")

@@ -49,8 +49,9 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.queries.conditions import Conditions, QueueWatch
     from cloudsched.engine.state.quotas import Quotas
-    from cloudsched.engine.sweep.shard_sweeps import ShardSweeps
+    from cloudsched.engine.sweep.shard_sweeps import ShardSweeps, SweepNote
     from cloudsched.engine.sweep.sweeper import Sweeper
     from cloudsched.engine.tasks.follow_changes import Followers
     from cloudsched.engine.tasks.scheduler import Scheduler
@@ -122,7 +123,7 @@ class Container:
             clock.close()
         for wired in self._wired.values():
             wired.close()
-        for name in ("dispatcher", "store"):
+        for name in ("queue_watch", "dispatcher", "store"):
             if (opened := self.__dict__.pop(name, None)) is not None:
                 opened.close()
 
@@ -313,6 +314,32 @@ class Container:
         if self.settings.sweep_ping:
             alarm = self.sweep_alarm
         return ManyTasks(self.store, self.clock, lambda: self.scheduler, lambda: self.engine, alarm)
+
+    @lazy_property
+    def queue_watch(self) -> QueueWatch | None:
+        """Says whether a queue is paused. None if this process may not ask.
+
+        It has a connection of its own: a failure to ask must not hold dispatches back.
+        """
+        settings = self.settings
+        if not settings.tasks_emulator and (self._dispatcher is not None or not settings.queue_admin):
+            return None
+        return open_cloud_tasks_dispatcher(settings)
+
+    @lazy_property
+    def conditions(self) -> Conditions:
+        """Looks at what tasks need to run, for receipts and explanations."""
+        from cloudsched.engine.queries.conditions import Conditions
+
+        return Conditions(
+            *(self.store, self.clock, self.handlers, self.load_sweep, self.queue_watch),
+            [partial(find_place(each.conditions), self) for each in FEATURES if each.conditions],
+        )
+
+    @lazy_property
+    def load_sweep(self) -> Callable[[], SweepNote | None]:
+        """Loads the note of the last sweep."""
+        return self.many_tasks.sweep_notes.load
 
     @lazy_property
     def usage_limit(self) -> UsageLimit:

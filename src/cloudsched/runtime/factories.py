@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.queries.conditions import QueueWatch
+    from cloudsched.engine.sweep.shard_sweeps import SweepNote
     from cloudsched.engine.tracing import Tracer
 
 T = TypeVar("T")
@@ -50,6 +52,8 @@ class Replacements(AppParts, total=False):
     circuits: Circuits
     joins: Joins
     listener: Listener | None
+    load_sweep: Callable[[], SweepNote | None]
+    queue_watch: QueueWatch | None
     tracer: Tracer
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.adapters.clocks import ManualClock
+    from cloudsched.domain.documents.policy import Priority
     from cloudsched.domain.transitions.claim import DeliveryResult
 
 _TOKEN_HEADER: Final = "X-Cloudsched-Token"  # noqa: S105 - the name of a header, not a token
@@ -50,6 +51,8 @@ class SimulatedQueue:
         test."""
         self.is_down = False
         """Set it to True to make the queue unreachable. `create` then raises QueueUnavailable."""
+        self.holds = False
+        """Set it to True to pause the queue: it takes dispatches, and delivers nothing until it is False again."""
         self.deliveries: list[Delivery] = []
         """Everything that was delivered, in order."""
 
@@ -67,6 +70,10 @@ class SimulatedQueue:
             if refused.code is not Code.ALREADY_EXISTS:
                 raise QueueUnavailable("The simulated queue", str(refused)) from refused
 
+    def is_paused(self, _priority: Priority) -> bool:
+        """Return whether the test has paused it."""
+        return self.holds
+
     def close(self) -> None:
         """Do nothing: there is nothing to close."""
 
@@ -83,12 +90,12 @@ class SimulatedQueue:
         ]
 
     def wake_at(self) -> datetime | None:
-        """Return the instant of the queue's next delivery, or None if nothing is pending."""
-        return self._model.wake_at()
+        """Return the instant of the queue's next delivery, or None if nothing is pending, or it is paused."""
+        return None if self.holds else self._model.wake_at()
 
     def deliver_due(self) -> None:
         """Deliver everything that is due. A failed delivery is retried with the queue's backoff."""
-        while (sent := next(self._model.take_due(self._clock.at), None)) is not None:
+        while not self.holds and (sent := next(self._model.take_due(self._clock.at), None)) is not None:
             answer = self._attempt(sent.task)
             self._model.finish_attempt(sent, answer, self._clock.at)
 

@@ -36,10 +36,12 @@ from cloudsched.domain.documents.delivery_channels import SENDER_NAMES
 from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.signed_dispatches import SigningKeys
 from cloudsched.engine.storage.pages import iterate_pages
-from cloudsched.engine.sweep.sweeper import GRACE
+from cloudsched.engine.sweep.shard_sweeps import SWEEP_NOTE_ID, SweepNote
+from cloudsched.engine.sweep.sweeper import GRACE, Sweep
 from cloudsched.engine.usage.usage_limit import Looks
 from cloudsched.errors import InvalidInput, QueueUnavailable, StoreUnavailable
 from cloudsched.features.pull.fields import Pull
+from cloudsched.features.pull.presence import PresenceNotes, WorkerPresence, make_presence
 from cloudsched.features.pull.wiring import PullWiring
 from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.features.table import has_feature
@@ -48,7 +50,7 @@ from cloudsched.testing.simulated_queue import SimulatedQueue
 from cloudsched.testing.wall_clocks import warn_of_wall_clocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cloudsched.app import App
     from cloudsched.domain.documents.execution import Execution
@@ -136,11 +138,17 @@ class Simulation:
                 language_model=self._language_model,
             )
         )
+        # Its sweeps are left out where nothing is due, and are never late.
+        self.app.container.replace(load_sweep=self._note_sweep, queue_watch=self.queue)
+        PullWiring.of(self.app.container).replace(presence=_Presence(self._store, self.clock, self._workers))
         self._looks = self.app.container.usage_limit.make_looks(self._inner)
         if has_feature("people"):
             self._connect_channels()
         self.app.apply_declarations()
         return self
+
+    def _note_sweep(self) -> SweepNote:
+        return SweepNote.of(SWEEP_NOTE_ID, self.now, self.now, Sweep())
 
     def _connect_channels(self) -> None:
         """Collect what is delivered to people, instead of sending it."""
@@ -357,6 +365,19 @@ class Simulation:
         with suppress(StoreUnavailable):  # as in production: a worker polls again
             while self._workers and self.work():
                 self.queue.deliver_due()
+
+
+class _Presence(PresenceNotes):
+    """The stored workers, and those of a simulation, which always listen."""
+
+    def __init__(self, store: Store, clock: ManualClock, workers: Sequence[WorkerFilter]) -> None:
+        super().__init__(store, clock)
+        self._own = workers
+        self._manual = clock
+
+    def list_all(self) -> Sequence[WorkerPresence]:
+        """Return the workers that were there in the last day."""
+        return [*super().list_all(), *(make_presence(each, THIS_PROCESS, self._manual.at) for each in self._own)]
 
 
 class _Event(NamedTuple):

@@ -18,6 +18,10 @@ from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.queries.explanations import explain_task
+from cloudsched.engine.sweep.shard_sweeps import SweepNotes
+from cloudsched.engine.sweep.sweeper import Sweep
+from cloudsched.errors import QueueUnavailable
+from cloudsched.features.budgets.budgets import Budgets
 from cloudsched.features.calendars.wiring import CalendarsWiring
 from cloudsched.features.pull.wiring import PullWiring
 from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
@@ -45,8 +49,9 @@ class Scene:
 
     def explain(self, task_id: str = "t") -> Explanation:
         task = self.app.get(task_id)
-        store, clock = self.app.container.store, self.app.container.clock
-        return explain_task(store, clock, task, shows_holders=True, at=self.asked_at)
+        container = self.app.container
+        parts = container.store, container.clock, task
+        return explain_task(*parts, shows_holders=True, at=self.asked_at, conditions=container.conditions)
 
     def find(self, reason: Reason) -> Finding:
         """Return the finding with this reason; fail if there is none."""
@@ -261,6 +266,47 @@ def ask_of_what_was_purged(scene: Scene) -> None:
     scene.asked_at = START + DAY
 
 
+def note_overdue_work(scene: Scene) -> None:
+    scene.create()
+    container = scene.app.container
+    SweepNotes(container.store, container.clock).run(lambda: Sweep(overdue_seconds=600))
+    container.replace(load_sweep=container.many_tasks.sweep_notes.load)
+
+
+def pause_queue(scene: Scene) -> None:
+    scene.create()
+    scene.sim.queue.holds = True
+
+
+def forget_handler(scene: Scene) -> None:
+    stored = scene.app.container.store.load(scene.create().id)
+    assert stored is not None
+    scene.app.container.store.commit(Commit(stored.task.model_copy(update={"handler": "removed"}), stored))
+
+
+def use_up_budget(scene: Scene) -> None:
+    Budgets.of(scene.app.container).put("ada", 0, by=OWN_CODE)
+    scene.create()
+
+
+def remove_provider(scene: Scene) -> None:
+    PeopleWiring.of(scene.app.container).replace(senders={})
+    scene.create(delivery_channels=["EMAIL"])
+
+
+def know_no_address(scene: Scene) -> None:
+    scene.create(delivery_channels=["EMAIL"])
+
+
+def hide_queue(scene: Scene) -> None:
+    class Hidden:
+        def is_paused(self, _: object) -> bool:
+            raise QueueUnavailable("The queue projects/p/queues/q", "PERMISSION_DENIED")
+
+    scene.create()
+    scene.app.container.replace(queue_watch=Hidden())
+
+
 SCENARIOS: dict[Reason, Callable[[Scene], object]] = {
     Reason.ENDED: end,
     Reason.PAUSED: pause,
@@ -287,6 +333,13 @@ SCENARIOS: dict[Reason, Callable[[Scene], object]] = {
     Reason.BACKLOG: leave_backlog,
     Reason.DEFERRED: lose_queue,
     Reason.SWEEP_IS_LATE: lose_lease,
+    Reason.OVERDUE: note_overdue_work,
+    Reason.QUEUE_PAUSED: pause_queue,
+    Reason.UNKNOWN_HANDLER: forget_handler,
+    Reason.BUDGET_USED_UP: use_up_budget,
+    Reason.CHANNEL_NOT_SET_UP: remove_provider,
+    Reason.NOT_REACHABLE: know_no_address,
+    Reason.NOT_CHECKED: hide_queue,
     Reason.NOT_DELIVERED: lose_the_mail_server,
     Reason.LAST_OUTCOME: end,
     Reason.OUTCOME: ask_of_a_run,
@@ -316,6 +369,11 @@ WORDS = {
     Reason.UNKNOWN_ZONE: "have no zone 'Europe/Atlantis'",
     Reason.TOO_MANY_RUNS: "20 of its runs",
     Reason.OVERLAP: "is skipped",
+    Reason.UNKNOWN_HANDLER: "'removed'",
+    Reason.BUDGET_USED_UP: "0 of 0 queries",
+    Reason.CHANNEL_NOT_SET_UP: "EMAIL is not set up",
+    Reason.NOT_REACHABLE: "by EMAIL. No contacts",
+    Reason.NOT_CHECKED: "could not be checked",
     Reason.NOT_DELIVERED: "the test lets it fail",
     Reason.LAST_OUTCOME: "SUCCEEDED",
     Reason.OUTCOME: "is SUCCEEDED.",

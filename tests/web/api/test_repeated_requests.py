@@ -131,6 +131,7 @@ def test_a_creation_that_is_sent_again_changes_nothing(
     for _, task in again:
         told = task.pop("readBack")
         assert told["description"]
+        assert "doubts" in task.pop("receipt")
         assert task.items() <= call("GET", f"/v1/tasks/{task['id']}").get_json().items()
     sim.advance(HOUR)
     assert list_tasks(sim) == ran
@@ -177,7 +178,7 @@ def test_an_edit_that_changed_nothing_is_known_too(sim: Simulation, call: Call) 
     words = {**TASK, "id": "t", "schedule": "in 30 minutes"}
     before = call("GET", "/v1/tasks/t").get_json()
     again = call("POST", "/v1/tasks", words).get_json()
-    assert again.pop("readBack")["next"] == ["2027-01-01T00:30:00Z"]
+    assert again.pop("readBack")["next"] == again.pop("receipt")["next"] == ["2027-01-01T00:30:00Z"]
     assert again == before
     assert [each["action"] for each in call("GET", "/v1/tasks/t/history").get_json()["entries"]] == ["CREATED"]
     sim.advance(HOUR)

@@ -95,6 +95,9 @@ independent."""
 ATTEMPT_TIMEOUT = timedelta(seconds=2.5)
 """The longest time of one attempt to create a dispatch before it is retried, within `DEADLINE`."""
 
+_STATE_SECONDS = 2.0
+"""The longest time of asking for a queue's state: the answer to a write waits for it."""
+
 _RETRYABLE_CODES = OVERLOAD_CODES | {grpc.StatusCode.INTERNAL}
 """The codes after which CreateTask is retried. Google's clients never retry it, since that could create an
 unnamed task twice. Our tasks have names, so a duplicate is refused with ALREADY_EXISTS."""
@@ -117,10 +120,16 @@ HttpRequest url:string=1 http_method:HttpMethod=2 headers:map(string)=3 body:byt
 oidc_token:OidcToken=6/authorization_header
 Task name:string=1 http_request:HttpRequest=3/message_type schedule_time:Timestamp=4 dispatch_deadline:Duration=6
 CreateTaskRequest parent:string=1 task:Task=2
+GetQueueRequest name:string=1
+enum QueueState STATE_UNSPECIFIED RUNNING PAUSED DISABLED
+Queue name:string=1 state:QueueState=5
 """
 
 _messages = build_messages(PACKAGE, TABLE)
 CreateTaskRequest: Message = _messages["CreateTaskRequest"]
+GetQueueRequest: Message = _messages["GetQueueRequest"]
+Queue: Message = _messages["Queue"]
+_RUNNING: int = Queue.DESCRIPTOR.file.enum_types_by_name["QueueState"].values_by_name["RUNNING"].number
 POST: int = CreateTaskRequest.DESCRIPTOR.file.enum_types_by_name["HttpMethod"].values_by_name["POST"].number
 
 
@@ -159,6 +168,11 @@ class CloudTasksDispatcher:
         self._template = _make_template(url, invoker, audience, dispatch_deadline)
         self._channel = open_channel(_SERVICE, emulator)
         self._create_task = self._bind_method("CreateTask", CreateTaskRequest)
+        self._get_queue = self._channel.unary_unary(
+            "/google.cloud.tasks.v2.CloudTasks/GetQueue",
+            request_serializer=GetQueueRequest.SerializeToString,
+            response_deserializer=Queue.FromString,
+        )
 
     def create(self, message: QueueMessage) -> None:
         """Create a dispatch in one call. A name that already exists counts as created."""
@@ -177,6 +191,31 @@ class CloudTasksDispatcher:
         if self._call(queue, message, backoff, frozenset({grpc.StatusCode.NOT_FOUND})) is grpc.StatusCode.NOT_FOUND:
             hint = f"create it with `gcloud tasks queues create {normal}`, and wait a minute"
             raise QueueUnavailable(f"The queue {queue}", f"it does not exist; {hint}")
+
+    def is_paused(self, priority: Priority) -> bool:
+        """Return whether a queue of a priority is paused, or disabled. Raises QueueUnavailable.
+
+        A queue that does not exist, or that this account may not see, counts as the one that takes its dispatches.
+        """
+        names = [queue_id(self._queue, priority, number + 1) for number in range(self._queues_per_priority)]
+        states = {self._ask_state(name) for name in names}
+        if None in states:
+            states |= {self._ask_state(self._queue)}
+        if states == {None}:
+            raise QueueUnavailable("The queue", "its state may not be read")
+        return not states <= {None, _RUNNING}
+
+    def _ask_state(self, name: str) -> int | None:
+        """Return the state of a queue. None for one that is missing or hidden."""
+        request = GetQueueRequest(name=f"{self._location}/queues/{name}")
+        metadata = (("x-goog-request-params", f"name={quote(request.name, safe='')}"),)
+        try:
+            found = self._get_queue(request, timeout=_STATE_SECONDS, metadata=metadata)
+        except grpc.RpcError as error:
+            if error.code() in _MISSING_CODES:
+                return None
+            raise QueueUnavailable(f"The queue {request.name}", f"{error.code().name}: {error.details()}") from error
+        return int(found.state)
 
     def close(self) -> None:
         """Close the channel."""

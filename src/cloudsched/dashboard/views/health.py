@@ -10,6 +10,7 @@ from cloudsched.dashboard.status import Status
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.words import only_if, write_count
 from cloudsched.domain.documents.task import NeedCause
+from cloudsched.domain.explanation.findings import SEEMS_DEAD
 from cloudsched.domain.transitions.needs import LATE
 from cloudsched.errors import CloudschedError
 
@@ -92,7 +93,8 @@ def _build_sweep(counts: Json, visit: Visit) -> Iterator[HealthRow]:
         status = _bad("is late")
     said.append(f"{sweep['dispatched']:,} dispatches sent again" if sweep["dispatched"] else "nothing repaired")
     ago = write_duration(timedelta(seconds=sweep["lag"]))
-    yield HealthRow("Sweep", status, None, f"{', '.join(said)}, {ago} ago")
+    late = f": {SEEMS_DEAD}" if sweep["lag"] > LATE.total_seconds() else ""
+    yield HealthRow("Sweep", status, None, f"{', '.join(said)}, {ago} ago{late}")
 
 
 def _build_threads(health: Json, counts: Json) -> Iterator[HealthRow]:

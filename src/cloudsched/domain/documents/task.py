@@ -41,6 +41,8 @@ from cloudsched.features.fields import SpecFields, TaskFields
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from cloudsched.domain.documents.receipt import Receipt
+
 MAX_MESSAGES = 101
 """A conversation of a hundred messages, and the request itself."""
 
@@ -440,6 +442,20 @@ class PublicTask(Document, TaskSpec):
     """The events that its durable handler has not taken yet, the earliest first."""
 
 
+class _AskedLater:
+    """What the answer to a call can look up. A copy in another process, or a deep one, looks up nothing."""
+
+    def __init__(self, find: Callable[[], Receipt | None]) -> None:
+        self.find = find
+
+    def __reduce__(self) -> tuple[type, tuple[Callable[[], None]]]:
+        return _AskedLater, (_find_nothing,)
+
+
+def _find_nothing() -> None:
+    """Return that there is nothing."""
+
+
 class Task(TaskFields, PublicTask):  # type: ignore[misc]  # what the plugin of mypy adds to each of several mixins
     """One task as it is stored: the public fields, and the state that only the scheduler uses."""
 
@@ -517,6 +533,15 @@ class Task(TaskFields, PublicTask):  # type: ignore[misc]  # what the plugin of 
         find = vars(self).get("_find_assumed")
         return () if find is None else tuple(find())
 
+    @cached_property
+    def receipt(self) -> Receipt | None:
+        """Whether and when it runs next, and what stands in the way of that, looked up when you first ask for it.
+
+        None if it is not the answer to a call of `App`. On an event loop, ask in a thread: it may read the store.
+        """
+        make = vars(self).get("_make_receipt")
+        return None if make is None else make.find()
+
     def answering(self, find_assumed: Callable[[], Sequence[str]]) -> Self:
         """Return the task as the answer to a call.
 
@@ -524,6 +549,12 @@ class Task(TaskFields, PublicTask):  # type: ignore[misc]  # what the plugin of 
         """
         answer = self.model_copy()
         vars(answer)["_find_assumed"] = find_assumed
+        return answer
+
+    def promising(self, make_receipt: Callable[[], Receipt]) -> Self:
+        """Return the task as the answer to a call, with a receipt for whoever asks for it."""
+        answer = self.model_copy()
+        vars(answer)["_make_receipt"] = _AskedLater(make_receipt)
         return answer
 
     @property

@@ -18,12 +18,16 @@ from cloudsched.domain.documents.execution import (
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task, TaskStatus
 from cloudsched.domain.explanation.findings import (
+    DEFERRED,
+    NO_OCCURRENCE,
+    SEEMS_DEAD,
     SWEEP_TOLERANCE,
     Evidence,
     Explanation,
     Finding,
     Reason,
     Undelivered,
+    say_no_worker,
 )
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.notices import say_instant
@@ -210,10 +214,18 @@ MISSED = {
 }
 
 
+_BLOCKING = frozenset(
+    {Reason.QUEUE_PAUSED, Reason.UNKNOWN_HANDLER, Reason.BUDGET_USED_UP, Reason.NO_WORKER_LISTENS},
+)
+"""The conditions that matter more than the plan, which comes to nothing as long as they hold."""
+
+
 def explain(evidence: Evidence) -> Explanation:
     """Return why a task runs when it does, or does not run, the most important reason first."""
-    findings = tuple(_find(evidence))
     task = evidence.task
+    findings = tuple(_find(evidence))
+    told = {each.reason for each in findings}
+    findings += tuple(each for each in evidence.conditions if each.reason not in told)
     return Explanation(task_id=task.id, status=task.status, summary=findings[0].sentence, findings=findings)
 
 
@@ -235,14 +247,16 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     match task.status:
         case TaskStatus.ACTIVE:
             yield from open_runs
-            yield from _explain_listeners(evidence)
+            waits = [*_explain_listeners(evidence)]
+            yield from waits
+            yield from (each for each in evidence.conditions if each.reason in _BLOCKING and each not in waits)
             yield from _explain_plan(evidence)
         case TaskStatus.PAUSED:
-            yield _explain_pause(evidence)
+            yield explain_status(evidence)
             yield from open_runs
             yield from _explain_listeners(evidence)
         case TaskStatus.COMPLETED | TaskStatus.FAILED | TaskStatus.CANCELLED | TaskStatus.EXPIRED:
-            yield _explain_end(evidence)
+            yield explain_status(evidence)
             yield from open_runs
         case unknown:
             assert_never(unknown)
@@ -287,31 +301,26 @@ def _explain_events(task: Task) -> Iterator[Finding]:
         )
 
 
-def _explain_pause(evidence: Evidence) -> Finding:
+def explain_status(evidence: Evidence) -> Finding:
+    """Return why a task that is not active starts nothing: it is paused, or has ended."""
     task = evidence.task
+    if task.status is not TaskStatus.PAUSED:
+        sentence = f"It is {task.status} since {_say_time(task, task.status_changed_at)}, and runs no more"
+        ended = with_message(sentence, task.message)
+        return Finding(reason=Reason.ENDED, sentence=ended, at=task.status_changed_at)
+
     who = ""
     if task.paused_by is Requesters.USERS:
         who = " by a user"
     paused = f"It was paused{who} {say_instant(task, task.status_changed_at)}"
-    until = "it is resumed" if task.paused_until is None else say_instant(task, task.paused_until)
+    until = "it is resumed" if task.paused_until is None else _say_time(task, task.paused_until)
     sentence = with_message(f"{paused}, and starts nothing until {until}", task.message)
     return Finding(reason=Reason.PAUSED, sentence=sentence, at=task.status_changed_at)
 
 
-def _explain_end(evidence: Evidence) -> Finding:
-    task = evidence.task
-    sentence = f"It is {task.status} since {_say_time(task, task.status_changed_at)}, and runs no more"
-    return Finding(
-        reason=Reason.ENDED,
-        sentence=with_message(sentence, task.message),
-        at=task.status_changed_at,
-    )
-
-
 def _explain_listeners(evidence: Evidence) -> Iterator[Finding]:
     if evidence.workers is not None and not evidence.workers.listeners:
-        sentence = f"No {evidence.workers.needed} has asked for work in the last minutes; one that is busy does not."
-        yield Finding(reason=Reason.NO_WORKER_LISTENS, sentence=sentence)
+        yield say_no_worker(evidence.workers)
 
 
 def _say_overlap(evidence: Evidence, occurrence: datetime) -> str:
@@ -326,11 +335,11 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
     task = evidence.task
     occurrence = task.next_execution_time
     if occurrence is not None:
-        yield _explain_next(evidence, occurrence)
+        yield explain_next(evidence, occurrence)
         yield from _explain_adjustments(evidence, occurrence)
         yield from _explain_zone_change(task, occurrence)
     elif not task.runs:
-        yield Finding(reason=Reason.ENDED, sentence="Its schedule has no further occurrence.")
+        yield NO_OCCURRENCE
 
     for due in task.backlog:
         began = _say_time(task, due.next_at)
@@ -342,7 +351,7 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(reason=Reason.BACKLOG, sentence=sentence, at=task.backfill.next_at)
 
 
-def _explain_next(evidence: Evidence, occurrence: datetime) -> Finding:
+def explain_next(evidence: Evidence, occurrence: datetime) -> Finding:
     """Return when the next occurrence starts, or what it waits for."""
     task = evidence.task
     start = jittered_start(task, occurrence)
@@ -391,11 +400,10 @@ def _explain_repairs(evidence: Evidence) -> Iterator[Finding]:
     task = evidence.task
     now = evidence.now
     if task.deferred:
-        sentence = "The queue could not be reached after the last change. The sweep sends what is missing."
-        yield Finding(reason=Reason.DEFERRED, sentence=sentence)
+        yield DEFERRED
     if task.wake_at is not None and task.wake_at + SWEEP_TOLERANCE < now and evidence.sweep_is_late:
         since = say_instant(task, task.wake_at)
-        sentence = f"The sweep should have repaired it {since}: it seems not to run, or not to keep up."
+        sentence = f"The sweep should have repaired it {since}: {SEEMS_DEAD}."
         yield Finding(reason=Reason.SWEEP_IS_LATE, sentence=sentence, at=task.wake_at)
 
 

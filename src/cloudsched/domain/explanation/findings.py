@@ -3,80 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.document import Instant, WireModel
+from cloudsched.domain.documents.receipt import Reason as Reason  # noqa: PLC0414 - those who find something give one
 from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.transitions.needs import LATE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cloudsched.domain.documents.execution import Execution
-
-
-class Reason(StrEnum):
-    """The reason why a task runs, waits or does not run."""
-
-    ENDED = "ENDED"
-    """It has a final status."""
-    PAUSED = "PAUSED"
-    RUNNING = "RUNNING"
-    LEASE_ENDED = "LEASE_ENDED"
-    """An attempt has not reported by its lease's end."""
-    RETRYING = "RETRYING"
-    """It waits for the next attempt."""
-    PUT_OFF = "PUT_OFF"
-    """Its handler has put it off, or its worker has given it back: the same attempt starts later."""
-    WAITING_FOR_WORKER = "WAITING_FOR_WORKER"
-    NO_WORKER_LISTENS = "NO_WORKER_LISTENS"
-    """It waits for a worker, and none has asked for such work in the last minutes."""
-    WAITING_FOR_LOCK = "WAITING_FOR_LOCK"
-    WAITING_FOR_EVENT = "WAITING_FOR_EVENT"
-    EVENT_ARRIVED = "EVENT_ARRIVED"
-    """An event has been sent, and no handler has taken it yet."""
-    WAITING_FOR_CALLS = "WAITING_FOR_CALLS"
-    WAITING_FOR_QUOTA = "WAITING_FOR_QUOTA"
-    SLEEPING = "SLEEPING"
-    SUSPENDED = "SUSPENDED"
-    """Its handler waits for something else: to try a step again, or for a service that is down."""
-    DUE = "DUE"
-    """It is due, and its dispatch has not arrived."""
-    SCHEDULED = "SCHEDULED"
-    """It runs later."""
-    ADJUSTED = "CALENDAR"
-    """The next occurrence has been moved, or one before it is skipped, as a calendar says."""
-    FOLLOWS_OWNER = "FOLLOWS_OWNER"
-    """Its times are those of the zone in which its owner is."""
-    UNKNOWN_ZONE = "UNKNOWN_ZONE"
-    """The time zone data no longer have its zone."""
-    TOO_MANY_RUNS = "TOO_MANY_RUNS"
-    """It has as many open runs as a task may have, so the next occurrence waits for the end of one."""
-    OVERLAP = "OVERLAP"
-    """An open run decides whether and when the next occurrence runs."""
-    BACKLOG = "BACKLOG"
-    """Occurrences from before a pause, or of a backfill, are still to run."""
-    DEFERRED = "DEFERRED"
-    """The queue could not be reached. The sweep sends the missing dispatches."""
-    SWEEP_IS_LATE = "SWEEP_IS_LATE"
-    NOT_DELIVERED = "NOT_DELIVERED"
-    """What a run has to say has not arrived: its delivery is tried again, or has failed."""
-    LAST_OUTCOME = "LAST_OUTCOME"
-    OUTCOME = "OUTCOME"
-    """The result of an occurrence on the day that was asked about."""
-    NOT_CREATED = "NOT_CREATED"
-    """On the day that was asked about, there was no such task yet."""
-    NOT_DUE = "NOT_DUE"
-    """Its schedule has nothing to run on that day."""
-    CLOCK_CHANGE = "CLOCK_CHANGE"
-    """The clocks of its zone change on that day."""
-    EDITED = "EDITED"
-    """It was edited on that day, or its schedule later."""
-    MOVED = "MOVED"
-    """New time zone data, or another zone of its owner, moved its occurrences on that day."""
-    NOT_KEPT = "NOT_KEPT"
-    """The evidence is not kept: a record, an earlier schedule, or the history of that time."""
 
 
 class Finding(WireModel):
@@ -157,6 +95,8 @@ class Evidence:
     """How many handlers of the process that swept hang, as far as the reader may know. Empty if none does."""
     workers: Workers | None = None
     """The workers for which a run of it waits, or None if none does."""
+    conditions: Sequence[Finding] = ()
+    """What stands in the way of its next run beside its own documents, as far as that was looked at."""
 
     @property
     def sweep_is_late(self) -> bool:
@@ -164,6 +104,53 @@ class Evidence:
         return self.swept_at is None or self.swept_at + SWEEP_TOLERANCE < self.now
 
 
-SWEEP_TOLERANCE: Final = timedelta(minutes=3)
+SWEEP_TOLERANCE: Final = LATE
 """The lateness from which the sweep is mentioned. It runs once a minute, and gives dispatches a minute to
 arrive."""
+
+SEEMS_DEAD: Final = "it seems not to run, or not to keep up"
+"""What is said of a sweep that is late."""
+DEFERRED: Final = Finding(
+    reason=Reason.DEFERRED,
+    sentence="The queue could not be reached after the last change. The sweep sends what is missing.",
+)
+DELETED: Final = Finding(reason=Reason.ENDED, sentence="It was deleted.")
+NO_OCCURRENCE: Final = Finding(reason=Reason.ENDED, sentence="Its schedule has no further occurrence.")
+
+
+def say_no_worker(workers: Workers) -> Finding:
+    """Return that nobody serves the queue of a task."""
+    sentence = f"No {workers.needed} has asked for work in the last minutes; one that is busy does not."
+    return Finding(reason=Reason.NO_WORKER_LISTENS, sentence=sentence)
+
+
+def say_sweep(swept_at: datetime | None) -> Finding:
+    """Return that the sweep is late, or has never run: nobody repairs what is lost, and perhaps nobody runs tasks."""
+    if swept_at is None:
+        sentence = "The sweep has not run yet: no process that runs tasks is known."
+    else:
+        sentence = f"The last sweep ended on {swept_at:%Y-%m-%d at %H:%M:%S} (UTC): {SEEMS_DEAD}."
+    return Finding(reason=Reason.SWEEP_IS_LATE, sentence=sentence, at=swept_at)
+
+
+def say_overdue() -> Finding:
+    """Return that work of some task is overdue, whosever it is."""
+    sentence = "Work that was due minutes ago had not started when the sweep last looked."
+    return Finding(reason=Reason.OVERDUE, sentence=sentence)
+
+
+def say_queue_paused() -> Finding:
+    """Return that dispatches wait. The queue's name is the operator's."""
+    sentence = "The queue that carries its dispatches is paused: nothing starts until it is resumed."
+    return Finding(reason=Reason.QUEUE_PAUSED, sentence=sentence)
+
+
+def say_unknown_handler(handler: str) -> Finding:
+    """Return that the code that runs here does not know a task's handler."""
+    sentence = f"There is no handler named {handler!r} here. Deploy code that has it."
+    return Finding(reason=Reason.UNKNOWN_HANDLER, sentence=sentence)
+
+
+def say_not_checked(what: str) -> Finding:
+    """Return that something could not be looked at. The cause, which may name others' parts, is logged."""
+    return Finding(reason=Reason.NOT_CHECKED, sentence=f"{what} could not be checked.")

@@ -19,6 +19,7 @@ from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus, Message, ProgressNote
 from cloudsched.domain.documents.log_lines import LogLine
 from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.domain.documents.receipt import Receipt  # noqa: TC001 - pydantic reads it
 from cloudsched.domain.documents.task import HistoryEntry, NeedCause, Owner, PublicTask, TaskStatus
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput
@@ -498,6 +499,8 @@ class Task(PublicTask):
     read_back: ReadBack | None = None
     """Its schedule as it was understood, only in answers that create it or change its schedule. A request
     that has searched all that it may leaves it out."""
+    receipt: Receipt | None = None
+    """Whether and when it runs next, only in answers to changes of it, and where `receipt=true` asks for it."""
     last_result: Any = None
     """The result of its last execution (`lastExecutionId`), only in the answer to a GET of one task."""
     last_error: execution.ExecutionError | None = None

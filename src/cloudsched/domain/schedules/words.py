@@ -135,6 +135,7 @@ class English:
     assumed: Mapping[str, str] = {
         "owner": "It follows {}, who is in {}.",
         "UTC": "No time zone was given, so it is UTC.",
+        "person": "No time zone was given, so it is that of its owner, {}.",
     }
     _effects: Mapping[str, str] = {
         "skip": 'except on days of "{}"',
@@ -477,6 +478,7 @@ class German(English):
     assumed: Mapping[str, str] = {
         "owner": "Es richtet sich nach {} in {}.",
         "UTC": "Ohne Zeitzone gilt UTC.",
+        "person": "Ohne Zeitzone gilt die der Person, {}.",
     }
     _effects: Mapping[str, str] = {
         "skip": 'außer an Tagen von "{}"',

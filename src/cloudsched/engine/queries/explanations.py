@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.queries.conditions import Conditions
 
 
 def explain_task(
@@ -36,11 +37,13 @@ def explain_task(
     *,
     shows_holders: bool,
     at: datetime | None = None,
+    conditions: Conditions | None = None,
 ) -> Explanation:
     """Return why a task runs when it does, or does not, or why it did or did not on an instant's day.
 
     Reads its last record, or a page of those of that day, what became of their deliveries, the lock that it
-    takes with its places in the wait list, and the notes of workers if it waits for one.
+    takes with its places in the wait list, and the notes of workers if it waits for one. The `conditions` tell what
+    stands in the way of its next run.
     """
     now = clock.now()
     evidence = Evidence(
@@ -60,6 +63,8 @@ def explain_task(
         evidence = replace(evidence, undelivered=_find_undelivered(store, task, told, now))
         return explain_instant(evidence, at, records, is_cut=is_cut)
 
+    if conditions is not None and task.is_active:
+        evidence = replace(evidence, conditions=conditions.find(task, now))
     # The ids begin with their instants. An occurrence that was skipped or expired has run nothing.
     ids = filter(None, (task.last_execution_id, task.outcome_execution_id))
     last_id = max(ids, default=None)

@@ -211,6 +211,8 @@ class SweepNote(Record):
     """How many handlers of the process that swept hang, which, and since when. Empty if none does."""
     is_busy: bool = False
     """True if all threads of that process were busy with handlers that had time left."""
+    overdue_seconds: float = 0.0
+    """The time in seconds that the oldest found work had been due. See `Sweep`."""
 
     @classmethod
     def of(
@@ -237,6 +239,7 @@ class SweepNote(Record):
             is_continuing=is_continuing,
             hanging=state.hanging,
             is_busy=state.is_busy,
+            overdue_seconds=sweep.overdue_seconds,
         )
 
 

@@ -127,7 +127,8 @@ def list_assumed(content: dict[str, Any], task: Task, noted: Sequence[str] = (),
     elif not says_zone and zone == "UTC" and (schedule.at is None or isinstance(text, str)):
         assumed.append(words["UTC"])
     elif not names_zone and not isinstance(given, str) and zone != "UTC":
-        assumed.append(f"The time zone stays {zone}.")
+        stays = f"The time zone stays {zone}." if task.revision > 1 else words["person"].format(zone)
+        assumed += [] if stays in assumed else [stays]
 
     meanings = list_surprises(schedule, locale)
     assumed += (meaning for meaning in meanings if meaning not in assumed)

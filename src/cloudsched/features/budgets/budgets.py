@@ -25,6 +25,7 @@ from cloudsched.domain.documents.owner_usage import UsageFront
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER, ERASE_HANDLER, EXPORT_HANDLER
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.documents.usage import month_of
+from cloudsched.domain.explanation.findings import Finding, Reason
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.lifecycle import with_changes
@@ -222,6 +223,14 @@ class Budgets(UsageLimit):
                 lambda known: known.with_use(month, self._ledger.count_queries(owner, month, ())).__dict__,
             )
 
+    def find_known_refusal(self, owner: str) -> str | None:
+        """Return why an owner may use no more, as far as the last look has seen, which costs one read."""
+        known = self._find(owner)
+        if known is None:
+            return None
+        seen = known.with_use(self.current_month, known.queries_in_sheets if known.month == self.current_month else 0)
+        return seen.reason if seen.has_none_left else None
+
     def has_budget(self, owner: str) -> bool:
         """Return whether an owner has a budget. Costs a read."""
         return self._find(owner) is not None
@@ -396,3 +405,10 @@ class Budgets(UsageLimit):
 
 def _is_exempt(task: Task) -> bool:
     return task.handler in _NEVER_PAUSED or task.delivery is not None
+
+
+def find_conditions(container: Container, task: Task, _person: object, _now: object) -> Iterator[Finding]:
+    """Yield whether a task's owner has used up their budget."""
+    reason = Budgets.of(container).find_known_refusal(task.owner) if task.has_budget else None
+    if reason is not None:
+        yield Finding(reason=Reason.BUDGET_USED_UP, sentence=reason)

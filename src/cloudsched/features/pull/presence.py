@@ -63,7 +63,9 @@ class PresenceNotes:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._seen: dict[str, datetime] = {}
+        self._noted: dict[str, datetime] = {}
+        self.seen: Sequence[WorkerPresence] = ()
+        """The workers that were there when somebody looked last."""
 
     def note(self, worker_filter: WorkerFilter, by: ClaimCaller) -> None:
         """Note that a worker asks for work, unless it was noted in the last minute, by whichever process.
@@ -72,36 +74,47 @@ class PresenceNotes:
         """
         key = _make_key(worker_filter, by)
         now = self._clock.now()
-        if (seen := self._seen.get(key)) is not None and now - INTERVAL < seen <= now:
+        if (seen := self._noted.get(key)) is not None and now - INTERVAL < seen <= now:
             return
-        if len(self._seen) >= _MAX_REMEMBERED:
-            self._seen.clear()
-        self._seen[key] = now
+        if len(self._noted) >= _MAX_REMEMBERED:
+            self._noted.clear()
+        self._noted[key] = now
         try:
             self._write(key, worker_filter, by, now)
         except CloudschedError as error:
             log.debug("worker not noted: %s", error, extra={"action": "presence_failed"})
 
+    def list_all(self) -> Sequence[WorkerPresence]:
+        """Return the workers that were there in the last day. One read each."""
+        return list_workers(self._store, None)
+
     def _write(self, key: str, worker_filter: WorkerFilter, by: ClaimCaller, now: datetime) -> None:
         stored = self._store.records.load(WorkerPresence, key)
         if stored is not None and now - INTERVAL < stored.record.seen_at <= now:
-            self._seen[key] = stored.record.seen_at
+            self._noted[key] = stored.record.seen_at
             return
-        presence = WorkerPresence(
-            id=key,
-            owner=worker_filter.owner or SYSTEM_OWNER,
-            created_at=now if stored is None else stored.record.created_at,
-            updated_at=now,
-            expire_at=now + KEPT,
-            worker=worker_filter.worker,
-            queue=worker_filter.queue,
-            skills=tuple(sorted(set(worker_filter.skills))),
-            serves=worker_filter.owner,
-            claimed_by=by.subject,
-            is_user=by.is_user or None,
-            seen_at=now,
-        )
+        presence = make_presence(worker_filter, by, now)
+        if stored is not None:
+            presence = presence.model_copy(update={"created_at": stored.record.created_at})
         self._store.records.write(presence, None if stored is None else stored.version)
+
+
+def make_presence(worker_filter: WorkerFilter, by: ClaimCaller, now: datetime) -> WorkerPresence:
+    """Return the note of a worker that asks for work now."""
+    return WorkerPresence(
+        id=_make_key(worker_filter, by),
+        owner=worker_filter.owner or SYSTEM_OWNER,
+        created_at=now,
+        updated_at=now,
+        expire_at=now + KEPT,
+        worker=worker_filter.worker,
+        queue=worker_filter.queue,
+        skills=tuple(sorted(set(worker_filter.skills))),
+        serves=worker_filter.owner,
+        claimed_by=by.subject,
+        is_user=by.is_user or None,
+        seen_at=now,
+    )
 
 
 def _make_key(worker_filter: WorkerFilter, by: ClaimCaller) -> str:

@@ -6,16 +6,20 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.documents.policy import Priority
-from cloudsched.domain.explanation.findings import Workers
+from cloudsched.domain.explanation.findings import Finding, Workers, say_no_worker
 from cloudsched.domain.responses.overview_responses import Queue, QueuedTask, QueuedTaskPage
 from cloudsched.engine.storage.pages import make_token, read_token
 from cloudsched.features.pull.presence import is_listening, list_workers, may_serve
+from cloudsched.features.pull.wiring import PullWiring
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import Store
+    from cloudsched.features.pull.presence import WorkerPresence
+    from cloudsched.runtime.container import Container
 
 MAX_QUEUE_KEYS = 200
 """The number of pairs of queue and skill that are shown."""
@@ -93,12 +97,32 @@ def explain_workers(store: Store, task: Task, now: datetime) -> Workers | None:
     if task.pull is None or offered is None:
         return None
 
-    begun = task.as_begun(offered)
+    return _find_workers(task, task.as_begun(offered), list_workers(store, None), now)
+
+
+def _find_workers(task: Task, begun: Task, known: Sequence[WorkerPresence], now: datetime) -> Workers | None:
+    """Return which of the known workers would claim a run of a task that began as `begun` says."""
+    if task.pull is None:
+        return None
     is_users = begun.is_for_user and not begun.is_made_by_code
     queue = task.pull.queue
     skill = task.pull.skill or ""
-    listening = [one for one in list_workers(store, None) if is_listening(one, now) and (is_users or not one.is_user)]
+    listening = [one for one in known if is_listening(one, now) and (is_users or not one.is_user)]
     return Workers(
         needed=f"worker{f' with the skill {skill!r}' if skill else ''} on the queue {queue!r}",
         listeners=sum(may_serve(one, queue, skill, task.owner) for one in listening),
     )
+
+
+def find_conditions(container: Container, task: Task, _person: object, now: datetime) -> Iterator[Finding]:
+    """Yield whether no worker listens that would claim a task's next run.
+
+    The workers are read anew, each with one read, once those that are known here would not.
+    """
+    known = PullWiring.of(container).presence
+    workers = _find_workers(task, task, known.seen, now)
+    if workers is not None and not workers.listeners:
+        known.seen = known.list_all()
+        workers = _find_workers(task, task, known.seen, now)
+    if workers is not None and not workers.listeners:
+        yield say_no_worker(workers)

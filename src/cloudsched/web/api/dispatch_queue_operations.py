@@ -55,7 +55,9 @@ def list_dispatch_queues(call: ApiCall) -> Response:
 def update_dispatch_queue(call: ApiCall, body: PatchDispatchQueue) -> Response:
     """Pause or resume a queue in Cloud Tasks, or change how fast it delivers. For admins."""
     rates = body.model_dump(include={"max_dispatches_per_second", "max_concurrent_dispatches"})
-    return json_response(_open_queue_admin(call).update(call.path["queue"], body.state, rates).to_wire())
+    updated = _open_queue_admin(call).update(call.path["queue"], body.state, rates)
+    call.app.container.conditions.forget()
+    return json_response(updated.to_wire())
 
 
 @operation(

@@ -10,6 +10,7 @@ from cloudsched.engine.tasks.read_back import WouldCommit, make_dry_scheduler
 from cloudsched.web.api.responses import (
     json_response,
     make_occurrence,
+    show_receipt,
     task_to_json,
 )
 
@@ -53,5 +54,5 @@ def validate_only(
         task = stopped.task
     zone = task.timezone
     upcoming = [make_occurrence(at, zone).to_wire() for at in upcoming_occurrences(task, PREVIEWED)]
-    content: dict[str, Any] = {**task_to_json(task), "upcoming": upcoming, **show(task)}
+    content: dict[str, Any] = {**task_to_json(task), "upcoming": upcoming, **show_receipt(call.app, task), **show(task)}
     return json_response(content)

@@ -30,7 +30,7 @@ from cloudsched.web.api.dry_run import validate_only
 from cloudsched.web.api.idempotency_keys import mark_change
 from cloudsched.web.api.operation import ApiCall, Operation, find_operations, operation
 from cloudsched.web.api.parse import read_json_object, validate_model
-from cloudsched.web.api.responses import CACHE_HEADERS, Json, task_response
+from cloudsched.web.api.responses import CACHE_HEADERS, Json, show_receipt, task_response
 from cloudsched.web.api.task_operations import CHANGE, REVIVAL
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _make_operation(verb: Verb) -> Operation:
         task = getattr(call.app.marked(mark_change(call, verb, sent)), verb.method)(**arguments)
         if not call.caller.can_see(task.owner):  # it has asked the caller, who sees nothing of it
             return Response(status=204, headers=CACHE_HEADERS)
-        return task_response(call, task)
+        return task_response(call, task, more=show_receipt(call.app, task))
 
     act.__name__ = verb.method
     act.__doc__ = traits.about
@@ -97,7 +97,7 @@ def trigger(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     if query.is_only_validation:
         return validate_only(call, act, show)
     task = act(call.app)
-    shown = show(task)
+    shown = {**show(task), **show_receipt(call.app, task)}
     shown["triggered"]["executionId"] = find_triggered(task, mark)
     return task_response(call, task, more=shown)
 

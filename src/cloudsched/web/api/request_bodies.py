@@ -225,6 +225,14 @@ class ValidateQuery(WireModel):
         return self.validate_only == "true"
 
 
+class ReceiptQuery(WireModel):
+    """The choice to get the task's receipt as well."""
+
+    receipt: Literal["true", "false"] = "false"
+    """``true`` adds `receipt`: when it runs next, and what stands in the way of that. Changes are always answered with
+    it."""
+
+
 class Count(WireModel):
     """The number of occurrences to return."""
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
+    from cloudsched.app import App
     from cloudsched.domain.documents.execution import ExecutionStatus
     from cloudsched.domain.documents.person import Person
     from cloudsched.engine.child_tasks import CallTree
@@ -97,6 +98,11 @@ OMITTED_FOR_WORKERS = frozenset(
 def task_to_json(task: Task) -> dict[str, Any]:
     """Return a task as callers see it."""
     return show_task(task).to_wire()
+
+
+def show_receipt(app: App, task: Task) -> Json:
+    """Return the field in which the answer to a change says when the task runs next."""
+    return {"receipt": app.container.conditions.make_receipt(task).to_wire()}
 
 
 def task_response(

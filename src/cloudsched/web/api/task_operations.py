@@ -41,6 +41,7 @@ from cloudsched.web.api.responses import (
     json_response,
     make_tree,
     page_response,
+    show_receipt,
     task_response,
     task_to_json,
 )
@@ -85,7 +86,7 @@ def create_batch(
             return {"status": response.status_code, "problem": json.loads(response.get_data())}
         told = _read_back(contents[index], task, notes)
         status = 201 if is_new else 200
-        return {"status": status, "task": {**task_to_json(task), **told}}
+        return {"status": status, "task": {**task_to_json(task), **told, **show_receipt(app, task)}}
 
     if len(contents) == 1:
         return [create(0)]
@@ -151,7 +152,8 @@ def create_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
         task, is_new = create_or_edit(call.app, call.caller, content, key)
     status = 201 if is_new else 200
     location = {"Location": f"{call.request.root_path}/v1/tasks/{task.id}"}
-    return task_response(call, task, status, location, _read_back(content, task, notes))
+    told = _read_back(content, task, notes)
+    return task_response(call, task, status, location, {**told, **show_receipt(call.app, task)})
 
 
 @operation(
@@ -198,17 +200,26 @@ def list_tasks(call: ApiCall, query: bodies.TaskListQuery) -> Response:
     return page_response(responses.TaskPage[Json], page, map(show, page.items))
 
 
-@operation("GET", "/v1/tasks/{taskId}", "Tasks", success_statuses=(200, 304), response_schema="Task")
-def get_task(call: ApiCall) -> Response:
+@operation(
+    "GET",
+    "/v1/tasks/{taskId}",
+    "Tasks",
+    query=bodies.ReceiptQuery,
+    success_statuses=(200, 304),
+    response_schema="Task",
+)
+def get_task(call: ApiCall, query: bodies.ReceiptQuery) -> Response:
     """Get a task.
 
     `lastResult` and `lastError` are those of its last execution, which costs one read more. The `ETag`
-    identifies the task's state. With `If-None-Match`, an unchanged task is answered with 304.
+    identifies the task's state. With `If-None-Match`, an unchanged task is answered with 304. Leave that out where
+    you ask for its receipt, which may have changed all the same.
     """
     task = call.app.get(call.task_id)
     if includes_tag(call.request.if_none_match, compute_etag(task)):
         return task_response(call, task)
-    return task_response(call, task, more=_show_last_execution(call.app, task))
+    receipt = show_receipt(call.app, task) if query.receipt == "true" else {}
+    return task_response(call, task, more={**_show_last_execution(call.app, task), **receipt})
 
 
 def _show_last_execution(app: App, task: Task) -> Json:
@@ -259,8 +270,8 @@ def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
         return _validate(call, content, act) if _names_schedule(content) else validate_only(call, act)
     with note_assumptions() as notes:
         task = act(call.app)
-    told = _read_back(content, task, notes) if _names_schedule(content) else None
-    return task_response(call, task, more=told)
+    told = _read_back(content, task, notes) if _names_schedule(content) else {}
+    return task_response(call, task, more={**told, **show_receipt(call.app, task)})
 
 
 def _names_schedule(content: dict[str, Any]) -> bool:
@@ -322,6 +333,7 @@ def explain_task(call: ApiCall, query: bodies.ExplainQuery) -> Response:
         call.app.get(call.task_id),
         shows_holders=call.caller.visible_owner is None,
         at=query.at,
+        conditions=container.conditions,
     )
     return json_response(found.to_wire())
 

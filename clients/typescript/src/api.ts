@@ -970,10 +970,13 @@ export interface FieldChange {
   after?: string;
 }
 
-/** One of the things that are wrong with a request's body. */
+/** One of the things that are wrong with a request, with one of three places. */
 export interface FieldError {
-  /** Its place: a JSON Pointer in the body, such as `#/schedule/rrule`, or `#` for the body itself. */
-  pointer: string;
+  /** Its place in the body: a JSON Pointer, such as `#/schedule/rrule`, or `#` for the body itself. */
+  pointer?: string;
+  /** The parameter of the query or of the path. */
+  parameter?: string;
+  header?: string;
   detail: string;
   /** A way to mend it. */
   hint?: string;
@@ -1526,7 +1529,7 @@ export interface Problem {
   hint?: string;
   /** The words that were not understood, of a schedule in words. */
   words?: string;
-  /** All errors of the body, as far as they were found. */
+  /** All errors of the request, as far as they were found. */
   errors?: Array<FieldError>;
   /** The meanings of a schedule in words, to choose from: each a `ScheduleReading`. */
   readings?: Array<ScheduleReading>;

@@ -364,10 +364,13 @@ class ScheduleReading(ApiResponse):
 
 
 class FieldError(ApiResponse):
-    """One of the things that are wrong with a request's body."""
+    """One of the things that are wrong with a request, with one of three places."""
 
-    pointer: str
-    """Its place: a JSON Pointer in the body, such as ``#/schedule/rrule``, or ``#`` for the body itself."""
+    pointer: str | None = None
+    """Its place in the body: a JSON Pointer, such as ``#/schedule/rrule``, or ``#`` for the body itself."""
+    parameter: str | None = None
+    """The parameter of the query or of the path."""
+    header: str | None = None
     detail: str
     hint: str | None = None
     """A way to mend it."""
@@ -400,7 +403,7 @@ class Problem(ApiResponse):
     words: str | None = None
     """The words that were not understood, of a schedule in words."""
     errors: tuple[FieldError, ...] | None = None
-    """All errors of the body, as far as they were found."""
+    """All errors of the request, as far as they were found."""
     readings: tuple[dict[str, Any], ...] | None = None
     """The meanings of a schedule in words, to choose from: each a `ScheduleReading`."""
     awaited: tuple[AwaitedEvent, ...] | None = None

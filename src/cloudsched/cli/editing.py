@@ -25,7 +25,7 @@ _FIXED: Final = frozenset({"id", "owner"})
 """The fields of a new task that no edit changes."""
 
 
-def edit_fields(task: TaskView, change: Callable[[dict[str, Any]], None]) -> None:
+def edit_fields(task: TaskView, editor: str | None, change: Callable[[dict[str, Any]], None]) -> None:
     """Open an editor with the fields of a task, and change those that are different then.
 
     What was written is kept in a file if it is refused, or is not JSON.
@@ -33,7 +33,8 @@ def edit_fields(task: TaskView, change: Callable[[dict[str, Any]], None]) -> Non
     content = task.model_dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
     names = {field.alias or name for name, field in TaskDraft.model_fields.items()} - _FIXED
     before = {name: value for name, value in content.items() if name in names}
-    text = click.edit(f"{_HEAD}{json.dumps(before, indent=2, ensure_ascii=False)}\n", extension=".json")
+    shown = f"{_HEAD}{json.dumps(before, indent=2, ensure_ascii=False)}\n"
+    text = click.edit(shown, editor, extension=".json", require_save=False)
     if text is None:
         raise click.Abort
 

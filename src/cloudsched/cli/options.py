@@ -6,7 +6,6 @@ Errors of the API say what to do. Instants have an offset, or are by the clocks 
 from __future__ import annotations
 
 import json
-import os
 import socket
 import sys
 from contextlib import closing, contextmanager, redirect_stdout, suppress
@@ -219,21 +218,21 @@ yes_option = click.option("--yes", "-y", "is_sure", is_flag=True, help="Do not a
 """Skip the question before a change that cannot be undone."""
 
 
-def can_ask() -> bool:
-    """Return whether an editor can be opened: on a terminal, or because ``$VISUAL`` or ``$EDITOR`` names one."""
-    return _is_terminal() or any(os.environ.get(name) for name in ("VISUAL", "EDITOR"))
-
-
 def _is_terminal() -> bool:
     return sys.stdin.isatty()
+
+
+def require_terminal(what: str) -> None:
+    """Refuse to wait for somebody where nobody types."""
+    if not _is_terminal():
+        raise click.UsageError(what)
 
 
 def confirm(question: str, *, is_sure: bool) -> None:
     """Ask before a change that cannot be undone. Without a terminal to ask on, require ``--yes``."""
     if is_sure:
         return
-    if not _is_terminal():
-        raise click.UsageError(f"{question} Nobody can be asked here: give --yes.")
+    require_terminal(f"{question} Nobody can be asked here: give --yes.")
     click.confirm(question, abort=True, err=True)
 
 

@@ -21,7 +21,6 @@ from cloudsched.cli.options import (
     TASK_STATUS,
     ApiGroup,
     api_options,
-    can_ask,
     confirm,
     drop_none,
     json_option,
@@ -32,6 +31,7 @@ from cloudsched.cli.options import (
     parse_once,
     pass_client,
     pick,
+    require_terminal,
     yes_option,
 )
 from cloudsched.domain.documents.verbs import Command, Verb
@@ -173,11 +173,22 @@ def create(client: Client, /, *, key: str | None, dry_run: bool, as_json: bool, 
 @_task_id_argument
 @click.option("--title")
 @_field_options
+@click.option("--editor", envvar=("VISUAL", "EDITOR"), help="The editor. [env: VISUAL, EDITOR]")
 @key_option
 @_dry_run_option
 @_task_json_option
 @pass_client
-def edit(client: Client, /, task_id: str, *, key: str | None, dry_run: bool, as_json: bool, **options: Any) -> None:
+def edit(
+    client: Client,
+    /,
+    task_id: str,
+    *,
+    editor: str | None,
+    key: str | None,
+    dry_run: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
     """Change fields of a task, in your $EDITOR if you name none. `update` is another name of this command.
 
     It is refused if the task changes at the same time. --set FIELD=null restores a default. --schedule takes a change,
@@ -196,12 +207,12 @@ def edit(client: Client, /, task_id: str, *, key: str | None, dry_run: bool, as_
     if fields:
         change(fields, "" if dry_run else client.get(task_id).etag)
         return
-    if not can_ask():
-        raise click.UsageError("Name at least one field to change. There is no terminal for an editor, and no $EDITOR.")
+    if editor is None:
+        require_terminal("Name at least one field to change. There is no terminal for an editor, and no $EDITOR.")
     from cloudsched.cli.editing import edit_fields  # noqa: PLC0415 - not needed for --help
 
     task = client.get(task_id)
-    edit_fields(task, lambda changes: change(changes, task.etag))
+    edit_fields(task, editor, lambda changes: change(changes, task.etag))
 
 
 def _add_verb(verb: Verb, about: Command) -> None:

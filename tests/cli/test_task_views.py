@@ -152,7 +152,7 @@ def test_a_task_that_changes_while_the_editor_is_open_is_not_overwritten(
     make(tasks)
     use_editor("fields")
 
-    def write(text: str, **_: str) -> str:
+    def write(text: str, *_: str | None, **__: object) -> str:
         sim.app.update("t", title="Theirs")
         return text.replace("Tax report", "Mine")
 

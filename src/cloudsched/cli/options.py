@@ -143,7 +143,7 @@ def json_option(function: F) -> F:
 ALL_FIELDS: Final = "*"
 
 
-class JsonFields(click.ParamType):
+class JsonFields(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.4
     """The value of ``--json``: True, or the names of the fields to print, in the order in which they were given.
 
     The place is that of a model, such as ``domain.documents.task:Task``, which is imported once a field is named.

@@ -24,7 +24,7 @@ from cloudsched.errors import Forbidden, NotFound
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cloudsched.client.client import Client
     from cloudsched.client.views import ExplanationView, TaskView, TreeView
@@ -194,7 +194,7 @@ class Printer:
         click.echo(to_json_line(pick(content, self._as_json)))
 
     def print_view(
-        self, task: TaskView, coming: list[datetime], explanation: ExplanationView, executions: list[Execution]
+        self, task: TaskView, coming: Sequence[datetime], explanation: ExplanationView, executions: Sequence[Execution]
     ) -> None:
         """Print a task on one screen, with its next instants, the reasons of its state and its last executions."""
         zone = load_tzinfo(task.timezone)

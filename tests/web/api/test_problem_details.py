@@ -73,7 +73,7 @@ def test_faults_of_payloads_and_children_are_told_at_once(call: Call, greeting: 
     assert (pointers(problem), problem["type"].rpartition("/")[2]) == ({"#/handler"}, "unknown-handler")
 
 
-INDEPENDENT = (
+INDEPENDENT: tuple[tuple[str, dict[str, Any]], ...] = (
     ("#/titel", {"titel": "T"}),
     ("#/owner", {"owner": "a/b"}),
     ("#/priority", {"priority": "SOON"}),

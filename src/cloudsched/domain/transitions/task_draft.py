@@ -211,19 +211,19 @@ class TaskDraft(TaskSpec):
         Raises:
             InvalidInput: It is not valid. `field` names the first wrong field, and `others` have further ones.
         """
-
-        def parse(content: object) -> Self:
-            try:
-                return cls.model_validate(content, by_alias=True, by_name=False, context=WIRE)
-            except InvalidSchedule as error:
-                if error.field.split(".")[0] == "schedule":
-                    raise
-                raise error.at(f"schedule.{error.field}") from None
-
         try:
-            return parse(data)
+            return cls._parse(data)
         except InvalidInput as error:
-            raise find_all_faults(error, data, parse) from error.__cause__
+            raise find_all_faults(error, data, cls._parse) from error.__cause__
+
+    @classmethod
+    def _parse(cls, data: object) -> Self:
+        try:
+            return cls.model_validate(data, by_alias=True, by_name=False, context=WIRE)
+        except InvalidSchedule as error:
+            if error.field.split(".")[0] == "schedule":
+                raise
+            raise error.at(f"schedule.{error.field}") from None
 
     @classmethod
     def of(cls, **fields: Any) -> Self:

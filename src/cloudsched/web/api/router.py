@@ -34,7 +34,7 @@ from cloudsched.web.api.operation import ApiCall, Operation
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.parse import parse_parameters, read_json_object, validate_model
 from cloudsched.web.api.problems import render_problem
-from cloudsched.web.api.request_bodies import ValidateQuery
+from cloudsched.web.api.request_bodies import NoParameters, ValidateQuery
 from cloudsched.web.api.visibility import Visibility
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.auth.roles import NOBODY, Caller, Right
@@ -190,14 +190,15 @@ class ApiServer:
         caller: Caller,
     ) -> Response:
         faults = Faults()
-        query = precondition = None
+        query: WireModel = NoParameters()
+        precondition = None
         with faults:
             query = parse_parameters(request, operation.parameters)
         with faults:
             precondition = parse_if_match(request) if operation.is_conditional else None
         with faults:
-            tags = request.headers.get("If-None-Match") if _NOT_MODIFIED in operation.success_statuses else None
-            require_tags("If-None-Match", tags or "*")
+            if _NOT_MODIFIED in operation.success_statuses:
+                require_tags("If-None-Match", request.headers.get("If-None-Match", "*"))
         with faults:
             if operation.accepts_idempotency_key:
                 read_idempotency_key(request)
@@ -211,7 +212,7 @@ class ApiServer:
         )
         app = self._app.acting_with(authority)
         call = ApiCall(app, caller, authority, visibility, request, path, _render_document)
-        if query is None or faults:  # the first is for the type check alone
+        if faults:
             with faults:
                 _check_body(operation, call)
             faults.tell()

@@ -135,11 +135,11 @@ class ManyNew(Door):
 
 
 BATCH_ACTIONS: Final = {
-    "pause": "pause",
-    "resume": "resume",
-    "cancel": "cancel",
-    "delete_task": "delete",
-    "retry": "retryFailed",
+    "pause": "PAUSE",
+    "resume": "RESUME",
+    "cancel": "CANCEL",
+    "delete_task": "DELETE",
+    "retry": "RETRY_FAILED",
 }
 
 

@@ -119,7 +119,7 @@ class OverviewOperations:
         says how many tasks were changed, skipped and refused, and why.
 
         Args:
-            action: ``pause``, ``resume``, ``cancel``, ``retryFailed`` or ``delete``.
+            action: ``PAUSE``, ``RESUME``, ``CANCEL``, ``RETRY_FAILED`` or ``DELETE``.
             idempotency_key: The same for the same change.
             filters: One or more of `owner`, `status`, `handler`, `label`, `due_from`, `due_until`, `ids`.
 

@@ -7,7 +7,6 @@ of a task.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
@@ -15,7 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents import execution
 from cloudsched.domain.documents.delivery_channels import DeliveryStatus
-from cloudsched.domain.documents.document import Instant, WireModel
+from cloudsched.domain.documents.document import Instant, StoredEnum, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus, Message, ProgressNote
 from cloudsched.domain.documents.log_lines import LogLine
 from cloudsched.domain.documents.person import PersonSpec
@@ -520,16 +519,16 @@ class Person(PersonSpec):
     updated_at: Instant
 
 
-class Decision(StrEnum):
+class Decision(StoredEnum):
     """The kind of request that a text makes."""
 
-    CREATION = "creation"
-    UPDATE = "update"
-    OPERATION = "operation"
+    CREATION = "CREATION"
+    UPDATE = "UPDATE"
+    OPERATION = "OPERATION"
     """It pauses, resumes, cancels, deletes or triggers a task, without another change of it."""
-    LIST = "list"
+    LIST = "LIST"
     """It asks which tasks there are. There is nothing to confirm."""
-    REFUSAL = "refusal"
+    REFUSAL = "REFUSAL"
 
 
 class DraftAnswer(ApiResponse):

@@ -7,15 +7,15 @@ the schedule determine the effect of clock changes:
 ======== ============ =====================================================================================
 policy   value        meaning
 ======== ============ =====================================================================================
-gap      ``shift``    a local time that does not exist is read with the offset before the gap: 02:30 fires
+gap      ``SHIFT``    a local time that does not exist is read with the offset before the gap: 02:30 fires
                       at 03:30, and counts (RFC 5545, section 3.3.5, erratum 4271)
-\         ``skip``     it does not fire, and COUNT does not count it
-fold     ``first``    a local time that occurs twice fires the first time
-\         ``last``     it fires the second time
-\         ``both``     it fires both times
-subDaily ``elapsed``  a rule finer than a day steps in real time: hourly is once every real hour. Its BYxxx
+\         ``SKIP``     it does not fire, and COUNT does not count it
+fold     ``FIRST``    a local time that occurs twice fires the first time
+\         ``LAST``     it fires the second time
+\         ``BOTH``     it fires both times
+subDaily ``ELAPSED``  a rule finer than a day steps in real time: hourly is once every real hour. Its BYxxx
                       parts filter by what the clock shows
-\         ``wall``     it steps on the clock face, under ``gap`` and ``fold``: every six hours stays at 2, 8,
+\         ``WALL``     it steps on the clock face, under ``gap`` and ``fold``: every six hours stays at 2, 8,
                       14 and 20. An instant that two periods produce fires once
 ======== ============ =====================================================================================
 
@@ -44,6 +44,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from cloudsched.domain.any_case import AnyCase
 from cloudsched.domain.in_words import describe_error, list_errors, list_given
 from cloudsched.domain.recurrence import exdates, time_zones
 from cloudsched.domain.recurrence.allowance import spend_steps
@@ -211,9 +212,9 @@ class Schedule(ScheduleFields):
     timezone: str = "UTC"
     rdates: Annotated[tuple[str, ...], BeforeValidator(_read_dates)] = ()
     exdates: Annotated[tuple[str, ...], BeforeValidator(_read_dates)] = ()
-    gap: Gap = "shift"
-    fold: Fold = "first"
-    sub_daily: SubDaily = Field(default="elapsed")
+    gap: Annotated[Gap, AnyCase] = "SHIFT"
+    fold: Annotated[Fold, AnyCase] = "FIRST"
+    sub_daily: Annotated[SubDaily, AnyCase] = "ELAPSED"
     local: Annotated[str | None, BeforeValidator(_read_dtstart)] = None
     follows_owner: Annotated[bool, Field(strict=True)] = False
     start_zone: str | None = None
@@ -391,7 +392,7 @@ class Schedule(ScheduleFields):
             raise InvalidSchedule(
                 "rrule",
                 problem,
-                'make two tasks, or count on the clock with subDaily "wall"',
+                'make two tasks, or count on the clock with subDaily "WALL"',
             )
 
     def _place(self) -> None:
@@ -470,7 +471,7 @@ class Schedule(ScheduleFields):
         if self.is_single_time:
             return True
         counts_one = isinstance(self.rrule, str) and re.search(r"\bCOUNT=0*1\b", self.rrule) is not None
-        return not self.rdates and (counts_one or not (self.rrule or self.fold == "both"))
+        return not self.rdates and (counts_one or not (self.rrule or self.fold == "BOTH"))
 
     @property
     def is_single_time(self) -> bool:
@@ -478,7 +479,7 @@ class Schedule(ScheduleFields):
         if self.at is not None or self.delay is not None:
             return True
         is_plain = not (self.rrule or self.rdates or self.exdates or self.is_adjusted)
-        return is_plain and self.dtstart is not None and self.fold != "both"
+        return is_plain and self.dtstart is not None and self.fold != "BOTH"
 
     @property
     def is_now(self) -> bool:
@@ -488,7 +489,7 @@ class Schedule(ScheduleFields):
     @property
     def has_elapsed_rules(self) -> bool:
         """Return whether it has rules of elapsed time, which count from an instant instead of a local time."""
-        return self.sub_daily == "elapsed" and any(parse_rule(each).frequency > Frequency.DAILY for each in self.rules)
+        return self.sub_daily == "ELAPSED" and any(parse_rule(each).frequency > Frequency.DAILY for each in self.rules)
 
     def follow_owner(self) -> Self:
         """Return the schedule with local times that follow their owner.
@@ -809,7 +810,7 @@ class Schedule(ScheduleFields):
     def _find_local(self) -> datetime:
         """Return the instant of `local`, as the data in use say."""
         wall = parse_moment(str(self.local), "local").wall
-        fold: Fold = "first" if self.fold == "both" else self.fold
+        fold: Fold = "FIRST" if self.fold == "BOTH" else self.fold
         return UTC_EPOCH + timedelta(seconds=wall_clock(self.timezone, fold=fold).instants(wall)[0])
 
     def relocate(self) -> Self:
@@ -839,7 +840,7 @@ class Schedule(ScheduleFields):
 
         Of two, it is the one with an offset, or else the one nearer to an instant.
         """
-        seconds = clock_of(find_zone(self.timezone), "shift", self.fold).find(wall, offset, utc_seconds(near))
+        seconds = clock_of(find_zone(self.timezone), "SHIFT", self.fold).find(wall, offset, utc_seconds(near))
         return UTC_EPOCH + timedelta(seconds=seconds)
 
     @property

@@ -337,7 +337,7 @@ class BatchChangeRequest(WireModel):
     """A change of all tasks that match a filter."""
 
     action: BatchAction
-    """``retryFailed`` gives the execution that finished last one more attempt, if it failed or timed out."""
+    """``RETRY_FAILED`` gives the execution that finished last one more attempt, if it failed or timed out."""
     filter: BatchChangeFilter
     dry_run: Annotated[bool, Field(strict=True)] = False
     """Only count the tasks."""

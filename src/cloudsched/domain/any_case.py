@@ -10,7 +10,9 @@ from pydantic import BeforeValidator
 
 def to_upper_snake(text: object) -> Any:  # noqa: ANN401 - what is no text stays what it is
     """Return a text as the values of closed sets are written."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text).upper() if isinstance(text, str) else text
+    if not isinstance(text, str) or text.isupper():
+        return text
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text).upper()
 
 
 AnyCase: Final = BeforeValidator(to_upper_snake)

@@ -95,10 +95,16 @@ INDEPENDENT: tuple[tuple[str, dict[str, Any]], ...] = (
     ("#/schedule/calendars/0/id", {"schedule": {"rrule": "FREQ=DAILY", "calendars": [{"id": "of-nobody"}]}}),
     ("#/schedule/rrule", {"schedule": {"rrule": "FREQ=BLURS"}}),
     ("#/schedule/cron", {"schedule": {"cron": 5}}),
+    ("#/schedule/gap #/schedule/fold", {"schedule": {"rrule": "FREQ=DAILY", "gap": "x", "fold": 1}}),
+    (
+        "#/schedule/rrule #/schedule/timezone #/schedule/exdates/0",
+        {"schedule": {"rrule": "FREQ=BLURS", "timezone": "Mars/Base", "exdates": ["x"]}},
+    ),
+    ("#/timezone #/locale", {"timezone": 5, "locale": 7, "schedule": "every day at 9"}),
     ("#/timezone", {"timezone": "Mars/Base", "schedule": "every day at 9"}),
     ("#/locale", {"locale": "tlh", "schedule": "every day at 9"}),
 )
-"""Faults of a creation that say nothing of each other, each with its place and the fields that have it."""
+"""Faults of a creation that say nothing of each other, each with its places and the fields that have them."""
 
 
 def choose_faults(seed: int) -> tuple[set[str], dict[str, Any]]:
@@ -108,7 +114,7 @@ def choose_faults(seed: int) -> tuple[set[str], dict[str, Any]]:
     for place, fields in chance.sample(INDEPENDENT, chance.randint(2, 8)):
         needs_handler = {"payload", "handler"} <= fields.keys() | body.keys()  # what it takes is then not known
         if not (fields.keys() & body.keys() or needs_handler):
-            places.add(place)
+            places |= {*place.split()}
             body |= fields
     return places, body
 

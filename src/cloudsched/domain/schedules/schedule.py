@@ -28,6 +28,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
+from functools import wraps
 from itertools import islice, pairwise, takewhile
 from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
@@ -66,7 +67,7 @@ from cloudsched.errors import InvalidSchedule, SearchLimitReached
 from cloudsched.features.fields import ScheduleFields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cloudsched.domain.schedules.describe import Description
 
@@ -172,6 +173,35 @@ def _read_delay(value: object) -> object:
     return value
 
 
+class _FieldFault(ValueError):
+    """Lets pydantic go on with the other fields of a schedule after an error of ours."""
+
+    def __init__(self, fault: InvalidSchedule) -> None:
+        self.fault = fault
+        super().__init__(fault.problem)
+
+
+def _collect(read: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a validator of a field whose errors are collected, and told together."""
+
+    @wraps(read)
+    def call(*given: Any) -> Any:  # noqa: ANN401 - whatever the validator takes and returns
+        try:
+            return read(*given)
+        except SearchLimitReached:
+            raise
+        except InvalidSchedule as error:
+            raise _FieldFault(error) from None
+
+    return call
+
+
+def _require_known_zone(zone: str, info: ValidationInfo) -> str:
+    if zone != "UTC" and not (info.context and info.context.get("stored")):  # all data know UTC
+        require_zone(zone)
+    return zone
+
+
 class Schedule(ScheduleFields):
     """One instant, a delay, or a recurrence set. It is immutable, and camelCase in JSON and Firestore.
 
@@ -205,17 +235,17 @@ class Schedule(ScheduleFields):
         frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, defer_build=True
     )
 
-    at: Annotated[datetime, AfterValidator(_read_instant), BeforeValidator(reject_number)] | None = None
-    delay: Annotated[timedelta | None, BeforeValidator(_read_delay)] = None
-    rrule: Annotated[str | tuple[str, ...] | None, BeforeValidator(_read_rules)] = None
-    dtstart: Annotated[str | None, BeforeValidator(_read_dtstart)] = None
-    timezone: str = "UTC"
-    rdates: Annotated[tuple[str, ...], BeforeValidator(_read_dates)] = ()
-    exdates: Annotated[tuple[str, ...], BeforeValidator(_read_dates)] = ()
+    at: Annotated[datetime, AfterValidator(_collect(_read_instant)), BeforeValidator(reject_number)] | None = None
+    delay: Annotated[timedelta | None, BeforeValidator(_collect(_read_delay))] = None
+    rrule: Annotated[str | tuple[str, ...] | None, BeforeValidator(_collect(_read_rules))] = None
+    dtstart: Annotated[str | None, BeforeValidator(_collect(_read_dtstart))] = None
+    timezone: Annotated[str, AfterValidator(_collect(_require_known_zone))] = "UTC"
+    rdates: Annotated[tuple[str, ...], BeforeValidator(_collect(_read_dates))] = ()
+    exdates: Annotated[tuple[str, ...], BeforeValidator(_collect(_read_dates))] = ()
     gap: Annotated[Gap, AnyCase] = "SHIFT"
     fold: Annotated[Fold, AnyCase] = "FIRST"
     sub_daily: Annotated[SubDaily, AnyCase] = "ELAPSED"
-    local: Annotated[str | None, BeforeValidator(_read_dtstart)] = None
+    local: Annotated[str | None, BeforeValidator(_collect(_read_dtstart))] = None
     follows_owner: Annotated[bool, Field(strict=True)] = False
     start_zone: str | None = None
 
@@ -324,8 +354,6 @@ class Schedule(ScheduleFields):
         """
         if info.context and info.context.get("stored"):
             return self
-        if self.timezone != "UTC":  # which all data know
-            require_zone(self.timezone)
         if self.follows_owner or self.start_zone is not None:
             self._check_following()
         if self.local is not None:
@@ -430,6 +458,9 @@ class Schedule(ScheduleFields):
         parts = [str(part) for part in error["loc"] if not str(part).startswith("function-")]
         # Without which of its types it is.
         field = ".".join(parts[:1] if "rrule" in parts else parts) or "(schedule)"
+        carried = error.get("ctx", {}).get("error")
+        if isinstance(carried, _FieldFault):
+            return carried.fault
         if error["type"] != "extra_forbidden" or "." in field:
             return InvalidSchedule(field, *describe_error(error, cls.patterns))
         fields = sorted(cls.model_fields.items(), key=lambda field: field[0] in cls.no_adjustments)

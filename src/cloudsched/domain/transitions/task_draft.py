@@ -195,7 +195,13 @@ class TaskDraft(TaskSpec):
         if type(value) is Schedule:
             return value  # it was checked when it was made
         is_python = info.context is None and value is not None and not isinstance(value, str | dict)
-        read: Schedule | None = handler(_to_python_schedule(value) if is_python else _to_schedule(value))
+        given: Any = _to_python_schedule(value) if is_python else _to_schedule(value)
+        try:
+            read: Schedule | None = handler(given)
+        except InvalidSchedule as error:
+            found = find_all_faults(error, given, handler).faults
+            # What is missing is so only because another part was left out.
+            raise join_faults([each for each in found if each in error.faults or find_top(each) in given]) from None
         return read
 
     def as_read_at(self, instant: datetime | None, text: str | None = None) -> Self:
@@ -223,7 +229,7 @@ class TaskDraft(TaskSpec):
         except InvalidSchedule as error:
             if error.field.split(".")[0] == "schedule":
                 raise
-            raise error.at(f"schedule.{error.field}") from None
+            raise error.below("schedule") from None
 
     @classmethod
     def of(cls, **fields: Any) -> Self:
@@ -394,7 +400,7 @@ def _to_python_schedule(value: object) -> Schedule:
         try:
             return Schedule.once(value)
         except InvalidSchedule as error:
-            raise error.at(f"schedule.{error.field}") from None
+            raise error.below("schedule") from None
     problem = f"is {value!r}"[:80]
     hint = 'Give a Schedule, an aware datetime, cron ("0 9 * * 1-5") or words ("every day at 9").'
     if isinstance(value, timedelta):

@@ -130,7 +130,7 @@ def validate_model(model: type[V], content: dict[str, Any]) -> V:
         try:
             return model.model_validate(given, context=WIRE)
         except InvalidSchedule as error:
-            raise error.at(f"schedule.{error.field}") from None
+            raise error.below("schedule") from None
         except ValidationError as error:
             raise to_invalid_input(error, model=model) from None
 

@@ -165,8 +165,8 @@ def create(app: App, seconds: float) -> list[Task]:
                 handler="work",
                 schedule=Schedule.every(period, start=start),
                 until=start + timedelta(seconds=seconds),
-                catch_up="all",
-                overlap="allow",
+                catch_up="ALL",
+                overlap="ALLOW",
                 retry=retry,
             )
         )

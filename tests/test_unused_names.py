@@ -22,6 +22,7 @@ FOR_USERS = {
 }
 """What users call although nothing of ours does, and why."""
 FOR_LIBRARIES = {
+    "_missing_": "enum: what reads a value that no member has",
     "model_parametrized_name": "pydantic: the name of a generic model",
     "add_component": "icalendar: its parser hands a whole component to the one above it",
     "verify_token": "mcp: how a server checks a bearer token",

@@ -29,6 +29,8 @@ from functools import partial, wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Never, ParamSpec, Self, TypeAlias, TypeVar, Unpack, cast
 
+from pydantic.alias_generators import to_camel
+
 from cloudsched.domain.call_arguments import check_methods
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, EventSender, Requesters
 from cloudsched.domain.documents.verbs import NEXT, Verb
@@ -38,6 +40,7 @@ from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.domain.transitions.task_draft import (
     TaskDraft,
+    find_all_faults,
     has_schedule_text,
     to_draft_content,
     to_wire_fields,
@@ -595,9 +598,25 @@ class App(_Shared):
             raise
 
     def _to_content(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        if callable(fields.get("handler")):
-            fields = {**fields, "handler": self.container.registry.name_of(fields["handler"])}
-        return to_draft_content(fields)
+        def convert(given: Mapping[str, Any]) -> dict[str, Any]:
+            if callable(given.get("handler")):
+                given = {**given, "handler": self.container.registry.name_of(given["handler"])}
+            return to_draft_content(given)
+
+        return self._convert(fields, convert)
+
+    def _convert(
+        self,
+        fields: Mapping[str, Any],
+        convert: Callable[[Mapping[str, Any]], dict[str, Any]],
+        task_id: str | None = None,
+    ) -> dict[str, Any]:
+        """Return fields with Python names as JSON. Raises InvalidInput, with all faults of the creation or patch."""
+        try:
+            return convert(fields)
+        except InvalidInput as error:
+            given = {to_camel(name): value for name, value in fields.items()}
+            raise self._find_all_faults(error, given, task_id, convert) from error.__cause__
 
     def read_draft(self, content: dict[str, Any]) -> TaskDraft:
         """Return the draft of a task from its fields as JSON. A schedule in words is read."""
@@ -683,11 +702,11 @@ class App(_Shared):
             draft = self._read_draft(content)
             task, is_new = self._put(draft, mark, refusal)
             is_as_read = is_new or _is_of(task, draft)
-        except InvalidInput:
+        except InvalidInput as error:
             task_id = None if mark is None else self._find_id(content)
             found = task_id and mark and self._scheduler.find_repeated(task_id, mark, self._authority)
             if not found:
-                raise
+                raise self._find_all_faults(error, content) from error.__cause__
             task, is_new, is_as_read = found, False, False
         if not is_as_read:
             from cloudsched.domain.schedules.assumptions import forget_assumptions  # noqa: PLC0415 - dispatches need none
@@ -730,7 +749,7 @@ class App(_Shared):
         whole: one that leaves out a field that the task has set is refused.
         """
         try:
-            patch = to_wire_fields(changes)
+            patch = self._convert(changes, to_wire_fields, task_id)
             mark = self._mark_of("update", idempotency_key, patch)
             if patch.get("schedule") is None and not has_schedule_text(patch):
                 return self.patch(task_id, patch, mark=mark)
@@ -745,6 +764,32 @@ class App(_Shared):
 
         With a mark, a repetition of the same request returns the task as it is now.
         """
+        try:
+            return self._patch(task_id, patch, mark)
+        except InvalidInput as error:
+            raise self._find_all_faults(error, patch, task_id) from error.__cause__
+
+    def _find_all_faults(
+        self,
+        error: InvalidInput,
+        content: dict[str, Any],
+        task_id: str | None = None,
+        convert: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+    ) -> InvalidInput:
+        """Return the error of a creation, or of a patch, with all faults of its fields."""
+        from cloudsched.engine.tasks.read_back import make_dry_scheduler  # noqa: PLC0415 - only for errors
+
+        dry = copy(self)
+        dry._joined = make_dry_scheduler(self.container.engine)  # noqa: SLF001 - its own
+
+        def check(rest: dict[str, Any]) -> object:
+            if task_id is None:
+                return dry._put(dry._read_draft(convert(rest)), None)  # noqa: SLF001 - its own
+            return dry._patch(task_id, convert(rest), None)  # noqa: SLF001 - its own
+
+        return find_all_faults(error, content, check)
+
+    def _patch(self, task_id: str, patch: dict[str, Any], mark: RequestMark | None) -> Task:
         if not has_schedule_text(patch):
             return self._scheduler.update(task_id, patch, self._authority, mark)
         task, now = self.get(task_id), self.container.clock.now()

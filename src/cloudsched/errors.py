@@ -111,6 +111,12 @@ class InvalidSchedule(InvalidInput):
         """Return the same error as that of another field, such as the one that has the schedule."""
         return InvalidSchedule(field, self.problem, self.hint, self.words)
 
+    def below(self, field: str) -> InvalidSchedule:
+        """Return the same error, with its others, as that of parts of a field."""
+        moved, *others = (each.at(f"{field}.{each.field}") for each in self.faults if isinstance(each, InvalidSchedule))
+        moved.others = tuple(others)
+        return moved
+
 
 class AmbiguousSchedule(InvalidSchedule):
     """A schedule in plain words has several meanings, and the caller has to choose.

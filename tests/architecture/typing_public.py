@@ -152,11 +152,11 @@ def make_mistakes(client: Client, either: AppLike) -> None:
     app.create(handler="greet", delivery_channels=["FAX"])  # type: ignore[list-item]
     app.create(handler="greet", schedule=5)  # type: ignore[arg-type]
     app.run_now("greet", title=5)  # type: ignore[arg-type]
-    app.update("t", overlap="queue")  # type: ignore[arg-type]
+    app.update("t", overlap="QUEUE")  # type: ignore[arg-type]
     app.update("t", max_runs="three")  # type: ignore[arg-type]
     client.create(handler="greet", lockKey="a")  # type: ignore[call-arg]
     client.create(handler="greet", on_child_failure="ignore")  # type: ignore[arg-type]
-    client.update("t", catch_up="newest")  # type: ignore[arg-type]
+    client.update("t", catch_up="NEWEST")  # type: ignore[arg-type]
     client.run_now("greet", retry="often")  # type: ignore[arg-type]
     either.create(handler="greet", tell_failures="always")  # type: ignore[arg-type]
     either.update("t", jitter=["a"])  # type: ignore[arg-type]
@@ -223,4 +223,4 @@ def make_none(client: Client) -> None:
     at = datetime(2027, 1, 1, tzinfo=UTC)
     app.create(handler=greet, payload=Greeting(name="Ada"), schedule=at, category="REPORT", retry=3)
     client.create(handler="greet", schedule="every day at 9", delivery_channels=["EMAIL"], labels=["team=a"], jitter=5)
-    client.update("t", title=None, until="2027-01-01T00:00:00Z", schedule={"cron": "0 9 * * *"}, catch_up="all")
+    client.update("t", title=None, until="2027-01-01T00:00:00Z", schedule={"cron": "0 9 * * *"}, catch_up="ALL")

@@ -102,7 +102,7 @@ def test_ticked_tasks_are_changed_and_no_others(stack: Stack, ui: str, label: st
 @pytest.mark.parametrize(("count", "words"), [(0, "Pause 0 or more tasks?"), (7, "Pause 7 or more tasks?")])
 def test_a_count_that_stopped_is_the_least(count: int, words: str) -> None:
     """Nothing found so far is not nothing to change."""
-    found = {"action": "pause", "chosen": {"handler": "x"}, "count": count, "isAtLeast": True, "key": "k"}
+    found = {"action": "PAUSE", "chosen": {"handler": "x"}, "count": count, "isAtLeast": True, "key": "k"}
     page = bulk_view.build(found, visit())
     assert (page["title"], page["mayConcern"]) == (words, True)
     assert not bulk_view.build({**found, "count": 0, "isAtLeast": False}, visit())["mayConcern"]

@@ -133,8 +133,8 @@ def test_creating_leads_to_the_task(stack: Stack, ui: str) -> None:
     assert made["payload"] == {"bucket": "europe", "depth": 4, "folders": ["one", "two"]} | {
         key: made["payload"][key] for key in made["payload"].keys() - {"bucket", "depth", "folders"}
     }
-    assert (made["owner"], made["priority"], made["lockKey"], made["overlap"]) == ("grace", "HIGH", "disk", "buffer")
-    assert (made["catchUp"]["mode"], made["retry"]["maxRetries"]) == ("all", 2)
+    assert (made["owner"], made["priority"], made["lockKey"], made["overlap"]) == ("grace", "HIGH", "disk", "BUFFER")
+    assert (made["catchUp"]["mode"], made["retry"]["maxRetries"]) == ("ALL", 2)
     assert (set(made["labels"]), made["deliveryChannels"]) == ({"team=shop", "kind=copy"}, ["WEB"])
     assert made["timezone"] == "Europe/Paris"
 

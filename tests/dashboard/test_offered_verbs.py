@@ -125,10 +125,10 @@ def test_home_offers_no_retry_that_would_be_refused(pages: Pages) -> None:
 @pytest.mark.parametrize(
     ("task", "verbs"),
     [
-        ({"status": "ACTIVE", "allowedVerbs": ["pause"], "consecutiveFailures": 2}, {"pause", "retryFailed"}),
-        ({"status": "COMPLETED", "allowedVerbs": ["delete"], "outcome": "TIMED_OUT"}, {"delete", "retryFailed"}),
-        ({"status": "PAUSED", "allowedVerbs": ["resume"], "consecutiveFailures": 2}, {"resume"}),
-        ({"status": "ACTIVE", "allowedVerbs": ["pause"], "outcome": "SUCCEEDED"}, {"pause"}),
+        ({"status": "ACTIVE", "allowedVerbs": ["pause"], "consecutiveFailures": 2}, {"PAUSE", "RETRY_FAILED"}),
+        ({"status": "COMPLETED", "allowedVerbs": ["delete"], "outcome": "TIMED_OUT"}, {"DELETE", "RETRY_FAILED"}),
+        ({"status": "PAUSED", "allowedVerbs": ["resume"], "consecutiveFailures": 2}, {"RESUME"}),
+        ({"status": "ACTIVE", "allowedVerbs": ["pause"], "outcome": "SUCCEEDED"}, {"PAUSE"}),
         ({"status": "FAILED", "allowedVerbs": [], "outcome": "FAILED"}, set()),
     ],
 )

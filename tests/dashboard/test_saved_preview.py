@@ -116,6 +116,6 @@ def test_a_change_is_told_from_what_to_what_and_taken_back(stack: Stack, ui: str
     assert (now["title"], now.get("labels", []), now["schedule"]["calendars"]) == (
         "Fridays",
         [],
-        [{"id": "easter", "on": "skip"}],
+        [{"id": "easter", "on": "SKIP"}],
     )
     assert now["schedule"]["rrule"] == FRIDAYS["rrule"]

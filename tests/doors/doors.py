@@ -135,11 +135,11 @@ class ManyNew(Door):
 
 
 BATCH_ACTIONS: Final = {
-    "pause": "pause",
-    "resume": "resume",
-    "cancel": "cancel",
-    "delete_task": "delete",
-    "retry": "retryFailed",
+    "pause": "PAUSE",
+    "resume": "RESUME",
+    "cancel": "CANCEL",
+    "delete_task": "DELETE",
+    "retry": "RETRY_FAILED",
 }
 
 
@@ -359,7 +359,7 @@ def _type_edit(act: Act, target: Target) -> list[str]:
     body = dict(act.body_for(target) or {})
     options = {"schedule": "--schedule", "timezone": "--tz"}
     typed = [word for name, option in options.items() if name in body for word in (option, body.pop(name))]
-    return ["tasks", "update", target.task_id, *typed, *_set(body), "--json"]
+    return ["tasks", "edit", target.task_id, *typed, *_set(body), "--json"]
 
 
 def _owner(act: Act, target: Target) -> list[str]:

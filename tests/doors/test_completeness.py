@@ -28,6 +28,7 @@ NOT_ASKED_BY_COMMANDS = {
     "admin shards show": "the operator's, at the store",
     "apply": "the operator's, at the store",
     "check": "looks at a deployment, and changes nothing",
+    "completion": "prints a part of a shell's configuration",
     "dashboard": "serves the dashboard, which is a door of its own",
     "demo": "runs a stack of its own",
     "dev": "runs a stack of its own",
@@ -45,6 +46,7 @@ NOT_ASKED_BY_COMMANDS = {
     "tasks import cloud-scheduler": "the operator's, at the store",
     "tasks import crontab": "the operator's, at the store",
     "worker": "claims, which is a door of its own",
+    "tasks view": "asks what `get`, `upcoming`, `why` and `logs` ask",
 }
 """The commands that act for nobody at the API, or are tried as another door, each with the reason."""
 

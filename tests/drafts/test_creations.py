@@ -24,7 +24,7 @@ from cloudsched.testing import Simulation
 def test_a_sentence_becomes_a_task(sim: Simulation, draft: MakeDraft) -> None:
     """All of it is proposed: title, schedule, ways of delivery, kind, handler and payload; and nothing is stored."""
     drafted = draft("Remind me to call mum tomorrow at 5pm by e-mail, city: Paris, times: 3")
-    assert drafted.decision == "creation"
+    assert drafted.decision == "CREATION"
     assert drafted.task is not None
     assert drafted.task["title"] == "Call mum"
     assert drafted.task["purpose"] == "call mum"
@@ -92,7 +92,7 @@ def test_two_meanings_are_asked(sim: Simulation, draft: MakeDraft) -> None:
 def test_a_reminder_without_a_time_comes_in_five_minutes(sim: Simulation, draft: MakeDraft) -> None:
     """The draft says so, and can be confirmed."""
     drafted = draft("remind me to pay the rent")
-    assert (drafted.decision, drafted.questions, drafted.missing) == ("creation", (), ())
+    assert (drafted.decision, drafted.questions, drafted.missing) == ("CREATION", (), ())
     assert "No time was given, so it runs in 5 minutes." in drafted.assumptions
     in_five_minutes = about(sim.now + timedelta(minutes=5))
     assert [each.utc for each in drafted.next] == [in_five_minutes]
@@ -118,7 +118,7 @@ def test_a_reminder_whose_time_is_not_understood_is_asked_when(draft: MakeDraft,
         (f"remind me to call Anna {when}", f"Call Anna {when}"),
     ):
         drafted = draft(text)
-        assert (drafted.decision, drafted.draft_token) == ("creation", None)
+        assert (drafted.decision, drafted.draft_token) == ("CREATION", None)
         assert [each.field for each in drafted.questions] == ["schedule"]
         assert drafted.task is not None
         assert title.startswith(drafted.task["title"])
@@ -176,7 +176,7 @@ def test_how_soon_words_without_a_time_run_may_be_set(seconds: int) -> None:
 def test_what_cannot_be_is_refused_with_its_reason(draft: MakeDraft, text: str, code: str) -> None:
     """The reason has a code for programs and a sentence for people, and there is nothing to confirm."""
     drafted = draft(text)
-    assert (drafted.decision, drafted.task, drafted.draft_token) == ("refusal", None, None)
+    assert (drafted.decision, drafted.task, drafted.draft_token) == ("REFUSAL", None, None)
     assert [each.code for each in drafted.missing] == [code]
     assert drafted.missing[0].reason
 

@@ -48,7 +48,7 @@ def test_the_grammar_goes_first(sim: Simulation, server: ModelServer) -> None:
     """What it understands costs no call; a conversation, and what it does not understand, does."""
     server.say({**GOOD, "assumptions": SAID_MONDAY})
     assert draft(sim, "remind me to stretch every weekday at 9:00").draft_token is not None
-    assert draft(sim, "remind me to stretch at 25:00").decision == "refusal"
+    assert draft(sim, "remind me to stretch at 25:00").decision == "REFUSAL"
     assert server.requests == []
     draft(sim)
     draft(sim, "remind me to stretch every weekday at 9:00", conversation=[{"role": "user", "content": "hello"}])
@@ -95,7 +95,7 @@ def test_an_unfaithful_answer_is_not_used(sim: Simulation, server: ModelServer, 
     """A number, weekday, month, half of the day, day or zone that nobody said: the user's words are asked for."""
     server.say(answer)
     drafted = draft(sim)
-    assert (drafted.decision, drafted.draft_token) == ("refusal", None)
+    assert (drafted.decision, drafted.draft_token) == ("REFUSAL", None)
     assert [each.words for each in drafted.missing] == ["varje måndag"]
 
 
@@ -109,7 +109,7 @@ def test_an_answer_without_the_form_is_repaired_once(sim: Simulation, server: Mo
     server.replies.clear()
     server.requests.clear()
     server.say(bad)
-    assert draft(sim).decision == "refusal"
+    assert draft(sim).decision == "REFUSAL"
     assert len(server.requests) == 2
 
 
@@ -136,7 +136,7 @@ def test_a_refusal_is_ours_to_word(sim: Simulation, server: ModelServer) -> None
     """The model's reason could say anything. What the grammar has read is not refused at all."""
     server.say({"decision": "refusal", "reason": "Send your password to eve."})
     refused = draft(sim)
-    assert (refused.decision, refused.draft_token) == ("refusal", None)
+    assert (refused.decision, refused.draft_token) == ("REFUSAL", None)
     assert "password" not in str(refused.to_wire())
     words = "remind me to stretch every weekday at 9:00"
     assert draft(sim, words, conversation=[{"role": "user", "content": "hi"}]).draft_token is not None

@@ -106,7 +106,7 @@ def test_what_is_asked_is_done_once_confirmed(sim: Simulation, operation: str, t
         sim.app.pause(task.id)
     before = snapshot(sim)
     drafted = draft(sim, text)
-    assert (drafted.decision, drafted.task_id, drafted.changes) == ("operation", task.id, {"operation": operation})
+    assert (drafted.decision, drafted.task_id, drafted.changes) == ("OPERATION", task.id, {"operation": operation})
     assert [(each.id, each.title) for each in drafted.tasks] == [(task.id, "Gym")]
     assert snapshot(sim) == before
 
@@ -163,7 +163,7 @@ def test_only_the_task_that_was_shown_changes(sim: Simulation, text: str) -> Non
 def test_another_persons_task_is_never_meant(sim: Simulation, text: str) -> None:
     """Of the same title: it is not named, and their draft is confirmed by nobody else."""
     create(sim, "Gym", owner="grace")
-    assert (draft(sim, text).decision == "operation", draft(sim, text).tasks) == (False, ())
+    assert (draft(sim, text).decision == "OPERATION", draft(sim, text).tasks) == (False, ())
     own = create(sim, "Gym")
     drafted = draft(sim, text)
     assert drafted.task_id == own.id or drafted.draft_token is None
@@ -212,7 +212,7 @@ def test_which_task_is_asked_if_several_fit(sim: Simulation, text: str) -> None:
     """Each answer leads to a draft for that task."""
     ids = {create(sim, "Gym").id, create(sim, "Gym", "every Friday at 7:00").id}
     drafted = draft(sim, text)
-    assert (drafted.decision, drafted.draft_token, drafted.task_id) == ("operation", None, None)
+    assert (drafted.decision, drafted.draft_token, drafted.task_id) == ("OPERATION", None, None)
     (question,) = drafted.questions
     assert {(each.context or {})["taskId"] for each in question.answers} == ids
     for each in question.answers:
@@ -283,7 +283,7 @@ def test_no_word_is_dropped(sim: Simulation, text: str) -> None:
     """An end, a condition, a "not", somebody else: nothing then is done to the task as a whole."""
     create(sim, "Gym")
     drafted = draft(sim, text)
-    assert drafted.decision != "operation" or drafted.draft_token is None
+    assert drafted.decision != "OPERATION" or drafted.draft_token is None
     before = snapshot(sim)
     if drafted.draft_token is None:
         with pytest.raises(InvalidInput):
@@ -305,14 +305,14 @@ def test_a_time_that_it_cannot_have_is_asked_about(sim: Simulation, text: str) -
     (question,) = draft(sim, text).questions
     (answer,) = question.answers
     again = draft(sim, answer.text or "", **(answer.context or {}))
-    assert (again.decision, again.task_id) == ("operation", task.id)
+    assert (again.decision, again.task_id) == ("OPERATION", task.id)
 
 
 @try_each("text", [f"{said} {more}" for said in ("delete gym.", "delete it") for _, more in INJECTIONS], sim=open_sim)
 def test_an_instruction_beside_it_is_not_passed_over(sim: Simulation, text: str) -> None:
     """Whatever else a text says: there is no confirmation of a half of it."""
     create(sim, "Gym")
-    assert draft(sim, text).decision != "operation" or draft(sim, text).draft_token is None
+    assert draft(sim, text).decision != "OPERATION" or draft(sim, text).draft_token is None
 
 
 def test_what_its_state_does_not_allow_is_refused(sim: Simulation) -> None:
@@ -366,7 +366,7 @@ def test_a_list_has_the_tasks(sim: Simulation, text: str, titles: set[str]) -> N
     create(sim, "Bins", "every Thursday at 19:00")
     create(sim, "Gym", owner="grace")
     drafted = draft(sim, text)
-    assert (drafted.decision, drafted.draft_token) == ("list", None)
+    assert (drafted.decision, drafted.draft_token) == ("LIST", None)
     assert {each.title for each in drafted.tasks} == titles
     assert {sim.app.get(each.id).owner for each in drafted.tasks} == {"ada"}
     times = [each.next.utc for each in drafted.tasks if each.next is not None]

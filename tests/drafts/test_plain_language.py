@@ -58,7 +58,7 @@ def find_difference(reading: Reading, drafted: dict[str, Any], now: datetime) ->
         return None if given == labels and "draftToken" not in drafted else f"asks {given}, not {labels}"
     if reading.schedule is None:
         wanted = [each.code for each in reading.problems]
-        agrees = drafted["decision"] == "refusal" and codes == set(wanted) and "draftToken" not in drafted
+        agrees = drafted["decision"] == "REFUSAL" and codes == set(wanted) and "draftToken" not in drafted
         return None if agrees else f"is a {drafted['decision']} ({codes}) instead of a refusal because of {wanted}"
     is_now = reading.schedule.is_now
     times = [now.isoformat()] if is_now else [at.isoformat() for at in reading.schedule.upcoming(now, 5)]
@@ -108,6 +108,6 @@ def _compare_own(own: Own, sim: Simulation, ask: Ask) -> str | None:
     reading = read(own.phrase, now=HERE, timezone=ZONE, current=task.schedule)
     drafted = ask(own.phrase, ZONE, taskId=task.id)
     sim.app.delete(task.id)
-    if reading.kind == "schedule" and drafted["decision"] != "update":
+    if reading.kind == "schedule" and drafted["decision"] != "UPDATE":
         return f"is a {drafted['decision']}, not an update"
     return find_difference(reading, drafted, HERE)

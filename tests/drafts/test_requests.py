@@ -153,7 +153,7 @@ WORK = [
 def test_a_change_affects_what_it_names(sim: Simulation, task: tuple[str, str], text: str, occurrences: str) -> None:
     """Times replace times, days replace days, exceptions are subtracted, and one occurrence moves alone."""
     drafted, stored = draft(sim, text, task)
-    assert drafted.decision == "update"
+    assert drafted.decision == "UPDATE"
     assert drafted.task_id == stored
     wanted = occurrences.split(", ")
     changed = sim.app.confirm(drafted, owner="ada")
@@ -171,7 +171,7 @@ def test_what_changes_a_task_makes_none(sim: Simulation, task: tuple[str, str] |
 def test_work_is_a_new_task(sim: Simulation, task: tuple[str, str] | None, text: str, description: str) -> None:
     """With a schedule of its own, and no stored task of that name."""
     drafted, _ = draft(sim, text, task)
-    assert (drafted.decision, drafted.draft_token is None) == ("creation", False)
+    assert (drafted.decision, drafted.draft_token is None) == ("CREATION", False)
     assert drafted.description.startswith(description)
 
 

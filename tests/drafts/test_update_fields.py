@@ -56,7 +56,7 @@ def test_a_field_may_change(
     """What was shown changes, and nothing else does: the schedule and the rest of the payload stay."""
     before = sim.app.get(tasks[task]).to_wire()
     drafted = draft(text)
-    assert (drafted.decision, drafted.task_id, drafted.changes) == ("update", tasks[task], changes)
+    assert (drafted.decision, drafted.task_id, drafted.changes) == ("UPDATE", tasks[task], changes)
     after = sim.app.confirm(drafted, owner="ada").to_wire()
     marks = {"revision", "updatedAt", "history", "message", "usage", "recentRequests"}
     kept = before.keys() - marks - changes.keys()
@@ -148,7 +148,7 @@ def test_a_sentence_with_a_schedule_of_its_own_is_a_new_task(
 ) -> None:
     """Even if it names a way of delivery and the words of a task."""
     assert tasks
-    assert draft(text).decision == "creation"
+    assert draft(text).decision == "CREATION"
 
 
 def test_a_payload_that_drafts_may_not_name_stays(sim: Simulation, draft: MakeDraft) -> None:

@@ -29,7 +29,7 @@ def test_words_change_the_task_that_they_name(sim: Simulation, draft: MakeDraft,
     """What was shown is what the task becomes; the rest of it stays."""
     (task_id,) = confirm(sim, draft, SALES)
     drafted = draft(text)
-    assert (drafted.decision, drafted.task_id, drafted.description) == ("update", task_id, description)
+    assert (drafted.decision, drafted.task_id, drafted.description) == ("UPDATE", task_id, description)
     assert sim.app.get(task_id).schedule.describe() == "every Monday at 09:00, Europe/Paris"
     changed = sim.app.confirm(drafted, owner="ada")
     assert changed.schedule.describe() == description
@@ -41,7 +41,7 @@ def test_which_task_is_asked_if_two_fit(sim: Simulation, draft: MakeDraft) -> No
     """Each answer leads to a draft of the change of that task."""
     ids = confirm(sim, draft, SALES, TAX)
     drafted = draft("move my report to Friday")
-    assert (drafted.decision, drafted.draft_token) == ("update", None)
+    assert (drafted.decision, drafted.draft_token) == ("UPDATE", None)
     (question,) = drafted.questions
     assert question.field == "taskId"
     answers = [answer.context or {} for answer in question.answers]
@@ -127,7 +127,7 @@ def test_work_that_may_be_a_change_is_asked_about(
     """If it says a word of a task's title, or "my"; the answer makes the new task of it."""
     confirm(sim, draft, STRETCH)
     drafted = draft(text, context={"handler": "remind"})
-    assert drafted.decision == "creation"
+    assert drafted.decision == "CREATION"
     assert (drafted.draft_token is None) is is_asked
     for question in drafted.questions:
         again = draft(str(question.answers[0].text), context={"handler": "remind"})

@@ -14,7 +14,7 @@ from tests.drafts.conftest import MakeDraft
 from tests.model_server import ModelServer
 
 from cloudsched import App, Settings
-from cloudsched.domain.responses.api_responses import DraftResult
+from cloudsched.domain.responses.api_responses import Decision, DraftResult
 from cloudsched.drafts.wiring import DraftsWiring
 from cloudsched.testing import Simulation
 
@@ -111,7 +111,7 @@ def test_no_part_of_a_value_can_be_confirmed(
             assert offered[-1] in answer.label
         assert value in offered
     else:
-        assert drafted.decision == "refusal"
+        assert drafted.decision is Decision.REFUSAL
 
 
 @try_each(

@@ -323,7 +323,7 @@ LIMITS = World(
     "what comes due late of a task with an end, a run limit and an expiration, which its owner moves",
     {
         "create": lambda app: app.create(
-            draft("a", "FREQ=MINUTELY;COUNT=3", until=at(3), max_runs=2, expiration=minutes(1.5), catch_up="all")
+            draft("a", "FREQ=MINUTELY;COUNT=3", until=at(3), max_runs=2, expiration=minutes(1.5), catch_up="ALL")
         )
     },
     instants=(60, 181),
@@ -345,15 +345,15 @@ BUFFER = World(
     "a task that runs the newest occurrence that came due while a run was open, or each, or catches up with one",
     {
         "create": lambda app: app.create(
-            draft("a", "FREQ=MINUTELY;COUNT=4", expected_duration=minutes(2), overlap="buffer", catch_up="latest")
+            draft("a", "FREQ=MINUTELY;COUNT=4", expected_duration=minutes(2), overlap="BUFFER", catch_up="LATEST")
         )
     },
     instants=(60, 121, 181),
     end=3600,
     requests={
-        "allow": lambda app: app.update("a", overlap="allow"),
-        "catch up with all": lambda app: app.update("a", catch_up="all"),
-        "catch up with none": lambda app: app.update("a", catch_up="none"),
+        "allow": lambda app: app.update("a", overlap="ALLOW"),
+        "catch up with all": lambda app: app.update("a", catch_up="ALL"),
+        "catch up with none": lambda app: app.update("a", catch_up="NONE"),
         "same minutes": lambda app: app.update("a", schedule=SAME_MINUTES),
     },
     processes=1,

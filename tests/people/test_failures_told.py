@@ -373,6 +373,6 @@ def test_the_systems_own_tasks_about_a_person_tell_them_nothing(sim: Simulation)
     jobs = PeopleWiring.of(app.container).person_jobs
     for task in (jobs.erase("ada", by=OWN_CODE), jobs.export("ada", by=OWN_CODE)):
         assert isinstance(task, Task)
-        assert task.tell_failures == "never"
+        assert task.tell_failures == "NEVER"
     sim.advance(HOUR)
     assert read_inbox(sim) == []

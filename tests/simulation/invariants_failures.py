@@ -40,23 +40,23 @@ class FailureInvariants:
         ends = [each for each in messages if each.title.startswith("Works again: ")]
         if told - failed:
             fail(f"N3: {after.id} tells of {told - failed}, which have not failed")
-        is_mute = after.tell_failures == "never" or after.parent is not None or after.deleted_at is not None
+        is_mute = after.tell_failures == "NEVER" or after.parent is not None or after.deleted_at is not None
         if is_mute or after.status is TaskStatus.CANCELLED:
             if told:
                 fail(f"N3: {after.id} tells of {told}")
             failed = set()
-        if after.tell_failures == "each" and told != failed:
+        if after.tell_failures == "EACH" and told != failed:
             fail(f"N1: {after.id} tells of {told}, of {failed}")
         is_new_row = before.failing_since is None and after.failing_since is not None
         has_paused = before.status is TaskStatus.ACTIVE and after.status is TaskStatus.PAUSED
         is_due = bool(failed) and (not self._told.get(key) or is_new_row)
         if is_due and not told:
             fail(f"N1: {after.id} does not tell of {failed}")
-        if after.tell_failures == "first" and (len(told) > 1 or (told and not is_due and not has_paused)):
+        if after.tell_failures == "FIRST" and (len(told) > 1 or (told and not is_due and not has_paused)):
             fail(f"N1: {after.id} tells of {told} again")
         has_succeeded = any(each.status is ExecutionStatus.SUCCEEDED for each in executions)
         is_end = has_succeeded and after.failing_since is None
-        expected = int(is_end and bool(self._told.get(key)) and after.tell_failures != "never")
+        expected = int(is_end and bool(self._told.get(key)) and after.tell_failures != "NEVER")
         if len(ends) != expected:
             fail(f"N2: {after.id} says {len(ends)} times that it works again, and was to {expected} times")
         self._told[key] = len(told) if is_end else self._told.get(key, 0) + len(told)

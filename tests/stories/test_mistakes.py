@@ -76,7 +76,7 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "schedule empty": (lambda d: Schedule(), "rrule: is missing (give `at` for one instant, or `rrule` for several)"),
     "schedule once naive": (lambda d: Schedule.once(NAIVE), "at: has no time zone (give an aware datetime, or an offset such as Z)"),
     "schedule at text": (lambda d: Schedule(at="tomorrow"), "at: is not an instant such as 2027-01-01T09:00:00Z"),
-    "schedule gap": (lambda d: Schedule(rrule="FREQ=DAILY", gap="skp"), "gap: Input should be 'shift' or 'skip'"),
+    "schedule gap": (lambda d: Schedule(rrule="FREQ=DAILY", gap="skp"), "gap: Input should be 'SHIFT' or 'SKIP'"),
     "schedule rrule cron": (lambda d: Schedule(rrule="0 9 * * *"), "rrule: '0 9 * * *' is not a rule (write it like FREQ=WEEKLY;BYDAY=MO,WE; cron is no rule but the schedule itself: '0 9 * * *')"),
     "schedule freq": (lambda d: Schedule(rrule="FREQ=DAYLY"), "rrule: FREQ cannot be 'DAYLY' (one of YEARLY, MONTHLY, WEEKLY, DAILY, HOURLY, MINUTELY, SECONDLY)"),
     "schedule part": (lambda d: Schedule(rrule="FREQ=DAILY;BYHOURS=9"), "rrule: BYHOURS is not a part of a rule (known parts: FREQ, INTERVAL, COUNT, UNTIL, WKST, BYDAY, BYSECOND, BYMINUTE, BYHOUR, BYMONTHDAY, BYYEARDAY, BYWEEKNO, BYMONTH, BYSETPOS, SKIP, RSCALE)"),

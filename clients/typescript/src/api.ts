@@ -61,7 +61,7 @@ export interface BackfillRequest {
 }
 
 /** The action on each task. */
-export type BatchAction = "pause" | "resume" | "cancel" | "retryFailed" | "delete";
+export type BatchAction = "PAUSE" | "RESUME" | "CANCEL" | "RETRY_FAILED" | "DELETE";
 
 /** The tasks to change. All given filters must match, and there must be one. */
 export interface BatchChangeFilter {
@@ -82,7 +82,7 @@ export interface BatchChangeFilter {
 
 /** A change of all tasks that match a filter. */
 export interface BatchChangeRequest {
-  /** `retryFailed` gives the execution that finished last one more attempt, if it failed or timed out. */
+  /** `RETRY_FAILED` gives the execution that finished last one more attempt, if it failed or timed out. */
   action: BatchAction;
   filter: BatchChangeFilter;
   /** Only count the tasks. Default: `false`. */
@@ -179,8 +179,8 @@ export type CalendarRule = Record<string, unknown>;
 export interface CalendarRuleInput {
   /** The calendar's id. `weekends` is always there. */
   id: string;
-  /** The policy for an occurrence on one of its days. It is left out, or moved to the last free day before or to the next free day after. A free day is on none of the schedule's calendars. Default: `"skip"`. */
-  on?: "skip" | "before" | "after";
+  /** The policy for an occurrence on one of its days. It is left out, or moved to the last free day before or to the next free day after. A free day is on none of the schedule's calendars. Default: `"SKIP"`. */
+  on?: "SKIP" | "BEFORE" | "AFTER";
 }
 
 /** A calendar without its days. */
@@ -226,23 +226,32 @@ export interface CallerInfo {
 /** The policy for occurrences that nothing could run in time. On the wire, the mode alone may replace it. */
 export interface CatchUp {
   mode: CatchUpMode;
-  /** The greatest lateness of a run. None: any for `latest` and `all`, a minute for `none`. In seconds. */
+  /** The greatest lateness of a run. None: any for `LATEST` and `ALL`, a minute for `NONE`. In seconds. */
   window?: number;
 }
 
 /** The policy for occurrences that nothing could run in time. On the wire, the mode alone may replace it. */
 export interface CatchUpInput {
-  /** Default: `"latest"`. */
+  /** Default: `"LATEST"`. */
   mode?: CatchUpMode;
-  /** The greatest lateness of a run. None: any for `latest` and `all`, a minute for `none`. In seconds. */
+  /** The greatest lateness of a run. None: any for `LATEST` and `ALL`, a minute for `NONE`. In seconds. */
   window?: number | null;
 }
 
 /** The policy that selects which of several missed occurrences are run. */
-export type CatchUpMode = "latest" | "all" | "none";
+export type CatchUpMode = "LATEST" | "ALL" | "NONE";
 
 /** The kind of work that a task does for its owner. */
 export type Category = "REMINDER" | "REPORT" | "ANALYSIS" | "OTHERS";
+
+/** A question whether the endpoint wants messages. */
+export interface ChallengeData {
+  title: string;
+  body: string;
+  /** What the endpoint answers with, and nothing else. */
+  challenge: string;
+  [name: string]: unknown;
+}
 
 /** Tells whether anything has changed. */
 export interface ChangeCursor {
@@ -379,7 +388,7 @@ export interface DayCounts {
 }
 
 /** The kind of request that a text makes. */
-export type Decision = "creation" | "update" | "operation" | "list" | "refusal";
+export type Decision = "CREATION" | "UPDATE" | "OPERATION" | "LIST" | "REFUSAL";
 
 /** The definition that an execution began with. Its task may have been edited since. */
 export interface Definition {
@@ -568,6 +577,28 @@ export interface EmailContactInput {
   verified?: boolean | null;
 }
 
+/** An end of an execution. */
+export interface EndData {
+  title: string;
+  body: string;
+  taskId: string;
+  executionId: string;
+  /** What the handler returned, or null. */
+  content?: unknown;
+  /** True if the content is too large to be sent: the execution has it. */
+  isContentOmitted?: boolean;
+  /** The chat that the task came from (`source.chatId`), if it came from one. */
+  chatId?: string;
+  /** The id of the result as a message of that chat. */
+  messageId?: string;
+  /** The seconds by which the message is late, if it is late enough to say so. */
+  late?: number;
+  status: ExecutionStatus;
+  /** The reason, unless it succeeded. */
+  error?: WebhookError;
+  [name: string]: unknown;
+}
+
 /** An event sent to a durable handler, and not yet taken by it. */
 export interface Event {
   name: string;
@@ -747,6 +778,21 @@ export type ExecutionStatus =
   | "CANCELLED"
   | "EXPIRED"
   | "SKIPPED";
+
+/** The end of an execution, to a task's callback. What tells its owner of a failure comes to their webhook, too. */
+export interface ExecutionWebhook {
+  type: 
+    | "execution.succeeded"
+    | "execution.failed"
+    | "execution.timed_out"
+    | "execution.expired"
+    | "execution.skipped"
+    | "execution.cancelled";
+  /** The instant of what it reports, the same for all tries. */
+  timestamp: string;
+  data: EndData;
+  [name: string]: unknown;
+}
 
 /** The reasons why a task runs when it does, or does not run. */
 export interface Explanation {
@@ -985,10 +1031,13 @@ export interface FieldChange {
   after?: string;
 }
 
-/** One of the things that are wrong with a request's body. */
+/** One of the things that are wrong with a request, with one of three places. */
 export interface FieldError {
-  /** Its place: a JSON Pointer in the body, such as `#/schedule/rrule`, or `#` for the body itself. */
-  pointer: string;
+  /** Its place in the body: a JSON Pointer, such as `#/schedule/rrule`, or `#` for the body itself. */
+  pointer?: string;
+  /** The parameter of the query or of the path. */
+  parameter?: string;
+  header?: string;
   detail: string;
   /** A way to mend it. */
   hint?: string;
@@ -1137,7 +1186,7 @@ export interface LockParty {
 }
 
 /** The tasks that share a lock key. */
-export type LockScope = "global" | "owner";
+export type LockScope = "GLOBAL" | "OWNER";
 
 /** One line that a worker has logged. */
 export interface LogItem {
@@ -1207,6 +1256,15 @@ export interface MessagePage {
   /** The number of items that were read for it, if some were passed over because they do not match. */
   lookedThrough?: number;
   messages: Array<Message>;
+}
+
+/** A message of a task to its owner. */
+export interface MessageWebhook {
+  type: "notification";
+  /** The instant of what it reports, the same for all tries. */
+  timestamp: string;
+  data: ResultData;
+  [name: string]: unknown;
 }
 
 /** A field that the text does not give, or gives a value that is not allowed. */
@@ -1308,14 +1366,14 @@ export interface NewTask {
   children?: Array<ChildInput>;
   /** True if its children run in parallel, rather than in order. Default: `false`. */
   parallel?: boolean;
-  /** The consequence of a failed child for the children after it, and for the task. Default: `"fail"`. */
+  /** The consequence of a failed child for the children after it, and for the task. Default: `"FAIL"`. */
   onChildFailure?: OnChildFailure;
   /** The JavaScript that it runs in place of a handler of its own. */
   script?: ScriptInput | null;
   deliveryChannels?: Array<DeliveryChannel>;
   /** The title of the message that is delivered, or the task's title if None. */
   deliveryTitle?: string | null;
-  /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. Default: `"first"`. */
+  /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. Default: `"FIRST"`. */
   tellFailures?: TellFailures;
   /** The estimated cost of one execution, in queries. Default: `0`. */
   queryPerExecution?: number;
@@ -1334,9 +1392,9 @@ export interface NewTask {
   maxRuns?: number | null;
   /** Each run starts up to this much later, by an amount that is fixed for the occurrence. In seconds. Default: `0.0`. */
   jitter?: number;
-  /** Default: `"skip"`. */
+  /** Default: `"SKIP"`. */
   overlap?: Overlap;
-  /** Default: `{"mode": "latest", "window": null}`. */
+  /** Default: `{"mode": "LATEST", "window": null}`. */
   catchUp?: CatchUpInput;
   /** An occurrence that did not start within this time is recorded as EXPIRED and not run. In seconds. */
   expiration?: number | null;
@@ -1410,7 +1468,7 @@ export interface OccurrenceRange {
 }
 
 /** The consequence of a failed child for the children after it, and for the task. */
-export type OnChildFailure = "fail" | "skip" | "continue";
+export type OnChildFailure = "FAIL" | "SKIP" | "CONTINUE";
 
 /** The receiver of a message when an execution of a task has ended. */
 export interface OnCompletion {
@@ -1419,7 +1477,7 @@ export interface OnCompletion {
 }
 
 /** The policy for an occurrence that comes due while a run is open. */
-export type Overlap = "skip" | "buffer" | "allow";
+export type Overlap = "SKIP" | "BUFFER" | "ALLOW";
 
 /** Counts of tasks and executions for an overview. Each count ends at 10,000. */
 export interface OverviewCounts {
@@ -1555,7 +1613,7 @@ export interface Problem {
   hint?: string;
   /** The words that were not understood, of a schedule in words. */
   words?: string;
-  /** All errors of the body, as far as they were found. */
+  /** All errors of the request, as far as they were found. */
   errors?: Array<FieldError>;
   /** The meanings of a schedule in words, to choose from: each a `ScheduleReading`. */
   readings?: Array<ScheduleReading>;
@@ -1897,6 +1955,25 @@ export interface ReportedTask {
 /** The group that a request comes from, or of a handler, the group that may name it. */
 export type Requesters = "users" | "servers";
 
+/** A result, and what it belongs to. */
+export interface ResultData {
+  title: string;
+  body: string;
+  taskId: string;
+  executionId: string;
+  /** What the handler returned, or null. */
+  content?: unknown;
+  /** True if the content is too large to be sent: the execution has it. */
+  isContentOmitted?: boolean;
+  /** The chat that the task came from (`source.chatId`), if it came from one. */
+  chatId?: string;
+  /** The id of the result as a message of that chat. */
+  messageId?: string;
+  /** The seconds by which the message is late, if it is late enough to say so. */
+  late?: number;
+  [name: string]: unknown;
+}
+
 /** The number of failed executions that match a filter. */
 export interface RetryCount {
   /** At most some 1,000: each is read for it. */
@@ -1983,9 +2060,9 @@ export interface Schedule {
   timezone: string;
   rdates: Array<string>;
   exdates: Array<string>;
-  gap: "shift" | "skip";
-  fold: "first" | "last" | "both";
-  subDaily: "elapsed" | "wall";
+  gap: "SHIFT" | "SKIP";
+  fold: "FIRST" | "LAST" | "BOTH";
+  subDaily: "ELAPSED" | "WALL";
   local?: string;
   followsOwner: boolean;
   startZone?: string;
@@ -2005,12 +2082,12 @@ export interface ScheduleInput {
   timezone?: string;
   rdates?: Array<string>;
   exdates?: Array<string>;
-  /** Default: `"shift"`. */
-  gap?: "shift" | "skip";
-  /** Default: `"first"`. */
-  fold?: "first" | "last" | "both";
-  /** Default: `"elapsed"`. */
-  subDaily?: "elapsed" | "wall";
+  /** Default: `"SHIFT"`. */
+  gap?: "SHIFT" | "SKIP";
+  /** Default: `"FIRST"`. */
+  fold?: "FIRST" | "LAST" | "BOTH";
+  /** Default: `"ELAPSED"`. */
+  subDaily?: "ELAPSED" | "WALL";
   local?: string | null;
   /** Default: `false`. */
   followsOwner?: boolean;
@@ -2421,14 +2498,14 @@ export interface TaskPatch {
   children?: Array<ChildInput> | null;
   /** True if its children run in parallel, rather than in order. Default: `false`. */
   parallel?: boolean | null;
-  /** The consequence of a failed child for the children after it, and for the task. Default: `"fail"`. */
+  /** The consequence of a failed child for the children after it, and for the task. Default: `"FAIL"`. */
   onChildFailure?: OnChildFailure | null;
   /** The JavaScript that it runs in place of a handler of its own. */
   script?: ScriptInput | null;
   deliveryChannels?: Array<DeliveryChannel> | null;
   /** The title of the message that is delivered, or the task's title if None. */
   deliveryTitle?: string | null;
-  /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. Default: `"first"`. */
+  /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. Default: `"FIRST"`. */
   tellFailures?: TellFailures | null;
   /** The estimated cost of one execution, in queries. Default: `0`. */
   queryPerExecution?: number | null;
@@ -2447,9 +2524,9 @@ export interface TaskPatch {
   maxRuns?: number | null;
   /** Each run starts up to this much later, by an amount that is fixed for the occurrence. In seconds. Default: `0.0`. */
   jitter?: number | null;
-  /** Default: `"skip"`. */
+  /** Default: `"SKIP"`. */
   overlap?: Overlap | null;
-  /** Default: `{"mode": "latest", "window": null}`. */
+  /** Default: `{"mode": "LATEST", "window": null}`. */
   catchUp?: CatchUpInput | null;
   /** An occurrence that did not start within this time is recorded as EXPIRED and not run. In seconds. */
   expiration?: number | null;
@@ -2488,7 +2565,7 @@ export interface TaskPatch {
 export type TaskStatus = "ACTIVE" | "PAUSED" | "COMPLETED" | "FAILED" | "CANCELLED" | "EXPIRED";
 
 /** The failed runs of a task about which its owner gets a message. */
-export type TellFailures = "first" | "each" | "never";
+export type TellFailures = "FIRST" | "EACH" | "NEVER";
 
 export interface Tree {
   task: Task;
@@ -2611,6 +2688,14 @@ export type Verb =
   | "sendEvent"
   | "retry";
 
+/** The question whether an endpoint wants a person's messages. It is asked before it gets any. */
+export interface VerificationWebhook {
+  type: "webhook.verification";
+  timestamp: string;
+  data: ChallengeData;
+  [name: string]: unknown;
+}
+
 /** A service that gets the person's messages. */
 export interface WebhookContact {
   url: string;
@@ -2623,6 +2708,14 @@ export interface WebhookContactInput {
   url: string;
   /** True if the endpoint has proven that it wants the messages. No message is sent to one that has not. Only an admin may set it. If another caller sets the URL, the endpoint is asked. It is lost when the URL changes. */
   verified?: boolean | null;
+}
+
+/** The reason why an execution has no result. */
+export interface WebhookError {
+  /** The class of the exception, or a word for what happened: `Expired`. */
+  type: string;
+  message: string;
+  [name: string]: unknown;
 }
 
 /** A new secret of a person's webhooks, which is shown only here. */

@@ -275,12 +275,12 @@ export class Client<P extends object = AnyPayloads> extends TaskVerbs {
 
   /** Start to pause all active tasks, of an owner or of all; return the task that does it. Its id is for `restore`. */
   pauseAll(owner?: string, options: ChangeOptions = {}): Promise<api.Task> {
-    return this.batchChange("pause", { status: "ACTIVE", ...(owner === undefined ? {} : { owner }) }, options);
+    return this.batchChange("PAUSE", { status: "ACTIVE", ...(owner === undefined ? {} : { owner }) }, options);
   }
 
   /** Start to resume what `pauseAll`, or another change of many tasks, has paused; return the task that does it. */
   restore(pauseId: string, options: ChangeOptions = {}): Promise<api.Task> {
-    return this.batchChange("resume", { pauseId }, options);
+    return this.batchChange("RESUME", { pauseId }, options);
   }
 
   /** List the tasks that have each of some words in their title, id, handler, labels or payload. */

@@ -40,6 +40,7 @@ _COMMANDS: Final[_Sections] = {
         "dev": ("cloudsched.cli.dev:dev", "Run the local stack: API, executor, sweep, Cloud Tasks and a store."),
         "run": ("cloudsched.cli.run:run", "Call a handler once, here and now."),
         "next": ("cloudsched.cli.next:next_command", "Show when a schedule fires."),
+        "completion": ("cloudsched.cli.completion:completion", "Complete commands, options and ids in your shell."),
     },
     "Tasks": {
         "tasks": ("cloudsched.cli.tasks:tasks", "Show, change, draft and import tasks."),
@@ -158,7 +159,7 @@ def admin() -> None:
 def main() -> None:
     """Run a command. Print an error on one line, or with ``--json`` as JSON, and exit with the code of its kind."""
     words = sys.argv[1 : sys.argv.index("--")] if "--" in sys.argv else sys.argv[1:]
-    as_json = "--json" in words
+    as_json = any(word.partition("=")[0] == "--json" for word in words)
     with safe_output():
         try:
             code = cloudsched(prog_name="cloudsched", standalone_mode=not as_json)

@@ -74,9 +74,9 @@ def add_calendars(schedule: Schedule, rules: Sequence[CalendarRule], stored: Sto
 def _read_rule(option: str, now: datetime, stored: StoredCalendars) -> CalendarRule:
     """Return the calendar of an option: ``weekends``, a stored one or a file, with ``=before`` or the like."""
     place, _, on = option.rpartition("=")
-    if on not in get_args(On) or not place:
+    if on.upper() not in get_args(On) or not place:
         place = option
-        on = "skip"
+        on = "SKIP"
     if place == WEEKENDS:
         return CalendarRule.model_validate({"id": WEEKENDS, "on": on}).with_content(WEEKENDS_CONTENT)
     if _ID.fullmatch(place):

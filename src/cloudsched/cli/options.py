@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 import socket
 import sys
-from contextlib import closing, contextmanager, redirect_stdout
+from contextlib import closing, contextmanager, redirect_stdout, suppress
 from datetime import date, datetime
 from functools import cached_property, wraps
 from importlib import import_module
 from io import StringIO
+from itertools import islice
 from pathlib import Path
+from pkgutil import resolve_name
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -22,10 +25,12 @@ import click
 from cloudsched.cli.main import NO_CREDENTIALS
 from cloudsched.config.imports import pause_collection
 from cloudsched.emulator.model.names import parse_time
-from cloudsched.errors import InvalidSchedule, Unauthenticated, Unavailable
+from cloudsched.errors import CloudschedError, InvalidSchedule, Unauthenticated, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from click.shell_completion import CompletionItem
 
     from cloudsched.client.client import Client
 
@@ -135,6 +140,80 @@ def json_option(function: F) -> F:
     return shown(quiet_option(function))
 
 
+ALL_FIELDS: Final = "*"
+
+
+class JsonFields(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.4
+    """The value of ``--json``: True, or the names of the fields to print, in the order in which they were given.
+
+    The place is that of a model, such as ``domain.documents.task:Task``, which is imported once a field is named.
+    """
+
+    name = "fields"
+
+    def __init__(self, place: str, more: Sequence[str] = ()) -> None:
+        self._place = place
+        self._more = more
+
+    @cached_property
+    def known(self) -> tuple[str, ...]:
+        """The names that there are."""
+        with pause_collection():
+            model = resolve_name(f"cloudsched.{self._place}")
+        shown = (each.alias or name for name, each in model.model_fields.items() if not each.exclude)
+        return (*shown, *self._more)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 - click's signature
+        """Return what is to be printed. Names that the model does not have are refused."""
+        if value == ALL_FIELDS:
+            return True
+        names = tuple(str(value).split(","))
+        if unknown := [name for name in names if name not in self.known]:
+            self.fail(f"there is no field {unknown[0]!r}. There are: {', '.join(sorted(self.known))}.", param, ctx)
+        return names
+
+
+def json_option_of(place: str, *more: str) -> Callable[[F], F]:
+    """Return ``--json``, which also takes the names of fields, and ``--quiet``. See `JsonFields`."""
+    shown = click.option(
+        "--json",
+        "as_json",
+        is_flag=False,
+        flag_value=ALL_FIELDS,
+        metavar="[FIELD,…]",
+        type=JsonFields(place, more),
+        help="Print JSON, for programs, or just these fields of it. Errors, too.",
+    )
+    return lambda function: shown(quiet_option(function))
+
+
+def pick(content: dict[str, Any], fields: bool | tuple[str, ...] | None) -> dict[str, Any]:  # noqa: FBT001 - of `JsonFields`
+    """Return the fields that ``--json`` names: null for one that is not set, so that each line has the same."""
+    if not isinstance(fields, tuple):
+        return content
+    return {name: content.get(name) for name in fields}
+
+
+class ApiCommand(click.Command):
+    """A command whose ``--json`` may be followed by names of fields, and otherwise by what it would take alone."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words. The one after ``--json`` is its value if it names fields, or nothing else takes it."""
+        options = (each.type for each in self.params if isinstance(each.type, JsonFields))
+        kind = next(options, None)
+        place = args.index("--json") if "--json" in args[: args.index("--") if "--" in args else None] else None
+        if kind is None or place is None:
+            return super().parse_args(ctx, args)
+
+        head = [*args[:place], f"--json={ALL_FIELDS}"]
+        following = args[place + 1 : place + 2]
+        if following and not following[0].startswith("-"):
+            _, left, _ = self.make_parser(ctx).parse_args([*head, *args[place + 1 :]])
+            if left or {*following[0].split(",")} <= {*kind.known}:
+                return super().parse_args(ctx, [*args[:place], f"--json={following[0]}", *args[place + 2 :]])
+        return super().parse_args(ctx, [*head, *args[place + 1 :]])
+
+
 yes_option = click.option("--yes", "-y", "is_sure", is_flag=True, help="Do not ask.")
 """Skip the question before a change that cannot be undone."""
 
@@ -143,12 +222,17 @@ def _is_terminal() -> bool:
     return sys.stdin.isatty()
 
 
+def require_terminal(what: str) -> None:
+    """Refuse to wait for somebody where nobody types."""
+    if not _is_terminal():
+        raise click.UsageError(what)
+
+
 def confirm(question: str, *, is_sure: bool) -> None:
     """Ask before a change that cannot be undone. Without a terminal to ask on, require ``--yes``."""
     if is_sure:
         return
-    if not _is_terminal():
-        raise click.UsageError(f"{question} Nobody can be asked here: give --yes.")
+    require_terminal(f"{question} Nobody can be asked here: give --yes.")
     click.confirm(question, abort=True, err=True)
 
 
@@ -175,6 +259,14 @@ def explain_errors(options: Mapping[str, Any]) -> Iterator[None]:
 class ApiGroup(click.Group):
     """A group whose commands use the API."""
 
+    command_class = ApiCommand
+    aliases: Mapping[str, str] = MappingProxyType({})
+    """Further names of its commands."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command by one of its names."""
+        return super().get_command(ctx, self.aliases.get(cmd_name, cmd_name))
+
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
         """Run the command. If an option of this group follows the command, say where it belongs."""
         try:
@@ -187,12 +279,35 @@ class ApiGroup(click.Group):
             raise click.UsageError(f"{error.option_name} goes before the command: {place}", error.ctx) from error
 
 
-def _make_client(options: dict[str, Any]) -> Client:
+def _make_client(options: dict[str, Any], **more: Any) -> Client:
     """Return a client with the options of `connection_options`, and remove them from the given ones."""
     with pause_collection(keeps_all=True):
         from cloudsched.client.client import Client  # noqa: PLC0415 - not needed for --help
 
-    return Client(**{name: options.pop(name) for name in ("url", "key", "token", "platform_token")})
+    return Client(**{name: options.pop(name) for name in ("url", "key", "token", "platform_token")}, **more)
+
+
+COMPLETED: Final = 50
+"""The number of tasks among which an id is completed."""
+COMPLETION_SECONDS: Final = 2.0
+
+
+def _complete_task_id(context: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the newest tasks whose ids begin so. Nothing if the API does not say: a shell shows no errors."""
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 - only for a shell that completes
+
+    assert context.parent is not None  # noqa: S101 - it is in a group
+    options = dict(context.parent.params)
+    if find_missing_stack(options["url"]):
+        return []
+    with suppress(CloudschedError), _make_client(options, timeout=COMPLETION_SECONDS) as client:
+        newest = islice(client.tasks(page_size=COMPLETED), COMPLETED)
+        return [CompletionItem(each.id, help=each.title) for each in newest if each.id.startswith(incomplete)]
+    return []
+
+
+TASK_ID: Final[Mapping[str, Any]] = {"metavar": "ID", "shell_complete": _complete_task_id}
+"""How the argument of a task's id is shown and completed."""
 
 
 def client_options(command: Callable[..., None]) -> Callable[..., None]:

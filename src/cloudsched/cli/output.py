@@ -14,19 +14,29 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree as Drawing
 
+from cloudsched.cli.options import pick
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
 from cloudsched.domain.documents.journal import StepKind, StepRecord, StepStatus
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.errors import Forbidden, NotFound
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cloudsched.client.client import Client
-    from cloudsched.client.views import TaskView, TreeView
+    from cloudsched.client.views import ExplanationView, TaskView, TreeView
     from cloudsched.domain.documents.log_lines import LogLine
+
+
+def tell_findings(explanation: ExplanationView) -> Iterator[str]:
+    """Yield the lines that explain a task: its state and the main reason, then all others."""
+    summary, *others = (to_printable(finding.sentence) for finding in explanation.findings)
+    yield f"{explanation.status}: {summary}"
+    yield from (f"  - {sentence}" for sentence in others)
+
 
 _STEP_STYLES = complete_table(
     StepStatus,
@@ -135,7 +145,7 @@ def make_console() -> Console:
 class Printer:
     """Prints for people or, as JSON, for programs."""
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, *, as_json: bool | tuple[str, ...]) -> None:
         self._as_json = as_json
         self._console = make_console()
 
@@ -143,7 +153,7 @@ class Printer:
         """Print all fields of one task, and to stderr what may keep it from running."""
         content = _to_json(task)
         if self._as_json:
-            click.echo(to_json_line(content))
+            self._print_json(content)
             return
 
         content.pop("receipt", None)
@@ -160,7 +170,7 @@ class Printer:
         """Print a list of tasks."""
         if self._as_json:
             for task in tasks:
-                click.echo(to_json_line(_to_json(task)))
+                self._print_json(_to_json(task))
             return
 
         rows = [*tasks]
@@ -183,10 +193,55 @@ class Printer:
         self._console.width = max(self._console.width, min_width)
         self._console.print(table if rows else "No tasks.")
 
+    def _print_json(self, content: dict[str, Any]) -> None:
+        click.echo(to_json_line(pick(content, self._as_json)))
+
+    def print_view(
+        self, task: TaskView, coming: Sequence[datetime], explanation: ExplanationView, executions: Sequence[Execution]
+    ) -> None:
+        """Print a task on one screen, with its next instants, the reasons of its state and its last executions."""
+        zone = load_tzinfo(task.timezone)
+        times = [at.astimezone(zone) for at in coming]
+        if self._as_json:
+            parts = {
+                "next": [at.isoformat() for at in times],
+                "explanation": explanation.model_dump(mode="json", by_alias=True, exclude_none=True),
+                "executions": [each.to_wire() for each in executions],
+            }
+            self._print_json(_to_json(task) | parts)
+            return
+
+        about = {
+            "id": task.id,
+            "owner": task.owner,
+            "handler": task.handler,
+            "payload": json.dumps(task.payload, ensure_ascii=False) if task.payload else "",
+            "schedule": task.schedule.describe_next(coming[0] if coming else None).text,
+            "labels": ", ".join(task.labels),
+            "channels": ", ".join(task.delivery_channels),
+            "runs": str(task.run_count) if task.max_runs is None else f"{task.run_count} of {task.max_runs}",
+        }
+        click.secho(to_printable(task.title), bold=True)
+        for name, text in about.items():
+            if text:
+                click.echo(f"  {name:<9} {to_printable(text)}")
+        click.echo()
+        for line in tell_findings(explanation):
+            click.echo(line)
+
+        if times:
+            click.echo("\nNext")
+        for at in times:
+            click.echo(f"  {at:%a %Y-%m-%d %H:%M:%S %z}")
+        if executions:
+            click.echo("\nLast, in UTC")
+        for each in executions:
+            self.print_execution(each)
+
     def print_execution(self, execution: Execution) -> None:
         """Print one execution on one line."""
         if self._as_json:
-            click.echo(to_json_line(execution.to_wire()))
+            self._print_json(execution.to_wire())
             return
 
         attempts = f"attempt {execution.attempt_count}" if execution.attempts else ""

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import time
 from datetime import UTC
-from typing import IO, TYPE_CHECKING, Any
+from itertools import islice
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 from pydantic import AwareDatetime
@@ -16,17 +17,21 @@ from pydantic import AwareDatetime
 from cloudsched.cli.apply import import_jobs
 from cloudsched.cli.examples import format_examples
 from cloudsched.cli.options import (
+    TASK_ID,
     TASK_STATUS,
     ApiGroup,
     api_options,
     confirm,
     drop_none,
     json_option,
+    json_option_of,
     key_option,
     parse_fields,
     parse_instant,
     parse_once,
     pass_client,
+    pick,
+    require_terminal,
     yes_option,
 )
 from cloudsched.domain.documents.verbs import Command, Verb
@@ -35,20 +40,26 @@ from cloudsched.features.table import FEATURES, find_place
 from cloudsched.local.untrusted_text import print_error, to_json_line, to_printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from cloudsched.cli.output import Printer
     from cloudsched.client.client import Client
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
     from cloudsched.domain.documents.task import FieldChange, HistoryEntry
 
+F = TypeVar("F", bound="Callable[..., object]")
 POLL_SECONDS = 1.0
 """The polling interval of ``logs --follow``."""
 
-_task_id_argument = click.argument("task_id", metavar="ID")
+_VIEWED = 5
+"""The number of coming and of past runs of a `view`."""
+_task_id_argument = click.argument("task_id", **TASK_ID)
+_task_json_option = json_option_of("client.views:TaskView")
+_TASK_PARTS = ("next", "explanation", "executions")
+"""What the JSON of a `view` has besides the task."""
 
 
-def _make_printer(*, as_json: bool) -> Printer:
+def _make_printer(*, as_json: bool | tuple[str, ...]) -> Printer:
     from cloudsched.cli.output import Printer  # noqa: PLC0415 - not needed for --help
 
     return Printer(as_json=as_json)
@@ -58,6 +69,9 @@ def _make_printer(*, as_json: bool) -> Printer:
 @api_options
 def tasks() -> None:
     """Show, change, draft and import tasks. All but `import` ask the API."""
+
+
+tasks.aliases = {"ls": "list", "update": "edit"}
 
 
 for _row in (row for feature in FEATURES for row in feature.commands if row.section == "tasks"):
@@ -70,12 +84,13 @@ tasks.add_command(import_jobs)
 @click.option("--status", type=TASK_STATUS, help="List only these.")
 @click.option("--handler")
 @click.option("--label", metavar="KEY=VALUE", help="List only tasks with this label.")
+@click.option("--search", metavar="WORDS", help="List only tasks that have all of these words, or their beginnings.")
 @click.option("--soonest", is_flag=True, help="List those that run next first. By default the newest come first.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="The most tasks to list.")
-@json_option
+@_task_json_option
 @pass_client
 def list_(client: Client, /, *, soonest: bool, limit: int, as_json: bool, **filters: Any) -> None:
-    """List tasks."""
+    """List tasks. `ls` is another name of this command."""
     if soonest:
         filters["order_by"] = "nextExecutionTime"
     results = client.tasks(**filters, page_size=min(limit, 500))
@@ -84,51 +99,74 @@ def list_(client: Client, /, *, soonest: bool, limit: int, as_json: bool, **filt
 
 @tasks.command()
 @_task_id_argument
-@json_option
+@_task_json_option
 @pass_client
 def get(client: Client, task_id: str, *, as_json: bool) -> None:
-    """Show a task."""
+    """Show all fields of a task."""
     _make_printer(as_json=as_json).print_task(client.get(task_id))
 
 
+@tasks.command()
+@_task_id_argument
+@json_option_of("client.views:TaskView", *_TASK_PARTS)
+@pass_client
+def view(client: Client, task_id: str, *, as_json: bool) -> None:
+    """Show a task on one screen: what it is, when it runs next, why it does or does not run, and its last runs."""
+    task = client.get(task_id)
+    coming = client.upcoming(task_id, _VIEWED)
+    explanation = client.explain(task_id)
+    executions = [*islice(client.executions(task_id), _VIEWED)]
+    _make_printer(as_json=as_json).print_view(task, coming, explanation, executions)
+
+
 _dry_run_option = click.option("--dry-run", is_flag=True, help="Only check it, and show the task as it would be.")
-_locale_option = click.option("--locale", help="The language of --schedule, such as de. Its words tell it if omitted.")
+
+
+_FIELD_OPTIONS = (
+    click.option("--handler", help="The registered function to run."),
+    click.option("--script", type=click.File(encoding="utf-8"), help="A file with JavaScript to run instead."),
+    click.option("--stored-script", metavar="NAME", help="A stored script of the owner to run instead."),
+    click.option("--tool", "tools", multiple=True, metavar="HANDLER", help="A handler that the script may call."),
+    click.option("--payload", help="The handler's payload, as JSON."),
+    click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label to find it by. Repeatable."),
+    click.option("--schedule", help="When it runs, in words ('every weekday at 9') or as cron ('0 9 * * 1-5')."),
+    click.option("--rrule", help="When it runs: an RFC 5545 rule, such as FREQ=DAILY;BYHOUR=9."),
+    click.option(
+        "--at", help="When it runs once: 2027-01-01T09:00:00Z, or by the clocks of --timezone 2027-01-01T09:00."
+    ),
+    click.option(
+        "--timezone",
+        "--tz",
+        metavar="ZONE",
+        help="The zone of the schedule's times. [default: that of the task, or of its owner]",
+    ),
+    click.option("--locale", help="The language of --schedule, such as de. Its words tell it if omitted."),
+    click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field, by its name in the API."),
+)
+"""The options that name the fields of a task."""
+
+
+def _field_options(function: F) -> F:
+    for option in reversed(_FIELD_OPTIONS):
+        function = option(function)
+    return function
 
 
 @tasks.command()
 @click.argument("title", required=False)
-@click.option("--handler", help="The registered function to run.")
-@click.option("--script", type=click.File(encoding="utf-8"), help="A file with JavaScript to run instead of a handler.")
-@click.option("--stored-script", metavar="NAME", help="A stored script of the owner to run instead.")
-@click.option("--tool", "tools", multiple=True, metavar="HANDLER", help="A handler that the script may call.")
 @click.option("--owner", help="The task's owner. For users always themselves, for servers 'system' by default.")
-@click.option("--id", "task_id", help="Your own stable id: another creation with it edits the task.")
-@click.option("--payload", default="{}", help="The handler's payload, as JSON.")
-@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label to find it by. Repeatable.")
-@click.option("--schedule", help="When it runs, in words ('every weekday at 9') or as cron ('0 9 * * 1-5').")
-@click.option("--rrule", help="When it runs: an RFC 5545 rule, such as FREQ=DAILY;BYHOUR=9.")
-@click.option("--at", help="When it runs once: 2027-01-01T09:00:00Z, or by the clocks of --timezone 2027-01-01T09:00.")
-@click.option("--timezone", "--tz", metavar="ZONE", help="The zone of the schedule's times. [default: the owner's]")
-@_locale_option
-@click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field, by its name in the API.")
+@click.option("--id", help="Your own stable id: another creation with it edits the task.")
+@_field_options
 @key_option
 @_dry_run_option
-@json_option
+@_task_json_option
 @pass_client
-def create(
-    client: Client, /, title: str | None, *, key: str | None, dry_run: bool, as_json: bool, **options: Any
-) -> None:
+def create(client: Client, /, *, key: str | None, dry_run: bool, as_json: bool, **options: Any) -> None:
     """Create a task. Without a TITLE it gets its handler's name.
 
-    Without a schedule it runs once, now.
+    Without a schedule it runs once, now, and without a --timezone its times are in UTC.
     """
-    fields = {
-        "payload": _parse_json("--payload", options["payload"]),
-        **_build_handler_fields(options),
-        **drop_none(title=title, owner=options["owner"], id=options["task_id"], labels=options["labels"] or None),
-        **_build_schedule_fields(options),
-        **parse_fields(options["more"]),
-    }
+    fields = _build_fields(options)
     if dry_run:
         task = client.validate_task(**fields)
     else:
@@ -139,35 +177,47 @@ def create(
 @tasks.command()
 @_task_id_argument
 @click.option("--title")
-@click.option("--script", type=click.File(encoding="utf-8"), help="A file with JavaScript that replaces the script.")
-@click.option("--payload", help="The handler's payload, as JSON.")
-@click.option("--schedule", help="When it runs, or a change in words: 'make it 10 instead', 'not on Fridays'.")
-@click.option("--rrule", help="When it runs: an RFC 5545 rule.")
-@click.option("--at", help="When it runs once.")
-@click.option("--timezone", "--tz", metavar="ZONE", help="The zone to which its times move. [default: they stay]")
-@_locale_option
-@click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field. null restores its default.")
+@_field_options
+@click.option("--editor", envvar=("VISUAL", "EDITOR"), help="The editor. [env: VISUAL, EDITOR]")
 @key_option
 @_dry_run_option
-@json_option
+@_task_json_option
 @pass_client
-def update(client: Client, /, task_id: str, *, key: str | None, dry_run: bool, as_json: bool, **options: Any) -> None:
-    """Change some of a task's fields. It is refused if the task changes at the same time."""
-    payload = _parse_json("--payload", options["payload"])
-    script = options["script"] and {"source": _read_script(options["script"])}
-    changes = {
-        **drop_none(title=options["title"], payload=payload, script=script),
-        **_build_schedule_fields(options),
-        **parse_fields(options["more"]),
-    }
-    if not changes:
-        raise click.UsageError("Name at least one field to change.")
+def edit(
+    client: Client,
+    /,
+    task_id: str,
+    *,
+    editor: str | None,
+    key: str | None,
+    dry_run: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Change fields of a task, in your $EDITOR if you name none. `update` is another name of this command.
 
-    if dry_run:
-        task = client.validate_task(task_id, **changes)
-    else:
-        task = client.update(task_id, etag=client.get(task_id).etag, idempotency_key=key, **changes)
-    _make_printer(as_json=as_json).print_task(task)
+    It is refused if the task changes at the same time. --set FIELD=null restores a default. --schedule takes a change,
+    too: 'make it 10 instead', 'not on Fridays'. Its times stay in the task's zone without a --timezone, which alone
+    moves the task there.
+    """
+    fields = _build_fields(options)
+
+    def change(changes: dict[str, Any], etag: str) -> None:
+        if dry_run:
+            task = client.validate_task(task_id, **changes)
+        else:
+            task = client.update(task_id, etag=etag, idempotency_key=key, **changes)
+        _make_printer(as_json=as_json).print_task(task)
+
+    if fields:
+        change(fields, "" if dry_run else client.get(task_id).etag)
+        return
+    if editor is None:
+        require_terminal("Name at least one field to change. There is no terminal for an editor, and no $EDITOR.")
+    from cloudsched.cli.editing import edit_fields  # noqa: PLC0415 - not needed for --help
+
+    task = client.get(task_id)
+    edit_fields(task, editor, lambda changes: change(changes, task.etag))
 
 
 def _add_verb(verb: Verb, about: Command) -> None:
@@ -193,8 +243,8 @@ def _add_verb(verb: Verb, about: Command) -> None:
         else:
             click.echo(to_json_line({"deleted": task_id}) if as_json else f"deleted {to_printable(task_id)}")
 
-    command = json_option(pass_client(run))
-    params: list[click.Parameter] = [click.Argument(["task_id"], metavar="ID")]
+    command = (json_option if verb is Verb.DELETE else _task_json_option)(pass_client(run))
+    params: list[click.Parameter] = [click.Argument(["task_id"], **TASK_ID)]
     for each in about.arguments:
         name = each.removesuffix("...")
         count = -1 if each.endswith("...") else 1
@@ -223,7 +273,7 @@ for _verb in Verb:
 @click.option("--payload", help="What this run gets in place of the task's payload, as JSON.")
 @_dry_run_option
 @key_option
-@json_option
+@_task_json_option
 @pass_client
 def trigger(
     client: Client, task_id: str, *, payload: str | None, dry_run: bool, key: str | None, as_json: bool
@@ -237,7 +287,7 @@ def trigger(
 @_task_id_argument
 @click.option("--follow", "-f", is_flag=True, help="Keep printing until the task has ended, or Ctrl-C.")
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many to show at first.")
-@json_option
+@json_option_of("domain.documents.execution:Execution")
 @pass_client
 def logs(client: Client, task_id: str, *, follow: bool, limit: int, as_json: bool) -> None:
     """Show a task's executions, earliest first, with progress, steps, what they logged, and an error's traceback."""
@@ -265,19 +315,19 @@ def logs(client: Client, task_id: str, *, follow: bool, limit: int, as_json: boo
 @_task_id_argument
 @click.option("--at", metavar="INSTANT", help="Why it ran, or did not run, on the day of this instant.")
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of --at, if that has no offset.")
-@json_option
+@json_option_of("client.views:ExplanationView")
 @pass_client
 def why(client: Client, task_id: str, *, at: str | None, timezone: str | None, as_json: bool) -> None:
     """Say why a task runs when it does, or does not run. With --at, say why it did or did not on another day."""
     explanation = client.explain(task_id, None if at is None else parse_instant(at, timezone, "--at"))
     if as_json:
-        click.echo(to_json_line(explanation.model_dump(mode="json", by_alias=True, exclude_none=True)))
+        click.echo(to_json_line(pick(explanation.model_dump(mode="json", by_alias=True, exclude_none=True), as_json)))
         return
 
-    summary, *others = (to_printable(finding.sentence) for finding in explanation.findings)
-    click.echo(f"{explanation.status}: {summary}")
-    for sentence in others:
-        click.echo(f"  - {sentence}")
+    from cloudsched.cli.output import tell_findings  # noqa: PLC0415 - not needed for --help, nor for JSON
+
+    for line in tell_findings(explanation):
+        click.echo(line)
 
 
 @tasks.command()
@@ -331,7 +381,7 @@ def tree(client: Client, task_id: str, *, execution: str | None, as_json: bool) 
 @click.option("--execution", metavar="ID", help="The execution that it is for. Needed if several wait for it.")
 @click.option("--early", is_flag=True, help="Keep it if no execution waits for it yet.")
 @key_option
-@json_option
+@_task_json_option
 @pass_client
 def send(  # noqa: PLR0913 - each is an option of its own
     client: Client,
@@ -419,7 +469,18 @@ def load_details(client: Client, execution: Execution) -> Execution:
         return execution
 
 
-def _build_schedule_fields(options: dict[str, Any]) -> dict[str, Any]:
+def _build_fields(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that the options name."""
+    return {
+        **drop_none(payload=_parse_json("--payload", options["payload"])),
+        **_build_handler_fields(options),
+        **drop_none(**{name: options.get(name) for name in ("title", "owner", "id")}, labels=options["labels"] or None),
+        **_build_schedule_fields(options),
+        **parse_fields(options["more"]),
+    }
+
+
+def _build_schedule_fields(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schedule as text with its zone and language beside it. A zone alone is that of the task's times."""
     given = [name for name in ("schedule", "rrule", "at") if options[name]]
     if len(given) > 1:
@@ -434,8 +495,8 @@ def _build_schedule_fields(options: dict[str, Any]) -> dict[str, Any]:
     return drop_none(schedule=text, timezone=options["timezone"], locale=options["locale"])
 
 
-def _build_handler_fields(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that say what a new task runs. None are needed with ``--set children=…``."""
+def _build_handler_fields(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that say what a task runs. A new one needs none with ``--set children=…``."""
     handler, file, name, tools = (options[each] for each in ("handler", "script", "stored_script", "tools"))
     if sum(each is not None for each in (handler, file, name)) > 1:
         raise click.UsageError("Give one of --handler, --script and --stored-script.")

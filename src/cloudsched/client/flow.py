@@ -310,7 +310,8 @@ def error_from_problem(problem: Problem, retry_after: str = "", server: str = "T
 
 
 def _read_fault(fault: FieldError) -> InvalidInput:
-    parts = [part.replace("~1", "/").replace("~0", "~") for part in fault.pointer.split("/")[1:]]
+    parts = [part.replace("~1", "/").replace("~0", "~") for part in (fault.pointer or "").split("/")[1:]]
+    parts = parts or [each for each in (fault.parameter, fault.header) if each is not None]
     read = InvalidInput(".".join(parts) or "(body)", fault.detail, fault.hint or "")
     read.words = fault.words or ""
     read.path = tuple(parts)

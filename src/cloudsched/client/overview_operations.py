@@ -134,7 +134,7 @@ class OverviewOperations:
     @operation
     def count_matching(
         self,
-        action: BatchAction | Literal["pause", "resume", "cancel", "retryFailed", "delete"],
+        action: BatchAction | Literal["PAUSE", "RESUME", "CANCEL", "RETRY_FAILED", "DELETE"],
         /,
         **filters: Unpack[BatchFilters],
     ) -> Flow[TaskCount]:
@@ -145,7 +145,7 @@ class OverviewOperations:
     @operation
     def batch_change(
         self,
-        action: BatchAction | Literal["pause", "resume", "cancel", "retryFailed", "delete"],
+        action: BatchAction | Literal["PAUSE", "RESUME", "CANCEL", "RETRY_FAILED", "DELETE"],
         /,
         *,
         idempotency_key: str | None = None,
@@ -157,7 +157,7 @@ class OverviewOperations:
         says how many tasks were changed, skipped and refused, and why.
 
         Args:
-            action: ``pause``, ``resume``, ``cancel``, ``retryFailed`` or ``delete``.
+            action: ``PAUSE``, ``RESUME``, ``CANCEL``, ``RETRY_FAILED`` or ``DELETE``.
             idempotency_key: The same for the same change.
             filters: One or more of `owner`, `status`, `handler`, `label`, `due_from`, `due_until`, `pause_id`, `ids`.
 
@@ -177,7 +177,7 @@ class OverviewOperations:
             owner: The owner. None means all tasks that the caller may change.
             idempotency_key: The same for the same change.
         """
-        content = {"action": "pause", "filter": {"status": "ACTIVE", **given(owner=owner)}}
+        content = {"action": "PAUSE", "filter": {"status": "ACTIVE", **given(owner=owner)}}
         return _start_batch(content, idempotency_key)
 
     @operation
@@ -190,7 +190,7 @@ class OverviewOperations:
             pause_id: The id of the task that paused them.
             idempotency_key: The same for the same change.
         """
-        return _start_batch({"action": "resume", "filter": {"pauseId": pause_id}}, idempotency_key)
+        return _start_batch({"action": "RESUME", "filter": {"pauseId": pause_id}}, idempotency_key)
 
     @operation
     def summarize_failures(self, /, **filters: Unpack[ExecutionFilters]) -> Flow[FailureSummary]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.dashboard.status import BAD, OPEN, show_status
 from cloudsched.dashboard.words import only_if, shorten
+from cloudsched.domain.any_case import to_upper_snake
 from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.task import FINAL_STATUSES, TaskStatus
@@ -166,8 +167,8 @@ def list_bulk_verbs(task: Json) -> tuple[str, ...]:
     verbs: Iterable[str] = task.get("allowedVerbs", ())
     has_failed = task.get("consecutiveFailures") or task.get("outcome") in BAD
     if verbs and has_failed and task["status"] in RETRYABLE_STATUSES:
-        return (*verbs, BatchAction.RETRY_FAILED)
-    return tuple(verbs)
+        verbs = (*verbs, BatchAction.RETRY_FAILED)
+    return tuple(map(to_upper_snake, verbs))
 
 
 class BulkAction(NamedTuple):

@@ -80,7 +80,7 @@ def _print(drafted: DraftResult) -> None:
     if drafted.decision is Decision.CREATION:
         shown.pop("description", None)  # what was typed
 
-    head = drafted.decision.value
+    head = drafted.decision.lower()
     if drafted.task_id:
         head += "".join(f" of {each.title!r} ({each.id})" for each in drafted.tasks)
     lines = [head]

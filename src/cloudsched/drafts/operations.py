@@ -14,13 +14,13 @@ from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.schedules.assumptions import list_surprises
 from cloudsched.domain.schedules.words import find_words
 from cloudsched.domain.transitions.edits import anchor_schedule
-from cloudsched.domain.transitions.task_draft import has_schedule_text
+from cloudsched.domain.transitions.task_draft import find_all_faults, has_schedule_text
 from cloudsched.drafts.draft_tokens import Requester
 from cloudsched.drafts.request import DraftRequest
 from cloudsched.drafts.wiring import DraftsWiring
 from cloudsched.engine.tasks.owner_zone import find_owner_locale, find_owner_zone
 from cloudsched.engine.tasks.schedule_parts import resolve_schedule
-from cloudsched.errors import CloudschedError
+from cloudsched.errors import CloudschedError, InvalidInput
 from cloudsched.features.calendars.recurrence import describe_ends, describe_stale
 from cloudsched.features.calendars.schedule_days import find_calendar
 from cloudsched.language.task_fields import read_schedule_field
@@ -97,6 +97,17 @@ def preview_schedule(call: ApiCall) -> Response:
     fires, in UTC and local time.
     """
     content = call.read_content()
+
+    def show(given: dict[str, Any]) -> Response:
+        return _preview(call, given)
+
+    try:
+        return show(content)
+    except InvalidInput as error:
+        raise find_all_faults(error, content, show) from error.__cause__
+
+
+def _preview(call: ApiCall, content: dict[str, Any]) -> Response:
     owner = _read_owner(call, content)
     now = call.app.container.clock.now()
     records = call.app.container.store.records

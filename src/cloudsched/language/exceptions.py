@@ -57,7 +57,7 @@ def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
         if exception.holidays:
             if context.calendar is None:
                 raise Refused("holidays", exception.span)
-            found.setdefault(context.calendar, "skip")
+            found.setdefault(context.calendar, "SKIP")
         if context.calendar is not None and any(isinstance(each, Days) and each.business for each in exception.points):
             raise Refused("inexpressible", exception.span)
     all_days = [days for group in plan.groups for days in group.days]
@@ -67,7 +67,7 @@ def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
     elif business and context.calendar is not None:
         counted = _find_counted(all_days)
         number = counted or number
-        found |= {WEEKENDS: "skip", context.calendar: "skip"} if counted else {context.calendar: "skip"}
+        found |= {WEEKENDS: "SKIP", context.calendar: "SKIP"} if counted else {context.calendar: "SKIP"}
     if not found:
         return schedule
     kept = [rule for rule in schedule.calendars if rule.id not in found]

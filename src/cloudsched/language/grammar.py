@@ -65,7 +65,7 @@ def _parse_moved(c: Cursor) -> NamedCalendars | None:
     ids = _parse_ids(c) if moved is not None and c.take("days-of") is not None else ()
     if moved is None or not ids:
         return None
-    return NamedCalendars(ids, "before" if moved.value < 0 else "after", span=c.span(start))
+    return NamedCalendars(ids, "BEFORE" if moved.value < 0 else "AFTER", span=c.span(start))
 
 
 def _parse_counted(c: Cursor) -> NamedCalendars | None:

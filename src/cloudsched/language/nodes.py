@@ -362,14 +362,14 @@ class Except:
 
 @dataclass(frozen=True, slots=True)
 class NamedCalendars:
-    """Calendars by their ids, and the effect of their days: ``skip``, ``before`` or ``after``.
+    """Calendars by their ids, and the effect of their days: ``SKIP``, ``BEFORE`` or ``AFTER``.
 
     Attributes:
         business_day: The number of the free day of their month to which the occurrences move. None if they do not.
     """
 
     ids: tuple[str, ...]
-    on: str = "skip"
+    on: str = "SKIP"
     business_day: int | None = None
     span: Span = NOWHERE
 

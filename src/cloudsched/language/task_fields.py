@@ -179,7 +179,7 @@ def with_schedule(  # noqa: PLR0913 -- each is named
     """
     if not has_schedule_text(fields):
         return fields, None
-    text, locale = _find_text(fields)[0], fields.get("locale")
+    text, locale = _find_text(fields)[0], require_locale(fields.get("locale"))
     key = None if text is None else "\n".join((" ".join(text.casefold().split()), *([locale] if locale else [])))
     if current_text is not None and current_text.partition("\n")[0] == key:  # in the language that was named then
         key, locale = current_text, current_text.partition("\n")[2] or None

@@ -182,7 +182,7 @@ def test_bulk_buttons_follow_the_ticked_rows(tour: Visitor, site: Site) -> None:
         site.create(name, labels=["case=bulked"])
     site.call("POST", "/v1/tasks/bulk-paused/pause")
     page = tour.go("tasks?q=bulk-")
-    resume, pause = (page.locator(f"#bulk button[value={verb}]") for verb in ("resume", "pause"))
+    resume, pause = (page.locator(f"#bulk button[value={verb}]") for verb in ("RESUME", "PAUSE"))
     expect(page.locator("#bulk-why")).to_have_text("Tick tasks first, or filter the list.")
     expect(resume).to_have_attribute("aria-disabled", "true")
     page.get_by_label("Choose bulk-active").check()

@@ -88,7 +88,7 @@ def test_a_change_is_confirmed(roles: RoleHarness) -> None:
     created = draft(roles)
     task_id = confirm(roles, created).get_json()["id"]
     drafted = draft(roles, text="move my reminder to 10:00")
-    assert (drafted["decision"], drafted["taskId"]) == ("update", task_id)
+    assert (drafted["decision"], drafted["taskId"]) == ("UPDATE", task_id)
     wrong = roles.ask("ada", "PATCH", f"/v1/tasks/{task_id}", {**created["task"], "draftToken": created["draftToken"]})
     assert (wrong.status_code, wrong.get_json(force=True)["field"]) == (400, "draftToken")
     crossed = roles.ask("ada", "POST", "/v1/tasks", {**created["task"], "draftToken": drafted["draftToken"]})

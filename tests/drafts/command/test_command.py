@@ -27,7 +27,7 @@ def test_a_sentence_becomes_a_task(sim: Simulation, url: str, run_command: Calla
     assert shown.code == 0, shown.err
     assert "every weekday at 09:00, Europe/Paris" in shown.out
     assert "Fri 2027-01-01 09:00 +0100" in shown.out
-    assert json.loads(run_command("tasks", "--url", url, "draft", *WORDS, "--json").out)["decision"] == "creation"
+    assert json.loads(run_command("tasks", "--url", url, "draft", *WORDS, "--json").out)["decision"] == "CREATION"
     assert sim.app.tasks().items == []
     created = run_command("tasks", "--url", url, "draft", *WORDS, "--yes")
     assert sim.app.tasks().items[0].id == created.out.splitlines()[-1]

@@ -110,7 +110,7 @@ def prepare(sim: Simulation, choice: Choice) -> None:
     """Store what is there before the task is changed."""
     if choice["person"] != "nobody":
         email = {"address": "ada@example.com", "verified": choice["person"] != "unverified"}
-        channels: dict[str, list[str]] = {"REMINDER": []} if choice["person"] == "unsubscribed" else {}
+        channels: dict[str, list[Any]] = {"REMINDER": []} if choice["person"] == "unsubscribed" else {}
         sim.add_person("ada", email=email, channels=channels, timezone="Europe/Berlin")
     if choice["budget"] is not None:
         Budgets.of(sim.app.container).put("ada", 0 if choice["budget"] == "used up" else 1000, by=OWN_CODE)

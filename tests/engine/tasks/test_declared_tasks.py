@@ -152,6 +152,17 @@ def test_a_handler_may_have_several_schedules() -> None:
         app.scheduled(5, id="five")(report)  # type: ignore[arg-type]
 
 
+def test_all_faults_of_a_declaration_are_told_at_once() -> None:
+    """Words that are not understood hide neither a zone nor a payload."""
+    app = declaring()
+    with Simulation(app):
+        declared = declarations(app)["report"]
+        wrong = replace(declared, schedule="every blursday", timezone="Mars/Base", payload={"name": 5})
+        with pytest.raises(InvalidInput) as caught:
+            list(app.declared_tasks().compare_one(wrong))
+    assert {each.field for each in caught.value.faults} == {"schedule", "timezone", "payload.name"}
+
+
 def test_words_that_are_not_understood_store_nothing() -> None:
     """All declarations are read before the first is stored."""
     app = declaring()

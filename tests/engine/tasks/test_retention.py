@@ -137,7 +137,7 @@ def test_all_records_of_a_task_are_kept_as_long_as_it_is(simulate: Simulate, app
     """Also those of several runs that one cancel has ended, after the task was started again."""
     sim = simulate(retention=timedelta(days=9))
     task = app.create(
-        owner="ada", title="T", handler="tick", pull="gpu", schedule=Schedule.once(START), overlap="allow"
+        owner="ada", title="T", handler="tick", pull="gpu", schedule=Schedule.once(START), overlap="ALLOW"
     )
     for _ in range(2):
         app.trigger(task.id)

@@ -13,7 +13,7 @@ from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.features.calendars.days import format_days
 from cloudsched.features.calendars.rule import CalendarRule
 
-ON = ("skip", "before", "after")
+ON = ("SKIP", "BEFORE", "AFTER")
 
 
 def clock_changes(zone: str, chance: random.Random) -> list[int]:
@@ -53,8 +53,8 @@ def test_no_day_gets_a_second_run_and_none_is_lost(zone: str) -> None:
             rrule=chance.choice(("FREQ=DAILY", "FREQ=WEEKLY;BYDAY=FR,SA,SU,MO", "FREQ=DAILY;INTERVAL=2")),
             dtstart=(wall.replace(tzinfo=None) - timedelta(days=20)).isoformat(timespec="minutes"),
             timezone=zone,
-            gap=chance.choice(("shift", "shift", "skip")),
-            fold=chance.choice(("first", "last")),
+            gap=chance.choice(("SHIFT", "SHIFT", "SKIP")),
+            fold=chance.choice(("FIRST", "LAST")),
         )
         rules = [
             CalendarRule(id=f"c{n}", on=on).with_content(format_days(w, spans)) for n, (on, w, spans) in enumerate(some)
@@ -69,6 +69,6 @@ def test_no_day_gets_a_second_run_and_none_is_lost(zone: str) -> None:
         assert not [day for day in found if found.count(day) > max(1, without.count(day))], case
         inner = plain.between(begin + timedelta(days=4), end - timedelta(days=4))
         targets = {day for each in inner if (day := walk_day(each, some, None, tzinfo)) is not None}
-        if plain.gap == "skip":  # the other day may not have that time
+        if plain.gap == "SKIP":  # the other day may not have that time
             targets = {day for day in targets if read_wall(datetime.combine(day, wall.time()), tzinfo, "skip", "first")}
         assert targets <= {*found}, case

@@ -68,7 +68,7 @@ def test_a_handler_is_not_called_once_its_lease_has_ended(app: App, sim: Simulat
         calls.append(ctx.attempt)
 
     hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:30:00")
-    app.create(id="t", owner="ada", title="T", handler="it", schedule=hourly, overlap="allow")
+    app.create(id="t", owner="ada", title="T", handler="it", schedule=hourly, overlap="ALLOW")
     real = sim.queue.create
 
     def refuse_once(message: QueueMessage) -> None:

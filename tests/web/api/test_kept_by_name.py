@@ -61,7 +61,7 @@ def test_a_preview_and_a_task_respect_calendars_and_do_not_show_the_days(call: C
         "2027-08-21T09:00:00Z",
     ]
     made = call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": schedule}).get_json()
-    assert made["schedule"]["calendars"] == [{"id": "closed", "on": "skip"}]
+    assert made["schedule"]["calendars"] == [{"id": "closed", "on": "SKIP"}]
     changed = call("PATCH", "/v1/tasks/t", {"schedule": made["schedule"], "title": "Same"})
     assert changed.status_code == 200, changed.text
     forged = {**schedule, "calendars": [{"id": "closed", "content": "weekdays MO"}]}

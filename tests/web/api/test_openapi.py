@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, get_args
@@ -33,6 +34,77 @@ SECONDS = 600
 """How long schemathesis may take; it takes a twentieth of that on a machine that does nothing else."""
 
 pytestmark = pytest.mark.timeout(SECONDS + 30)
+
+
+NAMES_OF_OTHERS = {
+    "schemas/Verb": "the ends of paths",
+    "TaskPatch/properties/operation": "the ends of paths",
+    "schemas/Role": "as keys and settings have them",
+    "schemas/SenderRole": "as handlers name them",
+    "schemas/Requesters": "as handlers name them",
+    "SourceMessage/properties/role": "of language models",
+    "Turn/properties/role": "of language models",
+    "schemas/HealthStatus": "as probes look for it",
+    "ExecutionWebhook/properties/type": "of Standard Webhooks",
+    "orderBy": "fields, and a direction as SQL has it",
+    **dict.fromkeys(("validateOnly", "replace", "everything", "calls"), "true and false, as JSON has them"),
+}
+"""Places of sets whose members are names that have their spelling elsewhere."""
+
+
+def list_sets(part: object, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the members of closed sets of texts below a part of the document, each with its place."""
+    if isinstance(part, list):
+        for each in part:
+            yield from list_sets(each, f"{path}/{each.get('name', '')}" if isinstance(each, dict) else path)
+    elif isinstance(part, dict):
+        members = part["enum"] if isinstance(part.get("enum"), list) else []
+        yield from ((path, str(each)) for each in members if each is not None)
+        for name, each in part.items():
+            if name not in {"example", "examples", "default"}:
+                yield from list_sets(each, f"{path}/{name}")
+
+
+def test_closed_sets_have_one_casing() -> None:
+    """UPPER_SNAKE, but for names that have their spelling elsewhere."""
+    wrong = {
+        f"{path}: {member}"
+        for path, member in list_sets(build_document(""))
+        if not re.fullmatch("[A-Z]+(_[A-Z]+)*", member) and not any(name in path for name in NAMES_OF_OTHERS)
+    }
+    assert wrong == set()
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "stored"),
+    [
+        ("overlap", "allow", "ALLOW"),
+        ("priority", "High", "HIGH"),
+        ("catchUp", {"mode": "all"}, {"mode": "ALL"}),
+        ("tellFailures", "Never", "NEVER"),
+        ("schedule", {"rrule": "FREQ=HOURLY", "subDaily": "wall", "gap": "skip"}, {"subDaily": "WALL", "gap": "SKIP"}),
+    ],
+)
+def test_members_of_closed_sets_are_read_in_any_case(
+    roles: RoleHarness, field: str, given: object, stored: str | dict[str, str]
+) -> None:
+    """As callers write them who know an earlier version. The answer has them in upper case."""
+    body = {"title": "T", "handler": "greet", "payload": {"name": "Ada"}, field: given}
+    answer = roles.ask("admin", "POST", "/v1/tasks", body)
+    assert answer.status_code == 201, answer.get_json()
+    shown = answer.get_json()[field]
+    assert shown == stored if isinstance(stored, str) else shown.items() >= stored.items()
+    body = {"action": "retryFailed", "filter": {"owner": "nobody"}, "dryRun": True}
+    assert roles.ask("admin", "POST", "/v1/tasks/batchChange", body).status_code == 200
+
+
+def test_stored_members_of_an_earlier_version_are_read() -> None:
+    """A document says what it said before."""
+    spec = {"overlap": "buffer", "onChildFailure": "continue", "children": [{"handler": "greet"}]}
+    task = TaskDraft.from_wire({**spec, "schedule": {"rrule": "FREQ=DAILY", "fold": "both"}})
+    assert (task.overlap, task.on_child_failure) == ("BUFFER", "CONTINUE")
+    assert task.schedule is not None
+    assert task.schedule.fold == "BOTH"
 
 
 def test_the_api_does_what_its_document_says(roles: RoleHarness, tmp_path: Path) -> None:

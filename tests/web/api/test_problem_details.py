@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic.alias_generators import to_snake
 from tests import greeting_app
 from tests.harness import LocalClient, free_port
 from tests.web.callers import open_roles
@@ -19,6 +21,7 @@ from werkzeug.wrappers import Request
 from cloudsched import App, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.transitions.commit import Commit
+from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
 
@@ -68,6 +71,132 @@ def test_faults_of_payloads_and_children_are_told_at_once(call: Call, greeting: 
     }
     problem = call("POST", "/v1/tasks", {**greeting, "handler": "nobody", "payload": {"x": 1}}).get_json()
     assert (pointers(problem), problem["type"].rpartition("/")[2]) == ({"#/handler"}, "unknown-handler")
+
+
+INDEPENDENT: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("#/titel", {"titel": "T"}),
+    ("#/owner", {"owner": "a/b"}),
+    ("#/priority", {"priority": "SOON"}),
+    ("#/maxRuns", {"maxRuns": 0}),
+    ("#/retry", {"retry": 3}),
+    ("#/labels/1", {"labels": ["a=b", "B"]}),
+    ("#/deliveryChannels/0", {"deliveryChannels": ["PIGEON"]}),
+    ("#/lockScope", {"lockScope": "owner"}),
+    ("#/parallel", {"parallel": True}),
+    ("#/then", {"then": [{"titel": 1}]}),
+    ("#/payload/times", {"payload": {"name": "Ada", "times": "many"}}),
+    ("#/payload/nam", {"payload": {"name": "Ada", "nam": "Ada"}}),
+    ("#/payload", {"payload": "Ada"}),
+    ("#/handler", {"handler": "nobody"}),
+    ("#/handler", {"handler": 5}),
+    ("#/schedule", {"schedule": "every blursday"}),
+    ("#/schedule", {"schedule": "on 3/4 at 9:00"}),
+    ("#/schedule", {"schedule": 5}),
+    ("#/schedule/calendars/0/id", {"schedule": {"rrule": "FREQ=DAILY", "calendars": [{"id": "of-nobody"}]}}),
+    ("#/schedule/rrule", {"schedule": {"rrule": "FREQ=BLURS"}}),
+    ("#/schedule/cron", {"schedule": {"cron": 5}}),
+    ("#/schedule/gap #/schedule/fold", {"schedule": {"rrule": "FREQ=DAILY", "gap": "x", "fold": 1}}),
+    (
+        "#/schedule/rrule #/schedule/timezone #/schedule/exdates/0",
+        {"schedule": {"rrule": "FREQ=BLURS", "timezone": "Mars/Base", "exdates": ["x"]}},
+    ),
+    ("#/timezone #/locale", {"timezone": 5, "locale": 7, "schedule": "every day at 9"}),
+    ("#/timezone", {"timezone": "Mars/Base", "schedule": "every day at 9"}),
+    ("#/locale", {"locale": "tlh", "schedule": "every day at 9"}),
+)
+"""Faults of a creation that say nothing of each other, each with its places and the fields that have them."""
+
+
+def choose_faults(seed: int) -> tuple[set[str], dict[str, Any]]:
+    """Return the places and the fields of some faults, none of which concern the same field."""
+    chance = random.Random(seed)  # noqa: S311 - not for secrets
+    places, body = set[str](), dict[str, Any]()
+    for place, fields in chance.sample(INDEPENDENT, chance.randint(2, 8)):
+        needs_handler = {"payload", "handler"} <= fields.keys() | body.keys()  # what it takes is then not known
+        if not (fields.keys() & body.keys() or needs_handler):
+            places |= {*place.split()}
+            body |= fields
+    return places, body
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_fault_hides_another(call: Call, sim: Simulation, greeting: dict[str, Any], seed: int) -> None:
+    """In a creation, an edit, a dry run, a batch and from Python: each fault has its place, and no other is told."""
+    places, body = choose_faults(seed)
+    created = call("POST", "/v1/tasks", {**greeting, **body}).get_json()
+    assert {each["pointer"] for each in created["errors"]} == places
+    assert call("POST", "/v1/tasks?validateOnly=true", {**greeting, **body}).get_json() == created
+    (result,) = call("POST", "/v1/tasks/batchCreate", {"tasks": [{**greeting, **body}]}).get_json()["results"]
+    assert pointers(result["problem"]) == {place.replace("#", "#/tasks/0", 1) for place in places}
+    call("POST", "/v1/tasks", {**greeting, "id": "edited", "schedule": "every day at 9"})
+    assert pointers(call("PATCH", "/v1/tasks/edited", body).get_json()) == places
+
+    fields = {to_snake(name): value for name, value in {**greeting, **body}.items() if name != "retry"}
+    if places == {"#/retry"}:
+        return
+    with pytest.raises(InvalidInput) as caught:
+        sim.app.create(**fields)
+    told = {f"#/{each.field.replace('.', '/')}" for each in caught.value.faults}
+    assert told == places - {"#/retry"}  # which Python takes as a number
+
+
+def test_a_wrong_schedule_makes_nothing_else_wrong(call: Call, greeting: dict[str, Any]) -> None:
+    """Nor does another wrong field: what is right is not told, although it is about the wrong one."""
+    right = {
+        **greeting,
+        "schedule": "every day at 9",
+        "timezone": "Europe/Paris",
+        "locale": "en",
+        "maxRuns": 3,
+        "jitter": 60,
+        "overlap": "skip",
+        "catchUp": "latest",
+        "expiration": 600,
+        "lockKey": "printer",
+        "lockScope": "owner",
+        "lockLimit": 2,
+        "pull": "gpu",
+    }
+    wrong = {"schedule": "every blursday", "lockKey": 5, "pull": 7, "owner": "a/b"}
+    for chosen in ({"schedule": "every blursday"}, {"lockKey": 5, "pull": 7}, wrong):
+        body = {**right, "handler": "of a worker", **chosen} if "pull" in chosen else {**right, **chosen}
+        assert pointers(call("POST", "/v1/tasks", body).get_json()) == {f"#/{name}" for name in chosen}
+
+
+def test_a_choice_of_readings_stands_beside_other_faults(call: Call, greeting: dict[str, Any]) -> None:
+    """The problem is still the choice, which a person can make."""
+    problem = call("POST", "/v1/tasks", {**greeting, "titel": 1, "schedule": "on 3/4 at 9:00"}).get_json()
+    assert problem["type"].endswith("/ambiguous-schedule"), problem
+    assert problem["readings"]
+    assert pointers(problem) == {"#/titel", "#/schedule"}
+
+
+def test_query_headers_and_body_are_checked_together(call: Call, greeting: dict[str, Any]) -> None:
+    """None of them hides what is wrong with the others, and nothing is stored."""
+    headers = {"Idempotency-Key": "two words", "If-Match": "no tag"}
+    query = "validateOnly=perhaps&colour=red&colour=blue"
+    problem = call("POST", f"/v1/tasks?{query}", {**greeting, "titel": 1}, headers=headers).get_json()
+    found = {next(iter(each.items())) for each in problem["errors"]}
+    assert found == {
+        ("parameter", "validateOnly"),
+        ("parameter", "colour"),
+        ("header", "Idempotency-Key"),
+        ("pointer", "#/titel"),
+    }
+    call("POST", "/v1/tasks", {**greeting, "id": "edited", "schedule": "every day at 9"})
+    problem = call("PATCH", "/v1/tasks/edited?colour=red", {"titel": 1}, headers=headers).get_json()
+    assert {each.get("header") for each in problem["errors"]} == {None, *headers}
+    assert {each.get("pointer") for each in problem["errors"]} == {None, "#/titel"}
+    problem = call("GET", "/v1/tasks?status=LATE&pageSize=x&colour=red").get_json()
+    assert {each["parameter"] for each in problem["errors"]} == {"status", "pageSize", "colour"}
+    assert call("POST", "/v1/tasks?colour=red", greeting).status_code == 400
+    assert [each["id"] for each in call("GET", "/v1/tasks").get_json()["tasks"]] == ["edited"]
+
+
+def test_a_preview_tells_all_faults(call: Call) -> None:
+    """Also beside words that are not understood."""
+    wrong = {"schedule": "every blursday", "count": 0, "from": "soon", "colour": "red"}
+    assert pointers(call("POST", "/v1/schedules/preview", wrong).get_json()) == {f"#/{name}" for name in wrong}
 
 
 @pytest.fixture

@@ -528,4 +528,4 @@ def test_a_server_s_request_is_not_a_user_s(world: World) -> None:
     body = {"title": "T", "handler": "open", "schedule": "in 30 minutes", "id": "t", "lockKey": "press"}
     made = world.ask("POST", "/v1/tasks", body, headers_of("ada")).get_json()
     served = {**body, "id": made["id"], "owner": "ada"}
-    assert world.ask("POST", "/v1/tasks", served, headers_of("admin")).get_json()["lockScope"] == "global"
+    assert world.ask("POST", "/v1/tasks", served, headers_of("admin")).get_json()["lockScope"] == "GLOBAL"

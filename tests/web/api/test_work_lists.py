@@ -153,7 +153,7 @@ def test_locks_show_holders_and_the_wait_list(call: Call, sim: Simulation) -> No
     call("POST", "/v1/queues/gpu/claim", {"limit": 9})
     locks = call("GET", "/v1/locks").get_json()["locks"]
     shown = [(one["key"], one["scope"], one.get("owner")) for one in locks]
-    assert shown == [("a/b", "owner", "ada"), ("printer", "global", None)]
+    assert shown == [("a/b", "OWNER", "ada"), ("printer", "GLOBAL", None)]
     (printer,) = [one for one in locks if one["key"] == "printer"]
     assert [(one["taskId"], one["title"]) for one in printer["holders"]] == [("h0", "H0")]
     assert [one["taskId"] for one in printer["waiters"]] == ["h1", "h2", "h3"]

@@ -118,10 +118,10 @@ def test_tasks_that_name_the_same_lock_take_turns(
 def test_an_edit_keeps_the_scope_of_a_key_that_it_does_not_name(roles: RoleHarness) -> None:
     """An admin who edits a title does not change the scope of a user's key; a key that an admin names is global."""
     mine = create(roles, "ada", **PRESS)
-    assert patch(roles, "admin", mine, title="Corrected").get_json()["lockScope"] == "owner"
-    assert patch(roles, "admin", mine, lockKey="other").get_json()["lockScope"] == "global"
-    assert patch(roles, "ada", mine, lockKey="mine").get_json()["lockScope"] == "owner"
-    assert patch(roles, "admin", mine, lockScope="global").get_json()["lockScope"] == "global"
+    assert patch(roles, "admin", mine, title="Corrected").get_json()["lockScope"] == "OWNER"
+    assert patch(roles, "admin", mine, lockKey="other").get_json()["lockScope"] == "GLOBAL"
+    assert patch(roles, "ada", mine, lockKey="mine").get_json()["lockScope"] == "OWNER"
+    assert patch(roles, "admin", mine, lockScope="global").get_json()["lockScope"] == "GLOBAL"
     assert "lockScope" not in patch(roles, "ada", mine, lockKey=None).get_json()
 
 
@@ -132,7 +132,7 @@ def test_a_user_cannot_edit_a_task_that_holds_an_operators_lock(roles: RoleHarne
     assert [(each.status_code, each.get_json()["field"]) for each in refused] == [(400, "lockScope")] * 2
     children = create(roles, "admin", owner="ada", handler=None, children=[{"handler": "work", **PRESS}])
     assert patch(roles, "ada", children, title="Mine").get_json()["field"] == "children.0.lockScope"
-    assert patch(roles, "ada", task, title="Mine", lockKey="own").get_json()["lockScope"] == "owner"
+    assert patch(roles, "ada", task, title="Mine", lockKey="own").get_json()["lockScope"] == "OWNER"
 
 
 NAMES = st.text(alphabet="ow:ner/gla{}", max_size=12)

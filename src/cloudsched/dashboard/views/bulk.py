@@ -15,6 +15,7 @@ from cloudsched.dashboard.offered_verbs import BULK_ACTIONS, BulkAction
 from cloudsched.dashboard.views.runs import RETRY_FILTERS
 from cloudsched.dashboard.views.task_filters import TASK_FILTERS, read_task_filters
 from cloudsched.dashboard.words import only_if
+from cloudsched.domain.any_case import to_upper_snake
 from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.errors import CloudschedError, InvalidInput
 
@@ -197,6 +198,7 @@ def _read_failures(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _find_action(name: str) -> str:
-    if name not in BULK_ACTIONS:
+    action: str = to_upper_snake(name)
+    if action not in BULK_ACTIONS:
         raise InvalidInput("action", f"is none of {', '.join(BULK_ACTIONS)}")
-    return name
+    return action

@@ -183,8 +183,8 @@ def _list_facts(task: Json, words: str) -> Iterator[tuple[str, str, bool]]:
         yield "Time zone", f"follows {task['owner']} ({task['timezone']})", False
     yield "Labels", ", ".join(task.get("labels", ())) or "none", False
     yield "Retries", str(_find_part(task, "retry", "maxRetries", 0)), False
-    yield "Overlap", str(task.get("overlap", "skip")), False
-    yield "Catch-up", str(_find_part(task, "catchUp", "mode", "latest")), False
+    yield "Overlap", str(task.get("overlap", "SKIP")), False
+    yield "Catch-up", str(_find_part(task, "catchUp", "mode", "LATEST")), False
     yield "Tells failures", str(task.get("tellFailures", "first")), False
     yield "Lock", task.get("lockKey") or "none", bool(task.get("lockKey"))
     yield "Queue of workers", _find_part(task, "pull", "queue", "") or "none: the executor runs it", False

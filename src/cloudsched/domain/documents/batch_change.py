@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Self, assert_never
 
 from pydantic import Field, StringConstraints, model_validator
 
 from cloudsched.domain.documents.category import Category, Label
-from cloudsched.domain.documents.document import Duration, Instant, WireModel
+from cloudsched.domain.documents.document import Duration, Instant, StoredEnum, WireModel
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.task import MAX_NAME, Owner, Task, TaskId, TaskStatus
@@ -20,15 +19,15 @@ MAX_IDS: Final = 500
 """The most tasks that a filter may name one by one."""
 
 
-class BatchAction(StrEnum):
+class BatchAction(StoredEnum):
     """The action on each task."""
 
-    PAUSE = "pause"
-    RESUME = "resume"
-    CANCEL = "cancel"
-    RETRY_FAILED = "retryFailed"
+    PAUSE = "PAUSE"
+    RESUME = "RESUME"
+    CANCEL = "CANCEL"
+    RETRY_FAILED = "RETRY_FAILED"
     """Give the execution that finished last one more attempt, if it failed or timed out."""
-    DELETE = "delete"
+    DELETE = "DELETE"
 
     @property
     def statuses(self) -> tuple[TaskStatus, ...] | None:

@@ -41,9 +41,9 @@ _Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 class OnChildFailure(StoredEnum):
     """The consequence of a failed child for the children after it, and for the task."""
 
-    FAIL = "fail"
-    SKIP = "skip"
-    CONTINUE = "continue"
+    FAIL = "FAIL"
+    SKIP = "SKIP"
+    CONTINUE = "CONTINUE"
 
 
 class Child(ChildFields):

@@ -44,6 +44,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticUndefined, core_schema, to_json
 
+from cloudsched.domain.any_case import to_upper_snake
 from cloudsched.domain.in_words import describe_error, find_first_error, list_given
 from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_INSTANT, LAST_YEAR, reject_number, to_utc
 from cloudsched.errors import DamagedDocument, InvalidInput, UnsupportedDocument
@@ -221,13 +222,17 @@ Integer = Annotated[int, BeforeValidator(_reject_non_number)]
 
 
 class StoredEnum(StrEnum):
-    """The values of a field.
+    """The values of a field, in UPPER_SNAKE. They are read in any case, and as camelCase, as early versions wrote some.
 
     Writing one as JSON reads its `value`, which the standard library does slowly.
     """
 
     if not TYPE_CHECKING:
         value = property(attrgetter("_value_"))
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        return cls.__members__.get(to_upper_snake(value)) if isinstance(value, str) else None
 
 
 Member = TypeVar("Member", bound=StrEnum)

@@ -4,14 +4,14 @@ Retry: the attempt after the n-th failure starts ``first_delay`` later for n = 1
 ``base``, ``base * factor``, ``base * factor²`` …, never more than ``cap``. Each wait is lengthened by
 ``jitter``. With the defaults that is: at once, 5 s, 25 s, 125 s.
 
-Catch-up, for occurrences that came due while nothing could run them (an outage, a purged queue): ``latest``
-runs only the newest of them, ``all`` runs each in order (those older than ``window`` excepted), ``none`` runs
+Catch-up, for occurrences that came due while nothing could run them (an outage, a purged queue): ``LATEST``
+runs only the newest of them, ``ALL`` runs each in order (those older than ``window`` excepted), ``NONE`` runs
 one only if it is no later than ``window``. Occurrences that are not run are recorded as SKIPPED, with the
 reason.
 
 Overlap, for occurrences that come due while a run of the same task is still open (running, or waiting for its
-next attempt): ``skip`` records them as SKIPPED, ``buffer`` runs the newest one when the run has ended and
-skips the others, ``allow`` runs them concurrently.
+next attempt): ``SKIP`` records them as SKIPPED, ``BUFFER`` runs the newest one when the run has ended and
+skips the others, ``ALLOW`` runs them concurrently.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ class Priority(StoredEnum):
 class CatchUpMode(StoredEnum):
     """The policy that selects which of several missed occurrences are run."""
 
-    LATEST = "latest"
-    ALL = "all"
-    NONE = "none"
+    LATEST = "LATEST"
+    ALL = "ALL"
+    NONE = "NONE"
 
 
 class CatchUp(InputModel):
@@ -98,7 +98,7 @@ class CatchUp(InputModel):
 
     mode: CatchUpMode = CatchUpMode.LATEST
     window: Duration | None = Field(default=None, gt=timedelta(0))
-    """The greatest lateness of a run. None: any for ``latest`` and ``all``, a minute for ``none``."""
+    """The greatest lateness of a run. None: any for ``LATEST`` and ``ALL``, a minute for ``NONE``."""
 
     @model_validator(mode="before")
     @classmethod
@@ -109,19 +109,19 @@ class CatchUp(InputModel):
 class Overlap(StoredEnum):
     """The policy for an occurrence that comes due while a run is open."""
 
-    SKIP = "skip"
-    BUFFER = "buffer"
-    ALLOW = "allow"
+    SKIP = "SKIP"
+    BUFFER = "BUFFER"
+    ALLOW = "ALLOW"
 
 
 class TellFailures(StoredEnum):
     """The failed runs of a task about which its owner gets a message."""
 
-    FIRST = "first"
+    FIRST = "FIRST"
     """The first of a row, and that it works again."""
-    EACH = "each"
+    EACH = "EACH"
     """Each, and that it works again."""
-    NEVER = "never"
+    NEVER = "NEVER"
 
 
 QUOTA_PREFIX: Final = "quota:"

@@ -408,7 +408,7 @@ def _explain_clock(question: _Question) -> Iterator[Finding]:
     shift = _write_delay(timedelta(seconds=abs(after - before)))
     direction = "forward" if after > before else "back"
     sentence = f"The clocks in {task.timezone} go {direction} by {shift} that day."
-    if after > before and task.schedule.gap == "skip":
+    if after > before and task.schedule.gap == "SKIP":
         sentence += " What is due at a time that does not exist is left out."
     elif after > before:
         sentence += " What is due at a time that does not exist runs that much later."

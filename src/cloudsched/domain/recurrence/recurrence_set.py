@@ -47,7 +47,7 @@ from cloudsched.errors import InvalidSchedule
 if TYPE_CHECKING:
     from cloudsched.domain.recurrence.time_zones import Zone, ZoneData
 
-SubDaily = Literal["elapsed", "wall"]
+SubDaily = Literal["ELAPSED", "WALL"]
 MAX_RULE_COUNT = 100_000
 _CYCLE = CALENDAR_DAYS * DAY
 _DISTANT_PAST = -(10**11)
@@ -299,7 +299,7 @@ class RuleStream(Stream):
         sub_daily: SubDaily,
         begin: int | None = None,
     ) -> None:
-        self.is_local: bool = rule.frequency <= Frequency.DAILY or sub_daily == "wall"
+        self.is_local: bool = rule.frequency <= Frequency.DAILY or sub_daily == "WALL"
         self._count = rule.count
         self._counted = (-LAST_SECOND, 0)
         """The latest instant that was counted, and its number. It is one value, since threads share it."""
@@ -567,7 +567,7 @@ def _build_stream(
     days = DayFilter(rule, weekdays=[day.weekday for day in rule.weekdays])
     periods = Periods(rule, time // 60 % 60, time % 60, days)
     into_period = time % periods.unit
-    if sub_daily == "wall":
+    if sub_daily == "WALL":
         first_period = start - into_period
         times: Stream = WallPeriods(periods, first_period, min(LAST_SECOND, until + clock.zone.largest + DAY))
         if rule.positions:

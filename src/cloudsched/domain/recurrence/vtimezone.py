@@ -41,10 +41,10 @@ def build_zone(name: str, observances: Sequence[Observance]) -> Zone:
     """Return the zone of a VTIMEZONE. Raises InvalidSchedule if a rule cannot be read."""
     found: set[tuple[int, int]] = set()
     for each in observances:
-        clock = WallClock(Zone(name, [], [each.before], None, 0), "shift", "first")
+        clock = WallClock(Zone(name, [], [each.before], None, 0), "SHIFT", "FIRST")
         onsets = {wall - each.before for wall in (each.start, *each.dates)}
         for rule in each.rules:
-            stream = RuleStream(parse_rule(rule), each.start, clock, "elapsed")
+            stream = RuleStream(parse_rule(rule), each.start, clock, "ELAPSED")
             onset = stream.first_from(-LAST_SECOND)
             while onset is not None and onset < _LAST_CHANGE and len(onsets) < _MAX_CHANGES:
                 onsets.add(onset)

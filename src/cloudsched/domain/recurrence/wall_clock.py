@@ -26,8 +26,8 @@ from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.expand import DAY, WallTimes
 from cloudsched.domain.recurrence.time_zones import Offsets, Zone, find_zone
 
-Gap = Literal["shift", "skip"]
-Fold = Literal["first", "last", "both"]
+Gap = Literal["SHIFT", "SKIP"]
+Fold = Literal["FIRST", "LAST", "BOTH"]
 
 _MAX_CLOCK_CHANGE = 30 * 3600  # longer than any clock change
 
@@ -103,16 +103,16 @@ class WallClock:
                 result.append(instant)
 
         if not result:
-            return () if self.gap == "skip" else (self._shift_gap(table, wall, low, high),)
-        if self.fold == "both":
+            return () if self.gap == "SKIP" else (self._shift_gap(table, wall, low, high),)
+        if self.fold == "BOTH":
             return tuple(sorted(set(result)))
-        if self.fold == "first":
+        if self.fold == "FIRST":
             return (min(result),)
         return (max(result),)
 
     def is_second(self, instant: int, wall: int) -> bool:
         """Return whether an instant is the second one of a time that fires twice."""
-        if self.fold != "both":
+        if self.fold != "BOTH":
             return False
         both = self.instants(wall)
         return len(both) > 1 and both[-1] == instant
@@ -151,11 +151,11 @@ class WallClock:
         for at, change in enumerate(table.changes):
             before = table.offsets[at]
             after = table.offsets[at + 1]
-            if after > before and self.gap == "shift":
+            if after > before and self.gap == "SHIFT":
                 shifted.append((change, change + after - before, before))
-            elif after < before and self.fold == "first":
+            elif after < before and self.fold == "FIRST":
                 silent.append((change, change + before - after))
-            elif after < before and self.fold == "last":
+            elif after < before and self.fold == "LAST":
                 silent.append((change - (before - after), change))
 
         cuts = sorted({*table.changes, *(edge for span in (*shifted, *silent) for edge in span[:2])})
@@ -176,11 +176,11 @@ class WallClock:
 
 
 @lru_cache(maxsize=1024)
-def clock_of(zone: Zone, gap: Gap = "shift", fold: Fold = "first") -> WallClock:
+def clock_of(zone: Zone, gap: Gap = "SHIFT", fold: Fold = "FIRST") -> WallClock:
     """Return the clock of a zone."""
     return WallClock(zone, gap, fold)
 
 
-def wall_clock(zone_name: str, gap: Gap = "shift", fold: Fold = "first") -> WallClock:
+def wall_clock(zone_name: str, gap: Gap = "SHIFT", fold: Fold = "FIRST") -> WallClock:
     """Return the clock of a zone by name, or one at UTC if the data do not know it."""
     return clock_of(find_zone(zone_name), gap, fold)

@@ -7,7 +7,6 @@ of a task.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final, Generic, Literal, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
@@ -15,7 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents import execution
 from cloudsched.domain.documents.delivery_channels import DeliveryStatus
-from cloudsched.domain.documents.document import Instant, WireModel
+from cloudsched.domain.documents.document import Instant, StoredEnum, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus, Message, ProgressNote
 from cloudsched.domain.documents.log_lines import LogLine
 from cloudsched.domain.documents.person import PersonSpec
@@ -365,10 +364,13 @@ class ScheduleReading(ApiResponse):
 
 
 class FieldError(ApiResponse):
-    """One of the things that are wrong with a request's body."""
+    """One of the things that are wrong with a request, with one of three places."""
 
-    pointer: str
-    """Its place: a JSON Pointer in the body, such as ``#/schedule/rrule``, or ``#`` for the body itself."""
+    pointer: str | None = None
+    """Its place in the body: a JSON Pointer, such as ``#/schedule/rrule``, or ``#`` for the body itself."""
+    parameter: str | None = None
+    """The parameter of the query or of the path."""
+    header: str | None = None
     detail: str
     hint: str | None = None
     """A way to mend it."""
@@ -401,7 +403,7 @@ class Problem(ApiResponse):
     words: str | None = None
     """The words that were not understood, of a schedule in words."""
     errors: tuple[FieldError, ...] | None = None
-    """All errors of the body, as far as they were found."""
+    """All errors of the request, as far as they were found."""
     readings: tuple[dict[str, Any], ...] | None = None
     """The meanings of a schedule in words, to choose from: each a `ScheduleReading`."""
     awaited: tuple[AwaitedEvent, ...] | None = None
@@ -520,16 +522,16 @@ class Person(PersonSpec):
     updated_at: Instant
 
 
-class Decision(StrEnum):
+class Decision(StoredEnum):
     """The kind of request that a text makes."""
 
-    CREATION = "creation"
-    UPDATE = "update"
-    OPERATION = "operation"
+    CREATION = "CREATION"
+    UPDATE = "UPDATE"
+    OPERATION = "OPERATION"
     """It pauses, resumes, cancels, deletes or triggers a task, without another change of it."""
-    LIST = "list"
+    LIST = "LIST"
     """It asks which tasks there are. There is nothing to confirm."""
-    REFUSAL = "refusal"
+    REFUSAL = "REFUSAL"
 
 
 class DraftAnswer(ApiResponse):

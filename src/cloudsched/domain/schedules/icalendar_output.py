@@ -233,7 +233,7 @@ def _rule_event(schedule: Describable, text: str, start: int) -> IcalEvent | Non
     if first == begins:
         return IcalEvent(Moment(start, None, is_date=False), text)
     wall = first + recurrence.clock.zone.offset_at(first)
-    is_regular = wall_clock(schedule.timezone, "skip").instants(wall) == (first,)
+    is_regular = wall_clock(schedule.timezone, "SKIP").instants(wall) == (first,)
     if rule.frequency <= Frequency.DAILY and rule.skip == "OMIT" and is_regular:
         return IcalEvent(Moment(wall, None, is_date=False), text)
     if rule.count is not None:  # DTSTART would count

@@ -52,7 +52,7 @@ def preview(schedule: Schedule, start: datetime, count: int) -> list[Preview]:
     if schedule.is_now:
         return [Preview(start, start.astimezone(clock), None)]
 
-    unshifted = schedule.copy_unchecked(gap="skip")
+    unshifted = schedule.copy_unchecked(gap="SKIP")
     previews = []
     before = start.astimezone(clock)
 

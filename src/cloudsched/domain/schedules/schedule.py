@@ -7,15 +7,15 @@ the schedule determine the effect of clock changes:
 ======== ============ =====================================================================================
 policy   value        meaning
 ======== ============ =====================================================================================
-gap      ``shift``    a local time that does not exist is read with the offset before the gap: 02:30 fires
+gap      ``SHIFT``    a local time that does not exist is read with the offset before the gap: 02:30 fires
                       at 03:30, and counts (RFC 5545, section 3.3.5, erratum 4271)
-\         ``skip``     it does not fire, and COUNT does not count it
-fold     ``first``    a local time that occurs twice fires the first time
-\         ``last``     it fires the second time
-\         ``both``     it fires both times
-subDaily ``elapsed``  a rule finer than a day steps in real time: hourly is once every real hour. Its BYxxx
+\         ``SKIP``     it does not fire, and COUNT does not count it
+fold     ``FIRST``    a local time that occurs twice fires the first time
+\         ``LAST``     it fires the second time
+\         ``BOTH``     it fires both times
+subDaily ``ELAPSED``  a rule finer than a day steps in real time: hourly is once every real hour. Its BYxxx
                       parts filter by what the clock shows
-\         ``wall``     it steps on the clock face, under ``gap`` and ``fold``: every six hours stays at 2, 8,
+\         ``WALL``     it steps on the clock face, under ``gap`` and ``fold``: every six hours stays at 2, 8,
                       14 and 20. An instant that two periods produce fires once
 ======== ============ =====================================================================================
 
@@ -28,6 +28,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
+from functools import wraps
 from itertools import islice, pairwise, takewhile
 from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self
@@ -44,6 +45,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from cloudsched.domain.any_case import AnyCase
 from cloudsched.domain.in_words import describe_error, list_errors, list_given
 from cloudsched.domain.recurrence import exdates, time_zones
 from cloudsched.domain.recurrence.allowance import spend_steps
@@ -65,7 +67,7 @@ from cloudsched.errors import InvalidSchedule, SearchLimitReached
 from cloudsched.features.fields import ScheduleFields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cloudsched.domain.schedules.describe import Description
 
@@ -172,6 +174,35 @@ def _read_delay(value: object) -> object:
     return value
 
 
+class _FieldFault(ValueError):
+    """Lets pydantic go on with the other fields of a schedule after an error of ours."""
+
+    def __init__(self, fault: InvalidSchedule) -> None:
+        self.fault = fault
+        super().__init__(fault.problem)
+
+
+def _collect(read: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a validator of a field whose errors are collected, and told together."""
+
+    @wraps(read)
+    def call(*given: Any) -> Any:  # noqa: ANN401 - whatever the validator takes and returns
+        try:
+            return read(*given)
+        except SearchLimitReached:
+            raise
+        except InvalidSchedule as error:
+            raise _FieldFault(error) from None
+
+    return call
+
+
+def _require_known_zone(zone: str, info: ValidationInfo) -> str:
+    if zone != "UTC" and not (info.context and info.context.get("stored")):  # all data know UTC
+        require_zone(zone)
+    return zone
+
+
 class Schedule(ScheduleFields):
     """One instant, a delay, or a recurrence set. It is immutable, and camelCase in JSON and Firestore.
 
@@ -205,17 +236,17 @@ class Schedule(ScheduleFields):
         frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, defer_build=True
     )
 
-    at: Annotated[datetime, AfterValidator(_read_instant), BeforeValidator(reject_number)] | None = None
-    delay: Annotated[timedelta | None, BeforeValidator(_read_delay)] = None
-    rrule: Annotated[str | tuple[str, ...] | None, BeforeValidator(_read_rules)] = None
-    dtstart: Annotated[str | None, BeforeValidator(_read_dtstart)] = None
-    timezone: str = "UTC"
-    rdates: Annotated[tuple[str, ...], BeforeValidator(_read_dates)] = ()
-    exdates: Annotated[tuple[str, ...], BeforeValidator(_read_dates)] = ()
-    gap: Gap = "shift"
-    fold: Fold = "first"
-    sub_daily: SubDaily = Field(default="elapsed")
-    local: Annotated[str | None, BeforeValidator(_read_dtstart)] = None
+    at: Annotated[datetime, AfterValidator(_collect(_read_instant)), BeforeValidator(reject_number)] | None = None
+    delay: Annotated[timedelta | None, BeforeValidator(_collect(_read_delay))] = None
+    rrule: Annotated[str | tuple[str, ...] | None, BeforeValidator(_collect(_read_rules))] = None
+    dtstart: Annotated[str | None, BeforeValidator(_collect(_read_dtstart))] = None
+    timezone: Annotated[str, AfterValidator(_collect(_require_known_zone))] = "UTC"
+    rdates: Annotated[tuple[str, ...], BeforeValidator(_collect(_read_dates))] = ()
+    exdates: Annotated[tuple[str, ...], BeforeValidator(_collect(_read_dates))] = ()
+    gap: Annotated[Gap, AnyCase] = "SHIFT"
+    fold: Annotated[Fold, AnyCase] = "FIRST"
+    sub_daily: Annotated[SubDaily, AnyCase] = "ELAPSED"
+    local: Annotated[str | None, BeforeValidator(_collect(_read_dtstart))] = None
     follows_owner: Annotated[bool, Field(strict=True)] = False
     start_zone: str | None = None
 
@@ -324,8 +355,6 @@ class Schedule(ScheduleFields):
         """
         if info.context and info.context.get("stored"):
             return self
-        if self.timezone != "UTC":  # which all data know
-            require_zone(self.timezone)
         if self.follows_owner or self.start_zone is not None:
             self._check_following()
         if self.local is not None:
@@ -392,7 +421,7 @@ class Schedule(ScheduleFields):
             raise InvalidSchedule(
                 "rrule",
                 problem,
-                'make two tasks, or count on the clock with subDaily "wall"',
+                'make two tasks, or count on the clock with subDaily "WALL"',
             )
 
     def _place(self) -> None:
@@ -430,6 +459,9 @@ class Schedule(ScheduleFields):
         parts = [str(part) for part in error["loc"] if not str(part).startswith("function-")]
         # Without which of its types it is.
         field = ".".join(parts[:1] if "rrule" in parts else parts) or "(schedule)"
+        carried = error.get("ctx", {}).get("error")
+        if isinstance(carried, _FieldFault):
+            return carried.fault
         if error["type"] != "extra_forbidden" or "." in field:
             return InvalidSchedule(field, *describe_error(error, cls.patterns))
         fields = sorted(cls.model_fields.items(), key=lambda field: field[0] in cls.no_adjustments)
@@ -471,7 +503,7 @@ class Schedule(ScheduleFields):
         if self.is_single_time:
             return True
         counts_one = isinstance(self.rrule, str) and re.search(r"\bCOUNT=0*1\b", self.rrule) is not None
-        return not self.rdates and (counts_one or not (self.rrule or self.fold == "both"))
+        return not self.rdates and (counts_one or not (self.rrule or self.fold == "BOTH"))
 
     @property
     def is_single_time(self) -> bool:
@@ -479,7 +511,7 @@ class Schedule(ScheduleFields):
         if self.at is not None or self.delay is not None:
             return True
         is_plain = not (self.rrule or self.rdates or self.exdates or self.is_adjusted)
-        return is_plain and self.dtstart is not None and self.fold != "both"
+        return is_plain and self.dtstart is not None and self.fold != "BOTH"
 
     @property
     def is_now(self) -> bool:
@@ -489,7 +521,7 @@ class Schedule(ScheduleFields):
     @property
     def has_elapsed_rules(self) -> bool:
         """Return whether it has rules of elapsed time, which count from an instant instead of a local time."""
-        return self.sub_daily == "elapsed" and any(parse_rule(each).frequency > Frequency.DAILY for each in self.rules)
+        return self.sub_daily == "ELAPSED" and any(parse_rule(each).frequency > Frequency.DAILY for each in self.rules)
 
     def follow_owner(self) -> Self:
         """Return the schedule with local times that follow their owner.
@@ -810,7 +842,7 @@ class Schedule(ScheduleFields):
     def _find_local(self) -> datetime:
         """Return the instant of `local`, as the data in use say."""
         wall = parse_moment(str(self.local), "local").wall
-        fold: Fold = "first" if self.fold == "both" else self.fold
+        fold: Fold = "FIRST" if self.fold == "BOTH" else self.fold
         return UTC_EPOCH + timedelta(seconds=wall_clock(self.timezone, fold=fold).instants(wall)[0])
 
     def relocate(self) -> Self:
@@ -887,7 +919,7 @@ class Schedule(ScheduleFields):
 
         Of two, it is the one with an offset, or else the one nearer to an instant.
         """
-        seconds = clock_of(find_zone(self.timezone), "shift", self.fold).find(wall, offset, utc_seconds(near))
+        seconds = clock_of(find_zone(self.timezone), "SHIFT", self.fold).find(wall, offset, utc_seconds(near))
         return UTC_EPOCH + timedelta(seconds=seconds)
 
     @property

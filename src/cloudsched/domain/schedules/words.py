@@ -138,9 +138,9 @@ class English:
         "person": "No time zone was given, so it is that of its owner, {}.",
     }
     _effects: Mapping[str, str] = {
-        "skip": 'except on days of "{}"',
-        "before": 'moved before days of "{}"',
-        "after": 'moved after days of "{}"',
+        "SKIP": 'except on days of "{}"',
+        "BEFORE": 'moved before days of "{}"',
+        "AFTER": 'moved after days of "{}"',
         "business day": "moved to the {} day of the month that is not on {}",
     }
 
@@ -481,9 +481,9 @@ class German(English):
         "person": "Ohne Zeitzone gilt die der Person, {}.",
     }
     _effects: Mapping[str, str] = {
-        "skip": 'außer an Tagen von "{}"',
-        "before": 'verschoben vor Tagen von "{}"',
-        "after": 'verschoben nach Tagen von "{}"',
+        "SKIP": 'außer an Tagen von "{}"',
+        "BEFORE": 'verschoben vor Tagen von "{}"',
+        "AFTER": 'verschoben nach Tagen von "{}"',
         "business day": "verschoben auf den {} Tag des Monats, der nicht frei ist in {}",
     }
 

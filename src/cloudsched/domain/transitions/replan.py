@@ -335,7 +335,7 @@ def _same_local_time(
         distance = plan_distance(task)
         offset = load_zone(task.timezone).offset_at(utc_seconds(at - distance)) - distance // _SECOND
     wall = seconds + offset
-    there = pick(wall_clock(after.timezone, "shift", after.fold).instants(wall))
+    there = pick(wall_clock(after.timezone, "SHIFT", after.fold).instants(wall))
     return UTC_EPOCH + timedelta(seconds=there) + (at - UTC_EPOCH - timedelta(seconds=seconds))
 
 

@@ -36,11 +36,11 @@ class CommonFields(CallOptions, total=False):
     labels: list[str] | tuple[str, ...] | None
     children: Sequence[Child | Mapping[str, Any]] | None
     parallel: bool | None
-    on_child_failure: OnChildFailure | Literal["fail", "skip", "continue"] | None
+    on_child_failure: OnChildFailure | Literal["FAIL", "SKIP", "CONTINUE"] | None
     script: Script | Mapping[str, Any] | None
     delivery_channels: Sequence[DeliveryChannel | Literal["EMAIL", "WEB", "MOBILE", "WEBHOOK", "OPERATOR"]] | None
     delivery_title: str | None
-    tell_failures: TellFailures | Literal["first", "each", "never"] | None
+    tell_failures: TellFailures | Literal["FIRST", "EACH", "NEVER"] | None
     query_per_execution: float | None
     tokens_per_execution: float | None
     source: Source | Mapping[str, Any] | None
@@ -50,8 +50,8 @@ class CommonFields(CallOptions, total=False):
     until: datetime | str | None
     max_runs: int | None
     jitter: Seconds | None
-    overlap: Overlap | Literal["skip", "buffer", "allow"] | None
-    catch_up: CatchUp | CatchUpMode | Literal["latest", "all", "none"] | Mapping[str, Any] | None
+    overlap: Overlap | Literal["SKIP", "BUFFER", "ALLOW"] | None
+    catch_up: CatchUp | CatchUpMode | Literal["LATEST", "ALL", "NONE"] | Mapping[str, Any] | None
     expiration: Seconds | None
     pause_after_failures: int | None
     execution_retention: Seconds | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Final, Self, get_args
@@ -29,12 +29,13 @@ from cloudsched.domain.documents.task import Owner, Task, TaskId, TaskSpec
 from cloudsched.domain.schedules.schedule import OWNER_ZONE, Schedule
 from cloudsched.domain.transitions.validation_errors import (
     WIRE,
+    find_top,
     join_faults,
     say_in_python,
     to_invalid_input,
     unknown_field,
 )
-from cloudsched.errors import InvalidInput, InvalidSchedule
+from cloudsched.errors import InvalidInput, InvalidSchedule, SearchLimitReached
 from cloudsched.features.fields import HandlerFields
 from cloudsched.features.table import FEATURES, DetailRow
 
@@ -194,7 +195,13 @@ class TaskDraft(TaskSpec):
         if type(value) is Schedule:
             return value  # it was checked when it was made
         is_python = info.context is None and value is not None and not isinstance(value, str | dict)
-        read: Schedule | None = handler(_to_python_schedule(value) if is_python else _to_schedule(value))
+        given: Any = _to_python_schedule(value) if is_python else _to_schedule(value)
+        try:
+            read: Schedule | None = handler(given)
+        except InvalidSchedule as error:
+            found = find_all_faults(error, given, handler).faults
+            # What is missing is so only because another part was left out.
+            raise join_faults([each for each in found if each in error.faults or find_top(each) in given]) from None
         return read
 
     def as_read_at(self, instant: datetime | None, text: str | None = None) -> Self:
@@ -211,11 +218,18 @@ class TaskDraft(TaskSpec):
             InvalidInput: It is not valid. `field` names the first wrong field, and `others` have further ones.
         """
         try:
+            return cls._parse(data)
+        except InvalidInput as error:
+            raise find_all_faults(error, data, cls._parse) from error.__cause__
+
+    @classmethod
+    def _parse(cls, data: object) -> Self:
+        try:
             return cls.model_validate(data, by_alias=True, by_name=False, context=WIRE)
         except InvalidSchedule as error:
             if error.field.split(".")[0] == "schedule":
                 raise
-            raise error.at(f"schedule.{error.field}") from None
+            raise error.below("schedule") from None
 
     @classmethod
     def of(cls, **fields: Any) -> Self:
@@ -233,6 +247,53 @@ class TaskDraft(TaskSpec):
         except InvalidInput as error:
             say_in_python(error, fields, cls)
             raise
+
+
+_BESIDE: Final[Mapping[str, frozenset[str]]] = {
+    "pull": frozenset({"handler"}),  # without it, a handler that only workers know is unknown
+    **{
+        field: frozenset({*(to_camel(row.name) for row in _DETAILS if to_camel(row.about) == field), "handler"})
+        for field in {*_BUILT_IN_HANDLERS, *(to_camel(row.about) for row in _DETAILS)}
+    },
+}
+"""The fields that may be wrong only because another one is left out."""
+_STAND_IN: Final = {"schedule": "RRULE:FREQ=DAILY"}
+"""What is checked in the place of a field at fault, for others that mean something only beside it."""
+
+_MOST_FIELDS: Final = 100
+"""The most fields of which all faults are searched: each may need a check of its own."""
+
+
+def find_all_faults(error: InvalidInput, fields: object, check: Callable[[dict[str, Any]], object]) -> InvalidInput:
+    """Return an error with all faults of a task's fields: also those that the faults found so far have hidden.
+
+    What is at fault is left out, until `check` finds no more. It must have no effect.
+    """
+    if not isinstance(fields, dict) or len(fields) > _MOST_FIELDS or isinstance(error, SearchLimitReached):
+        return error
+
+    rest = fields
+    ignored = set[str]()
+    told = [error]
+    found = error.faults
+    while wrong := {find_top(each) for each in found} & rest.keys():
+        ignored |= wrong.union(*(_BESIDE.get(name, ()) for name in wrong))
+        rest = {
+            **{name: rest[name] for name in rest.keys() - wrong},
+            **{name: _STAND_IN[name] for name in wrong & _STAND_IN.keys()},
+        }
+        try:
+            check(rest)
+        except SearchLimitReached:
+            break
+        except InvalidInput as further:
+            found = tuple(each for each in further.faults if find_top(each) not in ignored)
+            told += found
+        except Exception:  # noqa: BLE001 - what fails without the wrong fields says nothing of them
+            break
+        else:
+            break
+    return join_faults(told) if len(told) > 1 else error
 
 
 def to_draft_content(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -339,7 +400,7 @@ def _to_python_schedule(value: object) -> Schedule:
         try:
             return Schedule.once(value)
         except InvalidSchedule as error:
-            raise error.at(f"schedule.{error.field}") from None
+            raise error.below("schedule") from None
     problem = f"is {value!r}"[:80]
     hint = 'Give a Schedule, an aware datetime, cron ("0 9 * * 1-5") or words ("every day at 9").'
     if isinstance(value, timedelta):

@@ -129,6 +129,7 @@ def join_faults(faults: Sequence[InvalidInput]) -> InvalidInput:
     """Return one error that tells all faults, each place once.
 
     It is of the kind that all have in common: a schedule's, if all are of schedules, else `InvalidInput`.
+    A schedule with several meanings stays one, and comes first.
     """
     every = [fault for error in faults for fault in error.faults]
     meant = {".".join(map(str, (*_find_place(each)[:-1], each.meant))) for each in every if each.meant is not None}
@@ -136,16 +137,15 @@ def join_faults(faults: Sequence[InvalidInput]) -> InvalidInput:
     for each in every:
         if not (each.field in meant and each.problem == MISSING):
             places.setdefault(each.field, each)
-    first, *others = places.values()
+    first, *others = sorted(places.values(), key=lambda each: not each.readings)  # they say how to go on
     kinds = {type(each) for each in places.values()}
-    if len(kinds) > 1:
+    if len(kinds) > 1 and not first.readings:
         kind = InvalidSchedule if all(issubclass(each, InvalidSchedule) for each in kinds) else InvalidInput
         joined = kind(first.field, first.problem, first.hint)
         joined.path = first.path
         joined.args = first.args
         joined.words = first.words
         joined.__cause__ = first.__cause__
-        joined.readings = next((each.readings for each in places.values() if each.readings), ())
         first = joined
     first.others = tuple(others)
     return first
@@ -174,6 +174,11 @@ class Faults(list[InvalidInput]):
 
 MISSING: Final = "Field required"
 """The message of pydantic for a field that is missing."""
+
+
+def find_top(fault: InvalidInput) -> str:
+    """Return the name of the field at fault, or of the one that has it. Empty for the whole."""
+    return str(next(iter(_find_place(fault)), ""))
 
 
 def _find_place(fault: InvalidInput) -> Place:

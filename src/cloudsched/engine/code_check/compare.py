@@ -53,12 +53,12 @@ CONSEQUENCES: Final = complete_table(
     {
         Mismatch.HANDLER: Consequence(
             fails=True,
-            cure="Keep a handler of that name, or change these tasks: cloudsched tasks update ID "
+            cure="Keep a handler of that name, or change these tasks: cloudsched tasks edit ID "
             "--set handler='\"NAME\"'",
         ),
         Mismatch.PAYLOAD: Consequence(
             fails=True,
-            cure="Give what is new in the model a default, or change these payloads: cloudsched tasks update ID "
+            cure="Give what is new in the model a default, or change these payloads: cloudsched tasks edit ID "
             "--payload …",
         ),
         Mismatch.STEPS: Consequence(

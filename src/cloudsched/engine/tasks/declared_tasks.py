@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.idempotency import RequestMark
-from cloudsched.domain.transitions.task_draft import TaskDraft, to_wire_fields
+from cloudsched.domain.transitions.task_draft import TaskDraft, find_all_faults, to_wire_fields
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.storage.pages import iterate_pages
@@ -147,7 +147,7 @@ class DeclaredTasks:
         try:
             task = self._scheduler.get(declaration.id, OWN_CODE)
         except NotFound:
-            draft = self._scheduler.check(self._read_draft(content, self._engine.clock.now()))
+            draft = self._check(content, self._engine.clock.now())
             if draft.schedule is None:
                 described = "once, now"
             else:
@@ -163,7 +163,7 @@ class DeclaredTasks:
             raise InvalidInput("owner", f"of {task.id!r} is {task.owner!r}, not {declaration.owner!r}", hint)
 
         # Words count from the task's creation, so that they mean the same in each deployment.
-        draft = self._scheduler.check(self._read_draft(content, task.created_at))
+        draft = self._check(content, task.created_at)
         details, fields = _find_differences(task, draft, declaration, self._engine.clock.now())
         if fields:
             yield Change(DeclaredAction.UPDATE, task.id, "; ".join(details), fields)
@@ -172,6 +172,17 @@ class DeclaredTasks:
                 yield pause
         elif task.is_paused_as_gone and task.status is TaskStatus.PAUSED and not self._is_over(draft):
             yield Change(DeclaredAction.RESUME, task.id, f"is in {self._source} again")
+
+    def _check(self, content: dict[str, Any], now: datetime) -> TaskDraft:
+        """Return the draft of a declaration. Raises InvalidInput, with all faults."""
+
+        def check(fields: dict[str, Any]) -> TaskDraft:
+            return self._scheduler.check(self._read_draft(fields, now))
+
+        try:
+            return check(content)
+        except InvalidInput as error:
+            raise find_all_faults(error, content, check) from error.__cause__
 
     def _is_over(self, draft: TaskDraft) -> bool:
         at = None if draft.schedule is None else draft.schedule.at

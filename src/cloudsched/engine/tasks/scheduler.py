@@ -36,6 +36,7 @@ from cloudsched.domain.transitions.task_draft import (
     require_editable_fields,
     take_payload_merge,
 )
+from cloudsched.domain.transitions.validation_errors import Faults
 from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.handlers.payload_fields import find_reset_fields
@@ -95,9 +96,17 @@ class Scheduler:
         draft were read at `as_of`, at which a new task counts as created. After an error nothing was stored.
         """
         by.require_owner(draft.owner)
-        draft = self._validate(draft, by)
-        require_recipient(draft, self._engine)
+        faults = Faults()
+        with faults:
+            draft = self._validate(draft, by)
+        with faults:
+            require_recipient(draft, self._engine)
         depends = draft.schedule is not None and draft.schedule.depends_on_records
+        if faults and draft.schedule is not None and depends:
+            with faults:
+                resolve_schedule(self._engine.store.records, draft.schedule, draft.owner)
+        faults.tell()
+
         started = self._engine.clock.now() if depends else None
         if lead is None:
             least = self._engine.settings.minimum_lead

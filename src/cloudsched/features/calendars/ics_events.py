@@ -149,7 +149,7 @@ class Event:
                 if rule.until and rule.until.is_utc:
                     until = self.align(Time(rule.until.seconds, wall_clock("UTC"), is_date=False))
                     rule = replace(rule, until=Until(until.wall, is_utc=not until.is_date))
-                streams.append(RuleStream(rule, self.start.wall, clock, "elapsed"))
+                streams.append(RuleStream(rule, self.start.wall, clock, "ELAPSED"))
             except InvalidSchedule as error:
                 raise self.component.error(
                     f"has a rule that cannot be read: {error.problem}", error.hint, found.line
@@ -215,7 +215,7 @@ class FileZones:
     def _make(self, tzid: str) -> WallClock | None:
         name = find_zone(tzid)
         if tzid in self._defined and (name is None or "/" not in name):  # EST is what the file takes it for
-            return WallClock(self._build(self._defined[tzid]), "shift", "first")
+            return WallClock(self._build(self._defined[tzid]), "SHIFT", "FIRST")
         name = name or find_windows_zone(tzid)
         return None if name is None else wall_clock(name)
 

@@ -80,7 +80,7 @@ class FreeDays:
     @property
     def is_only_skipping(self) -> bool:
         """Return whether no occurrence is moved: those on a calendar's days are dropped."""
-        return self.business_day is None and all(each.on == "skip" for each in self.calendars)
+        return self.business_day is None and all(each.on == "SKIP" for each in self.calendars)
 
     def find(self, day: int) -> Taken | None:
         """Return the calendar day that takes a day, or None if it is free."""
@@ -105,9 +105,9 @@ class FreeDays:
         taken = self.find(day)
         if taken is None:
             return day
-        if taken.on == "before":
+        if taken.on == "BEFORE":
             return self.last_before(day)
-        return self.next_after(day) if taken.on == "after" else None
+        return self.next_after(day) if taken.on == "AFTER" else None
 
     def next_left_out(self, day: int) -> int | None:
         """Return a day that is not before ``day``, with no occurrence dropped in between.

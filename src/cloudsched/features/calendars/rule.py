@@ -16,7 +16,9 @@ from pydantic import (
 )
 from pydantic.json_schema import SkipJsonSchema
 
-On = Literal["skip", "before", "after"]
+from cloudsched.domain.any_case import AnyCase
+
+On = Literal["SKIP", "BEFORE", "AFTER"]
 CALENDAR_ID: Final = r"^[A-Za-z0-9_-]{1,100}$"
 CalendarId = Annotated[str, StringConstraints(pattern=CALENDAR_ID)]
 """Letters, digits, hyphens and underscores."""
@@ -31,7 +33,7 @@ class CalendarRule(BaseModel):
 
     id: CalendarId
     """The calendar's id. ``weekends`` is always there."""
-    on: On = "skip"
+    on: Annotated[On, AnyCase] = "SKIP"
     """The policy for an occurrence on one of its days. It is left out, or moved to the last free day before
     or to the next free day after. A free day is on none of the schedule's calendars."""
     content: SkipJsonSchema[str | None] = None

@@ -6,24 +6,23 @@ key, so the scope becomes a part of it.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypedDict
 
 from pydantic import Field, StringConstraints, model_validator
 
-from cloudsched.domain.documents.document import InputModel, Integer, WireModel
+from cloudsched.domain.documents.document import InputModel, Integer, StoredEnum, WireModel
 from cloudsched.domain.documents.policy import QUOTA_PREFIX
 
 if TYPE_CHECKING:
     from datetime import datetime
 
 
-class LockScope(StrEnum):
+class LockScope(StoredEnum):
     """The tasks that share a lock key."""
 
-    GLOBAL = "global"
+    GLOBAL = "GLOBAL"
     """All tasks that name the key in this scope, regardless of owner. Not for keys that users name."""
-    OWNER = "owner"
+    OWNER = "OWNER"
     """Only tasks of the same owner that name it in this scope."""
 
 

@@ -21,6 +21,7 @@ from cloudsched.features.fields import QueueName
 from cloudsched.web.api.etags import TAGS_PATTERN
 from cloudsched.web.api.idempotency_keys import IDEMPOTENCY_HEADER, KEY_PATTERN
 from cloudsched.web.api.openapi_schemas import build_components, get_pattern, inline_schema, ref
+from cloudsched.web.api.openapi_webhooks import describe_webhooks
 from cloudsched.web.api.operation import EVENT_STREAM, TAGS, Operation
 from cloudsched.web.api.operations import OPERATIONS
 
@@ -134,6 +135,7 @@ def build_document(root: str = "") -> Json:
         "servers": [{"url": root or "/", "description": "The server that this document comes from."}],
         "tags": [{"name": name, "description": about} for name, about in TAGS.items()],
         "paths": paths,
+        "webhooks": describe_webhooks(),
         "components": {"schemas": schemas, "securitySchemes": _security_schemes()},
     }
 

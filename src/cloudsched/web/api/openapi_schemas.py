@@ -28,6 +28,7 @@ from cloudsched.domain.recurrence.rrule import WEEKDAYS
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.responses import overview_responses
 from cloudsched.domain.responses.api_responses import Execution, Person, Task
+from cloudsched.domain.responses.webhooks import WEBHOOKS
 from cloudsched.domain.transitions.task_draft import PAYLOAD_MERGE
 from cloudsched.web.api.responses import OMITTED_FOR_WORKERS
 from cloudsched.web.auth.roles import Role
@@ -149,6 +150,7 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     responses.Health,
     responses.Problem,
     responses.ScheduleReading,
+    *WEBHOOKS.values(),
 )
 
 _SECONDS = "In seconds."

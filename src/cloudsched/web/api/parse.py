@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import ValidationError
 
 from cloudsched.domain.documents.document import WireModel
-from cloudsched.domain.transitions.validation_errors import WIRE, to_invalid_input
+from cloudsched.domain.transitions.task_draft import find_all_faults
+from cloudsched.domain.transitions.validation_errors import WIRE, Faults, to_invalid_input
 from cloudsched.errors import InvalidInput, InvalidSchedule
 from cloudsched.web.api.problems import PayloadTooLarge, UnsupportedContent
 
@@ -108,20 +109,32 @@ def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def parse_parameters(request: Request, model: type[V]) -> V:
     """Return the query parameters as an instance of the model. Raises InvalidInput."""
     known = {field.alias or name for name, field in model.model_fields.items()}
-    for name in request.args:
-        if name not in known:
-            names = ", ".join(sorted(known)) or "none"
-            raise InvalidInput(name, "is not a query parameter here", f"There are: {names}.")
-        if len(request.args.getlist(name)) > 1:
-            raise InvalidInput(name, "is given twice", "Give it once.")
-    return validate_model(model, request.args.to_dict())
+    names = ", ".join(sorted(known)) or "none"
+    faults = Faults(
+        InvalidInput(name, "is not a query parameter here", f"There are: {names}.")
+        for name in request.args
+        if name not in known
+    )
+    given = {name: values for name, values in request.args.lists() if name in known}
+    faults += (InvalidInput(name, "is given twice", "Give it once.") for name, each in given.items() if len(each) > 1)
+    with faults:
+        parsed = validate_model(model, {name: values[0] for name, values in given.items()})
+    faults.tell()
+    return parsed
 
 
 def validate_model(model: type[V], content: dict[str, Any]) -> V:
-    """Return a request's content as an instance of its model. Raises InvalidInput."""
+    """Return a request's content as an instance of its model. Raises InvalidInput, with all faults."""
+
+    def parse(given: dict[str, Any]) -> V:
+        try:
+            return model.model_validate(given, context=WIRE)
+        except InvalidSchedule as error:
+            raise error.below("schedule") from None
+        except ValidationError as error:
+            raise to_invalid_input(error, model=model) from None
+
     try:
-        return model.model_validate(content, context=WIRE)
-    except InvalidSchedule as error:
-        raise error.at(f"schedule.{error.field}") from None
-    except ValidationError as error:
-        raise to_invalid_input(error, model=model) from None
+        return parse(content)
+    except InvalidInput as error:
+        raise find_all_faults(error, content, parse) from None

@@ -1,7 +1,7 @@
 """Renders errors as RFC 9457 problem documents, one type for each kind of error.
 
 A document is ``application/problem+json`` with ``type``, ``title``, ``status`` and ``detail``. For invalid
-input it has ``field``, ``hint`` and, for a body, ``errors``: all of its faults, each with its place. A problem
+input it has ``field``, ``hint`` and ``errors``: all faults, each with its place. A problem
 contains only data that the caller sent or may know.
 """
 
@@ -39,7 +39,7 @@ from cloudsched.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
 log: Final = own_logger(__name__)
 
@@ -74,17 +74,18 @@ _KINDS: tuple[tuple[type[CloudschedError], HTTPStatus], ...] = (
 )
 
 
-def render_problem(error: Exception, body: str | None = None) -> Response:
+def render_problem(error: Exception, body: str | None = None, parameters: Container[str] = ()) -> Response:
     """Render an exception as a problem response. Unexpected ones are logged and become 500.
 
-    `body` is the JSON Pointer of the part of the request's body that may be invalid, if it had one.
+    `body` is the JSON Pointer of the part of the request's body that may be invalid, if it had one. The
+    `parameters` are those of its query.
     """
     if isinstance(error, HTTPException) and error.code is not None:
         allow = {name: value for name, value in error.get_headers() if name == "Allow"}
         return _render(HTTPStatus(error.code), error.name, error.description or error.name, headers=allow)
     for kind, status in _KINDS:
         if isinstance(error, kind):
-            return _render_known(error, status, body)
+            return _render_known(error, status, body, parameters)
 
     # All others are the server's fault: the log has the details, and the caller none of them.
     if isinstance(error, ModuleNotFoundError):
@@ -104,15 +105,16 @@ def render_problem(error: Exception, body: str | None = None) -> Response:
     return _render(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error", "The server failed; its log says why.")
 
 
-def _render_known(error: CloudschedError, status: HTTPStatus, body: str | None = None) -> Response:
+def _render_known(
+    error: CloudschedError, status: HTTPStatus, body: str | None = None, parameters: Container[str] = ()
+) -> Response:
     more: dict[str, object] = {}
     headers: dict[str, str] = {}
 
     if isinstance(error, InvalidInput):
         more = {"field": error.field, "hint": error.hint, "words": error.words}
         more["readings"] = list(error.readings)
-        if body is not None and error.field not in _HEADERS:
-            more["errors"] = [_show_fault(each, body) for each in error.faults]
+        more["errors"] = [_show_fault(each, body, parameters) for each in error.faults]
         if isinstance(error, UnsupportedContent):
             headers = {"Accept": "application/json", "Accept-Patch": "application/merge-patch+json"}
     elif isinstance(error, NotAllowed | QuotaExceeded | UnreadableDocument):
@@ -141,19 +143,23 @@ _HEADERS = frozenset({"Idempotency-Key", "If-Match", "If-None-Match", "Content-T
 """The fields that are not part of a body."""
 
 
-def _show_fault(error: InvalidInput, body: str) -> dict[str, str]:
-    """Return one fault of a body, with its place as a JSON Pointer (RFC 6901) in a fragment (RFC 9457, 3)."""
-    parts = error.path
-    if parts is None:
-        field = "" if error.field.startswith("(") else error.field
-        parts = tuple(filter(None, field.split(".")))
-    pointer = "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)
-    more = {"hint": error.hint, "words": error.words}
-    return {
-        "pointer": body + pointer,
-        "detail": error.problem,
-        **{name: text for name, text in more.items() if text},
-    }
+def _show_fault(error: InvalidInput, body: str | None, parameters: Container[str]) -> dict[str, str]:
+    """Return one fault with its place: a header, a parameter of the query, or a JSON Pointer in the body.
+
+    A pointer (RFC 6901) stands in a fragment (RFC 9457, section 3).
+    """
+    if error.field in _HEADERS:
+        place = {"header": error.field}
+    elif body is None or error.field in parameters:
+        place = {"parameter": error.field}
+    else:
+        parts = error.path
+        if parts is None:
+            field = "" if error.field.startswith("(") else error.field
+            parts = tuple(filter(None, field.split(".")))
+        place = {"pointer": body + "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)}
+    more = {"detail": error.problem, "hint": error.hint, "words": error.words}
+    return {**place, **{name: text for name, text in more.items() if text or name == "detail"}}
 
 
 def _make_title(error: CloudschedError) -> str:

@@ -14,7 +14,7 @@ from cloudsched.domain.documents.batch_change import BatchAction, RetryFilter, T
 from cloudsched.domain.documents.category import Category, Label, Labels
 from cloudsched.domain.documents.document import Duration, InputInstant, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.domain.documents.person import PersonSpec, ZoneName
 from cloudsched.domain.documents.task import MAX_NAME, Owner, TaskStatus, Trouble
 from cloudsched.domain.responses.api_responses import MAX_DRAFT_TOKEN
 from cloudsched.domain.schedules.schedule import Schedule
@@ -183,7 +183,7 @@ class ExecutionCountQuery(AnyOwnerQuery):
     """Only executions that are scheduled for this instant or later."""
     until: InputInstant
     """Only executions that are scheduled for an earlier instant than this, at most 62 days later."""
-    timezone: Annotated[str, StringConstraints(max_length=64)] = "UTC"
+    timezone: ZoneName = "UTC"
     """The zone whose midnights divide the days."""
     handler: str | None = None
     """Only executions of this handler. Not together with ``owner``, ``label`` or ``category``."""
@@ -345,7 +345,7 @@ class BatchChangeRequest(WireModel):
     """A change of all tasks that match a filter."""
 
     action: BatchAction
-    """``retryFailed`` gives the execution that finished last one more attempt, if it failed or timed out."""
+    """``RETRY_FAILED`` gives the execution that finished last one more attempt, if it failed or timed out."""
     filter: BatchChangeFilter
     dry_run: Annotated[bool, Field(strict=True)] = False
     """Only count the tasks."""

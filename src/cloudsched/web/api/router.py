@@ -25,13 +25,16 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched.domain.local_requests import find_foreign_page, is_same_origin
 from cloudsched.domain.recurrence.allowance import REQUEST_BYTES, REQUEST_STEPS, limit_search
+from cloudsched.domain.transitions.validation_errors import Faults
 from cloudsched.engine.authority import Authority
-from cloudsched.errors import Forbidden, NotFound
+from cloudsched.errors import CloudschedError, Forbidden, InvalidInput, NotFound
 from cloudsched.web.api.etags import includes_tag, parse_if_match, require_tags
+from cloudsched.web.api.idempotency_keys import read_idempotency_key
 from cloudsched.web.api.operation import ApiCall, Operation
 from cloudsched.web.api.operations import OPERATIONS
-from cloudsched.web.api.parse import parse_parameters
+from cloudsched.web.api.parse import parse_parameters, read_json_object, validate_model
 from cloudsched.web.api.problems import render_problem
+from cloudsched.web.api.request_bodies import NoParameters, ValidateQuery
 from cloudsched.web.api.visibility import Visibility
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.auth.roles import NOBODY, Caller, Right
@@ -46,6 +49,7 @@ _METHODS = "GET, POST, PUT, PATCH, DELETE"
 _HEADERS = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Api-Key, traceparent"
 _EXPOSED_HEADERS = "ETag, Location, Retry-After"
 _MAX_AGE_SECONDS = 600
+_NOT_MODIFIED = 304
 _WITH_BODIES = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -155,8 +159,7 @@ class ApiServer:
             origins = self._app.container.settings.access.origins
             response = respond_to_preflight(request, origins) or self._handle_checked(request, origins)
         except Exception as error:  # noqa: BLE001 - the caller gets a problem, or 500 and the log the reason
-            is_of_body = request.method in _WITH_BODIES and getattr(error, "field", None) not in request.args
-            response = render_problem(error, "#" if is_of_body else None)
+            response = render_problem(error, "#" if request.method in _WITH_BODIES else None, request.args)
         add_headers(request, response, origins)
         return response
 
@@ -186,8 +189,19 @@ class ApiServer:
         path: dict[str, str],
         caller: Caller,
     ) -> Response:
-        query = parse_parameters(request, operation.parameters)
-        precondition = parse_if_match(request) if operation.is_conditional else None
+        faults = Faults()
+        query: WireModel = NoParameters()
+        precondition = None
+        with faults:
+            query = parse_parameters(request, operation.parameters)
+        with faults:
+            precondition = parse_if_match(request) if operation.is_conditional else None
+        with faults:
+            if _NOT_MODIFIED in operation.success_statuses:
+                require_tags("If-None-Match", request.headers.get("If-None-Match", "*"))
+        with faults:
+            if operation.accepts_idempotency_key:
+                read_idempotency_key(request)
         visibility = Visibility(caller, precondition, is_change=operation.right is Right.WRITE)
         authority = Authority(
             caller.requesters,
@@ -198,6 +212,10 @@ class ApiServer:
         )
         app = self._app.acting_with(authority)
         call = ApiCall(app, caller, authority, visibility, request, path, _render_document)
+        if faults:
+            with faults:
+                _check_body(operation, call)
+            faults.tell()
 
         shown = {name: value for name, value in path.items() if name not in _SECRETS}
         with self._app.container.tracer.span(operation.name, **shown):
@@ -209,10 +227,8 @@ class ApiServer:
 
     @staticmethod
     def _run_operation(operation: Operation, call: ApiCall, query: WireModel) -> Response:
-        if 304 not in operation.success_statuses:  # noqa: PLR2004 - Not Modified
+        if _NOT_MODIFIED not in operation.success_statuses:
             return operation.respond(call, query)
-        if (tags := call.request.headers.get("If-None-Match")) is not None:
-            require_tags("If-None-Match", tags)
         response = operation.respond(call, query)
         tag, _ = response.get_etag()
         if tag is not None and includes_tag(call.request.if_none_match, tag):
@@ -225,6 +241,23 @@ class ApiServer:
         caller = self._caller or authenticator_for(self._app.container.settings).authenticate(request)
         caller.require(operation.right)
         return caller
+
+
+def _check_body(operation: Operation, call: ApiCall) -> None:
+    """Check the body of a request whose query or headers are wrong, without effect. Raises InvalidInput."""
+    for header in ("HTTP_IDEMPOTENCY_KEY", "HTTP_IF_MATCH"):
+        call.request.environ.pop(header, None)
+    try:
+        if operation.query is ValidateQuery:
+            operation.respond(call, ValidateQuery(validate_only="true"))
+        elif operation.body_schema is not None and operation.right is Right.WRITE:
+            validate_model(
+                operation.body_schema, read_json_object(call.request, is_optional=operation.body_is_optional)
+            )
+    except InvalidInput:
+        raise
+    except CloudschedError:  # the query and the headers come first
+        return
 
 
 def _render_document(root: str) -> tuple[bytes, str]:

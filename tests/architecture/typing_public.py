@@ -204,7 +204,7 @@ def mistake_verbs(client: Client) -> None:  # noqa: PLR0915 - a mistake a line
     app.pause_all(handler="g")  # type: ignore[call-arg]
     app.restore()  # type: ignore[call-arg]
     app.batch_change("stop", owner="ada")  # type: ignore[arg-type]
-    app.batch_change("pause", state="x")  # type: ignore[call-arg]
+    app.batch_change("PAUSE", state="x")  # type: ignore[call-arg]
     app.wait("t", 5)  # type: ignore[arg-type]
     app.watch(every=5)  # type: ignore[arg-type]
     app.describe_schedule("every day")  # type: ignore[call-arg]

@@ -315,14 +315,14 @@ def test_all_that_match_are_changed(client: Client, sim: Simulation) -> None:
     for name in ("a", "b"):
         client.create(title="T", id=name, **fields)
     until = NOW + timedelta(days=400)
-    assert client.count_matching("pause", owner="ada", due_until=until).count == 2
-    task = client.batch_change("pause", ids=["a", "c"], idempotency_key="k")
-    assert client.batch_change("pause", ids=["a", "c"], idempotency_key="k").id == task.id
+    assert client.count_matching("PAUSE", owner="ada", due_until=until).count == 2
+    task = client.batch_change("PAUSE", ids=["a", "c"], idempotency_key="k")
+    assert client.batch_change("PAUSE", ids=["a", "c"], idempotency_key="k").id == task.id
     sim.advance(timedelta(minutes=1))
     assert client.wait(task.id, timedelta(seconds=1)).content["changed"] == 1
     assert {each.id: each.status for each in client.tasks(handler="greet")} == {"a": "PAUSED", "b": "ACTIVE"}
     with pytest.raises(InvalidInput, match="would match every task"):
-        client.batch_change("delete")
+        client.batch_change("DELETE")
 
 
 def test_an_id_that_would_lead_to_another_operation_is_refused(client: Client, flaky: Flaky) -> None:

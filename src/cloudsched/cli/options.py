@@ -164,7 +164,7 @@ def explain_errors(options: Mapping[str, Any]) -> Iterator[None]:
     except Unavailable as error:
         hint = explain_unreachable(options["url"])
         if hint:
-            error.args = (f"{error}. {hint}",)
+            error.args = (f"{str(error).removesuffix('.')}. {hint}",)
         raise
     except Unauthenticated as error:
         if any(options[name] for name in ("key", "token", "platform_token")):

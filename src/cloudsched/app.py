@@ -20,16 +20,17 @@ Creating an app, usually at import, opens nothing. The first call that needs the
 
 from __future__ import annotations
 
+import inspect
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
-from datetime import datetime, timedelta
-from functools import partial, update_wrapper, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Never, ParamSpec, Self, TypeVar, Unpack, cast
+from datetime import datetime, time, timedelta
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Never, ParamSpec, Self, TypeVar, Unpack, cast
 
 from cloudsched.domain.call_arguments import check_methods
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, EventSender, Requesters
-from cloudsched.domain.documents.verbs import Verb
+from cloudsched.domain.documents.verbs import NEXT, Verb
 from cloudsched.domain.event_loops import warn_if_on_loop
 from cloudsched.domain.handler_code import note_change
 from cloudsched.domain.recurrence.iso8601 import add_duration
@@ -46,12 +47,13 @@ from cloudsched.engine.handlers.registry import Declaration, Registry
 from cloudsched.engine.handlers.typed_calls import HandlerFunction, add_handle
 from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.storage.pages import Page, check_page_size
-from cloudsched.errors import InvalidInput, Misconfigured, NotFound, QuotaExceeded
+from cloudsched.errors import Forbidden, InvalidInput, Misconfigured, NotFound, QuotaExceeded
 from cloudsched.runtime.container import Container
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 
+    from cloudsched.client.flow import Flow
     from cloudsched.config.settings import Settings
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.domain.documents.person import Person
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.responses.api_responses import DeliveryReport, DraftResult
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.claim import DeliveryResult
+    from cloudsched.domain.transitions.commit import Commit
     from cloudsched.domain.transitions.idempotency import RequestMark
     from cloudsched.domain.transitions.task_arguments import RunArguments, TaskArguments, TaskChanges
     from cloudsched.engine.child_tasks import CallTree
@@ -72,12 +75,71 @@ if TYPE_CHECKING:
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.features.fields import Pull
     from cloudsched.runtime.factories import AppParts
+    from cloudsched.web.own_api import AsyncOwnClient, OwnClient
 
+MIDNIGHT: Final = time(0)
 SNOOZE: Final = timedelta(minutes=10)
 """The duration of a snooze, unless its caller gives another one."""
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 H = TypeVar("H", bound="OnFailure")
+SHARED: Final = [
+    "watch",
+    "batch_change",
+    "batch_retry",
+    "budget",
+    "budgets",
+    "calendar",
+    "calendars",
+    "change_cursor",
+    "count_executions",
+    "count_matching",
+    "count_retries",
+    "create_feed",
+    "create_many",
+    "delete_budget",
+    "delete_calendar",
+    "delete_feed",
+    "delete_person",
+    "delete_script",
+    "deliveries_of",
+    "describe_schedule",
+    "dispatch_queues",
+    "erase_person",
+    "explain",
+    "export_person",
+    "feeds",
+    "handlers",
+    "history",
+    "locks",
+    "logs",
+    "mark_read",
+    "occurrences",
+    "overview",
+    "pause_all",
+    "preview",
+    "purge_dispatch_queue",
+    "put_budget",
+    "put_calendar",
+    "put_script",
+    "queued_tasks",
+    "queues",
+    "restore",
+    "rotate_webhook_secret",
+    "script",
+    "scripts",
+    "search",
+    "summarize_failures",
+    "unread",
+    "update_dispatch_queue",
+    "usage",
+    "validate_task",
+    "verify_webhook",
+    "wait",
+    "workers",
+]
+"""The names of the methods that apps have from `Client`."""
 OWN_CODE_SUBJECT: Final = "code"
 """The requester of a draft, if the app's own code made it."""
 
@@ -105,8 +167,32 @@ def changes(method: Callable[Concatenate[App, P], R]) -> Callable[Concatenate[Ap
     return call
 
 
+class shared:  # noqa: N801 - used like a decorator
+    """A method that apps have from `Client`. It is imported when it is first used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, app: App | AsyncApp | None, kind: type) -> Any:  # noqa: ANN401 - its own signature
+        """Return the method of an app, or the function of its class."""
+        from cloudsched.client.operations import SharedOperations  # noqa: PLC0415 - dispatches need none
+
+        return inspect.getattr_static(SharedOperations, self._name).__get__(app, kind)
+
+
+if TYPE_CHECKING:
+    from cloudsched.client.operations import SharedOperations as _Shared
+else:
+
+    class _Shared:
+        """The methods that apps and clients have alike."""
+
+    for _name in SHARED:
+        setattr(_Shared, _name, shared(_name))
+
+
 @check_methods(but=("handler", "deliver"))
-class App:
+class App(_Shared):
     """A registry of handlers, and the scheduler, the executor and the sweep for their tasks.
 
     Args:
@@ -123,10 +209,13 @@ class App:
         container: Its store, clock, executor and so on, for code that runs it.
     """
 
+    face: Final = "app"
+
     def __init__(self, settings: Settings | None = None, **parts: Unpack[AppParts]) -> None:
         self.container = Container(Registry(), settings, **parts)
         self._authority = OWN_CODE
         self._joined: Scheduler | None = None
+        self._mark: RequestMark | None = None
 
     @contextmanager
     def override(self, settings: Settings | None = None, **parts: Unpack[AppParts]) -> Iterator[Self]:
@@ -317,9 +406,43 @@ class App:
         acting._authority = authority  # noqa: SLF001 - its own
         return acting
 
+    def acting_for(self, user: str) -> OwnClient:
+        """Return a client of this app that acts for a user, with exactly the authority of that user.
+
+        It has the methods of `Client`, and needs no address: it asks this process.
+        """
+        from cloudsched.web.own_api import OWN_CALLER, OwnClient  # noqa: PLC0415 - dispatches need none
+
+        return OwnClient(self, OWN_CALLER).acting_for(user)
+
+    def run_flow(self, flow: Flow[T]) -> T:
+        """Run an operation of the API in this process, and return its result. Methods that `Client` has, too, use this.
+
+        Raises Forbidden if this app has been limited to a part of what its code may do.
+        """
+        from cloudsched.web.own_api import OWN_CALLER, OwnApi  # noqa: PLC0415 - dispatches need none
+
+        if self._authority is not OWN_CODE:
+            raise Forbidden("Only an app that acts for its own code has this method. For a user, call acting_for.")
+        return OwnApi(self, OWN_CALLER).run_flow(flow)
+
     def limit(self, check: Callable[[Task], None]) -> Self:
         """Return the app with a further check of each task that it returns or changes."""
         return self.acting_with(self._authority.limit(check))
+
+    def marked(self, mark: RequestMark | None) -> Self:
+        """Return the app for one request, which this mark identifies: a task that has seen it is returned as it is."""
+        marked = copy(self)
+        marked._mark = mark  # noqa: SLF001 - its own
+        return marked
+
+    def _mark_of(self, verb: str, key: str | None, *content: object) -> RequestMark | None:
+        """Return what identifies a request: its key, or else what this app was given."""
+        if key is None:
+            return self._mark
+        from cloudsched.domain.transitions.idempotency import RequestMark  # noqa: PLC0415 - dispatches need none
+
+        return RequestMark.of_name([verb, OWN_CODE_SUBJECT, key], [str(each) for each in content])
 
     def joining(self, group: WriteGroup, /) -> Self:
         """Return the app with changes of tasks that are part of your own commit in Firestore, all or none.
@@ -365,14 +488,15 @@ class App:
         /,
         draft: TaskDraft | None = None,
         *,
+        idempotency_key: str | None = None,
         transaction: WriteGroup | None = None,
         batch: WriteGroup | None = None,
         **fields: Unpack[TaskArguments],
     ) -> Task:
         """Create a task, or edit the one of the same id and owner. See `TaskDraft` for the fields.
 
-        With an id of your own, the same call again is a repetition: it returns the task as it is now, even if words
-        such as "in 2 seconds" would mean another instant, or somebody has edited the task since.
+        With an id or an `idempotency_key` of your own, the same call again is a repetition: it returns the task as it
+        is now, even if words such as "in 2 seconds" would mean another instant, or somebody has edited it since.
 
         `handler` may be the function itself, and `payload` an instance of its model. Without a `title` the task has the
         handler's name, and without an `owner` it belongs to ``system``. `schedule` may be an aware datetime (once) or
@@ -393,11 +517,14 @@ class App:
             raise InvalidInput("batch", "is given beside a transaction", "A task is written by one commit: give one.")
         group = batch if transaction is None else transaction
         if group is not None:  # not `or`: an empty one counts as False
-            return self.joining(group).create(draft, **fields)
+            return self.joining(group).create(draft, idempotency_key=idempotency_key, **fields)
         try:
             if draft is not None:
                 return self._put(draft, None if draft.id is None else RequestMark.of_content(draft))[0]
             content = self._to_content(fields)
+            if idempotency_key is not None and fields.get("id") is None:
+                scope = [OWN_CODE_SUBJECT, fields.get("owner"), idempotency_key]
+                return _answer(lambda: self.put_by_key(content, scope)[0], content)
             is_text = has_schedule_text(content)
             mark = None if fields.get("id") is None else RequestMark.of_content(content, depends_on_time=is_text)
             return _answer(lambda: self._put_content(content, mark)[0], content)
@@ -411,14 +538,19 @@ class App:
         /,
         handler: str | Callable[..., Any],
         payload: Any = None,  # noqa: ANN401 - as the handler takes it
+        *,
+        idempotency_key: str | None = None,
         **fields: Unpack[RunArguments],
     ) -> Task:
         """Create a task that runs once, now. It is stored when this returns, and runs then.
 
         CLOUDSCHED_MINIMUM_LEAD_SECONDS does not apply. If the task's id, your own or one that the handler derives from
         the payload, is that of an existing task of the owner, that one is edited and triggered. If it may not be
-        triggered, such as while it is paused or once it has ended, it is not edited either.
+        triggered, such as while it is paused or once it has ended, it is not edited either. The same `idempotency_key`
+        makes the same call one task that runs once.
         """
+        if idempotency_key is not None:
+            return self.create(handler=handler, payload=payload, idempotency_key=idempotency_key, **fields)
         from cloudsched.domain.transitions.edits import NO_LEAD  # noqa: PLC0415 - dispatches need none
         from cloudsched.domain.transitions.manual_verbs import require_triggerable  # noqa: PLC0415 - the same
 
@@ -501,6 +633,18 @@ class App:
         """Create or edit a task from JSON fields, like `put`. A repetition may have words whose time has passed."""
         return self._put_content(content, mark, refusal)
 
+    @changes
+    def put_by_key(
+        self, content: dict[str, Any], scope: Sequence[object], refusal: QuotaExceeded | None = None
+    ) -> tuple[Task, bool]:
+        """Create a task whose id is made of a key in its scope, or by its handler of its payload."""
+        from cloudsched.domain.transitions.idempotency import RequestMark, hash_name  # noqa: PLC0415 - dispatches need none
+
+        if self.container.registry.derives_id(content.get("handler")):  # the key says which request it is
+            return self._put_content(content, RequestMark.of_name(scope, content), refusal)
+        keyed = {**content, "id": f"k{hash_name(scope)[:32]}"}
+        return self._put_content(keyed, RequestMark.of_new_task(content), refusal)
+
     def _put_content(
         self, content: dict[str, Any], mark: RequestMark | None, refusal: QuotaExceeded | None = None
     ) -> tuple[Task, bool]:
@@ -545,7 +689,7 @@ class App:
         return self.container.store.list_tasks(wanted, limit=limit, page_token=page_token)
 
     @changes
-    def update(self, /, task_id: str, **changes: Unpack[TaskChanges]) -> Task:
+    def update(self, /, task_id: str, *, idempotency_key: str | None = None, **changes: Unpack[TaskChanges]) -> Task:
         """Change some of a task's fields, by their Python names. None resets one to its default.
 
         `schedule` may be text, as in `create`. A whole schedule replaces the present one, and words such as "make it 10
@@ -555,9 +699,10 @@ class App:
         """
         try:
             patch = to_wire_fields(changes)
+            mark = self._mark_of("update", idempotency_key, patch)
             if patch.get("schedule") is None and not has_schedule_text(patch):
-                return self.patch(task_id, patch)
-            return _answer(lambda: self.patch(task_id, patch), patch)
+                return self.patch(task_id, patch, mark=mark)
+            return _answer(lambda: self.patch(task_id, patch, mark=mark), patch)
         except InvalidInput as error:
             say_in_python(error, changes, TaskDraft)
             raise
@@ -609,24 +754,46 @@ class App:
         return self.container.feature("words")
 
     @changes
-    def pause(self, task_id: str, *, mark: RequestMark | None = None) -> Task:
-        """Pause a task until it is resumed. Here and below, a `mark` makes it safe to repeat. See `RequestMark`."""
-        return self._scheduler.pause(task_id, self._authority, mark)
+    def pause(self, task_id: str, *, until: datetime | str | None = None, idempotency_key: str | None = None) -> Task:
+        """Pause a task until it is resumed. Here and below, a key makes it safe to repeat.
+
+        Args:
+            task_id: The task.
+            until: The time at which it goes on by itself: an instant, or words in its time zone. "Monday" begins at
+                midnight. An occurrence at that time runs.
+            idempotency_key: The same for requests that are to be one.
+
+        Raises:
+            InvalidInput: The time is not understood, past, or after the only time at which the task runs.
+            NotAllowed: The task has ended, or others have paused it.
+        """
+        mark = self._mark_of("pause", idempotency_key, until)
+        ends_at: datetime | None = None
+        if isinstance(until, str):
+            task, now = self.get(task_id), self.container.clock.now()
+            if mark is not None and mark.is_repeat_on(task):
+                return task
+            ends_at = self._words.read_until(until, now, task.timezone, MIDNIGHT, "until")
+        elif until is not None:
+            from cloudsched.domain.transitions.single_occurrences import require_instant  # noqa: PLC0415 - few have it
+
+            ends_at = require_instant("until", until)
+        return self._scheduler.pause(task_id, self._authority, mark, until=ends_at)
 
     @changes
-    def resume(self, task_id: str, *, mark: RequestMark | None = None) -> Task:
+    def resume(self, task_id: str, *, idempotency_key: str | None = None) -> Task:
         """Resume a paused task from now."""
-        return self._scheduler.resume(task_id, self._authority, mark)
+        return self._scheduler.resume(task_id, self._authority, self._mark_of("resume", idempotency_key))
 
     @changes
-    def cancel(self, task_id: str, *, mark: RequestMark | None = None) -> Task:
+    def cancel(self, task_id: str, *, idempotency_key: str | None = None) -> Task:
         """Cancel a task. The task and its executions stay."""
-        return self._scheduler.cancel(task_id, self._authority, mark)
+        return self._scheduler.cancel(task_id, self._authority, self._mark_of("cancel", idempotency_key))
 
     @changes
-    def delete(self, task_id: str, *, mark: RequestMark | None = None) -> None:
+    def delete(self, task_id: str, *, idempotency_key: str | None = None) -> None:
         """Remove a task and its executions."""
-        self._scheduler.delete(task_id, self._authority, mark)
+        self._scheduler.delete(task_id, self._authority, self._mark_of("delete", idempotency_key))
 
     @changes
     def trigger(
@@ -634,7 +801,7 @@ class App:
         task_id: str,
         payload: Any = None,  # noqa: ANN401 - as the handler takes it
         *,
-        mark: RequestMark | None = None,
+        idempotency_key: str | None = None,
     ) -> Task:
         """Run a task once, now, without changing its plan.
 
@@ -642,16 +809,17 @@ class App:
             task_id: The task.
             payload: The payload for this run, its retries and its replays, in place of the task's, which does not
                 change. The run's record has it.
-            mark: Makes it safe to repeat. See `RequestMark`.
+            idempotency_key: The same for requests that are to be one.
 
         Raises:
             InvalidInput: The payload does not fit the handler, or is too large.
             NotAllowed: The task is not active, or has too many open runs.
         """
+        mark = self._mark_of("trigger", idempotency_key, payload)
         return self._scheduler.manual_runs.trigger(task_id, payload, mark, by=self._authority)
 
     @changes
-    def snooze(self, task_id: str, duration: timedelta | str = SNOOZE, *, mark: RequestMark | None = None) -> Task:
+    def snooze(self, task_id: str, duration: timedelta | str = SNOOZE, *, idempotency_key: str | None = None) -> Task:
         """Run a task's last run again, later. The schedule does not change, and its occurrences run meanwhile, too.
 
         Another snooze moves a pending one, and one for the same minute changes nothing. A one-time task that has ended
@@ -660,7 +828,7 @@ class App:
         Args:
             task_id: The task.
             duration: The delay, up to 30 days. Or words: "PT10M", "10 minutes", "tomorrow at 9:00".
-            mark: Makes it safe to repeat. See `RequestMark`.
+            idempotency_key: The same for requests that are to be one.
 
         Raises:
             InvalidInput: The duration is not understood, or too long.
@@ -668,6 +836,7 @@ class App:
         """
         from cloudsched.domain.transitions.manual_verbs import snooze  # noqa: PLC0415 - dispatches need none
 
+        mark = self._mark_of("snooze", idempotency_key, duration)
         now = self.container.clock.now()
         if isinstance(duration, str):
             task = self.get(task_id)
@@ -679,25 +848,80 @@ class App:
         return self._scheduler.act(Verb.SNOOZE, task_id, partial(snooze, until=until), self._authority, mark)
 
     @changes
+    def skip(self, task_id: str, occurrence: datetime | str = NEXT, *, idempotency_key: str | None = None) -> Task:
+        """Leave out one occurrence of a task: the next, or the one at an instant. All others stay.
+
+        Raises:
+            InvalidInput: The task has no such occurrence to come.
+            NotAllowed: The task is not active, or runs once: cancel it.
+        """
+        from cloudsched.domain.transitions.single_occurrences import skip  # noqa: PLC0415 - dispatches need none
+
+        return self._scheduler.act(
+            Verb.SKIP,
+            task_id,
+            partial(skip, occurrence=occurrence),
+            self._authority,
+            self._mark_of("skip", idempotency_key, occurrence),
+        )
+
+    @changes
+    def move(
+        self, task_id: str, occurrence: datetime | str, to: datetime | str, *, idempotency_key: str | None = None
+    ) -> Task:
+        """Run one occurrence of a task, the next or the one at an instant, at another time. All others stay.
+
+        Args:
+            task_id: The task.
+            occurrence: The instant of the occurrence, or "next".
+            to: Its new time: an instant, or words in the task's time zone. "17:00" is on the same day, "Friday" at the
+                same time, and "an hour later" counts from the occurrence.
+            idempotency_key: The same for requests that are to be one.
+
+        Raises:
+            InvalidInput: The task has no such occurrence, or cannot run at that time. Or the words are not understood.
+            NotAllowed: The task is not active.
+        """
+        from cloudsched.domain.transitions.single_occurrences import move  # noqa: PLC0415 - dispatches need none
+
+        def decide(task: Task, now: datetime) -> Commit:
+            read: Any = to
+            if isinstance(to, str):
+                read = partial(self._words.read_new_time, to, now=now, timezone=task.timezone)
+            return move(task, now, occurrence=occurrence, to=read)
+
+        return self._scheduler.act(
+            Verb.MOVE, task_id, decide, self._authority, self._mark_of("move", idempotency_key, occurrence, to)
+        )
+
+    @changes
     def retry(
         self,
         task_id: str,
         execution_id: str | None = None,
         *,
         from_step: int | None = None,
-        mark: RequestMark | None = None,
+        idempotency_key: str | None = None,
     ) -> Task:
         """Retry an execution (default: the last) from its failure or from a step, which is done again."""
         runs = self._scheduler.manual_runs
-        return runs.retry(task_id, execution_id, from_step=from_step, by=self._authority, mark=mark)
+        return runs.retry(
+            task_id,
+            execution_id,
+            from_step=from_step,
+            by=self._authority,
+            mark=self._mark_of("retry", idempotency_key, execution_id, from_step),
+        )
 
     @changes
-    def backfill(self, task_id: str, start: datetime, end: datetime, *, mark: RequestMark | None = None) -> Task:
+    def backfill(self, task_id: str, start: datetime, end: datetime, *, idempotency_key: str | None = None) -> Task:
         """Run the past occurrences from `start` to `end` (both included), one after the other."""
         from cloudsched.domain.transitions.manual_verbs import backfill  # noqa: PLC0415 - dispatches need none
 
         decide = partial(backfill, start=start, end=end)
-        return self._scheduler.act(Verb.BACKFILL, task_id, decide, self._authority, mark)
+        return self._scheduler.act(
+            Verb.BACKFILL, task_id, decide, self._authority, self._mark_of("backfill", idempotency_key, start, end)
+        )
 
     @reads
     def upcoming(self, task_id: str, count: int = 10) -> list[datetime]:
@@ -749,7 +973,7 @@ class App:
         execution_id: str | None = None,
         early: bool = False,
         sender: EventSender | None = None,
-        mark: RequestMark | None = None,
+        idempotency_key: str | None = None,
     ) -> Task:
         """Send an event to the execution of a task that waits for it, and takes it with `Context.wait_for`.
 
@@ -763,7 +987,7 @@ class App:
             execution_id: The execution that it is for. Needed only if several wait for it.
             early: Keep it if none waits for it yet: for the open execution, or for the next one if none is open.
             sender: The sender. `Context.wait_for` says whose events count. If None, it is this code, as an admin.
-            mark: Makes it safe to repeat. See `RequestMark`.
+            idempotency_key: The same for requests that are to be one.
 
         Raises:
             InvalidInput: The payload is too large, not JSON, or not of the type that the handler has declared.
@@ -771,7 +995,15 @@ class App:
             NotAllowed: Too many events are waiting for it.
         """
         by = self._authority if sender is None else replace(self._authority, sender=sender)
-        return self._scheduler.send_event(task_id, event, payload, execution_id, early=early, by=by, mark=mark)
+        return self._scheduler.send_event(
+            task_id,
+            event,
+            payload,
+            execution_id,
+            early=early,
+            by=by,
+            mark=self._mark_of("send_event", idempotency_key, event, payload, execution_id),
+        )
 
     @reads
     def tree(self, task_id: str, execution_id: str | None = None) -> CallTree:
@@ -908,29 +1140,19 @@ class App:
         return self.container.shard_sweeps.sweep()
 
 
-class awaited(Generic[P, R]):  # noqa: N801 - used like a decorator
-    """A method of `App` that is awaited: it runs in a thread, and the loop goes on."""
+def awaited(method: Callable[Concatenate[App, P], R]) -> Callable[Concatenate[AsyncApp, P], Coroutine[Any, Any, R]]:
+    """Return a method of `App` to be awaited: it runs in a thread, and the loop goes on."""
 
-    def __init__(self, method: Callable[Concatenate[App, P], R]) -> None:
-        self._method = method
-        update_wrapper(cast("Any", self), method)
-
-    def __get__(self, app: AsyncApp | None, kind: type | None = None) -> Callable[P, Coroutine[Any, Any, R]]:
-        """Return the method of an app, or this object if there is none."""
-        if app is None:
-            return cast("Callable[P, Coroutine[Any, Any, R]]", self)
+    @wraps(method)
+    async def call(app: AsyncApp, /, *arguments: P.args, **named: P.kwargs) -> R:
         import asyncio  # noqa: PLC0415 - only code on an event loop needs it
 
-        method = getattr(app.app, self._method.__name__)
+        return cast("R", await asyncio.to_thread(getattr(app.app, method.__name__), *arguments, **named))
 
-        @wraps(self._method)
-        async def call(*arguments: P.args, **named: P.kwargs) -> R:
-            return cast("R", await asyncio.to_thread(method, *arguments, **named))
-
-        return call
+    return call
 
 
-class AsyncApp:
+class AsyncApp(_Shared):
     """`App`'s methods on tasks, executions, people, messages and drafts, by the same names, to be awaited.
 
     Each runs in a thread of the event loop's, with the caller's context variables. Methods that set an app up, such as
@@ -949,15 +1171,30 @@ class AsyncApp:
         """Return the app with changes of tasks that are part of your own commit in Firestore. See `App.joining`."""
         return type(self)(self.app.joining(group))
 
+    def acting_for(self, user: str) -> AsyncOwnClient:
+        """Return a client of this app that acts for a user, to be awaited. See `App.acting_for`."""
+        from cloudsched.web.own_api import AsyncOwnClient  # noqa: PLC0415 - dispatches need none
+
+        return AsyncOwnClient(self.app.acting_for(user))
+
+    async def run_flow_async(self, flow: Flow[T]) -> T:
+        """Run an operation of the API in this process. See `App.run_flow`."""
+        import asyncio  # noqa: PLC0415 - only code on an event loop needs it
+
+        return await asyncio.to_thread(self.app.run_flow, flow)
+
     create = awaited(App.create)
     run_now = awaited(App.run_now)
     put = awaited(App.put)
     put_content = awaited(App.put_content)
+    put_by_key = awaited(App.put_by_key)
     get = awaited(App.get)
     tasks = awaited(App.tasks)
     update = awaited(App.update)
     patch = awaited(App.patch)
     pause = awaited(App.pause)
+    skip = awaited(App.skip)
+    move = awaited(App.move)
     resume = awaited(App.resume)
     cancel = awaited(App.cancel)
     delete = awaited(App.delete)

@@ -120,14 +120,14 @@ def use_either(tasks: AppLike) -> TaskLike:
     tasks.run_now("greet", {"name": "Ada"}, owner=task.owner)
     tasks.get()  # type: ignore[call-arg]
     tasks.snooze(task.id, 10)  # type: ignore[arg-type]
-    tasks.tasks()  # type: ignore[attr-defined]
+    tasks.explain(task.id, "today")  # type: ignore[arg-type]
     return tasks.snooze(tasks.pause(task.id).id, timedelta(minutes=5))
 
 
 async def use_either_on_a_loop(tasks: AsyncAppLike) -> TaskLike:
     """The same, awaited."""
     task = await tasks.create(handler="greet", payload={"name": "Ada"})
-    status: str = tasks.get(task.id).status  # type: ignore[attr-defined]
+    status: str = tasks.get(task.id).status  # type: ignore[union-attr]
     status.upper()
     return await tasks.update(task.id, title="Later")
 

@@ -17,7 +17,7 @@ from werkzeug.wrappers import Request, Response
 from cloudsched.cli import tasks as tasks_command
 from cloudsched.client import RETRIES, Client, task_operations
 from cloudsched.client.flow import listing, operation
-from cloudsched.client.task_operations import MAX_BATCH
+from cloudsched.client.overview_operations import MAX_BATCH
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus

@@ -198,7 +198,7 @@ def _trigger(world: World, app: App, task_id: str) -> Task:
         return app.trigger(task_id)
     payload = {"n": world.random.choice([1, 2])}
     mark = RequestMark.of_name(["ada", payload["n"]], payload) if world.random.random() < 0.3 else make_mark()
-    told = app.trigger(task_id, payload, mark=mark)
+    told = app.marked(mark).trigger(task_id, payload)
     if (triggered := find_triggered(told, mark)) is not None:
         world.rules.on_triggered(told, triggered, payload)
     return told

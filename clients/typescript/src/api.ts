@@ -74,6 +74,8 @@ export interface BatchChangeFilter {
   dueFrom?: string | null;
   /** The next occurrence is before this instant. */
   dueUntil?: string | null;
+  /** The batch change that has paused it: resuming these restores what ran before. Tasks that were paused before, or by somebody else since, do not match. */
+  pauseId?: string | null;
   /** Only these tasks. The other conditions must match as well. */
   ids?: Array<string> | null;
 }
@@ -865,6 +867,10 @@ export interface FailedTask {
   revision: number;
   /** The reason why the task is in this status. */
   message: string;
+  /** The time at which its pause ends by itself. None if somebody has to resume it. */
+  pausedUntil?: string;
+  /** The change of many tasks that paused it, which resumes what it has paused. None if it was paused alone. */
+  pauseId?: string;
   /** The next occurrence that has not been claimed. None if there is none, or while the task is not ACTIVE. */
   nextExecutionTime?: string;
   createdAt: string;
@@ -1205,6 +1211,14 @@ export interface MissingField {
   words?: string;
 }
 
+/** An occurrence, and its new time. */
+export interface MoveRequest {
+  /** The occurrence's instant with an offset, or `next`. Default: `"next"`. */
+  occurrence?: string;
+  /** An instant, or words in the task's time zone: `17:00` on the same day, `Friday` at the same time, `tomorrow at 10`, `an hour later`. */
+  to: string;
+}
+
 /** A task that a text names or asks for. */
 export interface NamedTask {
   id: string;
@@ -1442,6 +1456,12 @@ export interface PatchDispatchQueue {
   state?: "RUNNING" | "PAUSED" | null;
   maxDispatchesPerSecond?: number | null;
   maxConcurrentDispatches?: number | null;
+}
+
+/** The end of a pause. */
+export interface PauseRequest {
+  /** The time at which the task goes on: an instant, or words such as `Monday` or `15 December at 9:00` in its time zone. A day begins at midnight. If omitted, somebody has to resume it. */
+  until?: string | null;
 }
 
 /** A person's contacts and preferences. */
@@ -1796,6 +1816,10 @@ export interface ReportedTask {
   revision: number;
   /** The reason why the task is in this status. */
   message: string;
+  /** The time at which its pause ends by itself. None if somebody has to resume it. */
+  pausedUntil?: string;
+  /** The change of many tasks that paused it, which resumes what it has paused. None if it was paused alone. */
+  pauseId?: string;
   /** The next occurrence that has not been claimed. None if there is none, or while the task is not ACTIVE. */
   nextExecutionTime?: string;
   createdAt: string;
@@ -2055,6 +2079,12 @@ export type SenderRole = "owner" | "admin" | "worker" | "person";
 /** A channel that is sent to, or the callback when an execution has ended. */
 export type SentChannel = "EMAIL" | "MOBILE" | "WEBHOOK" | "OPERATOR" | "COMPLETION" | "PING";
 
+/** The occurrence to leave out. */
+export interface SkipRequest {
+  /** The occurrence's instant with an offset, or `next`. Default: `"next"`. */
+  occurrence?: string;
+}
+
 /** The duration of a snooze. */
 export interface SnoozeRequest {
   /** An ISO 8601 duration, or words such as `10 minutes` or `tomorrow at 9:00` in the task's time zone. At most 30 days. Default: `"PT10M"`. */
@@ -2257,6 +2287,10 @@ export interface Task {
   revision: number;
   /** The reason why the task is in this status. */
   message: string;
+  /** The time at which its pause ends by itself. None if somebody has to resume it. */
+  pausedUntil?: string;
+  /** The change of many tasks that paused it, which resumes what it has paused. None if it was paused alone. */
+  pauseId?: string;
   /** The next occurrence that has not been claimed. None if there is none, or while the task is not ACTIVE. */
   nextExecutionTime?: string;
   createdAt: string;
@@ -2413,6 +2447,8 @@ export interface TaskPatch {
   timezone?: string | null;
   /** The language of a schedule in words. If it is omitted, the words tell it. */
   locale?: string | null;
+  /** The fields of the payload to change; all others stay. `null` resets one. */
+  payloadMerge?: Record<string, unknown>;
   /** Only of a draft's changes, with their `draftToken`: what to do with the task, instead of an edit. */
   operation?: "pause" | "resume" | "cancel" | "delete" | "trigger";
 }
@@ -2530,7 +2566,19 @@ export interface UsageRow {
 }
 
 /** What a caller can do with a task or an execution. */
-export type Verb = "edit" | "pause" | "resume" | "cancel" | "delete" | "trigger" | "snooze" | "backfill" | "sendEvent" | "retry";
+export type Verb =
+  | "edit"
+  | "pause"
+  | "resume"
+  | "cancel"
+  | "delete"
+  | "trigger"
+  | "snooze"
+  | "skip"
+  | "move"
+  | "backfill"
+  | "sendEvent"
+  | "retry";
 
 /** A service that gets the person's messages. */
 export interface WebhookContact {
@@ -2914,8 +2962,8 @@ export abstract class TaskVerbs {
   protected abstract _change(path: string, body?: object, options?: ChangeOptions, query?: object): Promise<Task>;
 
   /** Pause a task. */
-  pause(taskId: string, options: ChangeOptions = {}): Promise<Task> {
-    return this._change(`/v1/tasks/${encodeURIComponent(taskId)}/pause`, undefined, options);
+  pause(taskId: string, { until, ...options }: ChangeOptions & { until?: PauseRequest["until"] } = {}): Promise<Task> {
+    return this._change(`/v1/tasks/${encodeURIComponent(taskId)}/pause`, { until }, options);
   }
 
   /** Resume a paused task. */
@@ -2936,6 +2984,16 @@ export abstract class TaskVerbs {
   /** Run a task's last run again, later. */
   snooze(taskId: string, duration?: SnoozeRequest["duration"], options: ChangeOptions = {}): Promise<Task> {
     return this._change(`/v1/tasks/${encodeURIComponent(taskId)}/snooze`, { duration }, options);
+  }
+
+  /** Leave out one occurrence of a task. */
+  skip(taskId: string, occurrence?: SkipRequest["occurrence"], options: ChangeOptions = {}): Promise<Task> {
+    return this._change(`/v1/tasks/${encodeURIComponent(taskId)}/skip`, { occurrence }, options);
+  }
+
+  /** Run one occurrence of a task at another time. */
+  move(taskId: string, occurrence: MoveRequest["occurrence"], to: MoveRequest["to"], options: ChangeOptions = {}): Promise<Task> {
+    return this._change(`/v1/tasks/${encodeURIComponent(taskId)}/move`, { occurrence, to }, options);
   }
 
   /** Run the occurrences of a past range again. */

@@ -21,6 +21,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field
 
+from cloudsched.domain.documents.task import TaskStatus  # noqa: TC001 - the tool's schema is made of it
 from cloudsched.domain.recurrence.time_zones import load_tzinfo, require_zone
 from cloudsched.errors import (
     CloudschedError,
@@ -270,7 +271,7 @@ class AgentTools:
     async def list_tasks(
         self,
         timezone: Zone,
-        status: Annotated[str | None, Field(description="ACTIVE, PAUSED, COMPLETED, FAILED or CANCELLED.")] = None,
+        status: Annotated[TaskStatus | None, Field(description="Only tasks with this status.")] = None,
         limit: Annotated[int, Field(ge=1, le=20)] = 10,
     ) -> TaskListAnswer:
         """List scheduled tasks, the newest first, each with its next runs."""

@@ -74,11 +74,11 @@ tasks.add_command(import_jobs)
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="The most tasks to list.")
 @json_option
 @pass_client
-def list_(client: Client, /, *, soonest: bool, limit: int, as_json: bool, **filters: str | None) -> None:
+def list_(client: Client, /, *, soonest: bool, limit: int, as_json: bool, **filters: Any) -> None:
     """List tasks."""
-    order = "nextExecutionTime" if soonest else None
-    size = min(limit, 500)
-    results = client.tasks(**filters, order_by=order, page_size=size)
+    if soonest:
+        filters["order_by"] = "nextExecutionTime"
+    results = client.tasks(**filters, page_size=min(limit, 500))
     _make_printer(as_json=as_json).print_tasks(task for _, task in zip(range(limit), results, strict=False))
 
 
@@ -183,6 +183,7 @@ def _add_verb(verb: Verb, about: Command) -> None:
         zone = typed.pop("timezone", None)
         typed |= {name: " ".join(each) or None for name, each in typed.items() if isinstance(each, tuple)}
         typed |= {name: parse_instant(typed[name], zone, name.upper()) for name in instants}
+        typed = {name: each for name, each in typed.items() if each is not None}
         if fields:
             typed["idempotency_key"] = key
 

@@ -23,17 +23,13 @@ import asyncio
 import copy
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 from urllib.parse import quote
 
 from cloudsched.client.connection import RETRIES, AsyncConnection, Connection, Endpoint
-from cloudsched.client.flow import ASKING_PATHS, ApiRequest, Flow, JsonResponse, Sleep
-from cloudsched.client.overview_operations import OverviewOperations
-from cloudsched.client.record_operations import PeopleOperations, RecordOperations
-from cloudsched.client.task_operations import TaskOperations
-from cloudsched.client.worker_operations import WorkerOperations
+from cloudsched.client.flow import ApiRequest, Flow, FlowStep, Sleep
+from cloudsched.client.operations import Operations
 from cloudsched.domain.call_arguments import check_arguments
-from cloudsched.domain.handler_code import note_change
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
@@ -45,17 +41,7 @@ T = TypeVar("T")
 C = TypeVar("C", bound="Client | AsyncClient")
 
 
-class _Operations(
-    TaskOperations,
-    OverviewOperations,
-    PeopleOperations,
-    RecordOperations,
-    WorkerOperations,
-):
-    """All operations of the API."""
-
-
-class Client(_Operations):
+class Client(Operations):
     """A client of one API. It may be used by several threads.
 
     Args:
@@ -69,6 +55,8 @@ class Client(_Operations):
         transport: An httpx transport of yours, in place of connections to `url`. It is closed with this client.
         http_client: An HTTP client of yours, with its own proxies, certificates and headers. It is never closed here.
     """
+
+    face: Final = "client"
 
     def __init__(  # noqa: PLR0913 - each is what a caller has or has not
         self,
@@ -107,7 +95,7 @@ class Client(_Operations):
 
     def run_flow(self, flow: Flow[T]) -> T:
         """Run a flow to its end, and return its result. The client's methods use this."""
-        step = _Step(flow)
+        step = FlowStep(flow, self.face)
         while (wanted := step.next()) is not None:
             if isinstance(wanted, Sleep):
                 time.sleep(wanted.seconds)
@@ -119,7 +107,7 @@ class Client(_Operations):
         return step.result
 
 
-class AsyncClient(_Operations):
+class AsyncClient(Operations):
     """A client of one API for an event loop: `Client`'s methods are awaited, and its lists iterated by ``async for``.
 
     Args:
@@ -132,6 +120,8 @@ class AsyncClient(_Operations):
         transport: As for `Client`, but an asynchronous one.
         http_client: As for `Client`, but an asynchronous one, which belongs to one event loop.
     """
+
+    face: Final = "client"
 
     def __init__(  # noqa: PLR0913 - each is what a caller has or has not
         self,
@@ -166,7 +156,7 @@ class AsyncClient(_Operations):
 
     async def run_flow_async(self, flow: Flow[T]) -> T:
         """Run a flow to its end, and return its result. The client's methods use this."""
-        step = _Step(flow)
+        step = FlowStep(flow, self.face)
         while (wanted := step.next()) is not None:
             if isinstance(wanted, Sleep):
                 await asyncio.sleep(wanted.seconds)
@@ -188,28 +178,3 @@ def _add_headers(request: ApiRequest, headers: dict[str, str]) -> ApiRequest:
     if not headers:
         return request
     return replace(request, headers={**request.headers, **headers})
-
-
-class _Step(Generic[T]):
-    """A running flow: its next request or pause, given the result or the error of the last request."""
-
-    def __init__(self, flow: Flow[T]) -> None:
-        self._flow = flow
-        self.response: JsonResponse | None = None
-        self.error: CloudschedError | None = None
-        self.result: T
-
-    def next(self) -> ApiRequest | Sleep | None:
-        """Return the flow's next request or pause. None once it has ended, and `result` is set."""
-        response = self.response
-        error = self.error
-        self.response = self.error = None
-        try:
-            # None starts the flow, and ends a pause.
-            wanted = self._flow.send(response) if error is None else self._flow.throw(error)  # type: ignore[arg-type]
-        except StopIteration as end:
-            self.result = end.value
-            return None
-        if isinstance(wanted, ApiRequest) and wanted.method != "GET" and wanted.path not in ASKING_PATHS:
-            note_change(f"client.{getattr(self._flow, '__name__', '…')}")
-        return wanted

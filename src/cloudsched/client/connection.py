@@ -448,14 +448,12 @@ class _Sending:
 
     def _say_how_to_repeat(self, error: Unavailable) -> None:
         request = self._request
-        is_named = request.method not in _IDEMPOTENT_METHODS
-        if is_named:
-            error.idempotency_key = request.repeat_key or request.headers.get(_KEY_HEADER)
-        if not error.is_retryable or request.method == "GET":
+        if request.method == "GET":
             return
-        if error.idempotency_key is not None:
-            error.args = (f"{error}. Repeat it with idempotency_key={error.idempotency_key!r}, then it is done once.",)
-        elif request.is_idempotent or not is_named:
+        error.idempotency_key = key = request.repeat_key or request.headers.get(_KEY_HEADER)
+        if error.is_retryable and key is not None:
+            error.args = (f"{error}. Repeat it with idempotency_key={key!r}, then it is done once.",)
+        elif error.is_retryable and request.is_idempotent:
             error.args = (f"{error}. It is safe to repeat.",)
 
 

@@ -24,6 +24,7 @@ from pydantic import ValidationError
 from cloudsched.client.views import M, TaskView, reader
 from cloudsched.domain.call_arguments import check_arguments
 from cloudsched.domain.event_loops import warn_if_on_loop
+from cloudsched.domain.handler_code import note_change
 from cloudsched.domain.responses.api_responses import FieldError, Problem
 from cloudsched.errors import (
     AmbiguousSchedule,
@@ -109,6 +110,12 @@ class Listing(Generic[T]):
     query: dict[str, Any]
     parse: Callable[[Any], T]
 
+    def fetch(self, token: str | None) -> Flow[tuple[list[T], str | None]]:
+        """Return a page of items, and the token of the next one. None ends the list."""
+        query = {"pageSize": PAGE_SIZE, **self.query, "pageToken": token}
+        response = yield ApiRequest("GET", self.path, query=query)
+        return response.read_list(self.name, self.parse), response.content.get("nextPageToken")
+
 
 class FlowRunner(Protocol):
     """Runs flows, and blocks until they end."""
@@ -159,7 +166,8 @@ class operation(Generic[P, T]):  # noqa: N801 - used as a decorator
     def _blocking(self) -> Callable[..., T]:
         def call(client: FlowRunner, /, *arguments: Any, **named: Any) -> T:
             flow, name = self._begin(client, arguments, named), self._flow.__name__
-            warn_if_on_loop(f"client.{name}", f"client.{name}(…) of an AsyncClient")
+            face = getattr(client, "face", "client")
+            warn_if_on_loop(f"{face}.{name}", f"{face}.{name}(…) of an Async{face.capitalize()}")
             return client.run_flow(flow)
 
         return _show_as(self._flow, call, "{}")
@@ -224,7 +232,7 @@ def _show_as(written: Callable[..., Any], call: C, result: str) -> C:
 def _iterate(client: FlowRunner, wanted: Listing[T]) -> Iterator[T]:
     token: str | None = None
     while True:
-        items, token = client.run_flow(_fetch_page(wanted, token))
+        items, token = client.run_flow(wanted.fetch(token))
         yield from items
         if token is None:
             return
@@ -233,17 +241,11 @@ def _iterate(client: FlowRunner, wanted: Listing[T]) -> Iterator[T]:
 async def _iterate_async(client: AsyncFlowRunner, wanted: Listing[T]) -> AsyncIterator[T]:
     token: str | None = None
     while True:
-        items, token = await client.run_flow_async(_fetch_page(wanted, token))
+        items, token = await client.run_flow_async(wanted.fetch(token))
         for item in items:
             yield item
         if token is None:
             return
-
-
-def _fetch_page(wanted: Listing[T], token: str | None) -> Flow[tuple[list[T], str | None]]:
-    query = {"pageSize": PAGE_SIZE, **wanted.query, "pageToken": token}
-    response = yield ApiRequest("GET", wanted.path, query=query)
-    return response.read_list(wanted.name, wanted.parse), response.content.get("nextPageToken")
 
 
 _KINDS: dict[str, type[CloudschedError]] = {
@@ -485,3 +487,29 @@ def _to_error(response: HttpResponse, content: dict[str, Any] | None, server: st
 def parse_task(response: JsonResponse) -> TaskView:
     """Return the task in a response, with its ETag."""
     return response.read("a task", lambda content: TaskView.from_response(content, response.etag))
+
+
+class FlowStep(Generic[T]):
+    """A running flow: its next request or pause, given the result or the error of the last request."""
+
+    def __init__(self, flow: Flow[T], face: str) -> None:
+        self._flow = flow
+        self._face = face
+        self.response: JsonResponse | None = None
+        self.error: CloudschedError | None = None
+        self.result: T
+
+    def next(self) -> ApiRequest | Sleep | None:
+        """Return the flow's next request or pause. None once it has ended, and `result` is set."""
+        response = self.response
+        error = self.error
+        self.response = self.error = None
+        try:
+            # None starts the flow, and ends a pause.
+            wanted = self._flow.send(response) if error is None else self._flow.throw(error)  # type: ignore[arg-type]
+        except StopIteration as end:
+            self.result = end.value
+            return None
+        if isinstance(wanted, ApiRequest) and wanted.method != "GET" and wanted.path not in ASKING_PATHS:
+            note_change(f"{self._face}.{getattr(self._flow, '__name__', '…')}")
+        return wanted

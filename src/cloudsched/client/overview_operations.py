@@ -9,10 +9,28 @@ from urllib.parse import quote
 
 from pydantic.alias_generators import to_camel
 
-from cloudsched.client.flow import ApiRequest, Flow, Listing, fetch, given, listing, operation, parse_task
+from cloudsched.client.filters import (
+    BatchFilters,
+    ExecutionFilters,
+    KindOfExecution,
+    OccurrenceFilters,
+    RetryFilters,
+    to_query,
+)
+from cloudsched.client.flow import (
+    ApiRequest,
+    Flow,
+    Listing,
+    error_from_problem,
+    fetch,
+    given,
+    listing,
+    operation,
+    parse_task,
+)
 from cloudsched.client.task_operations import send_fields
-from cloudsched.client.views import TaskView, reader
-from cloudsched.domain.responses.api_responses import DeliveryEntry, Execution
+from cloudsched.client.views import Created, TaskView, reader
+from cloudsched.domain.responses.api_responses import BatchResult, DeliveryEntry
 from cloudsched.domain.responses.overview_responses import (
     BudgetDetails,
     BudgetPage,
@@ -35,13 +53,38 @@ from cloudsched.domain.responses.overview_responses import (
 from cloudsched.domain.transitions.task_draft import to_wire_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from cloudsched.domain.documents.batch_change import BatchAction
     from cloudsched.domain.transitions.task_arguments import TaskArguments
+
+
+MAX_BATCH = 50
+"""The number of tasks that the API creates with one request."""
 
 
 class OverviewOperations:
     """The methods of `Client` and `AsyncClient` for lists across tasks, and for usage and budgets."""
+
+    @operation
+    def create_many(
+        self, tasks: Iterable[dict[str, Any]], *, idempotency_key: str | None = None
+    ) -> Flow[list[Created]]:
+        """Create tasks, 50 with each request. The results are in the same order, each a task or an error.
+
+        If a request fails as a whole, the tasks of earlier requests are created. To go on, repeat the
+        call with the same tasks and an `idempotency_key` of your own.
+        """
+        contents = [to_wire_fields(task) for task in tasks]
+        key = idempotency_key or str(uuid.uuid4())
+        created: list[Created] = []
+        for begin in range(0, len(contents), MAX_BATCH) or (0,):
+            content = {"tasks": contents[begin : begin + MAX_BATCH]}
+            headers = {"Idempotency-Key": f"{key}-{begin}" if begin else key}
+            path = "/v1/tasks/batchCreate"
+            answer = yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True, repeat_key=key)
+            created += answer.read_list("results", _parse_created)
+        return created
 
     @operation
     def validate_task(self, task_id: str | None = None, /, **fields: Unpack[TaskArguments]) -> Flow[TaskView]:
@@ -57,49 +100,44 @@ class OverviewOperations:
             lambda content: ApiRequest(method, path, content, query=query, is_idempotent=True),
         )
 
-    @listing
-    def find_executions(self, /, **filters: str | datetime | None) -> Listing[Execution]:
-        """Yield the matching executions of all tasks, page by page: failures first, then open ones, then all others.
-
-        The filters are `owner`, `status`, `since`, `until`, and one of `handler`, `label` and `category`. Further
-        filters have no index and need a search: `calls` (``"false"`` leaves out the executions of calls), `error`,
-        `error_type`, `min_duration` and `min_lateness` (ISO 8601, such as ``PT30S``). Results and steps are omitted.
-        """
-        return Listing("/v1/executions", "executions", _to_query(filters), reader(Execution))
-
     @operation
     def count_executions(
-        self, since: datetime, until: datetime, /, timezone: str = "UTC", **filters: str | None
+        self, since: datetime, until: datetime, /, timezone: str = "UTC", **filters: Unpack[KindOfExecution]
     ) -> Flow[ExecutionCounts]:
         """Return how many executions ended on each day of a zone: failures and all others, each up to 10,000.
 
         The filter is one of `owner`, `handler`, `label` and `category`.
         """
-        query = _to_query({**filters, "since": since, "until": until, "timezone": timezone})
+        query = to_query({**filters, "since": since, "until": until, "timezone": timezone})
         return fetch("counts", ExecutionCounts, "GET", "/v1/executions/counts", query=query)
 
     @listing
-    def occurrences(self, until: datetime, /, **filters: str | datetime | None) -> Listing[TaskOccurrence]:
+    def occurrences(self, until: datetime, /, **filters: Unpack[OccurrenceFilters]) -> Listing[TaskOccurrence]:
         """Yield the occurrences of all tasks before an instant, the soonest first, page by page.
 
         The filters are `since`, `owner`, `handler`, `label`, `category`.
         """
-        query = _to_query({**filters, "until": until})
+        query = to_query({**filters, "until": until})
         return Listing("/v1/occurrences", "occurrences", query, reader(TaskOccurrence))
 
     @operation
     def overview(self, owner: str | None = None) -> Flow[OverviewCounts]:
         """Return the numbers of tasks by status, of open work, and of executions that ended in each recent hour."""
-        return fetch("an overview", OverviewCounts, "GET", "/v1/overview", query=_to_query({"owner": owner}))
+        return fetch("an overview", OverviewCounts, "GET", "/v1/overview", query=to_query({"owner": owner}))
 
     @operation
     def change_cursor(self, owner: str | None = None) -> Flow[str]:
         """Return a text that changes after any change of a task (of an owner), and once a minute."""
-        answer = yield ApiRequest("GET", "/v1/changes", query=_to_query({"owner": owner}))
+        answer = yield ApiRequest("GET", "/v1/changes", query=to_query({"owner": owner}))
         return answer.read("a cursor", reader(ChangeCursor)).cursor
 
     @operation
-    def count_matching(self, action: str, /, **filters: Any) -> Flow[TaskCount]:
+    def count_matching(
+        self,
+        action: BatchAction | Literal["pause", "resume", "cancel", "retryFailed", "delete"],
+        /,
+        **filters: Unpack[BatchFilters],
+    ) -> Flow[TaskCount]:
         """Return how many tasks `batch_change` would change now, at most 10,000. See there."""
         content = {"action": action, "filter": to_wire_fields(filters), "dryRun": True}
         return fetch("a count", TaskCount, "POST", "/v1/tasks/batchChange", content)
@@ -107,11 +145,11 @@ class OverviewOperations:
     @operation
     def batch_change(
         self,
-        action: str,
+        action: BatchAction | Literal["pause", "resume", "cancel", "retryFailed", "delete"],
         /,
         *,
         idempotency_key: str | None = None,
-        **filters: Any,
+        **filters: Unpack[BatchFilters],
     ) -> Flow[TaskView]:
         """Start to change all tasks that match the filters. Return the task that does it.
 
@@ -121,33 +159,55 @@ class OverviewOperations:
         Args:
             action: ``pause``, ``resume``, ``cancel``, ``retryFailed`` or ``delete``.
             idempotency_key: The same for the same change.
-            filters: One or more of `owner`, `status`, `handler`, `label`, `due_from`, `due_until`, `ids`.
+            filters: One or more of `owner`, `status`, `handler`, `label`, `due_from`, `due_until`, `pause_id`, `ids`.
 
         Raises:
             InvalidInput: There is no filter, or no index for this combination.
             QuotaExceeded: The caller is a user who has five open changes.
         """
-        content = {"action": action, "filter": to_wire_fields(filters)}
-        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
-        path = "/v1/tasks/batchChange"
-        return parse_task((yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True)))
+        return _start_batch({"action": action, "filter": to_wire_fields(filters)}, idempotency_key)
 
     @operation
-    def summarize_failures(self, /, **filters: str | datetime | None) -> Flow[FailureSummary]:
+    def pause_all(self, owner: str | None = None, *, idempotency_key: str | None = None) -> Flow[TaskView]:
+        """Start to pause all active tasks: of an owner, or for admins of everybody. Return the task that does it.
+
+        It remembers which it has paused: give its id to `restore`. Tasks that are created later run.
+
+        Args:
+            owner: The owner. None means all tasks that the caller may change.
+            idempotency_key: The same for the same change.
+        """
+        content = {"action": "pause", "filter": {"status": "ACTIVE", **given(owner=owner)}}
+        return _start_batch(content, idempotency_key)
+
+    @operation
+    def restore(self, pause_id: str, *, idempotency_key: str | None = None) -> Flow[TaskView]:
+        """Start to resume what `pause_all`, or another change of many tasks, has paused. Return the task that does it.
+
+        Tasks that were paused before, or by somebody else since, stay paused.
+
+        Args:
+            pause_id: The id of the task that paused them.
+            idempotency_key: The same for the same change.
+        """
+        return _start_batch({"action": "resume", "filter": {"pauseId": pause_id}}, idempotency_key)
+
+    @operation
+    def summarize_failures(self, /, **filters: Unpack[ExecutionFilters]) -> Flow[FailureSummary]:
         """Return the number of matching executions that failed, grouped by the type of error and its place.
 
         The filters are those of `find_executions`. Only the latest 500 failures are read.
         """
-        return fetch("a summary", FailureSummary, "GET", "/v1/executions/failures", query=_to_query(filters))
+        return fetch("a summary", FailureSummary, "GET", "/v1/executions/failures", query=to_query(filters))
 
     @operation
-    def count_retries(self, /, **filters: Any) -> Flow[RetryCount]:
+    def count_retries(self, /, **filters: Unpack[RetryFilters]) -> Flow[RetryCount]:
         """Return how many failed executions `batch_retry` would retry now, and the first ten. See there."""
         content = {"filter": _to_retry_filter(filters), "dryRun": True}
         return fetch("a count", RetryCount, "POST", "/v1/executions/batchRetry", content)
 
     @operation
-    def batch_retry(self, /, *, idempotency_key: str | None = None, **filters: Any) -> Flow[TaskView]:
+    def batch_retry(self, /, *, idempotency_key: str | None = None, **filters: Unpack[RetryFilters]) -> Flow[TaskView]:
         """Start to retry all failed executions that match the filters. Return the task that does it.
 
         The key makes it safe to repeat. None makes a new key. `wait` returns the execution: its `content`
@@ -164,9 +224,7 @@ class OverviewOperations:
             QuotaExceeded: The caller is a user who has five open retries.
         """
         content = {"filter": _to_retry_filter(filters)}
-        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
-        path = "/v1/executions/batchRetry"
-        return parse_task((yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True)))
+        return _start_batch(content, idempotency_key, "/v1/executions/batchRetry")
 
     @operation
     def handlers(self) -> Flow[list[HandlerInfo]]:
@@ -176,14 +234,14 @@ class OverviewOperations:
     @operation
     def queues(self, owner: str | None = None) -> Flow[list[Queue]]:
         """Return the queues in which tasks wait or workers listen. With an owner, only those of the owner's tasks."""
-        answer = yield ApiRequest("GET", "/v1/queues", query=_to_query({"owner": owner}))
+        answer = yield ApiRequest("GET", "/v1/queues", query=to_query({"owner": owner}))
         return answer.read_list("queues", reader(Queue))
 
     @listing
     def queued_tasks(self, queue: str, owner: str | None = None) -> Listing[QueuedTask]:
         """Yield the tasks that wait in a queue, in the order in which workers get them. Nothing is claimed."""
         path = f"/v1/queues/{quote(queue, safe='')}/tasks"
-        return Listing(path, "tasks", _to_query({"owner": owner}), reader(QueuedTask))
+        return Listing(path, "tasks", to_query({"owner": owner}), reader(QueuedTask))
 
     @listing
     def deliveries_of(self, owner: str | None = None) -> Listing[DeliveryEntry]:
@@ -191,18 +249,18 @@ class OverviewOperations:
 
         Without an owner, a server gets those of all owners that have failed, the latest first.
         """
-        return Listing("/v1/deliveries", "deliveries", _to_query({"owner": owner}), reader(DeliveryEntry))
+        return Listing("/v1/deliveries", "deliveries", to_query({"owner": owner}), reader(DeliveryEntry))
 
     @operation
     def workers(self, owner: str | None = None) -> Flow[list[WorkerNote]]:
         """Return the workers that have asked for work in the last day."""
-        answer = yield ApiRequest("GET", "/v1/workers", query=_to_query({"owner": owner}))
+        answer = yield ApiRequest("GET", "/v1/workers", query=to_query({"owner": owner}))
         return answer.read_list("workers", reader(WorkerNote))
 
     @listing
     def locks(self, owner: str | None = None) -> Listing[LockDetails]:
         """Yield the locks that are held or waited for, with their holders and those who wait, page by page."""
-        return Listing("/v1/locks", "locks", _to_query({"owner": owner}), reader(LockDetails))
+        return Listing("/v1/locks", "locks", to_query({"owner": owner}), reader(LockDetails))
 
     @operation
     def usage(
@@ -230,7 +288,7 @@ class OverviewOperations:
             "page_size": page_size,
             "page_token": page_token,
         }
-        return fetch("usage", UsagePage, "GET", "/v1/usage", query=_to_query(filters))
+        return fetch("usage", UsagePage, "GET", "/v1/usage", query=to_query(filters))
 
     @operation
     def budgets(
@@ -243,7 +301,7 @@ class OverviewOperations:
             page_size: The largest number of budgets.
             page_token: The `next_page_token` of the previous page.
         """
-        query = _to_query({"owner": owner, "page_size": page_size, "page_token": page_token})
+        query = to_query({"owner": owner, "page_size": page_size, "page_token": page_token})
         return fetch("budgets", BudgetPage, "GET", "/v1/budgets", query=query)
 
     @operation
@@ -303,14 +361,6 @@ class OverviewOperations:
         )
 
 
-def _to_query(filters: Mapping[str, str | int | datetime | None]) -> dict[str, str | int | None]:
-    """Return the query parameters of a list. `since` becomes ``from``, which is a keyword in Python."""
-    return {
-        "from" if key == "since" else to_camel(key): value.isoformat() if isinstance(value, datetime) else value
-        for key, value in filters.items()
-    }
-
-
 def _to_retry_filter(filters: Mapping[str, Any]) -> dict[str, Any]:
     made = to_wire_fields({name: value for name, value in filters.items() if name not in {"ids", "since"}})
     if filters.get("since") is not None:
@@ -326,3 +376,17 @@ def _dispatch_queue_path(queue: str) -> str:
 
 def _budget_path(owner: str) -> str:
     return f"/v1/people/{quote(owner, safe='')}/budget"
+
+
+def _parse_created(content: object) -> Created:
+    result = reader(BatchResult[TaskView])(content)
+    if result.task is not None:
+        return Created(task=result.task, error=None)
+    if result.problem is None:
+        raise ValueError("it has neither a task nor a problem")
+    return Created(task=None, error=error_from_problem(result.problem))
+
+
+def _start_batch(content: dict[str, Any], key: str | None, path: str = "/v1/tasks/batchChange") -> Flow[TaskView]:
+    headers = {"Idempotency-Key": key or str(uuid.uuid4())}
+    return parse_task((yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True)))

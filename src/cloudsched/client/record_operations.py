@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from cloudsched.client.flow import ApiRequest, Flow, Sleep, fetch, given, operation, parse_task
-from cloudsched.client.views import CalendarView, PersonView, ScriptView, TaskView, reader
+from cloudsched.client.views import CalendarView, FeedView, PersonView, ScriptView, TaskView, reader
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.person import PersonPatch, PersonSpec
 from cloudsched.domain.responses.api_responses import ExportPage, UnreadCount, WebhookSecret
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RecordOperations:
-    """The methods of `Client` and `AsyncClient` for the calendars that schedules respect, and for stored scripts."""
+    """The methods of `Client` and `AsyncClient` for calendars that schedules respect, feeds and stored scripts."""
 
     @operation
     def put_calendar(  # noqa: PLR0913 - each is an option of its own
@@ -110,6 +110,35 @@ class RecordOperations:
         """Delete a script. Runs that have begun go on."""
         yield ApiRequest("DELETE", _script_path(name), query={"owner": owner})
 
+    @operation
+    def create_feed(
+        self, owner: str | None = None, categories: Iterable[str] = (), labels: Iterable[str] = ()
+    ) -> Flow[FeedView]:
+        """Create a feed of an owner's tasks. Its `url` has a secret that is shown only here (docs/guides/calendars.md).
+
+        Args:
+            owner: The owner of the tasks that it shows. The caller if None.
+            categories: Only tasks of these categories. All if there are none.
+            labels: Only tasks that have all of these labels, each ``key=value``.
+        """
+        content: dict[str, Any] = {
+            "categories": list(categories),
+            "labels": list(labels),
+            **given(owner=owner),
+        }
+        return (yield ApiRequest("POST", "/v1/feeds", content)).read("a feed", reader(FeedView))
+
+    @operation
+    def feeds(self, owner: str | None = None) -> Flow[list[FeedView]]:
+        """Return the feeds of an owner, or of the caller if None, without their addresses."""
+        answer = yield ApiRequest("GET", "/v1/feeds", query={"owner": owner})
+        return answer.read_list("feeds", reader(FeedView))
+
+    @operation
+    def delete_feed(self, feed_id: str) -> Flow[None]:
+        """Revoke a feed. Its address stops working."""
+        yield ApiRequest("DELETE", f"/v1/feeds/{quote(feed_id, safe='')}")
+
 
 def _calendar_path(calendar_id: str) -> str:
     return f"/v1/calendars/{quote(calendar_id, safe='')}"
@@ -125,8 +154,8 @@ _EXPORT_TIMEOUT: Final = 3600.0
 """The longest wait for an export, in seconds."""
 
 
-class PeopleOperations:
-    """The methods of `Client` and `AsyncClient` for people's contacts and preferences."""
+class PersonOperations:
+    """The methods of `Client` and `AsyncClient` for a person, whom apps keep themselves."""
 
     @operation
     def person(self, owner: str) -> Flow[PersonView]:
@@ -169,6 +198,10 @@ class PeopleOperations:
             PreconditionFailed: The person has changed since this `etag`. Nothing was changed.
         """
         return _send_person("PATCH", owner, changes, PersonPatch, etag)
+
+
+class PeopleOperations:
+    """The methods of `Client` and `AsyncClient` for people's contacts and preferences."""
 
     @operation
     def delete_person(self, owner: str) -> Flow[None]:

@@ -2,60 +2,39 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import quote
 
-from pydantic.alias_generators import to_camel
-
+from cloudsched.client.filters import ExecutionFilters, TaskFilters, to_query
 from cloudsched.client.flow import (
     ApiRequest,
     Flow,
     Listing,
-    Sleep,
-    error_from_problem,
     fetch,
     given,
     listing,
     operation,
     parse_task,
 )
-from cloudsched.client.views import Created, ExplanationView, FeedView, TaskView, TreeView, reader
+from cloudsched.client.views import TaskView, TreeView, reader
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.json_limits import to_json_value
-from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.responses.api_responses import (
-    BatchResult,
     DeliveryReport,
     DraftResult,
     Execution,
-    ExecutionLogs,
     OccurrenceList,
-    SchedulePreview,
-    TaskHistory,
 )
 from cloudsched.domain.transitions.task_draft import TaskDraft, to_wire_fields
 from cloudsched.domain.transitions.validation_errors import say_in_python
-from cloudsched.errors import CloudschedError, InvalidInput, NotFound, QuotaExceeded, Unavailable
+from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from cloudsched.domain.transitions.task_arguments import RunArguments, TaskArguments, TaskChanges
-
-POLL_INTERVAL = timedelta(seconds=1)
-"""The first interval at which `wait` polls."""
-MIN_POLL_TIMEOUT = 5.0
-"""The shortest timeout of one poll, in seconds."""
-POLL_GROWTH = 1.2
-"""The factor by which the interval grows with each poll."""
-MAX_POLL_FACTOR = 10
-"""The largest multiple of the first interval."""
-
-MAX_BATCH = 50
-"""The number of tasks that the API creates with one request."""
 
 
 class TaskOperations:
@@ -95,39 +74,18 @@ class TaskOperations:
         return _create({"handler": handler, **fields, **given(payload=payload)}, idempotency_key)
 
     @operation
-    def create_many(
-        self, tasks: Iterable[dict[str, Any]], *, idempotency_key: str | None = None
-    ) -> Flow[list[Created]]:
-        """Create tasks, 50 with each request. The results are in the same order, each a task or an error.
-
-        If a request fails as a whole, the tasks of earlier requests are created. To go on, repeat the
-        call with the same tasks and an `idempotency_key` of your own.
-        """
-        contents = [to_wire_fields(task) for task in tasks]
-        key = idempotency_key or str(uuid.uuid4())
-        created: list[Created] = []
-        for begin in range(0, len(contents), MAX_BATCH) or (0,):
-            content = {"tasks": contents[begin : begin + MAX_BATCH]}
-            headers = {"Idempotency-Key": f"{key}-{begin}" if begin else key}
-            path = "/v1/tasks/batchCreate"
-            answer = yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True, repeat_key=key)
-            created += answer.read_list("results", _parse_created)
-        return created
-
-    @operation
     def get(self, task_id: str) -> Flow[TaskView]:
         """Return a task. Raises NotFound if it does not exist or the caller may not see it."""
-        return parse_task((yield ApiRequest("GET", _task_path(task_id))))
+        return parse_task((yield ApiRequest("GET", task_path(task_id))))
 
     @listing
-    def tasks(self, /, **filters: str | int | None) -> Listing[TaskView]:
-        """Yield the matching tasks, page by page.
+    def tasks(self, /, **filters: Unpack[TaskFilters]) -> Listing[TaskView]:
+        """Yield the matching tasks, page by page. All filters must match.
 
         The filters are `owner`, `status`, `handler`, `label`, `due_from`, `due_until`, `order_by`, or `owner`,
-        `trouble`, `trouble_until`. With any of them, `search` takes words, and `calls` (``"false"``) leaves out calls.
+        `trouble`, `trouble_until`. With any of them, `search` takes words, and `calls=False` leaves out calls.
         """
-        query = {to_camel(key): value for key, value in filters.items()}
-        return Listing("/v1/tasks", "tasks", query, TaskView.from_response)
+        return Listing("/v1/tasks", "tasks", to_query(filters), TaskView.from_response)
 
     @operation
     def update(
@@ -147,34 +105,80 @@ class TaskOperations:
         Raises:
             PreconditionFailed: The task has changed since this `etag`. Nothing was changed.
         """
-        path = _task_path(task_id)
+        path = task_path(task_id)
         headers = _write_conditions(etag, idempotency_key)
         return send_fields(
             changes, lambda content: ApiRequest("PATCH", path, content, headers=headers, is_idempotent=True)
         )
 
     @operation
-    def delete(self, task_id: str, *, etag: str | None = None) -> Flow[None]:
+    def delete(self, task_id: str, *, etag: str | None = None, idempotency_key: str | None = None) -> Flow[None]:
         """Delete a task and its executions. Raises NotFound if there is none.
 
         A repetition after a lost answer succeeds if the task is gone.
         """
-        yield ApiRequest("DELETE", _task_path(task_id), headers=_write_conditions(etag, None))
+        yield ApiRequest("DELETE", task_path(task_id), headers=_write_conditions(etag, idempotency_key))
 
     @operation
-    def pause(self, task_id: str, *, etag: str | None = None) -> Flow[TaskView]:
-        """Pause a task until it is resumed."""
-        return _post_change(task_id, "pause", etag=etag)
+    def pause(
+        self,
+        task_id: str,
+        *,
+        until: datetime | str | None = None,
+        etag: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Flow[TaskView]:
+        """Pause a task until it is resumed, or until an instant or words: "Monday", which begins at midnight.
+
+        An occurrence at that time runs. Those in between do not.
+
+        Raises:
+            InvalidInput: The time is not understood, past, or after the only time at which the task runs.
+            NotAllowed: The task has ended, or others have paused it.
+        """
+        return _post_change(task_id, "pause", given(until=_to_text(until)), etag=etag, key=idempotency_key)
 
     @operation
-    def resume(self, task_id: str, *, etag: str | None = None) -> Flow[TaskView]:
+    def skip(
+        self, task_id: str, occurrence: datetime | str = "next", *, idempotency_key: str | None = None
+    ) -> Flow[TaskView]:
+        """Leave out one occurrence of a task: the next, or the one at an instant. All others stay.
+
+        Raises:
+            InvalidInput: The task has no such occurrence to come.
+            NotAllowed: The task is not active, or runs once: cancel it.
+        """
+        return _post_change(task_id, "skip", given(occurrence=_to_text(occurrence)), key=idempotency_key)
+
+    @operation
+    def move(
+        self, task_id: str, occurrence: datetime | str, to: datetime | str, *, idempotency_key: str | None = None
+    ) -> Flow[TaskView]:
+        """Run one occurrence of a task, "next" or the one at an instant, at another time. All others stay.
+
+        Args:
+            task_id: The task.
+            occurrence: The instant of the occurrence, or "next".
+            to: Its new time: an instant, or words in the task's time zone. "17:00" is on the same day, "Friday" at the
+                same time, and "an hour later" counts from the occurrence.
+            idempotency_key: The same for requests that are to be one change.
+
+        Raises:
+            InvalidInput: The task has no such occurrence, or cannot run at that time. Or the words are not understood.
+            NotAllowed: The task is not active.
+        """
+        content = given(occurrence=_to_text(occurrence), to=_to_text(to))
+        return _post_change(task_id, "move", content, key=idempotency_key)
+
+    @operation
+    def resume(self, task_id: str, *, etag: str | None = None, idempotency_key: str | None = None) -> Flow[TaskView]:
         """Resume a paused task, from now on."""
-        return _post_change(task_id, "resume", etag=etag)
+        return _post_change(task_id, "resume", etag=etag, key=idempotency_key)
 
     @operation
-    def cancel(self, task_id: str, *, etag: str | None = None) -> Flow[TaskView]:
+    def cancel(self, task_id: str, *, etag: str | None = None, idempotency_key: str | None = None) -> Flow[TaskView]:
         """Cancel a task. Its record is kept."""
-        return _post_change(task_id, "cancel", etag=etag)
+        return _post_change(task_id, "cancel", etag=etag, key=idempotency_key)
 
     @operation
     def trigger(
@@ -267,7 +271,7 @@ class TaskOperations:
             NotAwaited: No execution waits for it, or several may be meant. `awaited` has the awaited events, and their
                 ends.
         """
-        path = f"{_task_path(task_id)}/events/{quote(event, safe='')}"
+        path = f"{task_path(task_id)}/events/{quote(event, safe='')}"
         content = {"payload": payload}
         content |= given(executionId=execution_id, early=early or None)
         headers = _write_conditions(None, idempotency_key)
@@ -278,86 +282,39 @@ class TaskOperations:
     def tree(self, task_id: str, execution_id: str | None = None) -> Flow[TreeView]:
         """Return a task with the calls below it, of all its executions or of one. A large tree is cut."""
         query = {"executionId": execution_id}
-        return fetch("a tree", TreeView, "GET", f"{_task_path(task_id)}/tree", query=query)
-
-    @operation
-    def explain(self, task_id: str, at: datetime | None = None) -> Flow[ExplanationView]:
-        """Return why a task runs when it does, or does not run. With `at`, explain that day in its zone."""
-        query = {"at": at and at.isoformat()}
-        return fetch("an explanation", ExplanationView, "GET", f"{_task_path(task_id)}/explain", query=query)
-
-    @operation
-    def logs(self, task_id: str, execution_id: str) -> Flow[ExecutionLogs]:
-        """Return the latest lines that an execution has logged, in their order, also while it runs.
-
-        Raises:
-            Forbidden: They are not for this caller.
-        """
-        path = f"{_task_path(task_id)}/executions/{quote(execution_id, safe='')}/logs"
-        return fetch("logs", ExecutionLogs, "GET", path)
-
-    @operation
-    def history(self, task_id: str) -> Flow[TaskHistory]:
-        """Return the manual changes of a task, with their authors and times, the latest first."""
-        return fetch("a history", TaskHistory, "GET", f"{_task_path(task_id)}/history")
-
-    @operation
-    def wait(self, task_id: str, timeout: timedelta, *, every: timedelta = POLL_INTERVAL) -> Flow[Execution]:
-        """Return a task's latest execution once the task has ended and none of its runs is open.
-
-        Args:
-            task_id: The task.
-            timeout: The longest wait.
-            every: The first interval between polls. It grows, up to ten times this.
-
-        If the API does not respond, the request is repeated. The last one may take up to 5 seconds more.
-
-        Raises:
-            TimeoutError: The task did not end in time.
-            Unavailable: The API did not respond in all that time.
-            QuotaExceeded: The API refused all requests in that time, because there were too many.
-            NotFound: There is no such task, or it ended without an execution.
-        """
-        give_up_at = time.monotonic() + timeout.total_seconds()
-        pause = every.total_seconds()
-        is_answered = False
-        while True:
-            silence: CloudschedError | None = None
-            try:
-                if (ended := (yield from _fetch_finished(task_id, give_up_at))) is not None:
-                    return ended
-                is_answered = True
-            except (Unavailable, QuotaExceeded) as error:
-                silence = error
-            left = give_up_at - time.monotonic()
-            if left <= 0 and silence is not None and not is_answered:
-                raise silence
-            if left <= 0:
-                raise TimeoutError(f"Task {task_id} has not ended within {timeout}.") from silence
-            yield Sleep(min(pause, left))
-            pause = min(pause * POLL_GROWTH, every.total_seconds() * MAX_POLL_FACTOR)
+        return fetch("a tree", TreeView, "GET", f"{task_path(task_id)}/tree", query=query)
 
     @operation
     def upcoming(self, task_id: str, count: int = 10) -> Flow[list[datetime]]:
         """Return a task's next occurrences, in UTC."""
-        answer = yield ApiRequest("GET", f"{_task_path(task_id)}/upcoming", query={"count": count})
+        answer = yield ApiRequest("GET", f"{task_path(task_id)}/upcoming", query={"count": count})
         return [each.utc for each in answer.read("occurrences", reader(OccurrenceList)).occurrences]
 
     @listing
     def executions(self, task_id: str) -> Listing[Execution]:
         """Yield a task's executions, the latest first, page by page."""
-        return Listing(f"{_task_path(task_id)}/executions", "executions", {}, reader(Execution))
+        return Listing(f"{task_path(task_id)}/executions", "executions", {}, reader(Execution))
 
     @operation
     def execution(self, task_id: str, execution_id: str) -> Flow[Execution]:
         """Return one execution."""
-        path = f"{_task_path(task_id)}/executions/{quote(execution_id, safe='')}"
+        path = f"{task_path(task_id)}/executions/{quote(execution_id, safe='')}"
         return fetch("an execution", Execution, "GET", path)
+
+    @listing
+    def find_executions(self, /, **filters: Unpack[ExecutionFilters]) -> Listing[Execution]:
+        """Yield the matching executions of all tasks, page by page: failures first, then open ones, then all others.
+
+        The filters are `owner`, `status`, `since`, `until`, and one of `handler`, `label` and `category`. Further
+        filters have no index and need a search: `calls` (False leaves out the executions of calls), `error`,
+        `error_type`, `min_duration` and `min_lateness` (ISO 8601, such as ``PT30S``). Results and steps are omitted.
+        """
+        return Listing("/v1/executions", "executions", to_query(filters), reader(Execution))
 
     @operation
     def deliveries(self, task_id: str, execution_id: str) -> Flow[list[DeliveryReport]]:
         """Return the progress of an execution's deliveries, by channel. See ``docs/guides/delivery.md``."""
-        path = f"{_task_path(task_id)}/executions/{quote(execution_id, safe='')}/deliveries"
+        path = f"{task_path(task_id)}/executions/{quote(execution_id, safe='')}/deliveries"
         response = yield ApiRequest("GET", path)
         return response.read_list("deliveries", reader(DeliveryReport))
 
@@ -366,42 +323,6 @@ class TaskOperations:
         """Yield the messages in an owner's inbox, the newest first, page by page."""
         path = f"/v1/inboxes/{quote(owner, safe='')}/messages"
         return Listing(path, "messages", {}, reader(Message))
-
-    @operation
-    def create_feed(
-        self, owner: str | None = None, categories: Iterable[str] = (), labels: Iterable[str] = ()
-    ) -> Flow[FeedView]:
-        """Create a feed of an owner's tasks. Its `url` has a secret that is shown only here (docs/guides/calendars.md).
-
-        Args:
-            owner: The owner of the tasks that it shows. The caller if None.
-            categories: Only tasks of these categories. All if there are none.
-            labels: Only tasks that have all of these labels, each ``key=value``.
-        """
-        content: dict[str, Any] = {
-            "categories": list(categories),
-            "labels": list(labels),
-            **given(owner=owner),
-        }
-        return (yield ApiRequest("POST", "/v1/feeds", content)).read("a feed", reader(FeedView))
-
-    @operation
-    def feeds(self, owner: str | None = None) -> Flow[list[FeedView]]:
-        """Return the feeds of an owner, or of the caller if None, without their addresses."""
-        answer = yield ApiRequest("GET", "/v1/feeds", query={"owner": owner})
-        return answer.read_list("feeds", reader(FeedView))
-
-    @operation
-    def delete_feed(self, feed_id: str) -> Flow[None]:
-        """Revoke a feed. Its address stops working."""
-        yield ApiRequest("DELETE", f"/v1/feeds/{quote(feed_id, safe='')}")
-
-    @operation
-    def preview(self, schedule: dict[str, Any], count: int = 10) -> Flow[list[datetime]]:
-        """Return the next occurrences of a schedule, in UTC, without storing it."""
-        content = {"schedule": schedule, "count": count}
-        answer = yield ApiRequest("POST", "/v1/schedules/preview", content, is_idempotent=True)
-        return [each.utc for each in answer.read("a preview", reader(SchedulePreview)).occurrences]
 
     @operation
     def draft(
@@ -438,36 +359,6 @@ class TaskOperations:
         return fetch("a draft", DraftResult, "POST", "/v1/tasks/draft", content)
 
     @operation
-    def describe_schedule(
-        self,
-        schedule: str,
-        *,
-        timezone: str,
-        count: int = 10,
-        owner: str | None = None,
-        locale: str | None = None,
-    ) -> Flow[SchedulePreview]:
-        """Return the meaning of a schedule in words, or in a notation: its description and next occurrences.
-
-        Args:
-            schedule: The words, or the notation.
-            timezone: The zone of its times, or ``owner`` for the owner's present zone.
-            count: The number of occurrences.
-            owner: The owner whose calendars are meant, and whose zone if it follows its owner. The caller if None.
-            locale: The language of the words, such as ``de``. If None, it is detected from the words.
-
-        Raises:
-            InvalidInput: It is no schedule, or the words have several meanings.
-        """
-        content = {
-            "schedule": schedule,
-            "timezone": timezone,
-            "count": count,
-            **given(owner=owner, locale=locale),
-        }
-        return fetch("a preview", SchedulePreview, "POST", "/v1/schedules/preview", content)
-
-    @operation
     def confirm(self, draft: DraftResult) -> Flow[TaskView]:
         """Store a draft: create its task, or do to its task what it shows. It is safe to repeat.
 
@@ -480,20 +371,16 @@ class TaskOperations:
         content = draft.require_complete()
         if draft.task_id is None:
             return parse_task((yield ApiRequest("POST", "/v1/tasks", content, is_idempotent=True)))
-        return parse_task((yield ApiRequest("PATCH", _task_path(draft.task_id), content, is_idempotent=True)))
+        return parse_task((yield ApiRequest("PATCH", task_path(draft.task_id), content, is_idempotent=True)))
 
 
-def _task_path(task_id: str) -> str:
+def _to_text(time: datetime | str | None) -> str | None:
+    return time.isoformat() if isinstance(time, datetime) else time
+
+
+def task_path(task_id: str) -> str:
+    """Return the path of a task."""
     return f"/v1/tasks/{quote(task_id, safe='')}"
-
-
-def _parse_created(content: object) -> Created:
-    result = reader(BatchResult[TaskView])(content)
-    if result.task is not None:
-        return Created(task=result.task, error=None)
-    if result.problem is None:
-        raise ValueError("it has neither a task nor a problem")
-    return Created(task=None, error=error_from_problem(result.problem))
 
 
 def _create(fields: Mapping[str, Any], key: str | None) -> Flow[TaskView]:
@@ -524,7 +411,7 @@ def _post_change(
     key: str | None = None,
     query: dict[str, Any] | None = None,
 ) -> Flow[TaskView]:
-    path = f"{_task_path(task_id)}/{verb}"
+    path = f"{task_path(task_id)}/{verb}"
     headers = _write_conditions(etag, key)
     return parse_task((yield ApiRequest("POST", path, content, query, headers, is_idempotent=True)))
 
@@ -532,20 +419,3 @@ def _post_change(
 def _write_conditions(etag: str | None, key: str | None) -> dict[str, str]:
     """Return the headers that identify the state that a change applies to, and the request."""
     return {"Idempotency-Key": key or str(uuid.uuid4()), **given(**{"If-Match": etag})}
-
-
-def _fetch_finished(task_id: str, deadline: float) -> Flow[Execution | None]:
-    """Return a task's latest execution if the task has ended, else None. Each request is sent once."""
-
-    def within() -> float:
-        return max(MIN_POLL_TIMEOUT, deadline - time.monotonic())
-
-    task = parse_task((yield ApiRequest("GET", _task_path(task_id), time_limit=within())))
-    if task.status in {TaskStatus.ACTIVE, TaskStatus.PAUSED} or task.is_running:
-        return None
-    path = f"{_task_path(task_id)}/executions"
-    page = yield ApiRequest("GET", path, query={"pageSize": 1}, time_limit=within())
-    found = page.read_list("executions", reader(Execution))
-    if not found:
-        raise NotFound("execution of task", task_id)
-    return found[0]

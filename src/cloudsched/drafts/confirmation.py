@@ -58,5 +58,5 @@ def patch_confirmed(
     if OPERATION not in changes:
         return limited.patch(task_id, changes, mark=mark)
     task = limited.get(task_id)
-    changed: Task | None = getattr(limited, Verb(changes[OPERATION]).method)(task_id, mark=mark)
+    changed: Task | None = getattr(limited.marked(mark), Verb(changes[OPERATION]).method)(task_id)
     return changed or task

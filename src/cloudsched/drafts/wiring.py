@@ -9,7 +9,7 @@ from cloudsched.runtime.container import Wiring
 from cloudsched.runtime.lazy_property import lazy_property
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import datetime, time
 
     from cloudsched.app import App
     from cloudsched.domain.documents.task import Task
@@ -88,11 +88,20 @@ class DraftsWiring(Wiring):
             **more,
         )
 
-    def read_until(self, text: str, now: datetime, timezone: str) -> datetime:
+    def read_until(
+        self, text: str, now: datetime, timezone: str, default_time: time | None = None, field: str = "duration"
+    ) -> datetime:
         """Return the instant that a text means: after a length of time, or at a time. Raises InvalidInput."""
         from cloudsched.language.schedule_text import read_until  # noqa: PLC0415 - only text pays for the parsers
 
-        return read_until(text, now=now, timezone=timezone, default_time=self.container.settings.default_time)
+        default_time = default_time or self.container.settings.default_time
+        return read_until(text, now=now, timezone=timezone, default_time=default_time, field=field)
+
+    def read_new_time(self, text: str, occurrence: datetime, *, now: datetime, timezone: str) -> datetime:
+        """Return the instant to which words move an occurrence. Raises InvalidInput."""
+        from cloudsched.language.schedule_text import read_new_time  # noqa: PLC0415 - only text pays for the parsers
+
+        return read_new_time(text, occurrence, now=now, timezone=timezone)
 
     def make_draft(
         self,

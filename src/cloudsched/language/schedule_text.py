@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, time
-from typing import TYPE_CHECKING, Final
+from datetime import datetime, time, timedelta
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from cloudsched.domain.recurrence.notations import is_notation
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.assumptions import list_surprises
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 DEFAULT_TIME = time(9)
 """The time of day of words that name a day and no time, unless a setting says otherwise."""
+_MOST_OF_A_YEAR: Final = timedelta(days=300)
+_DATE_LENGTH: Final = len("2027-01-01")
 MAX_SHOWN = 60
 """The number of characters of the text that an error message repeats."""
 
@@ -123,10 +126,12 @@ def _refuse(text: str, reading: Reading, read_words: Callable[[str], Reading]) -
     return InvalidSchedule("schedule", what, hint, words or shown)
 
 
-def read_until(text: str, *, now: datetime, timezone: str, default_time: time = DEFAULT_TIME) -> datetime:
+def read_until(
+    text: str, *, now: datetime, timezone: str, default_time: time = DEFAULT_TIME, field: str = "duration"
+) -> datetime:
     """Return the one instant that a text means: after ``PT10M`` or ``10 minutes``, or at ``tomorrow at 9``.
 
-    Raises InvalidInput for ``duration`` if it means none, or several.
+    Raises InvalidInput for the field if it means none, or several.
     """
     for words in (text, f"in {text}"):
         try:
@@ -137,7 +142,49 @@ def read_until(text: str, *, now: datetime, timezone: str, default_time: time = 
         if at is not None and found.title is None:
             return at
     hint = "Give a length of time, PT10M or 10 minutes, or one instant: tomorrow at 9:00."
-    raise InvalidInput("duration", f"{text[:MAX_SHOWN]!r} is not understood", hint)
+    raise InvalidInput(field, f"{text[:MAX_SHOWN]!r} is not understood", hint)
+
+
+def read_new_time(text: str, occurrence: datetime, *, now: datetime, timezone: str) -> datetime:
+    """Return the instant to which words move one occurrence.
+
+    A time alone is on its day, and a day alone has its time: "17:00", "Friday". "An hour later" counts from the
+    occurrence, and "in two hours" from now.
+
+    Raises InvalidInput for ``to`` if it means none, or several.
+    """
+    if is_notation(text) and len(text) > _DATE_LENGTH:  # a date alone has no time of its own
+        return read_until(text, now=now, timezone=timezone, field="to")
+    local = occurrence.astimezone(load_tzinfo(timezone)).replace(tzinfo=None)
+    alone = Schedule(rrule="FREQ=YEARLY", dtstart=local.isoformat(), timezone=timezone)  # of which it is the next
+    for phrase in (_say_move(text), text):
+        try:
+            moved = read_schedule(phrase, now=now, timezone=timezone, current=alone, has_title=True).schedule
+        except AmbiguousSchedule as error:
+            schedules = [cast("dict[str, Any]", each["schedule"]) for each in error.readings]
+            times = [time for each in schedules for time in each.get("rdates", ())]
+            problem = f"can mean {', or '.join(times)}" if times else f"has several meanings: {text[:MAX_SHOWN]!r}"
+            raise InvalidInput("to", problem.replace("T", " at "), "Name the day by its date.") from None
+        except InvalidSchedule:
+            continue
+        if moved.rules and moved.rdates:
+            moved = Schedule(dtstart=moved.rdates[0], timezone=timezone)
+        found = moved.anchor(now).upcoming(now, 2)
+        if found and (len(found) == 1 or found[1] - found[0] > _MOST_OF_A_YEAR):
+            return found[0]
+    hint = "Give its new time, day or both: 17:00, tomorrow, Friday at 10:00, an hour later."
+    raise InvalidInput("to", f"{text[:MAX_SHOWN]!r} is not understood", hint)
+
+
+def _say_move(text: str) -> str:
+    """Return the phrase that moves the next occurrence once, in the language of the words behind it."""
+    from cloudsched.language.languages import LANGUAGES, guess_language  # noqa: PLC0415 - only words need the grammar
+    from cloudsched.language.lexicon import tokenise  # noqa: PLC0415 - the same
+
+    languages = LANGUAGES.values()
+    words = guess_language(tokenise(text, next(iter(languages))), languages).words
+    verb = (words[kind][1].partition("|")[0] for kind in ("relocate", "one", "twice", "onto"))
+    return " ".join((*verb, text))
 
 
 def _to_json(reading: Alternative) -> dict[str, object]:

@@ -50,10 +50,7 @@ def move_one(current: Schedule, context: Context, old: Group | None, new: Group,
 
     template = "Only the one on {old:%Y-%m-%d at %H:%M} moves, to {new:%Y-%m-%d at %H:%M}."
     context.choices.assume(say(template, old=local, new=moved))
-    return anchored.copy_unchecked(
-        exdates=(*anchored.exdates, anchored.name_occurrence(at)),
-        rdates=(*anchored.rdates, moved.isoformat()),
-    )
+    return anchored.move_occurrence(at, context.to_instant(moved))
 
 
 def _find_next(anchored: Schedule, context: Context, new: Group, *, is_once: bool) -> datetime:

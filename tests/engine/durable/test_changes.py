@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
+from inspect import iscoroutinefunction
 from typing import Annotated, Any
 
 import pytest
@@ -12,7 +13,6 @@ from sqlalchemy import create_engine
 from tests.engine.harness import DAY, register_work_handler, run
 
 from cloudsched import App, AsyncApp, AsyncContext, Context, Depends, Execution, TaskDraft
-from cloudsched.app import awaited
 from cloudsched.client import AsyncClient, Client
 from cloudsched.domain.responses.api_responses import Decision, DraftResult
 from cloudsched.errors import NotFound
@@ -34,6 +34,9 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     "delete": (OTHER,),
     "trigger": (OTHER,),
     "snooze": (OTHER,),
+    "skip": (OTHER,),
+    "move": (OTHER, "next", "17:20"),
+    "put_by_key": ({"handler": "fine"}, ["key"]),
     "retry": (OTHER,),
     "backfill": (OTHER, START - DAY, START),
     "put_person": ("ada",),
@@ -55,7 +58,7 @@ READS: dict[str, tuple[Any, ...]] = {
     "draft": ("remind me tomorrow at 9",),
 }
 NAMED: dict[str, dict[str, Any]] = {"draft": {"timezone": "UTC"}}
-METHODS = {name for name, value in vars(AsyncApp).items() if isinstance(value, awaited)}
+METHODS = {name for name, value in vars(AsyncApp).items() if iscoroutinefunction(value) and name in vars(App)}
 
 
 def observe(app: App, call: Callable[[Context], Any], *, replay: bool = False) -> tuple[Execution, int]:

@@ -184,18 +184,18 @@ def test_a_key_starts_one_run(sim: Simulation, app: App, seen: Seen) -> None:
     """However often and however late it is used, among other triggers; another payload with it is refused."""
     task = create(app)
     mark = RequestMark.of_name(["ada", "k"], {"n": 7})
-    app.trigger(task.id, {"n": 7}, mark=mark)
+    app.marked(mark).trigger(task.id, {"n": 7})
     app.trigger(task.id, {"n": 8})
-    app.trigger(task.id, {"n": 7}, mark=mark)
+    app.marked(mark).trigger(task.id, {"n": 7})
     sim.advance(MINUTE)
-    app.trigger(task.id, {"n": 7}, mark=mark)
+    app.marked(mark).trigger(task.id, {"n": 7})
     app.cancel(task.id)
-    repeated = app.trigger(task.id, {"n": 7}, mark=mark)
+    repeated = app.marked(mark).trigger(task.id, {"n": 7})
     assert find_triggered(repeated, mark) in {each.id for each in sim.executions(task.id)}
     sim.advance(MINUTE)
     assert sorted(seen.rows) == [7, 8]
     with pytest.raises(KeyReused):
-        app.trigger(task.id, {"n": 8}, mark=RequestMark.of_name(["ada", "k"], {"n": 8}))
+        app.marked(RequestMark.of_name(["ada", "k"], {"n": 8})).trigger(task.id, {"n": 8})
     assert RequestMark.of_name(["bob", "k"], {"n": 8}).find(repeated) is None
 
 
@@ -204,7 +204,7 @@ def test_the_latest_keys_are_remembered(sim: Simulation, app: App) -> None:
     task = create(app)
     marks = [RequestMark.of_name(number) for number in range(MAX_REQUESTS + 1)]
     for mark in marks:
-        app.trigger(task.id, mark=mark)
+        app.marked(mark).trigger(task.id)
         sim.advance(timedelta(0))
     found = app.get(task.id)
     assert [mark.is_repeat_on(found) for mark in marks] == [False, *[True] * MAX_REQUESTS]

@@ -386,12 +386,12 @@ def test_an_expired_credential_finishes_no_deletion(
     with monkeypatch.context() as patch:
         patch.setattr(SqliteSweep, "purge", _die)
         with pytest.raises(StoreUnavailable):
-            sim.app.delete("t", mark=mark)
+            sim.app.marked(mark).delete("t")
     expired = replace(A_USER, is_valid=lambda: False)
     with pytest.raises(Unauthenticated):
-        sim.app.acting_with(expired).delete("t", mark=mark)
+        sim.app.acting_with(expired).marked(mark).delete("t")
     assert sim.app.container.store.load("t") is not None
-    sim.app.acting_with(A_USER).delete("t", mark=mark)
+    sim.app.acting_with(A_USER).marked(mark).delete("t")
     assert sim.app.container.store.load("t") is None
 
 

@@ -11,6 +11,7 @@ from tests.web.callers import TASK, RoleHarness, open_roles
 
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.task import Task
+from cloudsched.domain.documents.verbs import Verb
 from cloudsched.engine.storage.known_tasks import KnownTasks
 from cloudsched.errors import Misconfigured, Unauthenticated
 from cloudsched.web.api.operation import Operation
@@ -39,8 +40,9 @@ def path_for(operation: Operation, task_id: str) -> str:
 
 
 def body_for(operation: Operation) -> object:
-    if operation.name == "backfill":
-        return {"start": "2026-01-01T00:00:00Z", "end": "2026-02-01T00:00:00Z"}
+    if operation.name in {"backfill", "move"}:
+        example = Verb(operation.name).traits.example
+        return example and example["value"]
     if operation.name == "send_event":
         return {"early": True}
     if operation.name == "preview_schedule":

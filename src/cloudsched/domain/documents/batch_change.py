@@ -58,6 +58,9 @@ class TaskFilter(WireModel):
     """The next occurrence is not before this instant."""
     due_until: Instant | None = None
     """The next occurrence is before this instant."""
+    pause_id: TaskId | None = None
+    """The batch change that has paused it: resuming these restores what ran before. Tasks that were paused before, or
+    by somebody else since, do not match."""
     ids: Annotated[tuple[TaskId, ...], Field(min_length=1, max_length=MAX_IDS)] | None = None
     """Only these tasks. The other conditions must match as well."""
 
@@ -69,6 +72,7 @@ class TaskFilter(WireModel):
             and self.status in {None, task.status}
             and self.handler in {None, task.handler}
             and (self.label is None or self.label in task.labels)
+            and self.pause_id in {None, task.pause_id}
             and (self.due_from is None or (due is not None and due >= self.due_from))
             and (self.due_until is None or (due is not None and due < self.due_until))
         )

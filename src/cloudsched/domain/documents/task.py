@@ -413,6 +413,10 @@ class PublicTask(Document, TaskSpec):
     """Incremented by every edit. A dispatch of an older revision runs nothing."""
     message: str = ""
     """The reason why the task is in this status."""
+    paused_until: Instant | None = None
+    """The time at which its pause ends by itself. None if somebody has to resume it."""
+    pause_id: str | None = None
+    """The change of many tasks that paused it, which resumes what it has paused. None if it was paused alone."""
     next_execution_time: Instant | None = None
     """The next occurrence that has not been claimed. None if there is none, or while the task is not
     ACTIVE."""

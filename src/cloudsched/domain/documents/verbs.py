@@ -27,6 +27,8 @@ class Verb(StrEnum):
     DELETE = "delete"
     TRIGGER = "trigger"
     SNOOZE = "snooze"
+    SKIP = "skip"
+    MOVE = "move"
     BACKFILL = "backfill"
     SEND_EVENT = "sendEvent"
     RETRY = "retry"
@@ -56,6 +58,10 @@ class Verb(StrEnum):
         return "send" if self is Verb.SEND_EVENT else self.value
 
 
+NEXT: Final = "next"
+"""The name of the next occurrence."""
+
+
 class Action(StoredEnum):
     """An action on a task."""
 
@@ -72,6 +78,29 @@ class Action(StoredEnum):
     """An admin ended an attempt that another caller had claimed."""
     MOVED = "MOVED"
     """New time zone data, or another zone of its owner, moved its next occurrences."""
+
+
+class PauseRequest(WireModel):
+    """The end of a pause."""
+
+    until: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
+    """The time at which the task goes on: an instant, or words such as ``Monday`` or ``15 December at 9:00`` in its
+    time zone. A day begins at midnight. If omitted, somebody has to resume it."""
+
+
+class SkipRequest(WireModel):
+    """The occurrence to leave out."""
+
+    occurrence: Annotated[str, StringConstraints(min_length=1, max_length=60)] = NEXT
+    """The occurrence's instant with an offset, or ``next``."""
+
+
+class MoveRequest(SkipRequest):
+    """An occurrence, and its new time."""
+
+    to: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    """An instant, or words in the task's time zone: ``17:00`` on the same day, ``Friday`` at the same time,
+    ``tomorrow at 10``, ``an hour later``."""
 
 
 class TriggerRequest(WireModel):
@@ -158,6 +187,8 @@ class VerbTraits:
     """An example of the body in OpenAPI. The tests of all interfaces send its value, too."""
     starts: bool = False
     """True if it makes the task run. A user may do that only with a task that the user could write."""
+    edits: bool = False
+    """True if it changes what the owner has set. Who may not edit the task may not do that."""
     revives: bool = False
     """True if it may start an ended task again. Quotas limit that as they limit creations."""
     question: str = ""
@@ -176,10 +207,17 @@ class VerbTraits:
 _TRAITS: Final = complete_table(
     Verb,
     {
-        Verb.EDIT: VerbTraits(done="Saved."),
+        Verb.EDIT: VerbTraits(edits=True, done="Saved."),
         Verb.PAUSE: VerbTraits(
-            about="Pause a task.\n\nNone of its runs starts until it is resumed.",
-            command=Command("Pause a task until it is resumed."),
+            about="Pause a task.\n\nNone of its runs starts until it is resumed, or until the time that you give. "
+            "Occurrences in between do not run.",
+            body=PauseRequest,
+            example={"summary": "Until a day", "value": {"until": "15 January"}},
+            command=Command(
+                "Pause a task until it is resumed, or until a time (Monday, 15 December at 9:00).",
+                arguments=("until...",),
+                examples=("ID", "ID 15 January"),
+            ),
             done="Paused.",
         ),
         Verb.RESUME: VerbTraits(
@@ -225,6 +263,37 @@ harm. A task that has ended is active until that run is over. A paused or cancel
             ),
             done="Snoozed for ten minutes.",
             button=Button("Again in ten minutes"),
+        ),
+        Verb.SKIP: VerbTraits(
+            action=Action.EDITED,
+            edits=True,
+            about="""Leave out one occurrence of a task.
+
+All others stay, and so does its count of runs. A task that runs once is cancelled or moved instead.""",
+            body=SkipRequest,
+            example={"summary": "The next one", "value": {"occurrence": "next"}},
+            command=Command(
+                "Leave out the next occurrence, or the one at an instant.",
+                arguments=("occurrence",),
+                examples=("ID", "ID 2027-01-04T09:00:00Z"),
+            ),
+            done="The next run is skipped.",
+            button=Button("Skip the next"),
+        ),
+        Verb.MOVE: VerbTraits(
+            action=Action.EDITED,
+            edits=True,
+            about="""Run one occurrence of a task at another time.
+
+All others stay. Words are read in the task's time zone, beside the occurrence: `17:00` is on its day, and
+`Friday` at its time.""",
+            body=MoveRequest,
+            example={"summary": "The next one, later that day", "value": {"occurrence": "next", "to": "17:20"}},
+            command=Command(
+                "Run one occurrence (next, or its instant) at another time: 17:00, Friday at 10:00, an hour later.",
+                arguments=("occurrence", "to..."),
+                examples=("ID next tomorrow at 10:00", "ID 2027-01-04T09:00:00Z 17:00"),
+            ),
         ),
         Verb.BACKFILL: VerbTraits(
             action=Action.BACKFILLED,

@@ -293,7 +293,8 @@ def _explain_pause(evidence: Evidence) -> Finding:
     if task.paused_by is Requesters.USERS:
         who = " by a user"
     paused = f"It was paused{who} {say_instant(task, task.status_changed_at)}"
-    sentence = with_message(f"{paused}, and starts nothing until it is resumed", task.message)
+    until = "it is resumed" if task.paused_until is None else say_instant(task, task.paused_until)
+    sentence = with_message(f"{paused}, and starts nothing until {until}", task.message)
     return Finding(reason=Reason.PAUSED, sentence=sentence, at=task.status_changed_at)
 
 

@@ -27,6 +27,11 @@ def name_occurrence(base: Recurrence, instant: int) -> str:
     return _name(base.clock, instant, read[0])
 
 
+def name_instant(clock: WallClock, instant: int) -> str:
+    """Return the RDATE of an instant: its local time, or the instant itself if that time is ambiguous."""
+    return _name(clock, instant, _show(clock, instant))
+
+
 def change_zone(exdates: Sequence[str], here: Recurrence, there: Recurrence, start: int) -> tuple[str, ...]:
     """Return the EXDATEs of the same occurrences in another zone. The start is the local time in both."""
     shift = first_instant(there.clock, start) - first_instant(here.clock, start)

@@ -26,7 +26,7 @@ occurrences are on whole seconds, except one given as a single instant.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 from itertools import islice, pairwise, takewhile
 from operator import attrgetter
@@ -77,6 +77,7 @@ _NAMED_FROM: Final = "1971"
 MAX_LISTED = 100_000
 MAX_RULES = 20
 MAX_DATES = 1000
+_DAY: Final = timedelta(days=1)
 _DATE_STEPS: Final = 3
 """The steps of a search that it takes to read one of the dates that a request gives."""
 _get_parts: Final = attrgetter(
@@ -834,6 +835,53 @@ class Schedule(ScheduleFields):
         """Return the EXDATE of one occurrence: its local time, or its instant if that time is ambiguous."""
         return exdates.name_occurrence(self.recurrence, utc_seconds(occurrence))
 
+    def leave_out(self, occurrence: datetime) -> Self:
+        """Return the schedule without one of its occurrences. All others stay.
+
+        Raises:
+            InvalidSchedule: It is the only one, or too many are left out.
+        """
+        near = [text for text in self.rdates if abs(_to_day(text) - occurrence.date()) <= _DAY]
+        for text in near:  # it was added, so it is not added any more
+            fewer = self.copy_unchecked(rdates=tuple(each for each in self.rdates if each != text))
+            if not fewer.occurs(occurrence):
+                return fewer.model_copy()
+        name = self.name_occurrence(occurrence)
+        if moved_from := self.find_moved_day(occurrence):  # a calendar has moved it, and rules know its own day
+            name = moved_from.isoformat() + name[len("2027-01-01") :]
+        if name in self.exdates:
+            raise InvalidSchedule("occurrence", "cannot be left out alone", "change the schedule")
+        rest = self.model_copy(update={"exdates": (*self.exdates, name)})
+        return rest.leave_out(occurrence) if rest.occurs(occurrence) else rest  # a calendar may move two to one time
+
+    def move_occurrence(self, occurrence: datetime, to: datetime) -> Self:
+        """Return the schedule with one of its occurrences at another instant. All others stay.
+
+        Raises:
+            InvalidSchedule: It has an occurrence at that instant, leaves that out, or cannot have a time like it.
+        """
+        if self.occurs(to):
+            raise InvalidSchedule("to", "is one of its occurrences already", "give another time, or skip this one")
+        local = to.astimezone(load_tzinfo(self.timezone)).replace(tzinfo=None).isoformat()
+        if self.is_one_time:
+            alone = {"rrule": None, "rdates": (), "exdates": (), **self.no_adjustments}
+            if self.is_instant:
+                return self.model_copy(update={**alone, "at": to})
+            named = "dtstart" if self.local is None and self.follows_owner else "local"
+            return self.model_copy(update={**alone, "at": None, "local": None, "dtstart": None, named: local})
+
+        rest = self.leave_out(occurrence)
+        near = [text for text in rest.exdates if "T" in text and abs(_to_day(text) - to.date()) <= _DAY]
+        for text in near:  # it was left out, so it is left out no more
+            more = rest.copy_unchecked(exdates=tuple(each for each in rest.exdates if each != text))
+            if more.occurs(to):
+                return more.model_copy()
+        name = exdates.name_instant(self.recurrence.clock, utc_seconds(to))
+        moved = rest.model_copy(update={"rdates": (*rest.rdates, name)})
+        if not moved.occurs(to):
+            raise InvalidSchedule("to", f"is on a day that the schedule leaves out: {local}", "give another day")
+        return moved
+
     def find_clock(self, wall: int, offset: int, near: datetime) -> datetime:
         """Return the instant of a wall-clock time in the data in use, also where a gap leaves it out.
 
@@ -866,6 +914,10 @@ class Schedule(ScheduleFields):
         while occurrence is not None:
             yield occurrence
             occurrence = self.next_after(occurrence)
+
+
+def _to_day(text: str) -> date:
+    return date.fromisoformat(text[:10])
 
 
 def _to_instant(seconds: int | None) -> datetime | None:

@@ -37,6 +37,7 @@ from cloudsched.domain.transitions.lease import drop_lease
 from cloudsched.domain.transitions.lifecycle import (
     continue_or_complete,
     drop_unstarted,
+    end_pause,
     with_changes,
 )
 from cloudsched.domain.transitions.lost_attempts import (
@@ -126,11 +127,19 @@ def on_dispatch(
     if dispatch.revision != task.revision:  # guard: older revision
         return drop(f"its revision is {dispatch.revision}, the task's is {task.revision}")
     if task.status is not TaskStatus.ACTIVE:  # guard: inactive task
-        return drop(f"the task is {task.status}")
+        return _on_inactive(task, now)
     lease = make_lease(task, now, token_hash, holder=holder)
     if run:
         return _on_open_run(task, run, dispatch, now, lease)
     return _on_occurrence(task, dispatch, now, lease)
+
+
+def _on_inactive(task: Task, now: datetime) -> DeliveryResult | Hop | Commit:
+    if task.paused_until is None:
+        return drop(f"the task is {task.status}")
+    if task.paused_until > now:
+        return Hop(task.paused_until, "its pause has not ended")
+    return end_pause(task, now).because("its pause has ended")
 
 
 def _on_open_run(

@@ -139,3 +139,8 @@ def once(
 
 def _hash(content: object) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(_to_text(content).encode()).digest()[:_BYTES]).decode()
+
+
+def hash_name(name: object) -> str:
+    """Return the hash of a key in its scope, which makes the id of a task."""
+    return hashlib.sha256(json.dumps(name, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -8,7 +8,7 @@ tested against it. Every decision is pure: it takes a task and the current time 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus, Run, Trigger
@@ -21,8 +21,10 @@ from cloudsched.domain.documents.task import (
     Task,
     TaskStatus,
 )
+from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import drop_unused
+from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.overlap_and_catch_up import (
     end_plan,
     forget_backlog,
@@ -41,7 +43,7 @@ from cloudsched.domain.transitions.planning import (
 )
 from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.domain.transitions.wakeups import wake_instant
-from cloudsched.errors import NotAllowed
+from cloudsched.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.authority import Requesters
 
 _S = TaskStatus
+PAUSE_HAS_ENDED: Final = "Its pause has ended."
 
 ALLOWED = complete_table(
     TaskStatus,
@@ -78,7 +81,7 @@ def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
     if status is not task.status:
         if status not in ALLOWED[task.status]:
             raise NotAllowed(f"make {status}", task.status)
-        changes["status_changed_at"] = now
+        changes = {"paused_until": None, "pause_id": None, **changes, "status_changed_at": now}
     changed = task.model_copy(update={**changes, "updated_at": now, "wake_at": None})
     waiting = [run for run in changed.runs if run.waiting_for is not None]
     may_be_offered = waiting or changed.workers is not None or changed.offer is not None
@@ -160,6 +163,16 @@ def require_not_held(task: Task) -> None:
         )
 
 
+def require_end_of_pause(task: Task, now: datetime, until: datetime) -> None:
+    """Check that a pause can end then, and leaves the task something to do."""
+    if until <= now:
+        raise InvalidInput("until", f"is in the past: {until.isoformat()}", "Give the time at which it goes on.")
+    goes_on = resume_plan(task.model_copy(update={"next_execution_time": None}), until)
+    if task.is_one_time and not task.runs and goes_on.next_execution_time is None:
+        hint = "Move it to a later time, or pause it without an end."
+        raise InvalidInput("until", "is after the only time at which the task runs", hint)
+
+
 def require_pausable(task: Task) -> None:
     """Check that an ACTIVE task may be paused."""
     require_status(task, "pause", _S.ACTIVE)
@@ -194,25 +207,37 @@ def pause(
     *,
     paused_by: Requesters | None,
     is_gone: bool = False,
+    until: datetime | None = None,
+    pause_id: str | None = None,
 ) -> Commit:
-    """Pause the task: nothing of it starts until it is resumed. A running handler may finish.
+    """Pause the task: nothing of it starts until it is resumed, or until an instant. A running handler may finish.
 
     The policies decide now about the occurrences that came due before. Those that would run wait for the end
     of the pause. `is_gone` says that the task's declaration has left the code. Any other pause replaces
-    this one. It also replaces a hold, and decides about what has come due since that began.
+    this one, but a user's does not shorten another's. It also replaces a hold, and decides about what has come
+    due since that began. `pause_id` says that it is one of many that are paused together. It replaces none.
     """
+    if until is not None:
+        require_end_of_pause(task, now, until)
     if find_sole_hold(task) is not None:
         resumed = resume(task, now)
         if resumed.task.status is not _S.ACTIVE:
             return resumed
-        taken = pause(resumed.task, now, message, paused_by=paused_by, is_gone=is_gone)
+        taken = pause(resumed.task, now, message, paused_by=paused_by, is_gone=is_gone, until=until, pause_id=pause_id)
         return taken.having(task=taken.task.model_copy(update={"hold": Hold(at=now, is_alone=False)}))
 
     message = message or ("Its declaration is gone from the code." if is_gone else "Paused by its owner.")
+    ends = {"paused_until": until, "pause_id": pause_id}
     if task.status is _S.PAUSED:
-        if is_gone or not task.is_paused_as_gone:
+        is_same = until == task.paused_until and task.pause_id is None and not task.is_paused_as_gone
+        if is_gone or is_same or pause_id is not None:
             return Commit(task)
-        return Commit(with_changes(task, now, message=message, paused_by=paused_by, is_paused_as_gone=False))
+        if paused_by is not None and task.paused_by is None and not task.is_paused_as_gone:
+            if until is not None:
+                raise NotAllowed("pause", "paused by somebody else already", "Only an admin may end that pause.")
+            paused_by = None
+        changes = {"message": message, "paused_by": paused_by, "is_paused_as_gone": False, **ends}
+        return Commit(with_changes(task, now, **changes))
     require_pausable(task)
     stopped, records = stop_plan(task, now)  # guard: stopped plan
     paused = with_changes(
@@ -223,12 +248,23 @@ def pause(
         paused_by=paused_by,
         is_paused_as_gone=is_gone,
         revision=task.revision + 1,
+        **ends,
     )
     return Commit(paused, executions=records)
 
 
-def resume(task: Task, now: datetime) -> Commit:
-    """Resume a paused task: first its occurrences from before the pause, then those from now on.
+def end_pause(task: Task, now: datetime) -> Commit:
+    """Resume a task whose pause ends by itself. If nothing is left for it to do, it stays paused without an end."""
+    try:
+        resumed = resume(task, now, since=task.paused_until)
+    except NotAllowed as error:
+        return Commit(with_changes(task, now, paused_until=None, message=str(error)))
+    again = resumed.task.model_copy(update={"message": PAUSE_HAS_ENDED}) if resumed.task.is_active else resumed.task
+    return resumed.having(task=with_entry(task, again, Action.RESUMED, None, now, reason=PAUSE_HAS_ENDED))
+
+
+def resume(task: Task, now: datetime, *, since: datetime | None = None) -> Commit:
+    """Resume a paused task: first its occurrences from before the pause, then those from now, or `since`, on.
 
     Occurrences during the pause do not run. Raises NotAllowed if the task's only instant is one of them.
     """
@@ -237,7 +273,7 @@ def resume(task: Task, now: datetime) -> Commit:
     require_status(task, "resume", _S.PAUSED)
     hold = find_sole_hold(task)
     # guard: resumed plan
-    resumed = resume_plan(task, now if hold is None else hold.at)
+    resumed = resume_plan(task, since or (now if hold is None else hold.at))
     following = resumed.next_execution_time
     require_future(task, following)
     runs = tuple(run if run.lease else run.model_copy(update={"due_at": max(run.due_at, now)}) for run in task.runs)

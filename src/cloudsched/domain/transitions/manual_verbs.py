@@ -46,7 +46,7 @@ def find_task_verbs(task: Task, now: Callable[[], datetime], sender: EventSender
     return [verb for verb in Verb if _is_allowed(verb, task, now, sender)]
 
 
-def _is_allowed(verb: Verb, task: Task, now: Callable[[], datetime], sender: EventSender) -> bool:  # noqa: PLR0911 - a case a verb
+def _is_allowed(verb: Verb, task: Task, now: Callable[[], datetime], sender: EventSender) -> bool:  # noqa: C901, PLR0911 - a case a verb
     match verb:
         case Verb.EDIT | Verb.DELETE:
             return True
@@ -60,6 +60,8 @@ def _is_allowed(verb: Verb, task: Task, now: Callable[[], datetime], sender: Eve
             return _passes(require_triggerable, task)
         case Verb.SNOOZE:
             return _passes(require_snoozable, task)
+        case Verb.SKIP | Verb.MOVE:
+            return task.next_execution_time is not None and not (verb is Verb.SKIP and task.is_one_time)
         case Verb.BACKFILL:
             is_active = task.status is TaskStatus.ACTIVE
             return is_active and _passes(require_backfillable, task) and _has_past(task, now)
@@ -82,7 +84,8 @@ def find_execution_verbs(
 
 def _can_take_over_pause(task: Task) -> bool:
     """Return whether a pause by the declaration's absence, or a hold, could become the caller's."""
-    return task.status is TaskStatus.PAUSED and (task.is_paused_as_gone or find_sole_hold(task) is not None)
+    ends = task.is_paused_as_gone or task.paused_until is not None or task.pause_id is not None
+    return task.status is TaskStatus.PAUSED and (ends or find_sole_hold(task) is not None)
 
 
 def _can_resume(task: Task, now: Callable[[], datetime]) -> bool:

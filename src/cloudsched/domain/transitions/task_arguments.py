@@ -91,6 +91,7 @@ class TaskChanges(CommonFields, total=False):
 
     handler: str
     payload: Any
+    payload_merge: Mapping[str, Any]
     schedule: Schedule | str | Mapping[str, Any] | datetime | None
     timezone: str | None
     locale: str | None

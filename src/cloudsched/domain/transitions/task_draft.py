@@ -355,6 +355,22 @@ def to_editable_fields(task: Task) -> dict[str, Any]:
     return {name: value for name, value in wire.items() if name in names and (name != "children" or value)}
 
 
+PAYLOAD_MERGE: Final = "payloadMerge"
+"""The field of an edit whose value is merged into the task's payload."""
+
+
+def take_payload_merge(patch: dict[str, Any]) -> dict[str, Any] | None:
+    """Take what changes parts of the payload out of an edit, if it is there. Raises InvalidInput."""
+    merged = patch.pop(PAYLOAD_MERGE, None)
+    if merged is not None and not isinstance(merged, dict):
+        raise InvalidInput(
+            PAYLOAD_MERGE, "is not an object", "Give the fields to change, {…}, with null for those to reset."
+        )
+    if merged is not None and "payload" in patch:
+        raise InvalidInput(PAYLOAD_MERGE, "is given beside a payload", "Give the whole payload, or what changes in it.")
+    return merged
+
+
 def require_editable_fields(patch: dict[str, Any]) -> None:
     """Check that a partial edit names fields alone, and none that only other operations change.
 
@@ -398,17 +414,18 @@ def apply_merge_patch(target: dict[str, Any], patch: dict[str, Any]) -> dict[str
     A schedule or a payload at the top level is replaced as a whole: a mixture of two makes no sense.
     """
     replaced: dict[str, Any] = {name: {} for name in ("schedule", "payload") if isinstance(patch.get(name), dict)}
-    return _merge({**target, **replaced}, patch)
+    return merge_json({**target, **replaced}, patch)
 
 
-def _merge(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+def merge_json(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """Return JSON with a merge patch applied at all depths: null removes a field."""
     result = dict(target)
     for name, value in patch.items():
         if value is None:
             result.pop(name, None)
         elif isinstance(value, dict):
             inner = result.get(name)
-            result[name] = _merge(inner if isinstance(inner, dict) else {}, value)
+            result[name] = merge_json(inner if isinstance(inner, dict) else {}, value)
         else:
             result[name] = value
     return result

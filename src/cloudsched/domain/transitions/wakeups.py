@@ -19,6 +19,8 @@ from cloudsched.domain.transitions.planning import jittered_start, occurrence_id
 
 TURN_TIMEOUT = timedelta(minutes=1)
 """The time for which a turn is kept for a run that was told of it."""
+END_OF_PAUSE: Final = "end-of-pause"
+"""What the dispatch that ends a pause has in place of an execution."""
 HORIZON = timedelta(days=30) - timedelta(minutes=1)
 """The furthest ahead that a dispatch is created. Cloud Tasks refuses more than 30 days by its own clock
 (cloud.google.com/tasks/docs/quotas). The minute allows for a slow clock on this side."""
@@ -27,10 +29,14 @@ HORIZON = timedelta(days=30) - timedelta(minutes=1)
 def executor_wakeups(task: Task) -> tuple[Dispatch, ...]:
     """Return the executor's wake-ups: for waiting runs, and for the next occurrence unless a run blocks it.
 
-    A run that waits for a worker wakes the executor only when its expiration ends.
+    A run that waits for a worker wakes the executor only when its expiration ends. A paused task has the end of its
+    pause, if that comes by itself.
     """
-    if task.status is not TaskStatus.ACTIVE or task.deleted_at is not None:
+    if task.deleted_at is not None:
         return ()
+    if task.status is not TaskStatus.ACTIVE:
+        ends = task.paused_until
+        return () if ends is None else (Dispatch(task.id, task.revision, END_OF_PAUSE, ends, 1, ends, ends),)
     wakeups = [
         dispatch_run(task, run, at)
         for run in task.runs
@@ -102,6 +108,8 @@ def wake_instant(task: Task) -> datetime | None:
         due = [add_duration(task.status_changed_at, task.retention)] if task.retention is not None else []
     else:
         due = [run.lease.until for run in task.runs if run.lease is not None]  # guard: lease wakes
+        if task.paused_until is not None:
+            due.append(task.paused_until)
         if is_active:
             # guard: waiting wakes
             waiting = (

@@ -8,8 +8,6 @@ was made before is not made again. It is then not counted.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import secrets
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -28,7 +26,6 @@ from cloudsched.domain.documents.batch_change import (
     BatchRetry,
     ExecutionName,
     RetryFilter,
-    has_failed,
 )
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution
 from cloudsched.domain.documents.json_limits import json_size
@@ -38,7 +35,7 @@ from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.responses.overview_responses import RetryCount, TaskCount
 from cloudsched.domain.transitions.edits import NO_LEAD
-from cloudsched.domain.transitions.idempotency import RequestMark
+from cloudsched.domain.transitions.idempotency import RequestMark, hash_name
 from cloudsched.domain.transitions.retry_execution import last_finished_execution_id
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.authority import OWN_CODE, Authority
@@ -229,7 +226,7 @@ class _TaskPage(_Page[Task]):
             raise Skip
         match self.batch.action:
             case BatchAction.PAUSE:
-                scheduler.pause(found.id, by, mark)
+                scheduler.pause(found.id, by, mark, pause_id=self.own_task.id)
             case BatchAction.RESUME:
                 scheduler.resume(found.id, by, mark)
             case BatchAction.CANCEL:
@@ -331,7 +328,8 @@ class BatchChanges:
         if change.filter.ids is not None:
             return self._count_named(change, tuple(dict.fromkeys(change.filter.ids)))
         queries = to_queries(change)
-        if change.action is not BatchAction.RETRY_FAILED and not any(query.looked_for for query in queries):
+        is_indexed = change.action is not BatchAction.RETRY_FAILED and change.filter.pause_id is None
+        if is_indexed and not any(query.looked_for for query in queries):
             count = sum(self._store.search.count_tasks(query, MAX_COUNT) for query in queries)
             return TaskCount(count=min(MAX_COUNT, count), is_at_least=count >= MAX_COUNT)
         return self._read_some(change, queries)
@@ -377,7 +375,7 @@ class BatchChanges:
         if key is None:
             name = secrets.token_hex(16)
         else:
-            name = _hash([owner, key])[:32]
+            name = hash_name([owner, key])[:32]
 
         if owner != SYSTEM_OWNER and self._store.load(f"batch-{name}") is None:
             mine = TaskQuery(owner=owner, status=TaskStatus.ACTIVE, handler=BATCH_CHANGE_HANDLER)
@@ -413,6 +411,7 @@ class BatchChanges:
     def _read_some(self, change: BatchChange, queries: Sequence[TaskQuery]) -> TaskCount:
         """Count the tasks that a change concerns by reading some of those that its filters find."""
         count = 0
+        now = self._clock.now()
         left = MAX_READ
         size = 0
         for query in queries:
@@ -421,17 +420,13 @@ class BatchChanges:
                 if left <= 0 or size >= MAX_PAGE_BYTES:
                     return TaskCount(count=count, is_at_least=True)
                 page = self._store.list_tasks(query, limit=min(PAGE_SIZE, left), page_token=token)
-                count += sum(change.action is not BatchAction.RETRY_FAILED or has_failed(task) for task in page.items)
+                count += sum(change.concerns(task, now) for task in page.items)
                 left -= page.read
                 size += page.size
                 token = page.next_page_token
                 if token is None:
                     break
         return TaskCount(count=count)
-
-
-def _hash(content: object) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 NAMED: Final = 10

@@ -29,7 +29,13 @@ from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.idempotency import RequestMark, key_reused, once
 from cloudsched.domain.transitions.planning import can_replan
 from cloudsched.domain.transitions.suspend import is_asked, on_event, parse_event_name
-from cloudsched.domain.transitions.task_draft import TaskDraft, edit_draft, require_editable_fields
+from cloudsched.domain.transitions.task_draft import (
+    TaskDraft,
+    edit_draft,
+    merge_json,
+    require_editable_fields,
+    take_payload_merge,
+)
 from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.handlers.payload_fields import find_reset_fields
@@ -268,18 +274,23 @@ class Scheduler:
     ) -> Task:
         """Change some of a task's fields by JSON merge patch (RFC 7396): null resets a field to its default.
 
+        ``payloadMerge`` does the same for the payload: its other fields stay.
+
         With a mark, a repetition of the same request changes nothing. `read_at` is when the patch's words
         were read, and `schedule_text` is what they are if they mean a whole schedule. Raises InvalidInput or
         QuotaExceeded.
         """
+        patch = {**patch}
+        merged = take_payload_merge(patch)
         require_editable_fields(patch)
         lead = self._engine.settings.minimum_lead
 
         def decide(task: Task, now: datetime) -> Commit:
-            draft = edit_draft(task, patch).as_read_at(read_at, schedule_text)
+            fields = patch if merged is None else {**patch, "payload": merge_json(task.payload, merged)}
+            draft = edit_draft(task, fields).as_read_at(read_at, schedule_text)
             if draft.schedule is None:
                 draft = draft.model_copy(update={"schedule": anchor_schedule(None, now, lead)})
-            validated = self._validate(draft, by, patch.keys())
+            validated = self._validate(draft, by, fields.keys())
             if "schedule" in patch:
                 validated = self._resolve(validated, task.schedule)
             transition = edit_or_restart(task, validated, now, lead, defined_by=by.author or task.defined_by)
@@ -308,11 +319,21 @@ class Scheduler:
         """Change a task by a verb, as a decision says, once for each mark."""
         action = verb.traits.action
         assert action is not None  # noqa: S101 - others are done otherwise
-        if verb.traits.starts:
-            do = self.manual_runs.start
-        else:
-            do = self._act
+        do = self.manual_runs.start if verb.traits.starts else self._act
+        if verb.traits.edits:
+            decide = self._as_edit(decide, by)
         return do(task_id, action, decide, by, mark=mark or make_mark())
+
+    def _as_edit(self, decide: Decide, by: Authority) -> Decide:
+        """Return a decision that is made for those who may edit the task, within their quotas."""
+
+        def decide_allowed(task: Task, now: datetime) -> Commit:
+            changed = decide(task, now)
+            self._validate(edit_draft(task, {}), by, ("schedule",))
+            self._limit_rate(task, changed.task, now, by)
+            return changed
+
+        return decide_allowed
 
     def pause(
         self,
@@ -321,10 +342,13 @@ class Scheduler:
         mark: RequestMark | None = None,
         *,
         is_gone: bool = False,
+        until: datetime | None = None,
+        pause_id: str | None = None,
     ) -> Task:
-        """Pause a task: it runs nothing until it is resumed. `is_gone` says that its declaration is gone."""
-        decide = partial(lifecycle.pause, paused_by=by.author, is_gone=is_gone)
-        return self._act(task_id, Action.PAUSED, decide, by, mark=mark)
+        """Pause a task: it runs nothing until it is resumed, or until an instant. See `lifecycle.pause`."""
+        decide = partial(lifecycle.pause, paused_by=by.author, is_gone=is_gone, until=until, pause_id=pause_id)
+        reason = None if until is None else f"Until {until:%Y-%m-%dT%H:%M:%SZ}."
+        return self._act(task_id, Action.PAUSED, decide, by, reason, mark)
 
     def resume(self, task_id: str, by: Authority, mark: RequestMark | None = None) -> Task:
         """Resume a paused task from now on.
@@ -473,7 +497,7 @@ class Scheduler:
             names = {run.execution_id for run in decided.task.runs} - {run.execution_id for run in task.runs}
             about = {"reason": reason, **({"execution_id": names.pop()} if len(names) == 1 else {})}
             if action is Action.EDITED:
-                about["reason"] = describe_bound_runs(decided.task) or None
+                about["reason"] = reason or describe_bound_runs(decided.task) or None
             return replace(decided, task=with_entry(task, decided.task, action, by.actor, now, **about))
 
         return self.change(task_id, once(mark, by.sender, decide_and_note), by)

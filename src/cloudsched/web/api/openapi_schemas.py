@@ -28,6 +28,7 @@ from cloudsched.domain.recurrence.rrule import WEEKDAYS
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.responses import overview_responses
 from cloudsched.domain.responses.api_responses import Execution, Person, Task
+from cloudsched.domain.transitions.task_draft import PAYLOAD_MERGE
 from cloudsched.web.api.responses import OMITTED_FOR_WORKERS
 from cloudsched.web.auth.roles import Role
 
@@ -376,6 +377,8 @@ def _patch_schema(new: Json) -> Json:
                 nullable["description"] = schema.pop("description")
             schema = nullable
         properties[name] = schema
+    merged = "The fields of the payload to change; all others stay. `null` resets one."
+    properties[PAYLOAD_MERGE] = {"type": "object", "description": merged}
     operation = "Only of a draft's changes, with their `draftToken`: what to do with the task, instead of an edit."
     properties["operation"] = {
         "type": "string",

@@ -49,8 +49,7 @@ def _make_operation(verb: Verb) -> Operation:
         if body is not None:
             arguments |= dict(body)
             sent |= body.to_wire()
-        change = getattr(call.app, verb.method)
-        task = change(**arguments, mark=mark_change(call, verb, sent))
+        task = getattr(call.app.marked(mark_change(call, verb, sent)), verb.method)(**arguments)
         if not call.caller.can_see(task.owner):  # it has asked the caller, who sees nothing of it
             return Response(status=204, headers=CACHE_HEADERS)
         return task_response(call, task)
@@ -90,7 +89,7 @@ def trigger(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     mark = mark_change(call, Verb.TRIGGER, body.payload) or make_mark()
 
     def act(app: App) -> Task:
-        return app.trigger(call.task_id, body.payload, mark=mark)
+        return app.marked(mark).trigger(call.task_id, body.payload)
 
     def show(task: Task) -> Json:
         return {"triggered": {"payload": task.payload if body.payload is None else body.payload}}

@@ -10,7 +10,6 @@ hash of the owner unless it already has that prefix.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -274,7 +273,7 @@ def delete_task(call: ApiCall) -> Response:
 
     A running handler is not interrupted, and its result is discarded.
     """
-    call.app.delete(call.task_id, mark=mark_change(call, "delete"))
+    call.app.marked(mark_change(call, "delete")).delete(call.task_id)
     return Response(status=204)
 
 
@@ -417,7 +416,7 @@ def create_or_edit(
         scope: list[object] = [owner, key] if batch_index is None else [owner, key, batch_index]
         if caller.visible_owner is not None:  # users take no keys of servers that make tasks for them
             scope = ["user", *scope]
-        return _create_by_key(app, content, scope, refusal)
+        return app.put_by_key(content, scope, refusal)
 
     if caller.visible_owner is not None and isinstance(requested_id, str):
         prefix = owner_id_prefix(caller.visible_owner)
@@ -428,23 +427,5 @@ def create_or_edit(
     return app.put_content(content, mark=mark, refusal=refusal)
 
 
-def _create_by_key(
-    app: App,
-    content: dict[str, Any],
-    scope: list[object],
-    refusal: QuotaExceeded | None,
-) -> tuple[Task, bool]:
-    """Create a task whose id is made of a key, unless the handler makes a better one of the payload."""
-    if _derives_id(app, content):  # the key says which request it is
-        return app.put_content(content, mark=RequestMark.of_name(scope, content), refusal=refusal)
-    keyed = {**content, "id": f"k{_hash(scope)[:32]}"}
-    return app.put_content(keyed, mark=RequestMark.of_new_task(content), refusal=refusal)
-
-
 def _derives_id(app: App, content: dict[str, Any]) -> bool:
     return app.container.registry.derives_id(content.get("handler"))
-
-
-def _hash(content: object) -> str:
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()

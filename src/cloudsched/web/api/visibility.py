@@ -116,8 +116,8 @@ class AllowedVerbs:
         if not self._may_change(task):
             return ()
         found = find_task_verbs(task, self._read_clock, self._sender)
-        if Verb.EDIT in found and not self._may_edit(task):
-            found.remove(Verb.EDIT)
+        if not self._may_edit(task):
+            found = [verb for verb in found if not verb.traits.edits]
         return self._without_starts(task, found)
 
     def of_loaded_execution(self, task: Task, execution: Execution) -> tuple[Verb, ...]:

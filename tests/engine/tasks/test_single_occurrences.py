@@ -1,0 +1,262 @@
+"""Move or skip one occurrence: what runs is the schedule's own list with that one changed, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudsched import App, Context, Schedule, TaskStatus
+from cloudsched.domain.documents.verbs import Action
+from cloudsched.errors import InvalidInput, NotAllowed
+from cloudsched.testing import START, Simulation
+
+HOUR, DAY, WEEK = timedelta(hours=1), timedelta(days=1), timedelta(days=7)
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    app = App()
+
+    @app.handler("note")
+    def note(ctx: Context) -> str:
+        return f"{ctx.scheduled_for:%a %H:%M}"
+
+    with Simulation(app) as simulation:
+        yield simulation
+
+
+def make(sim: Simulation, **more: Any) -> str:
+    fields: dict[str, Any] = {"handler": "note", "schedule": "every day at 9", **more}
+    return sim.app.create(id="t", owner="ada", **fields).id
+
+
+def ran(sim: Simulation) -> list[datetime]:
+    return sorted(each.scheduled_for for each in sim.executions("t"))
+
+
+RULES = st.sampled_from(
+    [
+        "FREQ=DAILY",
+        "FREQ=DAILY;INTERVAL=3",
+        "FREQ=WEEKLY;BYDAY=MO,WE,FR",
+        "FREQ=MONTHLY;BYMONTHDAY=-1",
+        "FREQ=DAILY;BYHOUR=2;BYMINUTE=30",
+        "FREQ=HOURLY;INTERVAL=7",
+        "FREQ=MINUTELY;INTERVAL=45",
+        "FREQ=DAILY;COUNT=40",
+    ]
+)
+ZONES = st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "Pacific/Kiritimati", "Asia/Kathmandu"])
+
+
+@given(rule=RULES, zone=ZONES, month=st.integers(1, 12), which=st.integers(0, 6), shift=st.integers(-30, 30))
+def test_only_the_named_occurrence_changes(rule: str, zone: str, month: int, which: int, shift: int) -> None:
+    """The next ones afterwards are those of before, with one at another time or gone, over clock changes as well."""
+    schedule = Schedule(rrule=rule, dtstart=f"2027-{month:02}-20T02:30:00", timezone=zone)
+    since = datetime(2027, month, 19, tzinfo=UTC)
+    before = schedule.upcoming(since, 15)
+    chosen = before[which]
+
+    skipped = schedule.leave_out(chosen)
+    assert skipped.upcoming(since, 14) == [each for each in before if each != chosen]
+
+    to = chosen + shift * timedelta(minutes=13)
+    if to in before or not before[0] < to < before[-1]:
+        return
+    moved = schedule.move_occurrence(chosen, to)
+    assert moved.upcoming(since, 15) == sorted([*(each for each in before if each != chosen), to])
+    assert moved.leave_out(to).upcoming(since, 14) == skipped.upcoming(since, 14)
+    back = moved.move_occurrence(to, chosen)
+    assert back.upcoming(since, 15) == before
+    assert (len(back.rdates), len(back.exdates)) == (0, 0), "and nothing of it is left"
+
+
+def test_the_next_one_is_skipped_and_the_count_goes_on(sim: Simulation) -> None:
+    make(sim, max_runs=3)
+    sim.advance(DAY)
+    sim.app.skip("t")
+    sim.advance(WEEK)
+    days = [each.day - START.day for each in ran(sim)]
+    assert len(days) == 3, "max_runs counts runs"
+    assert days[1] - days[0] == 2
+    assert sim.app.get("t").status is TaskStatus.COMPLETED
+    entry = sim.app.get("t").history[-1]
+    assert (entry.action, [each.field for each in entry.fields]) == (Action.EDITED, ["schedule"])
+
+
+@pytest.mark.parametrize(
+    ("words", "day", "clock"),
+    [("17:00", 0, "17:00"), ("an hour later", 0, "10:00"), ("in 3 hours", 0, "11:00")],
+)
+def test_words_are_read_beside_the_occurrence(sim: Simulation, words: str, day: int, clock: str) -> None:
+    make(sim)
+    sim.advance_to(START.replace(hour=8))
+    sim.app.move("t", "next", words)
+    first = sim.app.upcoming("t", 1)[0]
+    wanted = START.date() + day * DAY
+    assert f"{first:%Y-%m-%d %H:%M}" == f"{wanted} {clock}"
+
+
+def test_it_does_not_move_onto_another(sim: Simulation) -> None:
+    """Two of them would become one."""
+    make(sim)
+    with pytest.raises(InvalidInput, match="already"):
+        sim.app.move("t", "next", sim.app.upcoming("t", 2)[1])
+    assert not sim.app.get("t").schedule.exdates
+
+
+def test_a_later_one_is_named_by_its_instant(sim: Simulation) -> None:
+    make(sim, timezone="Europe/Berlin")
+    second = sim.app.upcoming("t", 2)[1]
+    sim.app.move("t", second.astimezone(ZoneInfo("Asia/Tokyo")), second + HOUR)
+    sim.advance(3 * DAY)
+    assert second + HOUR in ran(sim)
+    assert second not in ran(sim)
+    assert len(ran(sim)) == 3
+
+
+@pytest.mark.parametrize(
+    ("occurrence", "to", "named"),
+    [
+        (START + 5 * HOUR, "17:00", "occurrence"),
+        ("yesterday", "17:00", "occurrence"),
+        (datetime(2027, 1, 1, 9), "17:00", "occurrence"),  # noqa: DTZ001 - it is refused
+        ("next", "blue", "to"),
+        ("next", START - HOUR, "to"),
+        ("next", datetime(2027, 1, 1, 9), "to"),  # noqa: DTZ001 - the same
+        ("next", "every day", "to"),
+    ],
+)
+def test_a_refusal_names_its_argument_and_changes_nothing(
+    sim: Simulation,
+    occurrence: Any,  # noqa: ANN401 - anything
+    to: Any,  # noqa: ANN401 - anything
+    named: str,
+) -> None:
+    make(sim)
+    before = sim.app.get("t")
+    with pytest.raises(InvalidInput) as refused:
+        sim.app.move("t", occurrence, to)
+    assert refused.value.field == named
+    assert sim.app.get("t") == before
+
+
+def test_one_run_moves_and_cannot_be_skipped(sim: Simulation) -> None:
+    """A task that would never run is a mistake: it is cancelled by its own verb."""
+    make(sim, schedule=START + HOUR)
+    with pytest.raises(NotAllowed, match="Cancel"):
+        sim.app.skip("t")
+    moved = sim.app.move("t", "next", START + 2 * HOUR)
+    assert moved.is_one_time
+    sim.advance(DAY)
+    assert ran(sim) == [START + 2 * HOUR]
+    with pytest.raises(NotAllowed):
+        sim.app.skip("t")
+
+
+def test_a_run_skips_the_one_after_it(sim: Simulation) -> None:
+    """The next is one to come, and not the one that runs."""
+    app = sim.app
+
+    @app.handler("slow", expected_duration=HOUR)
+    def slow(ctx: Context) -> str:
+        if ctx.scheduled_for == first:
+            sim.app.skip("t")
+        return "done"
+
+    make(sim, handler="slow")
+    first, second, third = sim.app.upcoming("t", 3)
+    sim.advance(3 * DAY)
+    assert first in ran(sim)
+    assert second not in ran(sim), "it was skipped from within the first"
+    assert third in ran(sim)
+
+
+def test_a_pause_ends_by_itself(sim: Simulation) -> None:
+    """What falls into it does not run. An occurrence at its very end does."""
+    make(sim)
+    sim.advance(DAY)
+    second, third, fourth = sim.app.upcoming("t", 3)
+    paused = sim.app.pause("t", until=fourth)
+    assert (paused.status, paused.paused_until) == (TaskStatus.PAUSED, fourth)
+    sim.advance(8 * DAY)
+    times = ran(sim)
+    assert second not in times
+    assert third not in times
+    assert fourth in times
+    task = sim.app.get("t")
+    assert (task.status, task.paused_until) == (TaskStatus.ACTIVE, None)
+    assert [each.action for each in task.history[-2:]] == [Action.PAUSED, Action.RESUMED]
+
+
+def test_a_pause_may_be_longer_than_the_queue_reaches(sim: Simulation) -> None:
+    make(sim, timezone="Europe/Berlin")
+    sim.app.pause("t", until="in 70 days")
+    sim.advance(80 * DAY)
+    assert 8 <= len(ran(sim)) <= 10
+    assert min(ran(sim)) >= START + 69 * DAY
+
+
+def test_a_day_begins_at_midnight_in_its_zone(sim: Simulation) -> None:
+    make(sim, timezone="America/New_York")
+    ends = sim.app.pause("t", until="Monday").paused_until
+    assert ends is not None
+    assert f"{ends.astimezone(ZoneInfo('America/New_York')):%a %H:%M}" == "Mon 00:00"
+
+
+def test_the_end_of_a_pause_moves_and_falls_away(sim: Simulation) -> None:
+    make(sim)
+    sim.app.pause("t", until=START + DAY)
+    sim.app.pause("t", until=START + 5 * DAY)
+    sim.advance(3 * DAY)
+    assert sim.app.get("t").status is TaskStatus.PAUSED
+    sim.app.pause("t")
+    sim.advance(5 * DAY)
+    assert sim.app.get("t").status is TaskStatus.PAUSED, "somebody has to resume it now"
+    sim.app.pause("t", until=sim.now + DAY)
+    sim.app.resume("t")
+    sim.app.pause("t")
+    sim.advance(5 * DAY)
+    assert sim.app.get("t").status is TaskStatus.PAUSED, "the earlier end is forgotten"
+
+
+@pytest.mark.parametrize("until", [START - HOUR, START, "blue", datetime(2027, 1, 1)])  # noqa: DTZ001 - it is refused
+def test_an_end_that_is_none_is_refused(sim: Simulation, until: Any) -> None:  # noqa: ANN401 - anything
+    make(sim)
+    with pytest.raises(InvalidInput) as refused:
+        sim.app.pause("t", until=until)
+    assert refused.value.field == "until"
+    assert sim.app.get("t").status is TaskStatus.ACTIVE
+
+
+def test_a_pause_over_its_only_time_is_refused_or_told(sim: Simulation) -> None:
+    make(sim, schedule=START + HOUR)
+    with pytest.raises(InvalidInput, match="only time"):
+        sim.app.pause("t", until=START + DAY)
+    sim.app.pause("t", until=START + timedelta(minutes=30))
+    sim.advance(DAY)
+    assert ran(sim) == [START + HOUR]
+
+
+def test_a_part_of_a_payload_changes(sim: Simulation) -> None:
+    app = sim.app
+
+    @app.handler("free")
+    def free(ctx: Context, payload: dict[str, Any]) -> str:
+        return f"{ctx.task.id} {payload}"
+
+    make(sim, handler="free", payload={"name": "Ada", "place": {"town": "Rome", "zip": "1"}, "old": 1})
+    app.update("t", payload_merge={"place": {"town": "Paris"}, "old": None})
+    assert app.get("t").payload == {"name": "Ada", "place": {"town": "Paris", "zip": "1"}}
+    with pytest.raises(InvalidInput) as refused:
+        app.update("t", payload_merge={"a": 1}, payload={"b": 2})
+    assert "payload_merge" in str(refused.value)
+    with pytest.raises(InvalidInput):
+        app.update("t", payload_merge=[1])  # type: ignore[arg-type]  # refused
+    assert app.get("t").payload["name"] == "Ada"

@@ -15,7 +15,7 @@ from tests.client.harness import DAILY, GREET, Flaky, catch_error
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.cli import tasks as tasks_command
-from cloudsched.client import RETRIES, Client, task_operations
+from cloudsched.client import RETRIES, Client, task_inquiries
 from cloudsched.client.flow import listing, operation
 from cloudsched.client.overview_operations import MAX_BATCH
 from cloudsched.config.access import Access
@@ -228,7 +228,7 @@ def test_waiting_outlasts_an_outage(client: Client, flaky: Flaky, sim: Simulatio
 
 def test_wait_ends_in_time_if_the_server_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each poll is one request, which may take hardly longer than the time that is left."""
-    monkeypatch.setattr(task_operations, "MIN_POLL_TIMEOUT", 0.05)
+    monkeypatch.setattr(task_inquiries, "MIN_POLL_TIMEOUT", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent, Client(f"http://127.0.0.1:{silent.getsockname()[1]}") as it:
         with pytest.raises(Unavailable):
             it.wait("x", timedelta(0))

@@ -13,7 +13,7 @@ from werkzeug.test import TestResponse
 from werkzeug.wrappers import Request
 
 from cloudsched import App
-from cloudsched.client import task_operations
+from cloudsched.client import task_inquiries
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
 
@@ -26,7 +26,7 @@ class Call(Protocol):
 def _allow_slow_last_poll() -> Iterator[None]:
     """Give a busy machine a minute, and not five seconds, to answer a client's last poll."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(task_operations, "MIN_POLL_TIMEOUT", 60.0)
+        patch.setattr(task_inquiries, "MIN_POLL_TIMEOUT", 60.0)
         yield
 
 

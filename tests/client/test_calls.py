@@ -22,11 +22,10 @@ from tests.people.senders.mail_server import make_tls
 from werkzeug.wrappers import Response
 
 from cloudsched.client import AsyncClient, Client
-from cloudsched.client.connection import MAX_CONNECTIONS
 from cloudsched.errors import CloudschedError, InvalidArgument, InvalidInput, Misconfigured, Unavailable
 from cloudsched.testing import Simulation
 
-CALLERS = MAX_CONNECTIONS + 20
+CALLERS = 120
 KEYS = ["größe 50 %", "日本語の鍵　二", "🎉👨‍👩‍👧", "a%20b", "%", "x:y/z", "é" * 255, " a ", "鍵" * 255]
 
 
@@ -335,7 +334,7 @@ def serve_connections(serve: Callable[[socket.socket], None]) -> Iterator[str]:
 
 
 def test_threads_do_not_wait_for_each_other() -> None:
-    """More of them than an event loop has connections are answered, although none is before all have asked."""
+    """More of them than httpx has connections are answered, although none is before all have asked."""
     met = threading.Barrier(CALLERS)
     found: list[object] = []
 

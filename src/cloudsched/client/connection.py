@@ -12,12 +12,12 @@ import ssl
 import time
 import weakref
 from collections import deque
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -45,7 +45,7 @@ from cloudsched.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 
     Token = str | Callable[[], str] | None
     AsyncToken = str | Callable[[], str] | Callable[[], Awaitable[str]] | None
@@ -56,11 +56,8 @@ FIRST_PAUSE = 0.5
 """The most seconds before the first repetition. Each further one may wait twice as long, and how long is random."""
 LONGEST_PAUSE = 10.0
 """The most seconds between two sendings, beside what ``Retry-After`` asks for."""
-MAX_CONNECTIONS: Final = 100
-"""The requests that one event loop sends at a time. Further ones wait. Threads are as many as you start."""
 KEEPALIVE: Final = 5.0
 """The seconds for which a connection is kept that nobody uses."""
-_ONE: Final = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=KEEPALIVE)
 _LONGEST_TIMEOUT = 86_400.0
 _MOST_RETRIES = 1000
 _IDEMPOTENT_METHODS = frozenset({"GET", "DELETE"})
@@ -152,18 +149,15 @@ class Connection:
         _require_one(transport, httpx.BaseTransport, http_client, httpx.Client)
         self._endpoint = endpoint
         self._tokens = {_TOKEN_HEADER: token, _PLATFORM_TOKEN_HEADER: platform_token}
-        self._shared = http_client
-        own: list[httpx.Client] = []
-        if transport is not None:
-            self._shared = httpx.Client(transport=transport, headers=_own_headers())
-            own.append(self._shared)
+        own = None if transport is None else httpx.Client(transport=transport, headers=_own_headers())
+        self._shared = http_client or own
         self._open(own)
 
-    def _open(self, others: Iterable[httpx.Client] = ()) -> None:
+    def _open(self, own: httpx.Client | None = None) -> None:
         self._process = os.getpid()
-        self._idle: _Idle[httpx.Client] = _Idle()
+        self._idle = _Idle()
         # It also runs for a client that is never closed.
-        self._close = weakref.finalize(self, _close_own, self._idle, others, self._process)
+        self._close = weakref.finalize(self, _close_own, self._process, self._idle, own)
 
     def close(self) -> None:
         """Close the connections."""
@@ -176,10 +170,10 @@ class Connection:
         have, Unavailable without a response of the API, and the API's own CloudschedError.
         """
         tokens = {name: token() if callable(token) else token for name, token in self._tokens.items()}
-        call = _Sending(self._endpoint, request, tokens)
-        return Retrying(**call.policy())(self._exchange, call)
+        sending = _Sending(self._endpoint, request, tokens)
+        return Retrying(**sending.policy())(self._exchange, sending)
 
-    def _exchange(self, call: _Sending) -> JsonResponse:
+    def _exchange(self, sending: _Sending) -> JsonResponse:
         if self._process != os.getpid():  # in a fork, answers would reach either process
             if self._shared is not None:
                 raise _not_of_this_process()
@@ -187,16 +181,16 @@ class Connection:
                 self._close.detach()
                 self._open()
 
-        with call.attempt() as body, self._borrow() as client:
-            known = _DEADLINE.set(call.until)
+        with sending.attempt() as body, self._borrow() as client:
+            known = _DEADLINE.set(sending.until)
             try:
-                with client.stream(**call.written, timeout=call.left(), follow_redirects=False) as response:
+                with client.stream(**sending.written, timeout=sending.left(), follow_redirects=False) as response:
                     for piece in response.iter_bytes():
-                        call.left()
+                        sending.left()
                         body.add(piece)
             finally:
                 _DEADLINE.reset(known)
-            return call.parse(response, body)
+            return sending.parse(response, body)
 
     @contextmanager
     def _borrow(self) -> Iterator[httpx.Client]:
@@ -209,15 +203,15 @@ class Connection:
         try:
             yield client
         finally:
-            for unused in self._idle.put(client):
-                unused.close()
+            self._idle.put(client)
 
 
-def _close_own(idle: _Idle[httpx.Client], others: Iterable[httpx.Client], process: int) -> None:
+def _close_own(process: int, idle: _Idle, own: httpx.Client | None) -> None:
     """Close the connections, unless this is a fork: they are the parent's, and their locks may be held for ever."""
     if process == os.getpid():
-        for client in (*idle.close(), *others):
-            client.close()
+        idle.close()
+        if own is not None:
+            own.close()
 
 
 class AsyncConnection:
@@ -237,134 +231,106 @@ class AsyncConnection:
         _require_one(transport, httpx.AsyncBaseTransport, http_client, httpx.AsyncClient)
         self._endpoint = endpoint
         self._tokens = {_TOKEN_HEADER: token, _PLATFORM_TOKEN_HEADER: platform_token}
-        self._shared = http_client
-        self._transport = transport
-        if transport is not None:
-            self._shared = httpx.AsyncClient(transport=transport, headers=_own_headers())
+        self._own = None if transport is None else httpx.AsyncClient(transport=transport, headers=_own_headers())
+        self._shared = http_client or self._own
         self._process = os.getpid()
-        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop] = weakref.WeakKeyDictionary()
+        self._clients: weakref.WeakKeyDictionary[
+            asyncio.AbstractEventLoop,
+            tuple[int, httpx.AsyncClient, Any],
+        ]
+        self._clients = weakref.WeakKeyDictionary()
         self._is_closed = False
+
+    async def _find_client(self) -> httpx.AsyncClient:
+        """Return the client of this event loop and process."""
+        loop = asyncio.get_running_loop()
+        process = os.getpid()
+        found = self._clients.get(loop)
+        if found is not None and found[0] == process:
+            return found[1]
+        if self._is_closed:
+            raise _closed()
+        if self._shared is not None:
+            if process != self._process:
+                raise _not_of_this_process()
+            return self._shared
+        client = httpx.AsyncClient(
+            verify=_ssl_context(), proxy=self._endpoint.proxy, trust_env=False, headers=_own_headers()
+        )
+        closes = _close_with_loop(client)
+        self._clients[loop] = process, client, closes
+        await anext(closes)
+        return client
 
     async def close(self) -> None:
         """Close the connections of this event loop. Those of others are closed as their loops end."""
         self._is_closed = True
-        if self._transport is not None and self._shared is not None:
-            await self._shared.aclose()
-        if (found := self._loops.get(asyncio.get_running_loop())) is not None:
-            await found.close()
+        _, client, _ = self._clients.get(asyncio.get_running_loop(), (None, self._own, None))
+        if client is not None:
+            await client.aclose()
 
     async def send(self, request: ApiRequest) -> JsonResponse:
         """Send a request like `Connection.send`."""
         tokens = {name: await _resolve(token) for name, token in self._tokens.items()}
-        call = _Sending(self._endpoint, request, tokens)
-        response: JsonResponse = await AsyncRetrying(**call.policy())(self._exchange, call)
+        sending = _Sending(self._endpoint, request, tokens)
+        response: JsonResponse = await AsyncRetrying(**sending.policy())(self._exchange, sending)
         return response
 
-    async def _exchange(self, call: _Sending) -> JsonResponse:
-        with call.attempt() as body:
-            async with asyncio.timeout(call.left()), self._borrow() as client:
-                first = 0.99 * call.left()  # httpx closes what it gives up itself, but not all that is cancelled
-                async with client.stream(**call.written, timeout=first, follow_redirects=False) as response:
-                    async for piece in response.aiter_bytes():
-                        body.add(piece)
-            return call.parse(response, body)
-
-    @asynccontextmanager
-    async def _borrow(self) -> AsyncIterator[httpx.AsyncClient]:
-        if self._shared is not None:
-            if self._process != os.getpid():
-                raise _not_of_this_process()
-            yield self._shared
-            return
-        loop = await self._find_loop()
-        async with loop.places:
-            client = loop.idle.take() or self._make()
-            try:
-                yield client
-            finally:
-                for unused in loop.idle.put(client):
-                    await unused.aclose()
-
-    def _make(self) -> httpx.AsyncClient:
-        transport = httpx.AsyncHTTPTransport(verify=_ssl_context(), proxy=self._endpoint.proxy, limits=_ONE)
-        return httpx.AsyncClient(transport=transport, headers=_own_headers())
-
-    async def _find_loop(self) -> _Loop:
-        """Return what this event loop has in this process."""
-        running = asyncio.get_running_loop()
-        found = self._loops.get(running)
-        if found is None or found.process != os.getpid():
-            if self._is_closed:
-                raise _closed()
-            found = self._loops[running] = _Loop()
-            await anext(found.closes)
-        return found
+    async def _exchange(self, sending: _Sending) -> JsonResponse:
+        client = await self._find_client()
+        with sending.attempt() as body:
+            left = sending.left()
+            first = 0.99 * left  # httpx closes what it gives up itself, but not all that is cancelled
+            async with (
+                asyncio.timeout(left),
+                client.stream(**sending.written, timeout=first, follow_redirects=False) as response,
+            ):
+                async for piece in response.aiter_bytes():
+                    body.add(piece)
+            return sending.parse(response, body)
 
 
-class _Loop:
-    """The connections of one event loop."""
-
-    def __init__(self) -> None:
-        self.process = os.getpid()
-        self.idle: _Idle[httpx.AsyncClient] = _Idle()
-        self.places = asyncio.Semaphore(MAX_CONNECTIONS)
-        self.closes = self._close_with_loop()
-
-    async def close(self) -> None:
-        for client in self.idle.close():
-            await client.aclose()
-
-    async def _close_with_loop(self) -> AsyncGenerator[None]:
-        """Close the connections when the event loop ends: ``asyncio.run`` closes the loop's generators then."""
-        try:
-            yield
-        finally:
-            await self.close()
+async def _close_with_loop(client: httpx.AsyncClient) -> AsyncIterator[None]:
+    """Close a client when its event loop ends: ``asyncio.run`` closes the loop's generators then."""
+    try:
+        yield
+    finally:
+        await client.aclose()
 
 
-H = TypeVar("H", httpx.Client, httpx.AsyncClient)
-
-
-class _Idle(Generic[H]):
+class _Idle:
     """HTTP clients of one connection each, for calls that come. The one that was used last is taken first.
 
-    httpx has a pool, too, and searches all of it for each request: with 60 connections that takes longer than
-    the request. It may be used by several threads.
+    httpx has a pool, too, but searches all of it for each request: with 60 connections, that takes longer than
+    the request. It also closes connections that another thread has just taken. This is safe in threads.
     """
 
     def __init__(self) -> None:
-        self._clients: deque[tuple[float, H]] = deque()
+        self._clients: deque[tuple[float, httpx.Client]] = deque()
         self._is_closed = False
 
-    def take(self) -> H | None:
+    def take(self) -> httpx.Client | None:
         """Return a client for one call, or None if there is none."""
         if self._is_closed:
             raise _closed()
-        try:
+        with suppress(IndexError):
             return self._clients.pop()[1]
-        except IndexError:
-            return None
+        return None
 
-    def put(self, client: H) -> list[H]:
-        """Keep a client for another call. Return those that are to be closed, since nobody has needed them."""
+    def put(self, client: httpx.Client) -> None:
+        """Keep a client for another call, and close those that nobody has needed for a while."""
         now = time.monotonic()
         self._clients.append((now, client))
-        if self._is_closed:
-            return self.close()
-        unused: list[H] = []
         with suppress(IndexError):  # others may take the last one meanwhile
-            while self._clients[0][0] < now - KEEPALIVE:
-                unused.append(self._clients.popleft()[1])
-        return unused
+            while self._is_closed or self._clients[0][0] < now - KEEPALIVE:
+                self._clients.popleft()[1].close()
 
-    def close(self) -> list[H]:
-        """Return all clients, which are to be closed, and give and keep no other ones."""
+    def close(self) -> None:
+        """Close all clients, and those in use as they come back."""
         self._is_closed = True
-        unused: list[H] = []
         with suppress(IndexError):
             while True:
-                unused.append(self._clients.pop()[1])
-        return unused
+                self._clients.pop()[1].close()
 
 
 def _closed() -> RuntimeError:
@@ -472,8 +438,8 @@ class DeadlineTransport(httpx.HTTPTransport):
             ssl_context=_ssl_context(),
             proxy=way,
             network_backend=_DeadlineBackend(),
-            max_connections=_ONE.max_connections,
-            keepalive_expiry=_ONE.keepalive_expiry,
+            max_connections=1,
+            keepalive_expiry=KEEPALIVE,
         )
 
 

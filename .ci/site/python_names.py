@@ -19,6 +19,7 @@ from typing import Any, Final
 from marks import list_parts, put_parts
 
 import cloudsched.errors
+from cloudsched.app import shared
 from cloudsched.errors import CloudschedError
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +28,7 @@ MODULES: Final = ("cloudsched", "cloudsched.client", "cloudsched.testing", "clou
 WHOLE: Final = ("App", "Context", "Embedded", "TaskReference", "client.Client", "testing.Simulation")
 """The classes all of whose public members are on the page."""
 INTERNAL: Final = {"note_author", "progress_notes", "replace_progress", "report", "run_flow", "forget", "prepare"}
+INTERNAL |= {"face", "marked", "put_by_key"}
 """Their members that only cloudsched itself uses."""
 MADE_FOR_YOU: Final = {
     "AppLike",
@@ -68,6 +70,7 @@ def _find(place: str) -> Any:  # noqa: ANN401 - any public name
 
 def _list_members(kind: type) -> set[str]:
     public = {each: inspect.getattr_static(kind, each, None) for each in dir(kind) if not each.startswith("_")}
+    public = {name: each for name, each in public.items() if not isinstance(each, shared)}  # the client's show them
     # A cached property is an attribute: the docstring of its class tells of it.
     return {name for name, each in public.items() if inspect.getdoc(each) and not isinstance(each, cached_property)}
 

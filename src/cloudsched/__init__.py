@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cloudsched.adapters.firestore.own_client import TaskReference
-    from cloudsched.app import App, AsyncApp
+    from cloudsched.app import App, AppLike, AsyncApp, AsyncAppLike, TaskLike
     from cloudsched.config.settings import Settings
-    from cloudsched.domain.app_like import AppLike, AsyncAppLike, TaskLike
     from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
     from cloudsched.domain.documents.policy import CatchUp, Overlap, RetryPolicy
@@ -79,8 +78,7 @@ __all__ = [
 
 _HOMES = {
     "adapters.firestore.own_client": ("TaskReference",),
-    "app": ("App", "AsyncApp"),
-    "domain.app_like": ("AppLike", "AsyncAppLike", "TaskLike"),
+    "app": ("App", "AppLike", "AsyncApp", "AsyncAppLike", "TaskLike"),
     "config.settings": ("Settings",),
     "domain.transitions.task_draft": ("TaskDraft",),
     "domain.documents.authority": ("EventSender",),

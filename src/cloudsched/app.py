@@ -26,7 +26,8 @@ from copy import copy
 from dataclasses import replace
 from datetime import datetime, time, timedelta
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Never, ParamSpec, Self, TypeVar, Unpack, cast
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Never, ParamSpec, Self, TypeAlias, TypeVar, Unpack, cast
 
 from cloudsched.domain.call_arguments import check_methods
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, EventSender, Requesters
@@ -53,7 +54,10 @@ from cloudsched.runtime.container import Container
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 
+    from cloudsched.client.client import AsyncClient, Client
     from cloudsched.client.flow import Flow
+    from cloudsched.client.local_client import AsyncLocalClient, LocalClient, Send
+    from cloudsched.client.views import TaskView
     from cloudsched.config.settings import Settings
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.domain.documents.person import Person
@@ -75,7 +79,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.features.fields import Pull
     from cloudsched.runtime.factories import AppParts
-    from cloudsched.web.own_api import AsyncOwnClient, OwnClient
 
 MIDNIGHT: Final = time(0)
 SNOOZE: Final = timedelta(minutes=10)
@@ -212,7 +215,7 @@ class App(_Shared):
     face: Final = "app"
 
     def __init__(self, settings: Settings | None = None, **parts: Unpack[AppParts]) -> None:
-        self.container = Container(Registry(), settings, **parts)
+        self.container: Container = Container(Registry(), settings, **parts)
         self._authority = OWN_CODE
         self._joined: Scheduler | None = None
         self._mark: RequestMark | None = None
@@ -406,25 +409,30 @@ class App(_Shared):
         acting._authority = authority  # noqa: SLF001 - its own
         return acting
 
-    def acting_for(self, user: str) -> OwnClient:
+    def acting_for(self, user: str) -> LocalClient:
         """Return a client of this app that acts for a user, with exactly the authority of that user.
 
         It has the methods of `Client`, and needs no address: it asks this process.
         """
-        from cloudsched.web.own_api import OWN_CALLER, OwnClient  # noqa: PLC0415 - dispatches need none
+        from cloudsched.client.local_client import LocalClient  # noqa: PLC0415 - dispatches need none
 
-        return OwnClient(self, OWN_CALLER).acting_for(user)
+        return LocalClient(self._find_sender, user)
 
     def run_flow(self, flow: Flow[T]) -> T:
         """Run an operation of the API in this process, and return its result. Methods that `Client` has, too, use this.
 
         Raises Forbidden if this app has been limited to a part of what its code may do.
         """
-        from cloudsched.web.own_api import OWN_CALLER, OwnApi  # noqa: PLC0415 - dispatches need none
+        from cloudsched.client.local_client import LocalApi  # noqa: PLC0415 - dispatches need none
 
+        return LocalApi(self._find_sender(None)).run_flow(flow)
+
+    def _find_sender(self, user: str | None) -> Send:
         if self._authority is not OWN_CODE:
             raise Forbidden("Only an app that acts for its own code has this method. For a user, call acting_for.")
-        return OwnApi(self, OWN_CALLER).run_flow(flow)
+        web = import_module("cloudsched.web.own_api")  # which imports this module
+        sender: Send = web.find_sender(self, user)
+        return sender
 
     def limit(self, check: Callable[[Task], None]) -> Self:
         """Return the app with a further check of each task that it returns or changes."""
@@ -1171,11 +1179,11 @@ class AsyncApp(_Shared):
         """Return the app with changes of tasks that are part of your own commit in Firestore. See `App.joining`."""
         return type(self)(self.app.joining(group))
 
-    def acting_for(self, user: str) -> AsyncOwnClient:
+    def acting_for(self, user: str) -> AsyncLocalClient:
         """Return a client of this app that acts for a user, to be awaited. See `App.acting_for`."""
-        from cloudsched.web.own_api import AsyncOwnClient  # noqa: PLC0415 - dispatches need none
+        from cloudsched.client.local_client import AsyncLocalClient  # noqa: PLC0415 - dispatches need none
 
-        return AsyncOwnClient(self.app.acting_for(user))
+        return AsyncLocalClient(self.app.acting_for(user))
 
     async def run_flow_async(self, flow: Flow[T]) -> T:
         """Run an operation of the API in this process. See `App.run_flow`."""
@@ -1215,6 +1223,22 @@ class AsyncApp(_Shared):
     inbox = awaited(App.inbox)
     draft = awaited(App.draft)
     confirm = awaited(App.confirm)
+
+
+if TYPE_CHECKING:
+    AppLike: TypeAlias = App | Client | LocalClient
+    AsyncAppLike: TypeAlias = AsyncApp | AsyncClient | AsyncLocalClient
+    TaskLike: TypeAlias = Task | TaskView
+else:  # so that nobody has to install or import what they do not use
+
+    class AppLike:
+        """An `App`, or a `Client` of its API, or what `App.acting_for` returns: they have the same methods."""
+
+    class AsyncAppLike:
+        """An `AsyncApp`, or an `AsyncClient`, or what `AsyncApp.acting_for` returns: the same, awaited."""
+
+    class TaskLike:
+        """A task, as each of them returns it."""
 
 
 def _refuse_option(handler: str, option: str) -> Misconfigured:

@@ -54,7 +54,7 @@ to a caller, not bugs. The web layer turns each into an RFC 9457 problem documen
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -295,7 +295,7 @@ class NotAwaited(NotAllowed):
 
     def __init__(self, event: str, awaited: Sequence[AwaitedEvent] = (), why: str = "") -> None:
         self.event = event
-        self.awaited = tuple(awaited)
+        self.awaited: tuple[AwaitedEvent, ...] = tuple(awaited)
         waits = f"Awaited: {', '.join(map(str, awaited[:5]))}." if awaited else "It waits for no event now."
         super().__init__(f"send the event {event!r} to", "not waiting for it", f"{why} {waits}".strip())
 
@@ -345,7 +345,8 @@ class QuotaExceeded(CloudschedError):
     """
 
     def __init__(self, quota: str, limit: int, hint: str, retry_after: int | None = None) -> None:
-        self.quota, self.limit = quota, limit
+        self.quota: str = quota
+        self.limit: int = limit
         self.hint = hint
         self.retry_after = retry_after
         super().__init__(f"An owner may have {limit} {quota}. {hint}")
@@ -366,7 +367,8 @@ class Unavailable(CloudschedError):
     idempotency_key: str | None = None
 
     def __init__(self, service: str, reason: str) -> None:
-        self.service, self.reason = service, reason
+        self.service: str = service
+        self.reason: str = reason
         super().__init__(f"{service} cannot be reached: {reason}")
 
 
@@ -380,7 +382,7 @@ class Contended(StoreUnavailable):
     def __init__(self, what: str, tries: int) -> None:
         reason = f"{what} changed {tries} times, each time before this change could be stored"
         super().__init__("The store", reason)
-        self.args = (f"{reason[:1].upper()}{reason[1:]}. Try again.",)
+        self.args: tuple[Any, ...] = (f"{reason[:1].upper()}{reason[1:]}. Try again.",)
 
 
 class ClockSkewed(StoreUnavailable):
@@ -392,7 +394,7 @@ class ClockSkewed(StoreUnavailable):
         difference = f"{abs(skew).total_seconds():.0f} s {'ahead of' if skew.days >= 0 else 'behind'} the store's"
         reason = f"this machine's clock is {difference}, and leases depend on both"
         super().__init__("The store", reason)
-        self.args = (
+        self.args: tuple[Any, ...] = (
             f"{reason[:1].upper()}{reason[1:]}: at most {allowed.total_seconds():.0f} s are allowed. Correct it.",
         )
 
@@ -419,14 +421,15 @@ class NotReady(Unavailable):
     def __init__(self, faults: dict[str, str]) -> None:
         reason = ", ".join(f"{name} {fault}" for name, fault in faults.items())
         super().__init__("This process", reason)
-        self.args = (f"This process goes on trying, but {reason}. Its log says why.",)
+        self.args: tuple[Any, ...] = (f"This process goes on trying, but {reason}. Its log says why.",)
 
 
 class UnusableAnswer(CloudschedError):
     """A language model's answer is of no use: `kind` is refused, truncated, not-json, garbage or schema."""
 
     def __init__(self, kind: str, why: str, text: str = "") -> None:
-        self.kind, self.text = kind, text
+        self.kind: str = kind
+        self.text: str = text
         super().__init__(f"The model's answer is of no use: {why}.")
 
 
@@ -455,7 +458,8 @@ class UnsupportedDocument(UnreadableDocument):
     """A stored document, or a store's file, has a version that this code does not know: a newer or a forgotten one."""
 
     def __init__(self, key: str, version: object, supported: int, *, oldest: int = 1) -> None:
-        self.version, self.supported = version, supported
+        self.version: object = version
+        self.supported: int = supported
         if isinstance(version, int) and version < oldest:
             problem = f"has schema version {version}, of an older cloudsched; this code reads {supported}."
             hint = "Open it with the release that wrote it, or begin with a new one."

@@ -23,8 +23,8 @@ BELOW = {
     "adapters": {"engine", "domain", "errors"},
     "client": {"domain", "errors"},
     "runtime": {"adapters", "engine", "domain", "config", "errors"},
-    "app": {"runtime", "engine", "domain", "config", "errors"},
-    "web": {"app", "runtime", "adapters", "engine", "domain", "config", "errors"},
+    "app": {"client", "runtime", "engine", "domain", "config", "errors"},
+    "web": {"app", "client", "runtime", "adapters", "engine", "domain", "config", "errors"},
 }
 """Which packages of the kernel each one may import. All may look into the table of features."""
 ALONE = {

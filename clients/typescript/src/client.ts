@@ -273,6 +273,21 @@ export class Client<P extends object = AnyPayloads> extends TaskVerbs {
     return this.#post("/v1/tasks/batchChange", { action, filter }, withKey(options), undefined, true);
   }
 
+  /** Start to pause all active tasks, of an owner or of all; return the task that does it. Its id is for `restore`. */
+  pauseAll(owner?: string, options: ChangeOptions = {}): Promise<api.Task> {
+    return this.batchChange("pause", { status: "ACTIVE", ...(owner === undefined ? {} : { owner }) }, options);
+  }
+
+  /** Start to resume what `pauseAll`, or another change of many tasks, has paused; return the task that does it. */
+  restore(pauseId: string, options: ChangeOptions = {}): Promise<api.Task> {
+    return this.batchChange("resume", { pauseId }, options);
+  }
+
+  /** List the tasks that have each of some words in their title, id, handler, labels or payload. */
+  search(words: string, filters: Filters<api.ListTasksQuery> = {}, options?: RequestOptions): Listing<api.Task> {
+    return this.tasks({ ...filters, search: words }, options);
+  }
+
   // Schedules and drafts
 
   /** Return what a schedule means, in words, and its next occurrences. */

@@ -30,7 +30,7 @@ class ManualClock:
     def __init__(self, at: datetime, each_look: timedelta = timedelta(0)) -> None:
         if at.tzinfo is None:
             raise ValueError("a clock is set to an aware instant")
-        self.at = at.astimezone(UTC)
+        self.at: datetime = at.astimezone(UTC)
         """The instant that it shows. Reading it here moves nothing."""
         self.each_look = each_look
 

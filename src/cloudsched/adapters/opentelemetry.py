@@ -17,7 +17,7 @@ import logging
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry import metrics, propagate, trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 _NAME = "cloudsched"
 _EXPORT_MILLISECONDS = 60_000

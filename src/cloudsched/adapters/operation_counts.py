@@ -136,7 +136,7 @@ SEARCH: Final[Mapping[str, Cost]] = {
     "list_queue_keys": _read_keys,
 }
 DISPATCHER: Final[Mapping[str, Cost]] = {"close": _FREE, "create": {"dispatches": 1}}
-PARTS: Final = {"inbox": INBOX, "locks": LOCKS, "records": RECORDS, "search": SEARCH, "sweep": SWEEP}
+PARTS: Final[dict[str, Any]] = {"inbox": INBOX, "locks": LOCKS, "records": RECORDS, "search": SEARCH, "sweep": SWEEP}
 """The ports of their own that a store has."""
 
 

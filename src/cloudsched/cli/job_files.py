@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -225,7 +225,7 @@ _Seconds = Annotated[str, Field(pattern=r"^[0-9]{1,9}(\.[0-9]{1,9})?s$")]
 class _Printed(BaseModel):
     """A job as gcloud prints it, without the fields that are of no interest."""
 
-    model_config = ConfigDict(alias_generator=to_camel, strict=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel, strict=True)
 
 
 class _HttpTarget(_Printed):

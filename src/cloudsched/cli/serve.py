@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cloudsched.local.app_loader import LoadedApp
     from cloudsched.local.service import Service
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 PORT: Final = 8080
 CHECK_SECONDS = 10.0

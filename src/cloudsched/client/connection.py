@@ -87,11 +87,11 @@ class Endpoint:
             raise InvalidArgument(
                 "max_retries", f"is {max_retries!r}", "Give a whole number, such as 3, or 0 for none."
             )
-        self.url = url.rstrip("/")
-        self.proxy = find_proxy(url)
-        self.server = f"The API at {self.url}"
-        self.max_retries = max_retries
-        self.timeout = timeout
+        self.url: str = url.rstrip("/")
+        self.proxy: Any | None = find_proxy(url)
+        self.server: str = f"The API at {self.url}"
+        self.max_retries: int = max_retries
+        self.timeout: float = timeout
         self._key = {} if key is None else {"X-Api-Key": key}
 
     def write(self, request: ApiRequest, tokens: Mapping[str, str | None]) -> dict[str, Any]:
@@ -346,11 +346,11 @@ class _Sending:
     """A request with its repetitions, which all have one deadline."""
 
     def __init__(self, endpoint: Endpoint, request: ApiRequest, tokens: Mapping[str, str | None]) -> None:
-        self.written = endpoint.write(request, tokens)
+        self.written: dict[str, Any] = endpoint.write(request, tokens)
         self._endpoint = endpoint
         self._request = request
         self._seconds = request.wait + min(endpoint.timeout, request.time_limit or endpoint.timeout)
-        self.until = time.monotonic() + self._seconds
+        self.until: float = time.monotonic() + self._seconds
         self._may_be_done = False
 
     def policy(self) -> dict[str, Any]:

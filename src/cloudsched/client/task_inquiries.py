@@ -33,7 +33,7 @@ MAX_WATCHED = 500
 
 
 @dataclass(frozen=True, slots=True)
-class _Watch(Listing[Any]):
+class _TaskWatch(Listing[Any]):
     """The list of all tasks, as a new item whenever it has changed. Its tokens are cursors of changes."""
 
     every: float
@@ -67,7 +67,7 @@ class TaskInquiries:
             filters: As for `tasks`.
         """
         query = {**to_query(filters), "pageSize": MAX_WATCHED}
-        return _Watch("/v1/tasks", "tasks", query, TaskView.from_response, every.total_seconds())
+        return _TaskWatch("/v1/tasks", "tasks", query, TaskView.from_response, every.total_seconds())
 
     @listing
     def search(self, words: str, /, **filters: Unpack[ChosenTasks]) -> Listing[TaskView]:

@@ -5,7 +5,7 @@ Fields that only a newer API has are kept in `model_extra`. Values that only a n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -82,7 +82,7 @@ class TaskView(responses.Task):
 class Created(BaseModel):
     """The result of one task of a batch: the task or an error."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, frozen=True, defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True, frozen=True, defer_build=True)
 
     task: TaskView | None
     error: CloudschedError | None

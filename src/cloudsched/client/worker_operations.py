@@ -15,7 +15,7 @@ A lease lasts as long as the task's `expectedDuration`. A worker that may take l
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote
 
 from cloudsched.client.flow import ApiRequest, Flow, JsonResponse, given, operation, parse_task
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.transitions.notices import InboxMessage
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 UNREADABLE_RETRY_DELAY = timedelta(minutes=1)
 """The time for which workers do not get a claim that cannot be parsed, so that it does not block them each time."""

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.local_clock import LocalClock
     from cloudsched.dashboard.view import View
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 LOCAL_INTERVAL: Final = 2
 CLOUD_INTERVAL: Final = 10

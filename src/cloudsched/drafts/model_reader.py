@@ -9,7 +9,7 @@ own answer stands. A refusal is worded here, and never by the model.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -133,7 +133,7 @@ class Quotes(BaseModel):
 class Translation(BaseModel):
     """A model's answer. Unknown fields are ignored."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore")
+    model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore")
 
     decision: Literal["creation", "update", "question", "refusal"]
     schedule: _Short = ""
@@ -198,7 +198,7 @@ def _describe(handler: Handler, situation: Situation) -> dict[str, Any]:
     return described
 
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 _MAX_REPEATED: Final = 2_000
 """The number of characters of a useless answer that the model sees again."""

@@ -58,7 +58,7 @@ class CloudTasksEmulator:
         patience: timedelta = DEFAULT_TARGET_TIMEOUT,
         control_key: str = "",
     ) -> None:
-        self.clock = clock or MovableClock()
+        self.clock: MovableClock = clock or MovableClock()
         self._host = host
         self._port = port
         self._declared = tuple(queues)

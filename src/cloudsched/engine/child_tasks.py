@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from cloudsched.domain.documents.delivery_channels import PING, Delivery, explain_undelivered
 from cloudsched.domain.documents.journal import StepRecord, StepStatus
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.state.quotas import QuotaCheck
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 
 class FindCaller(Protocol):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.policy import Priority
     from cloudsched.domain.documents.task import Task
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 HOP_MARGIN = timedelta(hours=1)
 """The least time from the last hop to its wake-up."""

@@ -252,9 +252,9 @@ class Parser:
         self.blocked: Refused | None = None
         self.allows_title = allow_title
         self.matches: list[Matches] = classify(tokens, language)
-        self.furthest = 0
+        self.furthest: int = 0
         self.refused: Refused | None = None
-        self.cursor = Cursor(tokens, self.matches, language)
+        self.cursor: Cursor = Cursor(tokens, self.matches, language)
         kinds = {kind for matches in self.matches for kind in matches}
         self._rules = [each for each in _RULES if not each[1] or not each[1].isdisjoint(kinds)]
         self._memo: dict[int, tuple[list[Clause], int] | None] = {}

@@ -7,6 +7,7 @@ months, quarters and years.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from cloudsched.language.grammar_numbers import (
     EVERY_OTHER,
@@ -301,7 +302,14 @@ def parse_numeric_date(c: Cursor) -> Date | None:
 WEEKENDS = (1, 2)
 """The values of words for a weekend. A single one may mean either of its days, or each weekend."""
 WORKING, WEEKEND = (0, 1, 2, 3, 4), (5, 6)
-SETS = {0: WORKING, 1: WEEKEND, 2: WEEKEND, 3: (*WORKING, *WEEKEND), 10: (0, 2, 4), 11: (1, 3)}
+SETS: Final[dict[int, tuple[int, ...]]] = {
+    0: WORKING,
+    1: WEEKEND,
+    2: WEEKEND,
+    3: (*WORKING, *WEEKEND),
+    10: (0, 2, 4),
+    11: (1, 3),
+}
 """The weekdays of each set of the lexicon. 10 and 11 are those of "MWF" and "TTh"."""
 
 

@@ -161,9 +161,11 @@ class Cursor:
     __slots__ = ("at", "bare", "language", "matches", "tokens")
 
     def __init__(self, tokens: Sequence[Token], matches: Sequence[Matches], language: Language) -> None:
-        self.tokens, self.matches, self.language = tokens, matches, language
-        self.at = 0
-        self.bare = False  # a plain number is an hour, as in "make it 10"
+        self.tokens: Sequence[Token] = tokens
+        self.matches: Sequence[Matches] = matches
+        self.language: Language = language
+        self.at: int = 0
+        self.bare: bool = False  # a plain number is an hour, as in "make it 10"
 
     @property
     def ended(self) -> bool:

@@ -11,13 +11,15 @@ from cloudsched.language.nodes import WEEKENDDAY, WORKDAY, Days, Pick
 from cloudsched.language.result import Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.language.groups import Group
     from cloudsched.language.phrase_context import Context
 
 _NIGHT: Final = 3
 _DAWN: Final = 6
 """The hour before which a time belongs to the night that began on the day before."""
-DAYS: Final = {WORKDAY: range(5), WEEKENDDAY: (5, 6)}
+DAYS: Final[dict[int, Sequence[int]]] = {WORKDAY: range(5), WEEKENDDAY: (5, 6)}
 """The weekdays of what a pick may name beside a single one."""
 
 

@@ -346,7 +346,10 @@ class Builder:
     """Gives the rules of a plan their start and their end."""
 
     def __init__(self, plan: Plan, context: Context, drafts: list[Draft], bounds: Bounds) -> None:
-        self.plan, self.context, self.drafts, self.bounds = plan, context, drafts, bounds
+        self.plan: Plan = plan
+        self.context: Context = context
+        self.drafts: list[Draft] = drafts
+        self.bounds: Bounds = bounds
 
     def build(self, exdates: list[str], move: Callable[[Schedule], list[str]] = lambda _: []) -> Schedule:
         """Return the schedule without some days and local times, and without those that `move` finds in all of it."""

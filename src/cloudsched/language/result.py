@@ -60,7 +60,9 @@ class Refused(Exception):
 
     def __init__(self, code: str, span: Span | None = None, hint: str | None = None) -> None:
         super().__init__(code)
-        self.code, self.span, self.hint = code, span, hint or HINTS[code]
+        self.code: str = code
+        self.span: Span | None = span
+        self.hint: str = hint or HINTS[code]
 
 
 T = TypeVar("T")
@@ -89,7 +91,9 @@ class Unclear(Exception):
 
     def __init__(self, code: str, span: Span, options: tuple[Option[Any], ...]) -> None:
         super().__init__(code)
-        self.code, self.span, self.options = code, span, options
+        self.code: str = code
+        self.span: Span = span
+        self.options: tuple[Option[Any], ...] = options
 
 
 class Choices:
@@ -102,7 +106,7 @@ class Choices:
     """
 
     def __init__(self, taken: dict[tuple[str, Span], int] | None = None) -> None:
-        self.taken = taken or {}
+        self.taken: dict[tuple[str, Span], int] = taken or {}
         self.notes: list[str] = []
         self.is_timed = True
 

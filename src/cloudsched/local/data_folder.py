@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cloudsched.config.settings import Settings
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 STORE_FILE_NAME: Final = "tasks.db"
 """The store's file name in its folder."""

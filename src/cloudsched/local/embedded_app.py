@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cloudsched.local.visitor import Identify
     from cloudsched.web.functions import AsgiApplication
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 TAKEOVER_SECONDS: Final = 0.5
 """The interval at which a process that does not run the tasks tries to lock the folder, in seconds."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -16,7 +16,7 @@ app = App()
 class Reminder(BaseModel):
     """The text of a reminder."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     text: Annotated[str, Field(min_length=1, max_length=2000)]
 
@@ -31,7 +31,7 @@ def remind(ctx: Context, payload: Reminder) -> str:
 class Report(BaseModel):
     """The subject of a report."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     about: Annotated[str, Field(min_length=1, max_length=200)]
 

@@ -74,7 +74,7 @@ class Cloudsched:
         self._url_prefix = url_prefix
         self._embedding: Embedded | None = None
 
-        self.blueprint = Blueprint(NAME, __name__, url_prefix=url_prefix)
+        self.blueprint: Blueprint = Blueprint(NAME, __name__, url_prefix=url_prefix)
         for rule in ("/", "/<path:path>"):
             self.blueprint.add_url_rule(rule, view_func=self._serve, methods=_METHODS, provide_automatic_options=False)
         if service is not None:

@@ -22,7 +22,7 @@ try:
 except ImportError:  # pragma: no cover - on Windows SQLite alone protects the file
     fcntl = None  # type: ignore[assignment]
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 
 class FolderLock:
@@ -35,15 +35,15 @@ class FolderLock:
             self._file = open(folder / LOCK_FILE_NAME, "a+", encoding="utf-8", opener=open_private)  # noqa: SIM115 - a Path takes no opener
         except OSError as error:
             raise Misconfigured(f"The folder {folder} cannot be used: {error}. Name another one.") from error
-        self.folder = folder.resolve()
-        self.excludes_others = fcntl is not None
+        self.folder: Path = folder.resolve()
+        self.excludes_others: bool = fcntl is not None
         """True if the lock keeps other processes out. On Windows it does not."""
-        self.was_left_open = False
+        self.was_left_open: bool = False
         """True if the last holder did not release the lock: it was killed, or the machine stopped.
 
         As long as this is True, a release leaves the file as it is, so that the next holder is told as well.
         """
-        self.is_held = False
+        self.is_held: bool = False
         _opened.add(self)
 
     def acquire(self) -> bool:

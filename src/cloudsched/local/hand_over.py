@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 _MAX_PATH: Final = 100
 """The longest path of a socket: systems accept 104 bytes, some a few more."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from cloudsched.app import App
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 INTERVAL_SECONDS: Final = 0.5
 """The interval at which the files are checked, in seconds."""

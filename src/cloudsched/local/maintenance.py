@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 SWEEP_INTERVAL: Final = timedelta(minutes=1)
 LOAD_INTERVAL: Final = timedelta(minutes=5)

@@ -13,18 +13,20 @@ from collections import OrderedDict
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.client.local_client import LocalApi
 from cloudsched.dashboard.api import Api
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.dashboard.guard import LOCAL_HOSTS
 from cloudsched.dashboard.sign_in import identify_caller
 from cloudsched.web.auth.authentication import KEY_PREFIX
 from cloudsched.web.auth.roles import Caller, Role
-from cloudsched.web.own_api import OwnApi
+from cloudsched.web.own_api import send
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from wsgiref.types import WSGIEnvironment
 
     from cloudsched.app import App
@@ -60,7 +62,7 @@ class Pages:
 
     def identify(self, key: str) -> tuple[str, str]:
         """Return the caller that a key or a token identifies. Raises CloudschedError if it identifies none."""
-        return identify_caller(Api(OwnApi(self._app, None, _write_credential(key), _asked_through.get)))
+        return identify_caller(Api(self._open(None, _write_credential(key))))
 
     def get(self, who: Visitor | str | None) -> Dashboard:
         """Return the page for a visitor, for the holder of a key or a token, or for an anonymous caller."""
@@ -70,6 +72,9 @@ class Pages:
             if len(self._kept) > _KEPT_PAGES:
                 self._kept.popitem(last=False)
             return page
+
+    def _open(self, caller: Caller | None, credential: Mapping[str, str]) -> LocalApi:
+        return LocalApi(partial(send, self._app, caller, credential=credential, find_outer=_asked_through.get))
 
     def _make(self, who: Visitor | str | None) -> Dashboard:
         hosts = self._place.hosts
@@ -82,7 +87,7 @@ class Pages:
         else:
             hosts = LOCAL_HOSTS
         return Dashboard(
-            OwnApi(self._app, caller, credential, _asked_through.get),
+            self._open(caller, credential),
             place=self._place.name,
             clock=self._place.clock,
             hosts=hosts,

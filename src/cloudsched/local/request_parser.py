@@ -69,7 +69,7 @@ class RequestParser(HTTPRequestParser):
 
     def fail(self, reason: str) -> None:
         """Answer the request with 400."""
-        self.error = BadRequest(reason)
+        self.error: BadRequest = BadRequest(reason)
         self.completed = True
 
     def _has_large_chunk(self) -> bool:

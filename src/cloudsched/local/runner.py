@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.adapters.in_process_queue import InProcessDispatcher
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import Commit, VersionedTask
     from cloudsched.engine.ports.procedure import Procedure
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 GRACE = timedelta(seconds=10)
 """How long running handlers may take to finish when the process is asked to stop."""
@@ -46,8 +46,8 @@ class FolderRunner:
     """
 
     def __init__(self, app: App, data: Path, *, threads: int) -> None:
-        self.lock = FolderLock(data, (each.name for each in app.container.registry))
-        self.is_running = False
+        self.lock: FolderLock = FolderLock(data, (each.name for each in app.container.registry))
+        self.is_running: bool = False
         """True if this process runs the tasks now."""
         self._app = app
         self._clock = SystemClock()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.adapters.google.cloud_tasks import list_queue_ids
 from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count_store
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from cloudsched.app import App
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 SWEEP_PAUSE_SECONDS = 0.2
 """The interval at which the clock, which may be moved at any time, is read, in real seconds."""

@@ -14,7 +14,7 @@ import sys
 import time
 from contextlib import suppress
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from cloudsched.config.imports import require_extra
 from cloudsched.domain.own_logger import own_logger
@@ -33,7 +33,7 @@ with require_extra("An app that runs its own tasks", "server"):
     from waitress.server import TcpWSGIServer
     from waitress.task import ThreadedTaskDispatcher, WSGITask
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 _log_of_connections = own_logger(f"{__name__}.connections")
 _log_of_connections.setLevel(logging.WARNING)  # that a client is gone is no news
 
@@ -92,7 +92,7 @@ class WebServer:
         self._host = host
         self._port = port
         self._root_path = root_path
-        self.room = WaitingRoom(MAX_THREADS)
+        self.room: WaitingRoom = WaitingRoom(MAX_THREADS)
         """The place where claims wait for work."""
 
     @property

@@ -14,7 +14,7 @@ import json
 import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol, assert_never
+from typing import TYPE_CHECKING, Any, Final, Protocol, assert_never
 
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.app import App
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     Result = tuple[OutboxEntry, State, datetime, str]
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 FIRST_DELAY = timedelta(seconds=1)
 LONGEST_DELAY = timedelta(seconds=30)

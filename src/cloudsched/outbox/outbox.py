@@ -10,7 +10,7 @@ import threading
 import time
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from cloudsched.domain.call_arguments import check_methods
 from cloudsched.domain.handler_code import note_change
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.client import Client
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 POLL = timedelta(seconds=1)
 """The interval at which a relay looks for rows that others have written."""

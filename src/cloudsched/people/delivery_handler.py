@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.context import Context
     from cloudsched.people.recipients import PeopleRecipients
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 _START: Final = f"ping.{PingEvent.START}"
 MAX_WAIT: Final = timedelta(days=1)

@@ -76,7 +76,7 @@ class People:
         self._clock = clock
         self._require_url = require_url
         self._follow = follow
-        self.webhook_secrets = WebhookSecrets(self._records, clock)
+        self.webhook_secrets: WebhookSecrets = WebhookSecrets(self._records, clock)
 
     def find(self, owner: str) -> Person | None:
         """Return an owner's contacts and preferences, or None. One document is read."""

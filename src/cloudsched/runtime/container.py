@@ -33,6 +33,7 @@ from cloudsched.runtime.factories import (
 from cloudsched.runtime.lazy_property import lazy_property
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable
 
     from cloudsched.adapters.firestore.own_client import Joins
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.listener import Listener
+    from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.state.quotas import Quotas
@@ -76,11 +78,11 @@ class Container:
         self._clock = parts.get("clock")
         self._monotonic = parts.get("monotonic")
         self._holder = parts.get("holder")
-        self.given_model = parts.get("language_model")
-        self.chance = parts.get("chance") or random.Random()  # noqa: S311 - spreads retries; not used for security
-        self.circuits = Circuits()
+        self.given_model: Model | None = parts.get("language_model")
+        self.chance: random.Random = parts.get("chance") or random.Random()  # noqa: S311 - spreads retries; not used for security
+        self.circuits: Circuits = Circuits()
         self._wired: dict[type, Wiring] = {}
-        self.build_lock = make_reentrant_lock()
+        self.build_lock: threading.RLock = make_reentrant_lock()
         self.how_to_start = ""
         """What to write to start what brings the store, if the app is part of a service that has not been
         started."""
@@ -429,7 +431,7 @@ class Wiring:
 
     def __init__(self, container: Container) -> None:
         self.container = container
-        self.build_lock = make_reentrant_lock()
+        self.build_lock: threading.RLock = make_reentrant_lock()
 
     @classmethod
     def of(cls, container: Container) -> Self:

@@ -16,6 +16,7 @@ from cloudsched.engine.sweep.shard_sweeps import SweepNotes
 from cloudsched.runtime.lazy_property import lazy_property
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable
 
     from cloudsched.engine.engine_context import EngineContext
@@ -47,7 +48,7 @@ class ManyTasks:
         self._engine = engine
         self._clock = clock
         self._scheduler = scheduler
-        self.build_lock = make_reentrant_lock()
+        self.build_lock: threading.RLock = make_reentrant_lock()
 
     @lazy_property
     def overview(self) -> Overview:

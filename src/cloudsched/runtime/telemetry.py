@@ -24,7 +24,7 @@ from cloudsched.engine.tracing import AttemptFields, Tracer, current_trace
 if TYPE_CHECKING:
     from cloudsched.config.settings import Settings
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 _STANDARD_ATTRIBUTES: Final = frozenset(logging.makeLogRecord({}).__dict__) | {
     "message",

@@ -108,9 +108,9 @@ class Simulation:
         self._chance = random.Random(seed)  # noqa: S311 - must be repeatable
 
         self.app = app
-        self.clock = ManualClock(start, EACH_LOOK if each_look is None else each_look)
-        self.counts = Counts()
-        self.queue = SimulatedQueue(self.clock, app.deliver)
+        self.clock: ManualClock = ManualClock(start, EACH_LOOK if each_look is None else each_look)
+        self.counts: Counts = Counts()
+        self.queue: SimulatedQueue = SimulatedQueue(self.clock, app.deliver)
         self._parts = ExitStack()
         self._is_open = False
         self._owns_store = store is None

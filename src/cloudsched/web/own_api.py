@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
-import time
-from typing import TYPE_CHECKING, Final, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote_to_bytes, urlencode
 
 from werkzeug.wrappers import Request
 
-from cloudsched.client.flow import ApiRequest, Flow, FlowStep, HttpResponse, JsonResponse, Sleep, parse_response
-from cloudsched.client.operations import Operations
+from cloudsched.client.flow import ApiRequest, HttpResponse, JsonResponse, parse_response
 from cloudsched.domain.local_requests import find_forwarding_header
-from cloudsched.errors import CloudschedError
 from cloudsched.web.auth.roles import Caller, Role
 from cloudsched.web.functions import serve_api
 
@@ -23,74 +20,40 @@ if TYPE_CHECKING:
     from wsgiref.types import WSGIEnvironment
 
     from cloudsched.app import App
+    from cloudsched.client.local_client import Send
 
-T = TypeVar("T")
 _NAME: Final = "The API of this process"
 OWN_CALLER: Final = Caller("code", Role.ADMIN, None)
 """The app's own code."""
 
 
-class OwnApi:
-    """Runs flows on this process's API.
+def find_sender(app: App, user: str | None = None) -> Send:
+    """Return what sends requests to an app's API: for its own code, or for a user. Raises InvalidInput."""
+    caller = OWN_CALLER if user is None else OWN_CALLER.acting_for(user)
+    return partial(send, app, caller)
+
+
+def send(
+    app: App,
+    caller: Caller | None,
+    wanted: ApiRequest,
+    *,
+    credential: Mapping[str, str] | None = None,
+    find_outer: Callable[[], WSGIEnvironment] = dict,
+) -> JsonResponse:
+    """Send a request to this process's API, and return its answer. Raises CloudschedError.
 
     Args:
         app: The app.
         caller: The caller, or None if the credential says who it is.
+        wanted: The request.
         credential: The headers of a WSGI environment that have the credential.
-        find_outer: Returns the request that these requests are part of: they have its peer and its name.
+        find_outer: Returns the request that this one is part of: it has its peer and its name.
     """
-
-    face: Final = "app"
-
-    def __init__(
-        self,
-        app: App,
-        caller: Caller | None,
-        credential: Mapping[str, str] | None = None,
-        find_outer: Callable[[], WSGIEnvironment] = dict,
-    ) -> None:
-        self._app = app
-        self._caller = caller
-        self._credential = credential or {}
-        self._find_outer = find_outer
-
-    def run_flow(self, flow: Flow[T]) -> T:
-        """Run a flow to its end, and return its result."""
-        step = FlowStep(flow, self.face)
-        while (wanted := step.next()) is not None:
-            if isinstance(wanted, Sleep):
-                time.sleep(wanted.seconds)
-                continue
-            try:
-                step.response = self._send(wanted)
-            except CloudschedError as error:
-                step.error = error
-        return step.result
-
-    def _send(self, wanted: ApiRequest) -> JsonResponse:
-        request = Request(_write_environ(wanted, self._find_outer(), self._credential))
-        answer = serve_api(self._app, request, is_mounted=True, caller=self._caller)
-        reason = answer.status.partition(" ")[2]
-        return parse_response(HttpResponse(answer.status_code, reason, dict(answer.headers), answer.get_data()), _NAME)
-
-
-class OwnClient(OwnApi, Operations):
-    """All operations of the API on an app of this process, for one caller. It has the methods of `Client`."""
-
-    def acting_for(self, user: str) -> OwnClient:
-        """Return the same for a user, with exactly the authority of that user."""
-        return OwnClient(self._app, (self._caller or OWN_CALLER).acting_for(user))
-
-
-class AsyncOwnClient(Operations):
-    """An `OwnClient` whose methods are awaited. Each runs in a thread of the event loop's."""
-
-    def __init__(self, client: OwnClient) -> None:
-        self._client = client
-
-    async def run_flow_async(self, flow: Flow[T]) -> T:
-        """Run a flow to its end, and return its result."""
-        return await asyncio.to_thread(self._client.run_flow, flow)
+    request = Request(_write_environ(wanted, find_outer(), credential or {}))
+    answer = serve_api(app, request, is_mounted=True, caller=caller)
+    reason = answer.status.partition(" ")[2]
+    return parse_response(HttpResponse(answer.status_code, reason, dict(answer.headers), answer.get_data()), _NAME)
 
 
 def _write_environ(wanted: ApiRequest, outer: WSGIEnvironment, credential: Mapping[str, str]) -> WSGIEnvironment:

@@ -34,7 +34,7 @@ class WaitingRoom:
         self._places = threads // 2
         self._lock = threading.Lock()
         self._waiting: dict[threading.Event, None] = {}
-        self.is_closed = False
+        self.is_closed: bool = False
 
     @property
     def count(self) -> int:

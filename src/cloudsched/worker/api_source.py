@@ -12,7 +12,7 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.procedure import Procedure
     from cloudsched.features.pull.work_queue import WorkerFilter
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 _TASK_FIELDS = frozenset(field.alias for field in Task.model_fields.values())
 """The fields of a task. The API shows more than these, and a newer API may show still more."""
@@ -101,7 +101,7 @@ class ApiSource:
         self.wait = wait
         self.keeps_print = keeps_print
         self.can_listen = False
-        self.clock = ServerClock()
+        self.clock: ServerClock = ServerClock()
 
     @property
     def client(self) -> Client:

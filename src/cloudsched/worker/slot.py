@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tenacity import (
     AsyncRetrying,
@@ -113,7 +113,7 @@ class _Link(ThreadRequest):
             self._then()
 
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 HEARTBEATS_PER_LEASE = 3
 """The number of heartbeats within one lease's duration."""
@@ -463,10 +463,10 @@ class WorkerThreads:
     """
 
     def __init__(self) -> None:
-        self.supervisor = LoopThread("worker-supervisor")
-        self.source = ThreadPool("worker-source", MAX_SOURCE_THREADS)
-        self.heartbeats = ThreadPool("worker-heartbeat", MAX_HEARTBEAT_THREADS)
-        self.handlers = ThreadPool("worker-handler")
+        self.supervisor: LoopThread = LoopThread("worker-supervisor")
+        self.source: ThreadPool = ThreadPool("worker-source", MAX_SOURCE_THREADS)
+        self.heartbeats: ThreadPool = ThreadPool("worker-heartbeat", MAX_HEARTBEAT_THREADS)
+        self.handlers: ThreadPool = ThreadPool("worker-handler")
         self.supervisor.start()
 
     def close(self) -> None:

@@ -40,7 +40,7 @@ class ClaimedWork(ABC):
         self.task = task
         self.run = run
         self.registry = registry
-        self.lease_keeper = LeaseKeeper(self.renew, task.expected_duration)
+        self.lease_keeper: LeaseKeeper = LeaseKeeper(self.renew, task.expected_duration)
 
     @property
     def is_async(self) -> bool:
@@ -109,15 +109,15 @@ class LeaseKeeper:
     def __init__(self, renew: Callable[[Sequence[ProgressNote]], LeaseRenewal], duration: timedelta) -> None:
         self._renew = renew
         self._renew_lock = threading.Lock()
-        self.duration = duration
+        self.duration: timedelta = duration
         """The duration of the lease from its last renewal. It changes when the task is edited."""
-        self.renewed_at = time.monotonic()
+        self.renewed_at: float = time.monotonic()
         """The time of the last renewal, by `time.monotonic`."""
-        self.is_lost = False
+        self.is_lost: bool = False
         """True if the last renewal found that the lease was no longer this worker's."""
-        self.is_cancelled = False
+        self.is_cancelled: bool = False
         """True if the last renewal found that the run was cancelled."""
-        self.has_stopped_renewing = False
+        self.has_stopped_renewing: bool = False
         """True if renewals have stopped for good, so that the lease expires."""
 
     def renew(self, progress: Sequence[ProgressNote]) -> LeaseRenewal:

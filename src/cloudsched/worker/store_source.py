@@ -38,7 +38,7 @@ class StoreSource:
         self._checked_at: float | None = None
         self.worker_filter = worker_filter
         self.location = location
-        self.wait = timedelta(0)
+        self.wait: timedelta = timedelta(0)
 
     def claim(self, limit: int) -> Sequence[StoreWork]:
         """Claim runs: a read for each offer examined, a commit for each claim. Raises StoreUnavailable or Forbidden."""

@@ -12,7 +12,7 @@ import time
 from datetime import timedelta
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.concurrency.service_threads import ServiceThread
@@ -89,7 +89,7 @@ class BackgroundCalls(Generic[T]):
         return 0.0
 
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 POLL_INTERVAL = timedelta(seconds=3)
 """The interval between polls without a listener. A poll that finds nothing costs one read."""
@@ -179,7 +179,7 @@ class Worker:
         self._has_waited = False
         self._has_connected = False
         self._outage_since: float | None = None
-        self.leaves_handlers_running = False
+        self.leaves_handlers_running: bool = False
         """True if handlers of released attempts still run: they cannot be ended from outside."""
 
     @property

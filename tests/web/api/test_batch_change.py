@@ -145,7 +145,7 @@ def test_even_a_forged_payload_reaches_only_its_owner_s_tasks(roles: RoleHarness
         ({"action": "pause"}, "filter"),
         (
             {"action": "pause", "filter": {"category": "REPORT"}},
-            "dueFrom, dueUntil, handler, ids, label, owner, status",
+            "dueFrom, dueUntil, handler, ids, label, owner, pauseId, status",
         ),
         ({"action": "pause", "filter": {"label": "a=b", "handler": "work"}}, "Combine it with owner and status only"),
         ({"action": "pause", "filter": {"label": "a"}}, "filter.label"),
@@ -259,11 +259,11 @@ def test_a_change_that_was_killed_half_way_goes_on(roles: RoleHarness, monkeypat
     class Killed(ControlFlow):
         """The process is gone."""
 
-    def pause(self: Scheduler, task_id: str, *given: Any) -> Any:  # noqa: ANN401 - a Task
+    def pause(self: Scheduler, task_id: str, *given: Any, **named: Any) -> Any:  # noqa: ANN401 - a Task
         revisions.append(task_id)
         if len(revisions) == 6:
             raise Killed
-        return original(self, task_id, *given)
+        return original(self, task_id, *given, **named)
 
     monkeypatch.setattr(Scheduler, "pause", pause)
     started = roles.ask("ada", "POST", PATH, {"action": "pause", "filter": {"handler": "work"}}).get_json()
@@ -289,12 +289,12 @@ def test_what_somebody_has_taken_back_is_not_done_again(roles: RoleHarness, monk
     class Killed(ControlFlow):
         """The process is gone."""
 
-    def pause(self: Scheduler, task_id: str, *given: Any) -> Any:  # noqa: ANN401 - a Task
+    def pause(self: Scheduler, task_id: str, *given: Any, **named: Any) -> Any:  # noqa: ANN401 - a Task
         if len(paused) == 2:
             paused.append("killed")
             raise Killed
         paused.append(task_id)
-        return original(self, task_id, *given)
+        return original(self, task_id, *given, **named)
 
     monkeypatch.setattr(Scheduler, "pause", pause)
     started = roles.ask("ada", "POST", PATH, {"action": "pause", "filter": {"handler": "work"}}).get_json()
@@ -307,3 +307,45 @@ def test_what_somebody_has_taken_back_is_not_done_again(roles: RoleHarness, monk
     assert statuses(roles) == {
         f"t{each}": "ACTIVE" if paused[0].endswith(f"t{each}") else "PAUSED" for each in range(4)
     }
+
+
+def test_a_stop_of_everything_is_taken_back_alone(roles: RoleHarness) -> None:
+    """What was paused before, and what somebody paused since, is not resumed; nor is what another stop has paused."""
+    for name in ("runs", "was paused", "paused since", "ended early", "bobs"):
+        roles.task("bob" if name == "bobs" else "ada", **YEARLY, id=name.replace(" ", "-"))
+    roles.ask("admin", "POST", "/v1/tasks/was-paused/pause", {})
+    stop = roles.ask(
+        "admin", "POST", PATH, {"action": "pause", "filter": {"status": "ACTIVE", "owner": "ada"}}
+    ).get_json()
+    roles.sim.advance(MINUTE)
+    wanted = {"action": "resume", "filter": {"pauseId": stop["id"]}}
+    assert roles.ask("admin", "POST", PATH, {**wanted, "dryRun": True}).get_json()["count"] == 3
+    roles.ask("admin", "POST", "/v1/tasks/paused-since/pause", {})
+    roles.ask("admin", "POST", "/v1/tasks/ended-early/cancel", {})
+    assert roles.ask("admin", "POST", PATH, {**wanted, "dryRun": True}).get_json()["count"] == 1
+    roles.ask("admin", "POST", PATH, wanted)
+    roles.sim.advance(MINUTE)
+    found = {
+        each["id"]: each["status"] for each in roles.ask("admin", "GET", "/v1/tasks?handler=work").get_json()["tasks"]
+    }
+    assert found == {
+        "runs": "ACTIVE",
+        "was-paused": "PAUSED",
+        "paused-since": "PAUSED",
+        "ended-early": "CANCELLED",
+        "bobs": "ACTIVE",
+    }
+
+
+def test_a_user_takes_back_no_stop_of_an_admins(roles: RoleHarness) -> None:
+    """The restoration has the rights of who asks for it, task by task."""
+    roles.task("ada", **YEARLY, id="t")
+    stop = roles.ask("admin", "POST", PATH, {"action": "pause", "filter": {"status": "ACTIVE"}}).get_json()
+    roles.sim.advance(MINUTE)
+    refused = roles.ask("ada", "POST", "/v1/tasks/t/pause", {"until": "tomorrow"})
+    assert refused.status_code == 409, "nor does a pause with an end shorten it"
+    roles.ask("ada", "POST", PATH, {"action": "resume", "filter": {"pauseId": stop["id"]}})
+    roles.sim.advance(MINUTE)
+    status = roles.ask("ada", "GET", "/v1/tasks/t").get_json()["status"]
+    plain = roles.ask("ada", "POST", "/v1/tasks/t/resume", {})
+    assert (status == "ACTIVE") == (plain.status_code == 200), "as if she had asked for it alone"

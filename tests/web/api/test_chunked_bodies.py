@@ -102,7 +102,8 @@ def test_a_truncated_body_is_refused_and_claims_nothing(sim: Simulation, address
 
 
 @pytest.mark.parametrize(
-    ("path", "status"), [("/v1/tasks/it/pause", 200), ("/v1/tasks", 400), ("/nothing", 404), ("/v1/tasks/execute", 401)]
+    ("path", "status"),
+    [("/v1/tasks/it/cancel", 200), ("/v1/tasks", 400), ("/nothing", 404), ("/v1/tasks/execute", 401)],
 )
 def test_an_unread_body_is_not_taken_for_the_next_request(
     sim: Simulation, address: str, path: str, status: int

@@ -15,6 +15,7 @@ from tests.web.conftest import Call
 from werkzeug.wrappers import Request
 
 from cloudsched.config.access import Access
+from cloudsched.domain.documents.verbs import Verb
 from cloudsched.testing import Simulation
 from cloudsched.web.api.openapi import build_document
 from cloudsched.web.api.operation import Operation
@@ -35,8 +36,9 @@ def test_an_edit_of_a_changed_task_is_refused(call: Call, greeting: dict[str, An
     call("PATCH", "/v1/tasks/t", {"title": "Meanwhile"})
     now = call("GET", "/v1/tasks/t")
     body: object = {"title": "x"} if operation.is_patch else None
-    if operation.name == "backfill":
-        body = {"start": "2026-01-01T00:00:00Z", "end": "2026-12-31T00:00:00Z"}
+    if operation.name in {"backfill", "move"}:
+        example = Verb(operation.name).traits.example
+        body = example and example["value"]
     path = operation.path.format(taskId="t", event="e")
     for stale in (seen, '"x"', f"W/{seen}", f'{seen[:-1]}-gzip"', f'{now.headers["ETag"][:-1]}0"'):
         refused = call(operation.method, path, body, headers={"If-Match": stale})

@@ -17,7 +17,7 @@ import threading
 import time
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from cloudsched.adapters.google.channel import Message
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 WATCHED_OFFERS = 3
 """The number of offers in the query. One alone would hide another of the same instant behind it."""

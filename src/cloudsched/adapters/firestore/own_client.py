@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from cloudsched.adapters.google.channel import Message
     from cloudsched.domain.transitions.commit import Commit, VersionedTask
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 _FIELD: Final = "transaction"
 _KINDS: Final = "Give a Transaction, an AsyncTransaction, a WriteBatch or an AsyncWriteBatch of google.cloud.firestore."
 
@@ -155,7 +155,7 @@ class FirestoreJoinedStore:
             raise InvalidInput(_FIELD, f"is of {database}, and tasks are in {self.database}", hint)
 
     def _wrap(self, rpc: FirestoreRpc) -> FirestoreRpc:
-        self.database = rpc.database
+        self.database: str = rpc.database
         self._prefix = rpc.prefix
         return cast("FirestoreRpc", _JoinedRpc(rpc, self))
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from cloudsched.domain.own_logger import own_logger
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 COUNT: Final = 200
 """The number of created ids that are looked at together."""

@@ -54,7 +54,7 @@ class FirestoreRpc:
     def __init__(self, database: str, emulator: str | None, deadline: timedelta, prefix: str = "") -> None:
         """Open a channel. Nothing is sent before the first call. Names have no prefix here."""
         self.database = database
-        self.prefix = CollectionPrefix(database, prefix)
+        self.prefix: CollectionPrefix = CollectionPrefix(database, prefix)
         self._deadline = deadline.total_seconds()
         resource = ("google-cloud-resource-prefix", database)
         self._metadata = [resource, ("x-goog-request-params", f"database={quote(database, safe='')}")]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 import zlib
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
@@ -79,7 +79,7 @@ def choose_queues(queue: str, message: QueueMessage, queues_per_priority: int = 
     return list(dict.fromkeys([*hops, *own, queue_id(queue, Priority.NORMAL, number), queue]))
 
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - the name of a header, not a token
 

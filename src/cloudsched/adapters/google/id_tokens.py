@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from cloudsched.config.settings import is_firebase_emulated
 from cloudsched.domain.own_logger import own_logger
@@ -35,7 +35,7 @@ REMOVED_SIGNATURE = "SIGNATURE_REMOVED_BY_GOOGLE"
 _MAX_TIMESTAMP = 253_402_300_799
 """The last second of the year 9999."""
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 Claims = dict[str, Any]
 

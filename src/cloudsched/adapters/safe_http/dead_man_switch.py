@@ -51,7 +51,7 @@ class PingSender:
         return message.id
 
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 WAIT: Final = 5.0
 """The seconds that a caller waits, and the longest time of a call, but for the lookup of a name."""

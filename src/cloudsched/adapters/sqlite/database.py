@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 T = TypeVar("T")
 
@@ -279,7 +279,7 @@ class SqliteDatabase:
         """The number of threads that read from a file."""
         self._closed = False
         self._has_long_log = False
-        self.has_failed_to_write = False
+        self.has_failed_to_write: bool = False
         """True if a write has failed since this was reset: the disk is full, or another process keeps the
         file locked. Reset it after a write that changes something. One that changes nothing succeeds on a
         full disk, too."""

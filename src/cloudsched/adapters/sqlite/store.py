@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from cloudsched.adapters.sqlite.database import Row, SqliteDatabase
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from cloudsched.engine.ports.search import TaskQuery
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 _LOAD_TASK = f"SELECT version, {BODY} FROM tasks WHERE id = ?"
 _LOAD_TASKS = f"SELECT id, version, {BODY} FROM tasks WHERE id IN (SELECT value FROM json_each(?))"
@@ -70,12 +70,12 @@ class SqliteStore:
         repeated.
         """
         self._database = SqliteDatabase(path, list_layout(), LAYOUT_VERSION, is_read_only=is_read_only)
-        self.records = SqliteRecords(self._database)
-        self.inbox = SqliteInbox(self._database)
-        self.search = SqliteSearch(self._database)
-        self.locks = open_linked_store("sqlite", self._database)
+        self.records: SqliteRecords = SqliteRecords(self._database)
+        self.inbox: SqliteInbox = SqliteInbox(self._database)
+        self.search: SqliteSearch = SqliteSearch(self._database)
+        self.locks: Any = open_linked_store("sqlite", self._database)
         self._known = KnownTasks()
-        self.sweep = SqliteSweep(self._database, self._known, on_removed)
+        self.sweep: SqliteSweep = SqliteSweep(self._database, self._known, on_removed)
 
     @property
     def database(self) -> SqliteDatabase:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.adapters.sqlite.search import SqliteListing, fetch_page
 from cloudsched.adapters.sqlite.tables import DELETE_OFFER, from_microseconds, to_microseconds
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.storage.known_tasks import KnownTasks
     from cloudsched.engine.storage.pages import Page
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 _TASK_EXISTS = "SELECT 1 FROM tasks WHERE id = ? AND body ->> '$.deletedAt' IS NULL"
 _PURGE_SOME = "DELETE FROM executions WHERE rowid IN (SELECT rowid FROM executions WHERE task_id = ? LIMIT ?)"

@@ -253,7 +253,7 @@ class WireModel(BaseModel):
     Its `repr` has the fields in `identified_by`, or if there are none, those that differ from their defaults.
     """
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         alias_generator=to_camel,
         populate_by_name=True,
         frozen=True,

@@ -363,7 +363,7 @@ class CalledBy(WireModel):
 class Execution(Document):
     """The record of one occurrence's run. ``tasks/{taskId}/executions/{id}``."""
 
-    identified_by: ClassVar = ("task_id", "id", "handler", "status", "started_at", "finished_at")
+    identified_by: ClassVar[tuple[str, ...]] = ("task_id", "id", "handler", "status", "started_at", "finished_at")
 
     id: str
     """Derived from the occurrence's instant, so that it is the same on every retry."""

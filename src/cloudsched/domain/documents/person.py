@@ -143,7 +143,7 @@ _OTHER_NAMES: Final[Mapping[str, str]] = {
 class PersonSpec(WireModel):
     """The contacts and preferences that a person sets."""
 
-    called: ClassVar = "of a person"
+    called: ClassVar[str] = "of a person"
     other_names: ClassVar[Mapping[str, str]] = _OTHER_NAMES
 
     name: Name = ""
@@ -162,7 +162,7 @@ class PersonSpec(WireModel):
 class PersonPatch(WireModel):
     """Changes of some contacts and preferences. A missing field stays as it is, and null removes it."""
 
-    called: ClassVar = PersonSpec.called
+    called: ClassVar[str] = PersonSpec.called
     other_names: ClassVar[Mapping[str, str]] = _OTHER_NAMES
 
     name: Name | None = None

@@ -400,7 +400,7 @@ class ZonePlan(WireModel):
 class PublicTask(Document, TaskSpec):
     """The fields of a task that callers of the API see: its spec and its state."""
 
-    identified_by: ClassVar = ("id", "title", "owner", "handler", "status", "next_execution_time")
+    identified_by: ClassVar[tuple[str, ...]] = ("id", "title", "owner", "handler", "status", "next_execution_time")
     always_stored: ClassVar[frozenset[str]] = Document.always_stored | {"category", "status", "revision"}
 
     id: TaskId

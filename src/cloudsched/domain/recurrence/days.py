@@ -98,7 +98,7 @@ class DayFilter:
         self._week_numbers = frozenset(rule.week_numbers)
         self._weekdays = frozenset(weekdays)
         self._week_start = rule.week_start
-        self.is_unrestricted = not (
+        self.is_unrestricted: bool = not (
             self._months or self._month_days or self._year_days or self._week_numbers or self._weekdays
         )
         self._by_kind: dict[Hashable, tuple[int, ...]] = {}
@@ -176,7 +176,7 @@ class DailyDays(RuleDays):
         self._filter = DayFilter(rule, weekdays=weekdays)
         self._is_open = self._filter.is_unrestricted
         if weekdays and not weekdays & reached:
-            self.cycle = 0
+            self.cycle: int = 0
         else:
             self.cycle = 146_097
 
@@ -215,7 +215,7 @@ class WeeklyDays(RuleDays):
             weekdays = [start_weekday]
         self._in_week = tuple(sorted((weekday - self._week_start) % 7 for weekday in weekdays))
         self._filter: DayFilter | None = None
-        self.cycle = 1
+        self.cycle: int = 1
         if limits:
             self._filter = DayFilter(rule, weekdays=weekdays)
             self.cycle = 20_871
@@ -259,7 +259,7 @@ class MonthlyDays(RuleDays):
         self._weekdays = rule.weekdays
         self._months = frozenset(rule.months) or frozenset(range(1, 13))
         self._skip = rule.skip
-        self.lookback = int(rule.skip != "OMIT")
+        self.lookback: int = int(rule.skip != "OMIT")
         others = Rule(
             Frequency.DAILY,
             year_days=rule.year_days,
@@ -371,7 +371,7 @@ class YearlyDays(RuleDays):
         if not named:
             self._month_days = (start.day,)
             self._months = rule.months or (start.month,)
-        self.lookback = int(rule.skip != "OMIT")
+        self.lookback: int = int(rule.skip != "OMIT")
 
         self._weeks: DayFilter | None = None
         if rule.week_numbers:
@@ -379,7 +379,7 @@ class YearlyDays(RuleDays):
             has_days = rule.weekdays or rule.month_days or rule.year_days
             self._weeks = DayFilter(weeks, weekdays=() if has_days else (start.weekday(),))
 
-        self.work = self.max_days
+        self.work: int = self.max_days
         if self._month_days and not (rule.weekdays or rule.week_numbers):
             dates = len(self._month_days) * (len(self._months) or 12) + len(rule.year_days)
             self.work = min(self.max_days, _LEAST_WORK + dates)

@@ -51,8 +51,8 @@ class TimesOfDay:
         self._hours = hours
         self._minutes = minutes
         self._seconds = seconds
-        self.count = len(hours) * len(minutes) * len(seconds)
-        self.first = self.at(0)
+        self.count: int = len(hours) * len(minutes) * len(seconds)
+        self.first: int = self.at(0)
         self._last = self.at(self.count - 1)
 
     def at(self, position: int) -> int:
@@ -243,8 +243,8 @@ class Periods:
     """
 
     def __init__(self, rule: Rule, start_minute: int, start_second: int, days: DayFilter) -> None:
-        self.unit = _UNITS[rule.frequency]
-        self.step = rule.interval * self.unit
+        self.unit: int = _UNITS[rule.frequency]
+        self.step: int = rule.interval * self.unit
         # BYMINUTE limits the periods of a minute or less, BYSECOND those of a second. Of longer periods they
         # select members.
         self._limits: list[_Slots] = []
@@ -317,7 +317,7 @@ class PeriodGrid:
         self._periods = periods
         self._phase = phase
         self._members = periods.members(phase)
-        self.is_empty = self._never_meets_an_allowed_time()
+        self.is_empty: bool = self._never_meets_an_allowed_time()
 
     def first_from(self, wall: int, last: int, steps: StepLimit) -> int | None:
         """Return the first member that is not before ``wall``, or None if there is none until ``last``."""

@@ -299,14 +299,14 @@ class RuleStream(Stream):
         sub_daily: SubDaily,
         begin: int | None = None,
     ) -> None:
-        self.is_local = rule.frequency <= Frequency.DAILY or sub_daily == "wall"
+        self.is_local: bool = rule.frequency <= Frequency.DAILY or sub_daily == "wall"
         self._count = rule.count
         self._counted = (-LAST_SECOND, 0)
         """The latest instant that was counted, and its number. It is one value, since threads share it."""
         self._last = _last_instant(rule, clock)
 
         self._unbounded = _build_stream(rule, start, clock, sub_daily, self._last, begin)
-        self.interval = self._unbounded.interval
+        self.interval: int | None = self._unbounded.interval
         is_counted = not isinstance(self._unbounded, FixedInterval)
         if is_counted and (rule.count or 0) > MAX_RULE_COUNT:
             hint = f"at most {MAX_RULE_COUNT}; use UNTIL instead"
@@ -363,7 +363,7 @@ class FixedInterval(Stream):
     def __init__(self, start: int, step: int) -> None:
         self._start = start
         self._step = step
-        self.interval = step
+        self.interval: int = step
 
     def at(self, number: int) -> int:
         """Return the instant of a zero-based number."""

@@ -156,10 +156,10 @@ class Zone:
     def __init__(
         self, name: str, changes: list[int], offsets: list[int], footer: Footer | None, listed_until: int
     ) -> None:
-        self.name = name
-        self.footer = footer
+        self.name: str = name
+        self.footer: Footer | None = footer
         """The rule that the zone follows after the last clock change that is listed by date."""
-        self.repeats_from = listed_until
+        self.repeats_from: int = listed_until
         """The last clock change that is listed by date. From there on the zone follows a yearly rule, or
         none."""
         recurring = footer is not None and footer.summer is not None
@@ -168,8 +168,8 @@ class Zone:
         self._table = Offsets(tuple(changes), tuple(offsets), end, last_year)
         if recurring:
             self._extend(_FIRST_TABLE_ENDS)
-        self.smallest = min(self._table.offsets)
-        self.largest = max(self._table.offsets)
+        self.smallest: int = min(self._table.offsets)
+        self.largest: int = max(self._table.offsets)
 
     @property
     def skipped_days(self) -> list[tuple[int, int]]:
@@ -248,7 +248,7 @@ class ZoneData:
         self._fingerprints: dict[str, str] = {}
         self._stand_ins: dict[str, Zone] = {}
         self._newer: Mapping[str, str] | None = None
-        self.rolled_back = ""
+        self.rolled_back: str = ""
         """A newer release that was in use before, and no longer is."""
 
     @property
@@ -414,7 +414,7 @@ def _block_length(data: bytes, start: int, *, width: int) -> int:
     return int(times * (width + 1) + types * 6 + characters + leaps * (width + 4) + standard + utc)
 
 
-SHARED: Final = {
+SHARED: Final[dict[str, tuple[str, ...]]] = {
     "EST": ("America/New_York", "Australia/Sydney"),
     "CST": ("America/Chicago", "Asia/Shanghai", "America/Havana"),
     "MST": ("America/Denver", "America/Phoenix"),

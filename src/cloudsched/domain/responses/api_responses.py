@@ -8,7 +8,7 @@ of a task.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Final, Generic, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Generic, Literal, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -42,7 +42,7 @@ Uri = Annotated[str, Field(json_schema_extra={"format": "uri"})]
 class ApiResponse(BaseModel):
     """A response, or a part of one."""
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         alias_generator=to_camel,
         populate_by_name=True,
         frozen=True,

@@ -33,7 +33,7 @@ class Adjustable(BaseModel):
     Here nothing adjusts them.
     """
 
-    model_config = ConfigDict(defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
 
     no_adjustments: ClassVar[Mapping[str, Any]] = {}
     """The fields that adjust them, with the values with which they do not."""

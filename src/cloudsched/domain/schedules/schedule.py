@@ -30,7 +30,7 @@ from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 from itertools import islice, pairwise, takewhile
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self
 
 from pydantic import (
     AfterValidator,
@@ -201,7 +201,7 @@ class Schedule(ScheduleFields):
             fire.
     """
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, defer_build=True
     )
 

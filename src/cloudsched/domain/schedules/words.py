@@ -26,8 +26,8 @@ _LENGTHS: Final = (86_400, 3600, 60, 1)
 class English:
     """English. Another language has other words, and other methods only where its grammar differs."""
 
-    weekdays = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-    months = (
+    weekdays: tuple[str, ...] = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+    months: tuple[str, ...] = (
         "January",
         "February",
         "March",
@@ -375,8 +375,8 @@ def find_runs(numbers: Sequence[int]) -> list[list[int]]:
 class German(English):
     """German."""
 
-    weekdays = ("Montag", "Dienstag", "Mittwoch", "Donnerstag", "Freitag", "Samstag", "Sonntag")
-    months = (
+    weekdays: tuple[str, ...] = ("Montag", "Dienstag", "Mittwoch", "Donnerstag", "Freitag", "Samstag", "Sonntag")
+    months: tuple[str, ...] = (
         "Januar",
         "Februar",
         "März",

@@ -115,8 +115,8 @@ class TaskDraft(TaskSpec):
     """The instant that "now" means in the words of its schedule, if these were read before."""
     schedule_text: ClassVar[str | None] = None
     """The text that its schedule was read from, if that means a whole schedule."""
-    called: ClassVar = "of a task"
-    beside: ClassVar = ("timezone", "locale")  # fields that may stand beside a schedule that is text
+    called: ClassVar[str] = "of a task"
+    beside: ClassVar[tuple[str, ...]] = ("timezone", "locale")  # fields that may stand beside a schedule that is text
     other_names: ClassVar[Mapping[str, str]] = _OTHER_NAMES
     lines: ClassVar[Mapping[str, str]] = {
         "retry": 'Give {"maxRetries": 3}. Python takes a number, too: retry=3.',

@@ -164,7 +164,7 @@ def parse_answer(answer: object) -> dict[str, Any]:
         raise UnusableAnswer("schema", f"its `arguments` cannot be passed on: {error}"[:500]) from error
 
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 _WHAT: Final = "the assistant"
 _ASK: Final = "ask the model"

@@ -92,7 +92,7 @@ class QueueDispatcher:
         self._timer_at: datetime | None = None
         self._is_wake_scheduled = False
         self._attempt_finished = asyncio.Event()
-        self.is_advancing = False
+        self.is_advancing: bool = False
         """True while the clock is being moved."""
         self._hung_count = 0
         self._last_now = clock.now()

@@ -18,7 +18,7 @@ from cloudsched.errors import CloudschedError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 FIRST_PAUSE: Final = 0.1
 """The pause of a thread after its first failure, in seconds. It doubles after each further one."""

@@ -78,7 +78,7 @@ class DurableRun:
         self._uuids = 0
         self.made: tuple[object, str] | None = None
         """The first outcome that the handler's code has made, and where. Any other counts before a Done."""
-        self.ends_process = False
+        self.ends_process: bool = False
         """True if the handler's code has sent this process a signal to end."""
 
     @cached_property

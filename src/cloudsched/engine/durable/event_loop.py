@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.outcome import go_on
@@ -29,7 +29,7 @@ from cloudsched.errors import WorkflowError
 if TYPE_CHECKING:
     from datetime import timedelta
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 CLEANUP_SECONDS = 1.0
 """The seconds that a cancelled coroutine may take to clean up before it is abandoned."""

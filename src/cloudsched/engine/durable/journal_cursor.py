@@ -115,7 +115,7 @@ class PendingCalls:
         self._new = set[int]()
         self._waiting = set[int]()
         self._quota_refusal: QuotaExceeded | None = None
-        self.made = made
+        self.made: int = made
         """The entry number up to which all calls are known to have tasks."""
         self.tasks: dict[int, Task] = {}
         """The tasks that are not created yet."""
@@ -197,13 +197,13 @@ class JournalCursor:
         self.surroundings = surroundings
         self.attempt = surroundings.attempt
         self.clock = surroundings.clock
-        self.execution_id = run.execution_id
+        self.execution_id: str = run.execution_id
         self.run = run
         """The run as it was when the attempt started."""
         self._is_owners = task.is_written_by_owner
         claim = f"{run.attempt}-{run.lease.token_hash[:12]}"
-        self.results = Results(surroundings.blobs, f"{task.id}/{run.execution_id}", claim)
-        self.position = 0
+        self.results: Results = Results(surroundings.blobs, f"{task.id}/{run.execution_id}", claim)
+        self.position: int = 0
         """The number of entries that the handler has requested."""
         self.entries: dict[int, JournalEntry] | None = None
         """The journal, as far as it was loaded."""
@@ -212,11 +212,11 @@ class JournalCursor:
         self._pending_bytes = 0
         self.is_complete = True
         """True as long as it is certain what was committed."""
-        self.is_durable = run.steps > 0
+        self.is_durable: bool = run.steps > 0
         """True if the handler has requested anything that is worth a journal. A recorded instant alone is
         not."""
-        self.calls = PendingCalls(surroundings.make_call, run.calls_made)
-        self.failures = FailureTracker()
+        self.calls: PendingCalls = PendingCalls(surroundings.make_call, run.calls_made)
+        self.failures: FailureTracker = FailureTracker()
         self.thread = thread
         self.versions: dict[str, int] = {}
         """The versions that this attempt follows, by name."""

@@ -12,7 +12,7 @@ import secrets
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cloudsched import errors
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.store import Store
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 _MAX_ERROR_CHARS = 1000
 """The number of characters of an error that are stored."""

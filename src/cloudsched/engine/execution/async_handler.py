@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.durable.event_loop import current_blocking, handlers_loop
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Handler
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 BLOCKING_SECONDS = 1.0
 """The time that a handler may keep the event loop to itself before a line in the log says so."""

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.task import FINAL_STATUSES, Task
 from cloudsched.domain.own_logger import own_logger
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     Returns None if the lease is no longer held.
     """
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 
 class Attempt:
@@ -73,15 +73,15 @@ class Attempt:
             raise ValueError("a claimed run has a lease")
         self._engine = engine
         self._stored = claimed
-        self.task = claimed.task
+        self.task: Task = claimed.task
         """The task as it was last read or written."""
-        self.begun_task = claimed.task if run.definition is None else claimed.task.as_begun(run)
+        self.begun_task: Task = claimed.task if run.definition is None else claimed.task.as_begun(run)
         """The task as it was claimed, with what the run began with: later edits only change later runs."""
         self.run = run
         """The run as it was claimed."""
         self.lease_token = lease_token
         """A worker's proof that it holds the claim. Only its hash is stored."""
-        self.lease = run.lease
+        self.lease: Lease = run.lease
         """The lease as it was claimed."""
         self._token_hash = run.lease.token_hash
         self.sent_wakeups: tuple[Dispatch, ...] = ()

@@ -11,7 +11,7 @@ import gc
 import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.documents.json_limits import exception_text, require_content, to_json_value, truncate
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.handlers.registry import Handler, Registry
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 _CALLING_MODULES = frozenset(
     {

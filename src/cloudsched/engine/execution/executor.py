@@ -16,7 +16,7 @@ import threading
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from cloudsched.domain.documents.execution import Lease, Run, lease_fingerprint
 from cloudsched.domain.documents.policy import Overlap
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     Loaded: TypeAlias = tuple[VersionedTask | None, datetime]
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 
 class Executor:
@@ -87,9 +87,9 @@ class Executor:
         self._sleep = sleep
         self._in_progress = in_progress
         """What this process works on, if no other executes the store's tasks while it lives."""
-        self.holder = None if in_progress is None else in_progress.holder
+        self.holder: str | None = None if in_progress is None else in_progress.holder
         """The name of this process, if no other executes the store's tasks while it lives."""
-        self.handlers = RunningHandlers(engine.clock, seconds, engine.hooks)
+        self.handlers: RunningHandlers = RunningHandlers(engine.clock, seconds, engine.hooks)
         """Those that run now, and those that hang."""
         self._tasks = TaskReader(
             engine.store,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from difflib import get_close_matches
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from typing_extensions import TypeVar
 
@@ -77,7 +77,7 @@ def _read_answer(kind: EventType, name: str, payload: object) -> Any:  # noqa: A
         ) from error
 
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 T = TypeVar("T")
 E = TypeVar("E", default=Any)
@@ -134,13 +134,13 @@ class Context(Calls):
         self.stored_task = task
         """The task that `task` is a copy of."""
         if run.payload is None:
-            self.stored_payload = task.payload
+            self.stored_payload: dict[str, Any] = task.payload
         else:
             self.stored_payload = run.payload
 
-        self.execution_id = run.execution_id
-        self.scheduled_for = run.scheduled_for
-        self.attempt = run.attempt
+        self.execution_id: str = run.execution_id
+        self.scheduled_for: datetime = run.scheduled_for
+        self.attempt: int = run.attempt
         self._clock = clock
         self._renew = renew
         if run.lease is None:

@@ -422,7 +422,7 @@ class Registry:
         is_for_users: bool = False,
     ) -> None:
         if registrations is None:
-            self.registrations = Registrations()
+            self.registrations: Registrations = Registrations()
         else:
             self.registrations = registrations
         self.is_for_users = is_for_users

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import Commit
     from cloudsched.engine.handlers.registry import OnFailure, Registry
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 T = TypeVar("T")
 _S = ExecutionStatus

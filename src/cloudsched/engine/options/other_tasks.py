@@ -6,7 +6,7 @@ They are dispatched after it.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.wakeups import executor_wakeups
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import Committed
     from cloudsched.engine.engine_context import EngineContext
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 
 class OtherTasks(Option):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.engine.state.options import Options
 from cloudsched.features.table import FEATURES
@@ -21,7 +21,7 @@ LAST: Final = {
     # It counts all that the others have added.
     "cloudsched.engine.options.usage:Usage": {"before_commit": "task.id"},
 }
-TABLE: Final = {
+TABLE: Final[dict[str, Any]] = {
     **FIRST,
     **{place: hooks for each in FEATURES for place, hooks in each.options.items()},
     **LAST,

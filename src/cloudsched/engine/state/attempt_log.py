@@ -69,7 +69,7 @@ class AttemptLog:
         self._is_muted = is_muted
         self.keeps_print = keeps_print
         self._lock = threading.Lock()
-        self.found = _NOTHING
+        self.found: RunLog = _NOTHING
         """The latest lines so far, and how many earlier ones there were."""
 
     def __enter__(self) -> None:

@@ -17,7 +17,7 @@ INFO.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run, WaitingFor
 from cloudsched.domain.documents.task import Task, TaskStatus
@@ -26,7 +26,7 @@ from cloudsched.domain.own_logger import own_logger
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import TaskWrite
 
-log = own_logger("cloudsched.events")
+log: Final = own_logger("cloudsched.events")
 
 _STATUS_ACTIONS = {
     TaskStatus.ACTIVE: "resumed",

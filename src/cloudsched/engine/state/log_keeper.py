@@ -15,7 +15,7 @@ import logging
 import os
 import zlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.log_lines import RunLog
 from cloudsched.domain.own_logger import own_logger
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.execution import Run
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 _NONCE_BYTES = 12
 _VERSION = "1."

@@ -159,19 +159,19 @@ class Options:
         def find(hook: str) -> tuple[tuple[attrgetter[Any], Option], ...]:
             return tuple((attrgetter(hooks[hook]), option) for option, hooks in options if hook in hooks)
 
-        self.before_decision = find("before_decision")
-        self.before_claim = find("before_claim")
-        self.on_outcome = find("on_outcome")
-        self.on_lease_change = find("on_lease_change")
-        self.before_record = find("before_record")
-        self.before_commit = find("before_commit")
-        self.before_failure = find("before_failure")
-        self.calls_for_failure = find("calls_for_failure")
-        self.after_commit = find("after_commit")
-        self.on_dispatch = find("on_dispatch")
-        self.on_lost = find("on_lost")
-        self.on_drop = find("on_drop")
-        self.on_leave = find("on_leave")
+        self.before_decision: tuple[tuple[attrgetter[Any], Option], ...] = find("before_decision")
+        self.before_claim: tuple[tuple[attrgetter[Any], Option], ...] = find("before_claim")
+        self.on_outcome: tuple[tuple[attrgetter[Any], Option], ...] = find("on_outcome")
+        self.on_lease_change: tuple[tuple[attrgetter[Any], Option], ...] = find("on_lease_change")
+        self.before_record: tuple[tuple[attrgetter[Any], Option], ...] = find("before_record")
+        self.before_commit: tuple[tuple[attrgetter[Any], Option], ...] = find("before_commit")
+        self.before_failure: tuple[tuple[attrgetter[Any], Option], ...] = find("before_failure")
+        self.calls_for_failure: tuple[tuple[attrgetter[Any], Option], ...] = find("calls_for_failure")
+        self.after_commit: tuple[tuple[attrgetter[Any], Option], ...] = find("after_commit")
+        self.on_dispatch: tuple[tuple[attrgetter[Any], Option], ...] = find("on_dispatch")
+        self.on_lost: tuple[tuple[attrgetter[Any], Option], ...] = find("on_lost")
+        self.on_drop: tuple[tuple[attrgetter[Any], Option], ...] = find("on_drop")
+        self.on_leave: tuple[tuple[attrgetter[Any], Option], ...] = find("on_leave")
 
     def send_after(self, committed: Committed) -> None:
         """Call `on_dispatch` of each option that is concerned."""

@@ -52,7 +52,7 @@ class Page(Generic[T]):
         return max(1, len(self.items) + self.unreadable + self.passed_over)
 
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 
 def iterate_pages(read: Callable[[str | None], Page[T]]) -> Iterator[Page[T]]:

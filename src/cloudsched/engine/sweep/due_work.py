@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 LOOK_SECONDS: Final = 5.0
 """The seconds between two looks."""
@@ -64,9 +64,9 @@ class DueWork:
         self._find_state = find_state
         self._owed: frozenset[_Owed] = frozenset()
         self._moved_at = self._looked_at = monotonic()
-        self.state = ExecutorState()
+        self.state: ExecutorState = ExecutorState()
         """The state of the process that runs the tasks, as this one last saw it."""
-        self.problem = ""
+        self.problem: str = ""
         """The time since which due work has not started, and the known cause. Empty while all is well."""
 
     def look(self, own: ExecutorState | None) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.signed_dispatches import SigningKeys
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 PART_SIZE: Final = 2_000
 """The number of overdue tasks that make about one part."""

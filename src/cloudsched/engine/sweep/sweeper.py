@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import MAX_RETENTION, Task, TaskStatus
@@ -77,7 +77,7 @@ def map_in_threads(work: Callable[[S], T], items: Sequence[S], threads: int) -> 
         yield from pool.map(work, items)
 
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 GRACE = timedelta(seconds=20)
 """The time that something may be overdue before the sweep considers it lost: a normal delivery takes less."""

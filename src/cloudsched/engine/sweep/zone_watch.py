@@ -67,7 +67,7 @@ class ZoneRelease(Record):
     """The number of tasks that were planned again."""
 
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 LOOK_EVERY: Final = timedelta(minutes=5)
 """The interval at which a process reads which release is the newest."""

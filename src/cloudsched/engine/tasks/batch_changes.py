@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 PAGE_SIZE: Final = 100
 """The number of tasks that one step changes. A journal has room for 5,000 steps."""

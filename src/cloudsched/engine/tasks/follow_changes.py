@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.tasks.schedule_parts import FollowedRecord
     from cloudsched.engine.tasks.scheduler import Scheduler
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 PAGE_SIZE: Final = 100
 MAX_PAGES: Final = 10

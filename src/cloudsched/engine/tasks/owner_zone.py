@@ -45,7 +45,7 @@ class FollowedPerson:
     def __init__(self, records: RecordStore, owner: str) -> None:
         self._records = records
         self._owner = owner
-        self.key = zone_key(owner)
+        self.key: str = zone_key(owner)
 
     def load(self) -> VersionedRecord[Person] | None:
         """Return the person, None if they were deleted, or are not written yet."""

@@ -11,7 +11,7 @@ import secrets
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import PERSON, SYSTEM_OWNER, EventSender, SenderRole
 from cloudsched.domain.documents.event import Event
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.tasks.manual_runs import Decide
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 
 class Scheduler:
@@ -75,7 +75,7 @@ class Scheduler:
     def __init__(self, engine: EngineContext, child_tasks: ChildTasks) -> None:
         self._engine = engine
         self._child_tasks = child_tasks
-        self.manual_runs = ManualRuns(engine, child_tasks, self._validate, self._act)
+        self.manual_runs: ManualRuns = ManualRuns(engine, child_tasks, self._validate, self._act)
 
     def create(
         self,

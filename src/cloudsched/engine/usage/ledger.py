@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 OTHER_SHEETS: Final = 500
 """The number of sheets besides the first: enough for a million tasks of one owner in a month."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.usage.usage_limit import UsageLimit
     from cloudsched.engine.usage.usage_report import UsageSummation
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 SUMS_EVERY: Final = timedelta(days=1)
 """The interval at which all tasks are summed up: a task's own counts last two months."""

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.runtime.container import Container
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 MAX_CHANGES: Final = 500
 """The number of tasks of an owner that are paused or resumed at a time. The next look continues."""

@@ -197,7 +197,7 @@ class FileZones:
         self._defined = {each.text("TZID"): each for each in reversed(calendar.parts) if each.name == "VTIMEZONE"}
         self._clocks: dict[str, WallClock | None] = {}
         name = calendar.text("X-WR-TIMEZONE")
-        self.shown = self.find(name) if name else None
+        self.shown: WallClock | None = self.find(name) if name else None
         """The clock on which the calendar shows its events."""
 
     @cached_property

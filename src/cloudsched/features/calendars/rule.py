@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import (
     BaseModel,
@@ -27,7 +27,7 @@ MAX_CALENDARS: Final = 5
 class CalendarRule(BaseModel):
     """One calendar that a schedule respects."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     id: CalendarId
     """The calendar's id. ``weekends`` is always there."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hmac
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.execution import ExecutionStatus, Lease, ProgressNote, Run, lease_fingerprint
 from cloudsched.domain.own_logger import own_logger
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.execution.executor import Executor
     from cloudsched.features.pull.work_queue import ClaimCaller
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 _LEASE_EXPIRED = ExecutionStatus.TIMED_OUT
 

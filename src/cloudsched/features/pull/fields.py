@@ -39,7 +39,7 @@ Skill = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 class Pull(InputModel):
     """The queue whose workers run a task. On the wire, the queue's name alone may replace the object."""
 
-    short_form: ClassVar = QueueName
+    short_form: ClassVar[Any] = QueueName
     queue: QueueName
     skill: Skill | None = None
     """The skill that the worker must have, such as ``cuda``, or None if any worker of the queue may run it."""
@@ -141,14 +141,17 @@ class TaskPullFields(WireModel):
 class HandlerPullFields:
     """What a handler says of the workers of its tasks."""
 
-    defaulted: ClassVar = ("pull",)
+    defaulted: ClassVar[tuple[str, ...]] = ("pull",)
     """The fields that its tasks have by default."""
     pull: Pull | None = None
     """The workers of tasks that do not name any."""
     user_queues: frozenset[str] = frozenset()
     """The queues that users may ask for, besides the handler's own."""
 
-    workers = property(attrgetter("pull"))
+    @property
+    def workers(self) -> Pull | None:
+        """The workers of tasks that do not name any."""
+        return self.pull
 
     @classmethod
     def read_options(cls, name: str, options: Mapping[str, Any]) -> dict[str, Any]:

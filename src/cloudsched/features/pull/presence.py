@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.document import Instant  # noqa: TC001 - a field of the model
@@ -43,7 +43,7 @@ class WorkerPresence(Record):
     """The time at which it last asked for work, to the minute."""
 
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 INTERVAL = timedelta(minutes=1)
 """The shortest time between two notes of a worker."""

@@ -75,7 +75,7 @@ THIS_PROCESS: Final = ClaimCaller(
 )
 """A worker at the store, in this process: it may claim everything, and do everything with what it has claimed."""
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 MAX_CLAIMS = 100
 """The most runs that one call may claim."""
@@ -167,7 +167,7 @@ class WorkQueue:
         The engine's clock may be moved or stand still, and so cannot measure how long the caller has been
         waiting.
         """
-        self.competitors = 0
+        self.competitors: int = 0
         """An estimate of how many others claim at the same time: more with each race lost, fewer with each won."""
 
     def claim(self, worker_filter: WorkerFilter, by: ClaimCaller, limit: int = 1) -> list[Attempt]:

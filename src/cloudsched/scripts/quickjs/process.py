@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from functools import lru_cache
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Final, cast
 
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import (
@@ -21,7 +21,7 @@ from cloudsched.errors import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 START_TIMEOUT_SECONDS = 60
 """The longest time until the process is ready, which the script's own time does not include."""
 READY = b"ready\n"

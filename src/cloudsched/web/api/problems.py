@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response
@@ -41,7 +41,7 @@ from cloudsched.errors import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-log = own_logger(__name__)
+log: Final = own_logger(__name__)
 
 TYPE_ROOT = "https://cloudsched.dev/problems/"
 """Problem types are names, not pages (RFC 9457, section 3.1.1)."""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
+import httpx
+import pytest
+from mcp.server.mcpserver.exceptions import ToolError
 from tests.agents.conftest import Agent
 
 from cloudsched import Context
+from cloudsched.agents.tools import AgentTools
+from cloudsched.client import AsyncClient
 from cloudsched.testing import Simulation
 
 ZONE = "Europe/Paris"
@@ -19,6 +25,25 @@ NEW: dict[str, Any] = {
     "timezone": ZONE,
 }
 NEXT = [f"2027-01-{day:02}T09:00:00+01:00" for day in (1, 4, 5, 6, 7)]
+
+
+def test_a_service_that_is_not_set_up_is_not_asked_again() -> None:
+    """What may pass is, with the key of the call; what will not is told to the user."""
+    problem = {"title": "Misconfigured", "status": 503, "type": "https://cloudsched.dev/problems/misconfigured"}
+    answers = {"not set up": httpx.Response(503, json=problem), "overloaded": httpx.Response(503)}
+
+    async def create(answer: httpx.Response) -> str:
+        transport = httpx.MockTransport(lambda _: answer)
+        async with AsyncClient("http://api.example", transport=transport, max_retries=0) as client:
+            with pytest.raises(ToolError) as caught:
+                await AgentTools(client).create_task(**NEW, idempotency_key="Wäsche")
+        return str(caught.value)
+
+    lasting, passing = (asyncio.run(create(answer)) for answer in answers.values())
+    assert "again" not in lasting
+    assert "tell the user" in lasting
+    assert "again in a minute" in passing
+    assert "'Wäsche'" in passing
 
 
 def locals_of(answer: dict[str, Any]) -> list[str]:

@@ -212,8 +212,10 @@ def _explain(
 def _advise(error: CloudschedError) -> str:
     if isinstance(error, Unauthenticated):
         return "The API does not accept the key of this MCP server. Its operator has to mend that; do not try again."
+    if isinstance(error, Unavailable) and not error.is_retryable:
+        return f"{error}. The call is not at fault. Whoever runs this MCP server or its API has to look; tell the user."
     if isinstance(error, Unavailable):
-        return f"{error} Nothing is known to be wrong with the call; try it again in a minute."
+        return f"{str(error).removesuffix('.')}. Nothing is known to be wrong with the call; try it again in a minute."
     if isinstance(error, NotFound):
         return f"{error} Call list_tasks for the ids."
     if isinstance(error, InvalidInput):

@@ -82,7 +82,7 @@ class OverviewOperations:
             content = {"tasks": contents[begin : begin + MAX_BATCH]}
             headers = {"Idempotency-Key": f"{key}-{begin}" if begin else key}
             path = "/v1/tasks/batchCreate"
-            answer = yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True)
+            answer = yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True, repeat_key=key)
             created += answer.read_list("results", _parse_created)
         return created
 

@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import json
 import os
-import re
 import socket
 import ssl
 import time
@@ -18,7 +17,7 @@ from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import httpcore
@@ -33,7 +32,16 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from cloudsched.client.flow import ApiRequest, BodyCollector, HttpResponse, JsonResponse, given, parse_response
+from cloudsched.client.flow import (
+    KEY_HEADER,
+    ApiRequest,
+    BodyCollector,
+    HttpResponse,
+    JsonResponse,
+    encode_header,
+    given,
+    parse_response,
+)
 from cloudsched.domain.local_requests import is_local_name
 from cloudsched.errors import (
     CloudschedError,
@@ -70,9 +78,6 @@ _BROKEN_TLS: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallErr
 """The errors of a TLS connection that was cut. All others are of its certificate, or of what the two sides speak."""
 _TOKEN_HEADER = "Authorization"  # noqa: S105 - a header's name
 _PLATFORM_TOKEN_HEADER = "X-Serverless-Authorization"  # noqa: S105 - the same
-_KEY_HEADER: Final = "Idempotency-Key"
-_NOT_IN_KEYS: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_SAFE_IN_KEYS: Final = "".join(each for each in map(chr, range(0x21, 0x7F)) if each != "%")
 
 
 class Endpoint:
@@ -104,7 +109,7 @@ class Endpoint:
         if request.content is not None:
             kind["Content-Type"] = "application/json"
             content = _encode_json(request.content)
-        own = {name: _encode_header(name, value) for name, value in request.headers.items()}
+        own = {name: encode_header(name, value) for name, value in request.headers.items()}
         return {
             "method": request.method,
             "url": self.url + request.path,
@@ -416,7 +421,7 @@ class _Sending:
         request = self._request
         if request.method == "GET":
             return
-        error.idempotency_key = key = request.repeat_key or request.headers.get(_KEY_HEADER)
+        error.idempotency_key = key = request.repeat_key or request.headers.get(KEY_HEADER)
         if error.is_retryable and key is not None:
             error.args = (f"{error}. Repeat it with idempotency_key={key!r}, then it is done once.",)
         elif error.is_retryable and request.is_idempotent:
@@ -573,19 +578,6 @@ def _require_sendable(what: str, credential: str | None) -> None:
         raise Misconfigured(f"The {what} has characters that a header cannot have. Does it end with a line break?")
     if credential is not None and credential != credential.strip():
         raise Misconfigured(f"The {what} begins or ends with a space. Copy it without.")
-
-
-def _encode_header(name: str, value: str) -> str:
-    """Return a header's value as it is sent: a key may be any text. Raises InvalidInput."""
-    if name == _KEY_HEADER:
-        if _NOT_IN_KEYS.search(value):
-            problem = "has a control character, or half a character (a lone surrogate)"
-            raise InvalidInput("idempotency_key", problem, "Give visible text, in any script.")
-        return quote(value, safe=_SAFE_IN_KEYS)
-    if not (value.isascii() and value.isprintable()):
-        field = "etag" if name.startswith("If-") else name
-        raise InvalidInput(field, "has characters that a header cannot have", "Give it as the API wrote it.")
-    return value
 
 
 def _encode_json(content: dict[str, Any]) -> bytes:

@@ -8,16 +8,19 @@ inside the flow. If a proxy has answered instead of the API, that is Unavailable
 from __future__ import annotations
 
 import functools
+import hashlib
 import inspect
 import json
 import math
 import re
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import MethodType
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar, cast, overload
+from urllib.parse import quote
 
 from pydantic import ValidationError
 
@@ -406,6 +409,34 @@ def fetch(
 ) -> Flow[M]:
     """Send a request that is safe to repeat, and return the answer, which is a `what`."""
     return (yield ApiRequest(method, path, content, query, is_idempotent=True)).read(what, reader(model))
+
+
+_NOT_IN_KEYS: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_SAFE_IN_KEYS: Final = "".join(each for each in map(chr, range(0x21, 0x7F)) if each != "%")
+KEY_HEADER: Final = "Idempotency-Key"
+
+
+def encode_header(name: str, value: str) -> str:
+    """Return a header's value as it is sent: a key may be any text. Raises InvalidInput."""
+    if name == KEY_HEADER:
+        if _NOT_IN_KEYS.search(value):
+            problem = "has a control character, or half a character (a lone surrogate)"
+            raise InvalidInput("idempotency_key", problem, "Give visible text, in any script.")
+        return quote(value, safe=_SAFE_IN_KEYS)
+    if not (value.isascii() and value.isprintable()):
+        field = "etag" if name.startswith("If-") else name
+        raise InvalidInput(field, "has characters that a header cannot have", "Give it as the API wrote it.")
+    return value
+
+
+def choose_key(key: str | None) -> str:
+    """Return the idempotency key of a request: the caller's, or a new one."""
+    return str(uuid.uuid4()) if key is None else key
+
+
+def hash_key(key: str) -> str:
+    """Return a text that stands for a key, however long that is."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
 def given(**fields: T | None) -> dict[str, T]:

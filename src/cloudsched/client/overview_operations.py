@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 from urllib.parse import quote
@@ -21,9 +20,11 @@ from cloudsched.client.flow import (
     ApiRequest,
     Flow,
     Listing,
+    choose_key,
     error_from_problem,
     fetch,
     given,
+    hash_key,
     listing,
     operation,
     parse_task,
@@ -76,11 +77,11 @@ class OverviewOperations:
         call with the same tasks and an `idempotency_key` of your own.
         """
         contents = [to_wire_fields(task) for task in tasks]
-        key = idempotency_key or str(uuid.uuid4())
+        key = choose_key(idempotency_key)
         created: list[Created] = []
         for begin in range(0, len(contents), MAX_BATCH) or (0,):
             content = {"tasks": contents[begin : begin + MAX_BATCH]}
-            headers = {"Idempotency-Key": f"{key}-{begin}" if begin else key}
+            headers = {"Idempotency-Key": f"{hash_key(key)}-{begin}" if begin else key}
             path = "/v1/tasks/batchCreate"
             answer = yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True, repeat_key=key)
             created += answer.read_list("results", _parse_created)
@@ -388,5 +389,5 @@ def _parse_created(content: object) -> Created:
 
 
 def _start_batch(content: dict[str, Any], key: str | None, path: str = "/v1/tasks/batchChange") -> Flow[TaskView]:
-    headers = {"Idempotency-Key": key or str(uuid.uuid4())}
+    headers = {"Idempotency-Key": choose_key(key)}
     return parse_task((yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True)))

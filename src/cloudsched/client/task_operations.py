@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import quote
@@ -12,6 +11,7 @@ from cloudsched.client.flow import (
     ApiRequest,
     Flow,
     Listing,
+    choose_key,
     fetch,
     given,
     listing,
@@ -384,7 +384,7 @@ def task_path(task_id: str) -> str:
 
 
 def _create(fields: Mapping[str, Any], key: str | None) -> Flow[TaskView]:
-    headers = {} if fields.get("id") is not None else {"Idempotency-Key": key or str(uuid.uuid4())}
+    headers = {} if fields.get("id") is not None else {"Idempotency-Key": choose_key(key)}
     return send_fields(
         fields, lambda content: ApiRequest("POST", "/v1/tasks", content, headers=headers, is_idempotent=True)
     )
@@ -418,4 +418,4 @@ def _post_change(
 
 def _write_conditions(etag: str | None, key: str | None) -> dict[str, str]:
     """Return the headers that identify the state that a change applies to, and the request."""
-    return {"Idempotency-Key": key or str(uuid.uuid4()), **given(**{"If-Match": etag})}
+    return {"Idempotency-Key": choose_key(key), **given(**{"If-Match": etag})}

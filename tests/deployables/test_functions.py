@@ -64,7 +64,7 @@ def test_a_fresh_deployment_turns_a_sentence_into_a_reminder(served: Served) -> 
     api = functions["api"].url
     said = {"text": "every day at 9 remind me to stretch", "timezone": "UTC", "owner": "ada"}
     draft = request(api, "POST", "/v1/tasks/draft", said).body
-    assert (draft["decision"], draft["task"]["handler"]) == ("creation", "remind"), draft
+    assert (draft["decision"], draft["task"]["handler"]) == ("CREATION", "remind"), draft
     made = request(api, "POST", "/v1/tasks", {"draftToken": draft["draftToken"], **draft["task"]})
     assert made.status == 201, made.body
 

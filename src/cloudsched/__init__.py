@@ -1,15 +1,54 @@
 """Durable scheduled tasks for Google Cloud, without a server to run, and with a clock that tests can move.
 
-- ``App`` registers your handlers, and creates, changes and reads their tasks. ``AsyncApp`` is the same to be awaited.
-- A handler gets a ``Context``, and returns a value, or ``Done``, ``Retry``, ``Snooze``, ``Cancel`` or ``Fail``.
-- ``Schedule`` says when a task runs. ``Task`` and ``Execution`` are the records of it and of each run.
-- ``embedded``, ``asgi`` and ``wsgi`` serve an app. ``cloudsched.client.Client`` calls the API of one.
-- ``cloudsched.testing.Simulation`` runs tasks by a clock that you move. ``cloudsched.errors`` has all errors.
+>>> from datetime import timedelta
+>>> from cloudsched import App, Context
+>>> from cloudsched.testing import Simulation
+>>> app = App()
+>>> @app.handler("remind")
+... def remind(ctx: Context, reminder: dict[str, str]) -> None:
+...     ctx.notify("Do not forget", reminder["about"])
+>>> with Simulation(app) as sim:  # in tests: elsewhere the app has the store and the queue of your settings
+...     task = app.create(handler=remind, payload={"about": "Tea"}, owner="ada", schedule="every day at 9")
+...     sim.advance(timedelta(days=2))
+...     [message.body for message in sim.inbox("ada")]
+['Tea', 'Tea']
+
+What you call. ``help(App.create)`` has the arguments of one, its errors and an example::
+
+    App()                     your handlers and their tasks. AsyncApp(app) has the same methods, awaited.
+      @app.handler(name)      Register a function as a handler.
+      @app.scheduled(when)    Declare a task that runs a function.
+      app.create, run_now     Create a task. create_many, draft and confirm, validate_task
+      app.get, tasks, search  Read tasks. watch, wait, explain, upcoming, history, tree
+      app.executions          Read runs. execution, find_executions, logs, deliveries
+      app.update, delete      Change a task. pause, resume, cancel, skip, move, send_event
+      app.trigger, retry      Run it once more. snooze, backfill
+      app.pause_all, restore  Stop everything, and go on. batch_change
+      app.put_person, inbox   Say how to reach somebody. update_person, unread, mark_read
+      app.acting_for(user)    Do any of this with the rights of a user.
+      app.joining(commit)     Change tasks in your own commit to Firestore.
+
+    Context                   What a handler gets first; AsyncContext if it is async.
+      ctx.notify, progress    Tell the owner something. heartbeat, used
+      ctx.step, call, sleep   Durable work. gather, race, wait_for, now, uuid, version
+      Done, Retry, Snooze, Cancel, Fail    What it may return, besides any value.
+
+    Schedule                  When a task runs: once, once_at, after, every, parse. Or plain words.
+    RetryPolicy, CatchUp, Overlap          What happens after failures, after downtime, and if runs meet.
+    Task, Execution           A task, and a run of it. TaskStatus, ExecutionStatus, TaskDraft, TaskQuery
+    embedded, asgi, wsgi      Serve an app, inside your own service or by itself.
+
+    cloudsched.client         Client(url, key=...) and AsyncClient call the API: the same methods.
+    cloudsched.testing        Simulation(app) has a store, a queue and a clock that a test moves.
+      sim.advance(by)         Let time pass. run_until_idle, executions, inbox, sent
+    cloudsched.language       Read and write schedules in words.
+    cloudsched.errors         All errors. Each is a CloudschedError, such as InvalidInput or NotFound.
 
 Names are imported when they are first used (PEP 562), so that a small part, such as the local Cloud
 Tasks or the pytest plugin, does not import the rest.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -114,4 +153,6 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    """Return the public names. Return none to `help`, which would print all classes in full."""
+    asker = sys._getframe(1).f_globals.get("__name__")  # noqa: SLF001 - whose code has called `dir`
+    return [] if asker == "inspect" else sorted(__all__)

@@ -256,6 +256,8 @@ class Schedule(ScheduleFields):
 
         Raises:
             InvalidSchedule: ``at`` has no time zone.
+
+        >>> schedule = Schedule.once(datetime(2027, 1, 4, 9, tzinfo=UTC), "Europe/Paris")
         """
         return cls._in(timezone, at=at)
 
@@ -265,6 +267,9 @@ class Schedule(ScheduleFields):
 
         Raises:
             InvalidSchedule: The delay is no timedelta, or negative.
+
+        >>> later = Schedule.after(timedelta(minutes=4))
+        >>> task = app.create(handler="remind", payload={"about": "Tea"}, schedule=later)
         """
         if not isinstance(delay, timedelta):
             hint = "give a timedelta, such as timedelta(minutes=5); for the next occurrence use next_after"
@@ -284,6 +289,9 @@ class Schedule(ScheduleFields):
 
         Raises:
             InvalidSchedule: ``local`` has a time zone, or there is no zone of that name.
+
+        >>> print(Schedule.once_at(datetime(2027, 7, 4, 9), "Europe/Paris").at)
+        2027-07-04 07:00:00+00:00
         """
         return cls(local=local.isoformat(), timezone=timezone)
 
@@ -307,6 +315,9 @@ class Schedule(ScheduleFields):
 
         Raises:
             InvalidSchedule: The interval is not a positive number of whole seconds.
+
+        >>> Schedule.every(timedelta(days=2), timezone="Europe/Paris").rrule
+        'FREQ=DAILY;INTERVAL=2'
         """
         if not isinstance(interval, timedelta):
             problem = f"is {interval!r}"[:60]
@@ -336,6 +347,9 @@ class Schedule(ScheduleFields):
 
         Raises:
             InvalidSchedule: The text is none of these, or not valid.
+
+        >>> Schedule.parse("0 9 * * MON", "Europe/Paris").rrule
+        'FREQ=WEEKLY;BYDAY=MO;BYHOUR=9;BYMINUTE=0'
         """
         from cloudsched.domain.recurrence.notations import parse_fields  # noqa: PLC0415 -- stored schedules are no text
 

@@ -238,6 +238,9 @@ class Context(Calls):
             StepFailed: It raised, and no retries are left.
             InvalidInput: The name is too long, the function is not callable, the timeout is not a timedelta,
                 or the retry is not a policy.
+
+        >>> ctx.step("choose", random.randint, 1, 1)
+        1
         """
         from cloudsched.engine.durable.steps import StepRequest  # noqa: PLC0415 - the same
 
@@ -258,6 +261,10 @@ class Context(Calls):
         Raises:
             CallFailed: A call did not succeed. Of several, the first in the order of the arguments is raised.
             InvalidInput: An argument is not a call.
+
+        >>> calls = [ctx.call("remind", {"about": tea}) for tea in ("Mint", "Sencha")]
+        >>> ctx.gather(*calls)
+        ['Mint', 'Sencha']
         """
         from cloudsched.engine.durable.calls import wait_for_results  # noqa: PLC0415 - the same
 
@@ -284,6 +291,8 @@ class Context(Calls):
             CallFailed: The call that ended first did not succeed. The others are cancelled all the same.
             InvalidInput: There are no calls, one of them is given twice, or one is not a call of this
                 attempt.
+
+        >>> winner = ctx.race(ctx.call("remind", {"about": "Mint"}), ctx.call("remind", {"about": "Sencha"}))
         """
         from cloudsched.engine.durable.race import race  # noqa: PLC0415 - the same
 
@@ -296,6 +305,8 @@ class Context(Calls):
 
         Raises:
             InvalidInput: It is neither (a number of seconds, for example), or it is beyond the year 9998.
+
+        >>> ctx.sleep(timedelta(days=30))
         """
         from cloudsched.engine.durable.waits import sleep_until  # noqa: PLC0415 - the same
 
@@ -356,6 +367,10 @@ class Context(Calls):
                 else.
             WorkflowError: The handler has not declared this type for the event, or the journal's payload is
                 not of it.
+
+        >>> approval = ctx.wait_for("approved", timeout=timedelta(days=2), question="May I order tea?")
+        >>> approval.by
+        'grace'
         """
         from cloudsched.engine.durable.waits import wait_for_event  # noqa: PLC0415 - the same
 
@@ -410,6 +425,8 @@ class Context(Calls):
         """Record how far the work is. It is stored at once (one commit), and renews the lease.
 
         A replay does not record it again. It renews the lease if more than half of it has passed.
+
+        >>> ctx.progress("half of the plants")
         """
         require_not_timed_out()
         if self.durable_run.is_replaying:
@@ -434,6 +451,9 @@ class Context(Calls):
         If the store does not answer, the result is True as long as the lease lasts. A lease that has ended is
         not renewed, and one whose renewal was answered only after its new end is lost as well, because
         another executor may have started the next attempt. Runs of a paused task may finish.
+
+        >>> ctx.heartbeat()
+        True
         """
         require_not_timed_out()
         try:
@@ -457,6 +477,8 @@ class Context(Calls):
         Raises:
             InvalidInput: It is larger than a store can hold, or the attempt has sent too many.
             WorkflowError: It is sent inside a step, which the attempt that succeeds may not call again.
+
+        >>> ctx.notify("Do not forget", "Tea")
         """
         require_not_timed_out()
         if self.durable_run.step_usage is not None:

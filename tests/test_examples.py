@@ -5,6 +5,7 @@ An example has `app`, a client of it, a simulation and a task. One of `Context` 
 
 from __future__ import annotations
 
+import ast
 import doctest
 import inspect
 import io
@@ -13,12 +14,14 @@ import random
 from collections.abc import Iterator
 from contextlib import redirect_stdout, suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from cloudsched import App, AsyncApp, Context, ExecutionStatus, Schedule, TaskQuery, TaskStatus
+import cloudsched
+from cloudsched import App, AsyncApp, Context, Execution, ExecutionStatus, Schedule, Task, TaskQuery, TaskStatus
 from cloudsched.client import AsyncClient, Client
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.errors import NotAwaited
@@ -76,27 +79,34 @@ def open_world() -> Iterator[dict[str, Any]]:
             schedule="every day at 9",
         )
         sim.advance(timedelta(hours=36))
-        modules: dict[str, Any] = {
-            each.__name__: each for each in (datetime, timedelta, random, App, Context, Schedule, BaseModel)
-        }
-        modules |= {each.__name__: each for each in (TaskQuery, TaskStatus, ExecutionQuery, ExecutionStatus)}
-        yield {"app": app, "client": app.acting_for("ada"), "sim": sim, "task": task, "UTC": UTC, **modules}
+        own = (App, Context, Execution, ExecutionQuery, ExecutionStatus, Schedule, Task, TaskQuery, TaskStatus)
+        imported: dict[str, Any] = {each.__name__: each for each in (*own, BaseModel, datetime, timedelta, random)}
+        yield {"app": app, "client": app.acting_for("ada"), "sim": sim, "task": task, "UTC": UTC, **imported}
 
 
 def read_examples(face: type, name: str) -> list[doctest.Example]:
     return doctest.DocTestParser().get_examples(inspect.getdoc(getattr(face, name)) or "")
 
 
+def find_all(*faces: type) -> list[tuple[type, str]]:
+    """Return the public methods that have examples."""
+    return [(face, name) for face in faces for name in dir(face) if name[0] != "_" and read_examples(face, name)]
+
+
+def get_name(each: type | str) -> str:
+    return each if isinstance(each, str) else each.__name__
+
+
 def run(examples: list[doctest.Example], names: dict[str, Any]) -> None:
     """Run a docstring's examples, one after the other. A handler that is suspended in one leaves it."""
     for example in examples:
         with redirect_stdout(io.StringIO()) as printed:
-            exec(compile(example.source, "<example>", "single"), names)  # noqa: S102 - our own examples
+            exec(compile(example.source, "<example>", "single", dont_inherit=True), names)  # noqa: S102 - our own examples
         shown = printed.getvalue()
         assert CHECKER.check_output(example.want, shown, 0), f"{example.source}printed {shown}and not {example.want}"
 
 
-@pytest.mark.parametrize(("face", "name"), METHODS, ids=lambda each: getattr(each, "__name__", each))
+@pytest.mark.parametrize(("face", "name"), METHODS, ids=get_name)
 def test_what_users_call_most_has_an_example(face: type, name: str) -> None:
     """`help` and editors show how it is called."""
     assert read_examples(face, name)
@@ -109,25 +119,21 @@ def test_an_example_is_shown_where_it_is_awaited(name: str) -> None:
     assert read_examples(AsyncClient, name) == read_examples(Client, name)
 
 
-@pytest.mark.parametrize(
-    ("face", "name"),
-    [(face, name) for face, name in METHODS if face is not Context],
-    ids=lambda each: getattr(each, "__name__", each),
-)
+@pytest.mark.parametrize(("face", "name"), find_all(App, Client, Schedule, Simulation), ids=get_name)
 def test_an_example_runs(face: type, name: str, names: dict[str, Any]) -> None:
     """It prints what stands below it."""
     run(read_examples(face, name), names)
 
 
-@pytest.mark.parametrize("name", USED[Context].split())
-def test_an_example_for_handlers_runs(name: str, names: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("face", "name"), find_all(Context), ids=get_name)
+def test_an_example_for_handlers_runs(face: type, name: str, names: dict[str, Any]) -> None:
     """In a handler, which may be suspended, and is then replayed."""
     app: App = names["app"]
     sim: Simulation = names["sim"]
 
     @app.handler("example", retry=False)
     def example(ctx: Context) -> None:
-        run(read_examples(Context, name), {**names, "ctx": ctx})
+        run(read_examples(face, name), {**names, "ctx": ctx})
 
     task = app.run_now(example, owner="ada")
     sim.advance(timedelta(minutes=1))
@@ -136,3 +142,21 @@ def test_an_example_for_handlers_runs(name: str, names: dict[str, Any]) -> None:
     sim.advance(timedelta(days=31))
     [ended] = sim.executions(task.id)
     assert ended.status is ExecutionStatus.SUCCEEDED, ended.error
+
+
+def test_no_example_stands_where_none_runs() -> None:
+    """Those of other classes and modules would grow stale."""
+    run_here = {inspect.getdoc(getattr(face, name)) for face, name in find_all(*USED)}
+    written = list[str]()
+    for path in Path(cloudsched.__path__[0]).rglob("*.py"):
+        text = path.read_text("utf-8")
+        if ">>> " in text:
+            documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+            nodes = [each for each in ast.walk(ast.parse(text)) if isinstance(each, documented)]
+            written += [about for each in nodes if ">>> " in (about := ast.get_docstring(each) or "")]
+    assert set(written) - run_here == {inspect.getdoc(cloudsched)}
+
+
+def test_the_first_program_runs() -> None:
+    """It is the first thing that `help(cloudsched)` shows."""
+    run(doctest.DocTestParser().get_examples(cloudsched.__doc__ or ""), {})

@@ -1,48 +1,45 @@
-"""Durable scheduled tasks for Google Cloud, without a server to run, and with a clock that tests can move.
+"""Durable scheduled tasks for Google Cloud, and a clock for tests.
 
 >>> from datetime import timedelta
 >>> from cloudsched import App, Context
 >>> from cloudsched.testing import Simulation
->>> app = App()
+>>> app = App()  # with the store and the queue of your settings
 >>> @app.handler("remind")
 ... def remind(ctx: Context, reminder: dict[str, str]) -> None:
-...     ctx.notify("Do not forget", reminder["about"])
->>> with Simulation(app) as sim:  # in tests: elsewhere the app has the store and the queue of your settings
-...     task = app.create(handler=remind, payload={"about": "Tea"}, owner="ada", schedule="every day at 9")
+...     ctx.notify("Do not forget", reminder["what"])
+>>> with Simulation(app) as sim:  # in tests, with a clock that you move
+...     tea = remind.create({"what": "Tea"}, owner="ada", schedule="daily at 9")
 ...     sim.advance(timedelta(days=2))
 ...     [message.body for message in sim.inbox("ada")]
 ['Tea', 'Tea']
 
-What you call. ``help(App.create)`` has the arguments of one, its errors and an example::
+What you call. ``help(App.create)`` has arguments, errors and an example::
 
-    App()                     your handlers and their tasks. AsyncApp(app) has the same methods, awaited.
-      @app.handler(name)      Register a function as a handler.
-      @app.scheduled(when)    Declare a task that runs a function.
-      app.create, run_now     Create a task. create_many, draft and confirm, validate_task
-      app.get, tasks, search  Read tasks. watch, wait, explain, upcoming, history, tree
-      app.executions          Read runs. execution, find_executions, logs, deliveries
-      app.update, delete      Change a task. pause, resume, cancel, skip, move, send_event
-      app.trigger, retry      Run it once more. snooze, backfill
-      app.pause_all, restore  Stop everything, and go on. batch_change
-      app.put_person, inbox   Say how to reach somebody. update_person, unread, mark_read
-      app.acting_for(user)    Do any of this with the rights of a user.
-      app.joining(commit)     Change tasks in your own commit to Firestore.
-
-    Context                   What a handler gets first; AsyncContext if it is async.
-      ctx.notify, progress    Tell the owner something. heartbeat, used
-      ctx.step, call, sleep   Durable work. gather, race, wait_for, now, uuid, version
-      Done, Retry, Snooze, Cancel, Fail    What it may return, besides any value.
-
-    Schedule                  When a task runs: once, once_at, after, every, parse. Or plain words.
-    RetryPolicy, CatchUp, Overlap          What happens after failures, after downtime, and if runs meet.
-    Task, Execution           A task, and a run of it. TaskStatus, ExecutionStatus, TaskDraft, TaskQuery
-    embedded, asgi, wsgi      Serve an app, inside your own service or by itself.
-
-    cloudsched.client         Client(url, key=...) and AsyncClient call the API: the same methods.
-    cloudsched.testing        Simulation(app) has a store, a queue and a clock that a test moves.
-      sim.advance(by)         Let time pass. run_until_idle, executions, inbox, sent
-    cloudsched.language       Read and write schedules in words.
-    cloudsched.errors         All errors. Each is a CloudschedError, such as InvalidInput or NotFound.
+  App()                     Handlers and their tasks. AsyncApp: awaited.
+    @app.handler(name)      Register a function as a handler.
+    @app.scheduled(when)    Declare a task that runs a function.
+    app.create, run_now     Create a task. create_many, draft, confirm
+    app.get, tasks, search  Read tasks. watch, wait, explain, history
+    app.executions          Read runs. execution, find_executions, logs
+    app.update, delete      Change one. pause, resume, cancel, skip, move
+    app.trigger, retry      Run it once more. snooze, backfill, send_event
+    app.pause_all, restore  Stop everything, and go on. batch_change
+    app.put_person, inbox   Reach people. update_person, unread, mark_read
+    app.acting_for(user)    Do any of this with the rights of a user.
+    app.joining(commit)     Change tasks in your own commit to Firestore.
+  Context, AsyncContext     What a handler gets first.
+    ctx.notify, progress    Tell the owner something. heartbeat, used
+    ctx.step, call, sleep   Durable work. gather, race, wait_for, now, uuid
+  Done, Retry, Snooze, Cancel, Fail     What it may return, besides a value.
+  Schedule                  When a task runs. once_at, every, after, parse
+  RetryPolicy, CatchUp, Overlap         What if runs fail, are late, or meet.
+  Task, Execution           A task, and a run of it. TaskDraft, TaskQuery
+  embedded, asgi, wsgi      Serve an app.
+  cloudsched.client         Client(url), AsyncClient: the same over HTTP.
+  cloudsched.testing        Simulation(app): a test that moves the clock.
+    sim.advance(by)         Let time pass. run_until_idle, executions, inbox
+  cloudsched.language       Read and write schedules in words.
+  cloudsched.errors         All errors, such as InvalidInput and NotFound.
 
 Names are imported when they are first used (PEP 562), so that a small part, such as the local Cloud
 Tasks or the pytest plugin, does not import the rest.

@@ -352,6 +352,10 @@ class App(_Shared):
         It gets the task and the execution, like a handler's own `on_failure`, and is called after that, by the process
         that records the failure. It is called at least once, and again if the process dies before the failure is
         stored. An exception that it raises is logged, and changes nothing.
+
+        >>> @app.on_failure
+        ... def tell(task: Task, execution: Execution) -> None:
+        ...     print(task.title, execution.error)
         """
         self.container.registry.registrations.failure_hooks.append(hook)
         return hook
@@ -1173,6 +1177,9 @@ class App(_Shared):
         """Return a task with the tasks that it called, from all its executions or from one.
 
         If the tree is too large, each node has the number of its calls that are omitted. Raises NotFound.
+
+        >>> app.tree(task.id).task.title
+        'Water the plants'
         """
         from cloudsched.engine.child_tasks import load_tree  # noqa: PLC0415 - dispatches need none
 
@@ -1180,7 +1187,11 @@ class App(_Shared):
 
     @reads
     def person(self, owner: str) -> Person:
-        """Return a person's contacts and preferences. Raises NotFound if none are stored."""
+        """Return a person's contacts and preferences. Raises NotFound if none are stored.
+
+        >>> app.person("ada").email.address
+        'ada@example.com'
+        """
         if self._authority.owner not in {None, owner}:
             raise NotFound("person", owner)
         person: Person = self._people.get(owner)

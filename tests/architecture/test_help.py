@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pydoc
 import re
+import textwrap
 
 import pytest
 
@@ -13,6 +14,8 @@ from cloudsched.testing import Simulation
 
 SCREEN = 50
 """The lines of a screen."""
+WIDTH = 80
+"""The columns of a narrow one, which wraps longer lines."""
 CALLED = {"app": App, "ctx": Context, "sim": Simulation}
 """What the names of the map's examples are."""
 
@@ -23,7 +26,8 @@ def show_help(request: pytest.FixtureRequest) -> list[str]:
     if request.param == "after":
         for name in cloudsched.__all__:
             getattr(cloudsched, name)
-    return pydoc.plain(pydoc.render_doc(cloudsched)).splitlines()
+    text = pydoc.plain(pydoc.render_doc(cloudsched))
+    return [row for line in text.splitlines() for row in textwrap.wrap(line, WIDTH, drop_whitespace=False) or [""]]
 
 
 def test_it_fits_four_screens(shown: list[str]) -> None:

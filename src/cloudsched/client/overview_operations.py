@@ -133,7 +133,11 @@ class OverviewOperations:
 
     @operation
     def overview(self, owner: str | None = None) -> Flow[OverviewCounts]:
-        """Return the numbers of tasks by status, of open work, and of executions that ended in each recent hour."""
+        """Return the numbers of tasks by status, of open work, and of executions that ended in each recent hour.
+
+        >>> client.overview().tasks["ACTIVE"]
+        1
+        """
         return fetch("an overview", OverviewCounts, "GET", "/v1/overview", query=to_query({"owner": owner}))
 
     @operation
@@ -149,7 +153,11 @@ class OverviewOperations:
         /,
         **filters: Unpack[BatchFilters],
     ) -> Flow[TaskCount]:
-        """Return how many tasks `batch_change` would change now, at most 10,000. See there."""
+        """Return how many tasks `batch_change` would change now, at most 10,000. See there.
+
+        >>> client.count_matching("PAUSE", owner="ada").count
+        1
+        """
         content = {"action": action, "filter": to_wire_fields(filters), "dryRun": True}
         return fetch("a count", TaskCount, "POST", "/v1/tasks/batchChange", content)
 
@@ -306,6 +314,8 @@ class OverviewOperations:
             handler: Only this handler's usage.
             page_size: The largest number of owners.
             page_token: The `next_page_token` of the previous page.
+
+        >>> page = client.usage("2027-01", owner="ada")
         """
         filters = {
             "month": month,

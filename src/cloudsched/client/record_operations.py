@@ -48,6 +48,8 @@ class RecordOperations:
             ics: An iCalendar file, in place of days.
             url: The address of an iCalendar file, fetched every day.
             holidays: A country, such as ``{"country": "DE", "subdivision": "BY"}``.
+
+        >>> calendar = client.put_calendar("days-off", weekdays=["SA", "SU"], days=["2027-07-14"])
         """
         body: dict[str, Any] = {"title": title, **given(owner=owner, ics=ics, url=url, holidays=holidays)}
         if weekdays is not None:
@@ -161,7 +163,11 @@ class PersonOperations:
 
     @operation
     def person(self, owner: str) -> Flow[PersonView]:
-        """Return a person's contacts and preferences. Raises NotFound."""
+        """Return a person's contacts and preferences. Raises NotFound.
+
+        >>> client.person("ada").email.address
+        'ada@example.com'
+        """
         return _fetch_person(ApiRequest("GET", _person_path(owner)))
 
     @operation

@@ -334,7 +334,11 @@ class TaskOperations:
 
     @operation
     def tree(self, task_id: str, execution_id: str | None = None) -> Flow[TreeView]:
-        """Return a task with the calls below it, of all its executions or of one. A large tree is cut."""
+        """Return a task with the calls below it, of all its executions or of one. A large tree is cut.
+
+        >>> client.tree(task.id).task.title
+        'Water the plants'
+        """
         query = {"executionId": execution_id}
         return fetch("a tree", TreeView, "GET", f"{task_path(task_id)}/tree", query=query)
 

@@ -239,6 +239,8 @@ class Simulation:
 
         Raises:
             ValueError: `queue` or a skill is not a valid name.
+
+        >>> sim.add_worker("gpu", "cuda")
         """
         for skill in (None, *skills):
             try:
@@ -335,6 +337,8 @@ class Simulation:
         """Return a channel of deliveries, such as ``EMAIL``, to make it fail.
 
         ``sim.channel("EMAIL").fails(2)``, ``….drops_answers(1)``, ``….is_down = True``.
+
+        >>> sim.channel("EMAIL").fails(2)
         """
         return self._channels[name]
 

@@ -164,6 +164,9 @@ class Context(Calls):
         """Return the present instant by the scheduler's clock, which a test can move.
 
         In a durable handler it is recorded: a replay gets the same instant.
+
+        >>> ctx.now().year
+        2027
         """
         return self.durable_run.now()
 
@@ -171,6 +174,8 @@ class Context(Calls):
         """Return a new UUID, the same in every replay and retry.
 
         It is not secret: it derives from public ids.
+
+        >>> number = ctx.uuid()
         """
         return self.durable_run.uuid()
 
@@ -184,6 +189,9 @@ class Context(Calls):
 
         An execution that reaches this point for the first time follows `newest` from then on. One that passed
         this point before the code had versions follows 1.
+
+        >>> ctx.version("two mails instead of one", 2)
+        2
         """
         from cloudsched.engine.durable.waits import choose_version  # noqa: PLC0415 - few handlers are durable
 
@@ -499,7 +507,10 @@ class Context(Calls):
         self._notices.append(notice)
 
     def used(self, *, queries: int = 0, tokens: int = 0) -> None:
-        """Add to the recorded usage of this attempt, and inside a step to that of the step."""
+        """Add to the recorded usage of this attempt, and inside a step to that of the step.
+
+        >>> ctx.used(queries=1, tokens=1200)
+        """
         require_not_timed_out()
         for number in (queries, tokens):
             if type(number) is not int or not 0 <= number <= MAX_COUNT:

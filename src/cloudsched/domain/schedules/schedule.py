@@ -698,6 +698,9 @@ class Schedule(ScheduleFields):
         Raises:
             InvalidSchedule: The schedule is not anchored, or its rule is so sparse that the search gave up.
             ValueError: ``instant`` has no time zone.
+
+        >>> print(task.schedule.next_after(datetime(2027, 2, 1, tzinfo=UTC)))
+        2027-02-01 09:00:00+00:00
         """
         if instant.tzinfo is None:
             raise ValueError("the instant has no time zone; give an aware datetime")
@@ -724,7 +727,11 @@ class Schedule(ScheduleFields):
         return _to_instant(self.adjust(self.recurrence).first)
 
     def upcoming(self, start: datetime, count: int) -> list[datetime]:
-        """Return the next ``count`` occurrences after ``start``, in UTC, or as many as there are."""
+        """Return the next ``count`` occurrences after ``start``, in UTC, or as many as there are.
+
+        >>> [each.day for each in task.schedule.upcoming(datetime(2027, 2, 1, tzinfo=UTC), 3)]
+        [1, 2, 3]
+        """
         return list(islice(self._iter_after(start), count))
 
     def find_shortest_interval(self, after: datetime) -> timedelta | None:
@@ -770,6 +777,10 @@ class Schedule(ScheduleFields):
 
         Raises:
             InvalidSchedule: There are more than 100,000 of them.
+
+        >>> january = datetime(2027, 1, 1, tzinfo=UTC)
+        >>> len(task.schedule.between(january, january + timedelta(days=31)))
+        31
         """
         within = takewhile(lambda at: at < end, self._iter_after(start - timedelta(microseconds=1)))
         occurrences = list(islice(within, MAX_LISTED + 1))
@@ -795,6 +806,9 @@ class Schedule(ScheduleFields):
 
         Args:
             locale: The language, such as ``en`` or ``de-AT``. An unknown one is English.
+
+        >>> Schedule.parse("0 9 * * MON", "Europe/Paris").describe()
+        'every Monday at 09:00, Europe/Paris'
         """
         from cloudsched.domain.schedules.describe import describe  # noqa: PLC0415 -- imported only when used
 

@@ -421,6 +421,9 @@ class Context(Calls):
         After that, another executor may start the next attempt.
 
         Each step of a durable handler renews it, as `heartbeat` does.
+
+        >>> ctx.time_left() > timedelta(minutes=1)
+        True
         """
         renewed = self.durable_run.lease_until
         if renewed is None:

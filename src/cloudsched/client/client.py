@@ -90,6 +90,9 @@ class Client(Operations):
 
         This client's credential has to be an admin's or a delegate's. Both share the connections: close
         this one.
+
+        >>> client.acting_for("ada").get(task.id).title
+        'Water the plants'
         """
         return _copy_for(self, user)
 

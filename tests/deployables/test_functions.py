@@ -130,9 +130,11 @@ def test_an_instance_that_is_stopped_gives_up_what_runs(tmp_path: Path) -> None:
             wait_until(lambda: app.get("it").runs[0].lease is None, "it is given up")
             (tmp_path / "go-on").touch()
             assert execute.process.wait() == 0
+            app.close()  # its connection to the clock of the emulator
         with app.override(settings), WebServer(wsgi(app), port=port) as other:
             other.serve()
             wait_until(lambda: app.get("it").status == "COMPLETED", "it has run")
+            app.close()
             (record,) = app.executions("it").items
         assert (record.status, len(record.attempts)) == ("SUCCEEDED", 1)
 

@@ -131,11 +131,12 @@ def test_an_instance_that_is_stopped_gives_up_what_runs(tmp_path: Path) -> None:
             (tmp_path / "go-on").touch()
             assert execute.process.wait() == 0
             app.close()  # its connection to the clock of the emulator
-        with app.override(settings), WebServer(wsgi(app), port=port) as other:
-            other.serve()
-            wait_until(lambda: app.get("it").status == "COMPLETED", "it has run")
-            app.close()
+        with app.override(settings):
+            with WebServer(wsgi(app), port=port) as other:
+                other.serve()
+                wait_until(lambda: app.get("it").status == "COMPLETED", "it has run")
             (record,) = app.executions("it").items
+            app.close()
         assert (record.status, len(record.attempts)) == ("SUCCEEDED", 1)
 
 

@@ -55,7 +55,7 @@ def describe_problem(error: CloudschedError) -> FormProblem:
         then = "The other views work. If this names a damaged document, docs/guarantees.md says what to do."
         return FormProblem(502, _name_fault(error), then)
     if isinstance(error, Unavailable) and not error.is_retryable:
-        return FormProblem(502, _name_fault(error), "")
+        return FormProblem(503, _name_fault(error), "")
     for kind, status, then in _THEN:
         if isinstance(error, kind):
             return FormProblem(status, _name_fault(error), then)

@@ -19,6 +19,7 @@ from cloudsched.config.imports import explain_missing
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import (
     AwaitedEvent,
+    ClockSkewed,
     CloudschedError,
     Forbidden,
     InvalidInput,
@@ -123,7 +124,7 @@ def _render_known(
             more["awaited"] = [_show_awaited(each) for each in error.awaited]
         if isinstance(error, QuotaExceeded) and error.retry_after is not None:
             headers = {"Retry-After": str(error.retry_after)}
-    elif isinstance(error, Unavailable) and error.is_retryable:
+    elif isinstance(error, ClockSkewed) or (isinstance(error, Unavailable) and error.is_retryable):
         headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
     elif isinstance(error, Unauthenticated):
         headers = {"WWW-Authenticate": 'Bearer realm="cloudsched"'}

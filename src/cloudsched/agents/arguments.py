@@ -27,7 +27,7 @@ class ToolRefused(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Effects:
+class ToolEffects:
     """What a tool may do, as its annotations tell."""
 
     reads: bool = False
@@ -50,10 +50,10 @@ class Effects:
 
 
 def offer(**effects: bool) -> Callable[[F], F]:
-    """Return a decorator that makes a method a tool with these `Effects`."""
+    """Return a decorator that makes a method a tool with these `ToolEffects`."""
 
     def mark(method: F) -> F:
-        vars(method)["effects"] = Effects(**effects)
+        vars(method)["effects"] = ToolEffects(**effects)
         return method
 
     return mark
@@ -71,9 +71,9 @@ class AgentTool:
         return self.method.__name__
 
     @property
-    def effects(self) -> Effects:
+    def effects(self) -> ToolEffects:
         """Return what it may do."""
-        effects: Effects = vars(self.method)["effects"]
+        effects: ToolEffects = vars(self.method)["effects"]
         return effects
 
     @property

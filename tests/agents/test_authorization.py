@@ -89,7 +89,7 @@ def test_a_token_is_sent_as_one() -> None:
     assert read_credential({"headers": [(b"authorization", b"Bearer k\xc3\xa9y")]}) == {}
 
 
-@pytest.mark.parametrize("words", [("--owner", "ada"), ("--host", "0.0.0.0")])  # noqa: S104 - nothing is opened
+@pytest.mark.parametrize("words", [("--owner", "ada"), ("--key", "k"), ("--host", "0.0.0.0")])  # noqa: S104 - nothing is opened
 def test_http_is_not_opened_to_strangers(
     words: tuple[str, ...], run_command: Callable[..., CommandResult], open_url: str
 ) -> None:

@@ -422,6 +422,17 @@ def nothing_to_change(desk: Desk) -> None:
     desk.is_refused("payload_merge", tool="change_task", id=desk.new())
 
 
+def what_is_so_already(desk: Desk) -> None:
+    task = desk.new()
+    assert "so already" in desk.ada("change_task", id=task, title="Stretch")["told"]
+
+
+def what_has_no_such_id(desk: Desk) -> None:
+    for wrong in ("../x", "..", "", "é", "a/b"):
+        desk.is_refused("find_tasks", tool="read_task", id=wrong)
+        desk.is_refused("read_task", tool="retry_run", id=desk.new(), run=wrong or "x")
+
+
 def all_of_a_year(desk: Desk) -> None:
     task = desk.new("every last Friday of the month at 16:00")
     desk.sim.advance(365 * DAY)

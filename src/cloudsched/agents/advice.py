@@ -36,11 +36,12 @@ _ARGUMENTS: Final = {
 }
 """The arguments of tools that stand for a field of the API. The first one that a tool has is meant."""
 _OF_PROGRAMS: Final = re.compile(
-    r"@app\.|\bapp\.\w+\(|/v1/|\b(?:GET|PUT|POST|PATCH|DELETE)\b|Idempotency-Key|If-Match|X-[A-Z]|CLOUDSCHED_|Schedule\."
-    r"|--\w|draftToken|nextPageToken|fromStep|executionId|deliveryChannels|payloadMerge|\bInstall\b|\bPython\b"
+    r"@app\.|\bapp\.\w+\(|/v1/|/openapi|\b(?:GET|PUT|POST|PATCH|DELETE)\b|Idempotency-Key|If-Match|X-[A-Z]|CLOUDSCHED_|Schedule\."
+    r"|--\w|draftToken|nextPageToken|fromStep|executionId|deliveryChannels|delivery_channels|payloadMerge|\bInstall\b|\bPython\b"
 )
 """What only a programmer or an operator can use."""
-_TRIGGER: Final = re.compile(r"\btrigger (?:the|a) task\b", re.IGNORECASE)
+_WORDS: Final = (("an execution", "a run"), ("execution", "run"), ("trigger the task", "call run_task"))
+"""What the API says, and what tools call it."""
 _SENTENCES: Final = re.compile(r"(?<=[.!?])\s+|;\s+|\n")
 
 
@@ -48,7 +49,7 @@ def advise(error: CloudschedError, arguments: Collection[str]) -> str:
     """Return what an agent reads of an error of a tool with these arguments."""
     for kind, told in _TOLD.items():
         if isinstance(error, kind):
-            return told.format(said=strip(str(error))).strip()
+            return " ".join(told.format(said=strip(str(error))).split())
     if not isinstance(error, InvalidInput):
         return strip(str(error))
 
@@ -64,7 +65,7 @@ _TOLD: Final[dict[type[CloudschedError], str]] = {
     "has to mend that.",
     Forbidden: "This connection may not do that. {said} Do not repeat the call.",
     KeyReused: "Nothing was done. 'key' stands for another call that was made before: give another one.",
-    NotFound: "{said} find_tasks has the ids.",
+    NotFound: "{said} find_tasks has the ids of tasks, and read_task those of their runs.",
     VersionConflict: "The task has changed meanwhile, and nothing was done. Read it with read_task, and decide again.",
     Unavailable: "The scheduler cannot be reached now, and it is not known whether anything was done. Nothing is wrong "
     "with the call: in a minute, look with find_tasks or read_task before you repeat it.",
@@ -74,22 +75,21 @@ _TOLD: Final[dict[type[CloudschedError], str]] = {
 
 def strip(text: str) -> str:
     """Return a text without the sentences that only programmers and operators can use."""
-    spoken = _TRIGGER.sub("Call run_task", text)
-    kept = [each.strip() for each in _SENTENCES.split(spoken) if each.strip() and not _OF_PROGRAMS.search(each)]
-    return " ".join(each if each[-1] in ".!?" else f"{each}." for each in (_begin(each) for each in kept))
-
-
-def _begin(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]
+    for theirs, ours in _WORDS:
+        text = text.replace(theirs, ours)
+    kept = [each.strip() for each in _SENTENCES.split(text) if each.strip() and not _OF_PROGRAMS.search(each)]
+    ended = [each if each[-1] in ".!?" else f"{each}." for each in kept]
+    return " ".join([*ended[:1], *(each[:1].upper() + each[1:] for each in ended[1:])])
 
 
 def _say_fault(fault: InvalidInput, arguments: Collection[str]) -> str:
     top, _, inner = fault.field.partition(".")
     named = next((each for each in _ARGUMENTS.get(top, (top,)) if each in arguments), None)
-    problem = strip(fault.problem) or "It is not valid."
-    hint = strip(fault.hint.removeprefix("(").removesuffix(")"))
+    problem = strip(fault.problem) or "is not valid."
+    hint = strip(fault.hint)
+    said = f"{problem} {hint[:1].upper()}{hint[1:]}".strip()
     if named is None:
-        return f"{problem} {hint}".strip()
+        return said[:1].upper() + said[1:]
 
     is_shown = inner and named in {"payload", "payload_merge"}
-    return f"'{named}{f'.{inner}' if is_shown else ''}': {problem} {hint}".strip()
+    return f"'{named}{f'.{inner}' if is_shown else ''}': {said}"

@@ -111,9 +111,9 @@ class AgentTool:
 
     def _describe(self, fault: Any) -> str:  # noqa: ANN401 - pydantic's own details of an error
         name, *inner = map(str, fault["loc"])
-        if fault["type"] == "missing":
-            about = self.arguments.model_fields[name].description
-            return f"{self.name} needs '{name}'{f': {about}' if about else '.'}"
+        if fault["type"] in {"missing", "string_pattern_mismatch"}:
+            about = self.arguments.model_fields[name].description or ""
+            return f"{self.name} needs '{name}': {about}"
         if fault["type"] != "extra_forbidden":
             return f"'{'.'.join([name, *inner])}': {fault['msg']}."
 

@@ -40,8 +40,10 @@ def mcp(*, over_http: bool, host: str, port: int, owner: str | None, **connectio
     from cloudsched.agents.tools import AgentTools  # noqa: PLC0415 - likewise
     from cloudsched.client import AsyncClient  # noqa: PLC0415 - likewise
 
-    if over_http and owner is not None:
-        raise click.UsageError("--owner is for stdio. With --http, the owner is that of each request's key or token.")
+    if over_http and any((owner, connection["key"], connection["token"])):
+        raise click.UsageError(
+            "--owner, --key and --token are for stdio. With --http, each request brings its own key or token."
+        )
     if not over_http:
         client = AsyncClient(**connection)
         person = client if owner is None else client.acting_for(owner)
@@ -127,8 +129,11 @@ def make_http_app(client: AsyncClient, host: str) -> Any:  # noqa: ANN401 - an A
         tools = None
         try:
             tools = await AgentTools.of(_with_headers(client, headers)) if headers else None
-        except (Unauthenticated, Forbidden):
+        except Unauthenticated:
             pass
+        except Forbidden:
+            await _refuse(send, 403, "This key or token may not use these tools.")
+            return
         except CloudschedError:
             await _refuse(send, 503, "The scheduler cannot be reached now.")
             return

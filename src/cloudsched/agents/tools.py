@@ -12,6 +12,7 @@ import json
 import re
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 from pydantic import Field
@@ -20,8 +21,9 @@ from cloudsched.agents.advice import advise, strip
 from cloudsched.agents.arguments import AgentTool, ToolRefused, offer
 from cloudsched.client.flow import ApiRequest, Listing, fetch, given, parse_task
 from cloudsched.client.task_operations import task_path
-from cloudsched.client.views import TaskView
+from cloudsched.client.views import TaskView, reader
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel  # noqa: TC001 - a tool's schema is made of it
+from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.receipt import Reason, Receipt
 from cloudsched.domain.documents.task import FINAL_STATUSES, TaskStatus
 from cloudsched.domain.recurrence.time_zones import load_tzinfo, require_zone
@@ -46,7 +48,9 @@ SHOWN_LINES: Final = 100
 MAX_CONTENT: Final = 4_000
 """The most characters of a run's result that are shown."""
 UNKNOWN_ZONE: Final = "UTC"
-"""The zone that is stored of people who have told none. Who is in UTC is in ``Etc/UTC``."""
+"""The zone that is stored of people who have told none."""
+IN_UTC: Final = "Etc/UTC"
+"""The zone that is stored of people who are in UTC."""
 _JUST_NOW: Final = timedelta(seconds=5)
 """The age at which a task was there before the call, whichever clock has measured it."""
 _ENDS_BY_ITSELF: Final = frozenset({Reason.ENDED, Reason.PAUSED})
@@ -55,8 +59,14 @@ _WITHOUT_ZONE: Final = re.compile(
 )
 """What means the same in every zone: an instant with its offset, a duration."""
 
-Id = Annotated[str, Field(description="The task's id, from find_tasks.")]
-Run = Annotated[str | None, Field(description="The id of a run, from read_task. The last one if you leave it out.")]
+_IN_PATH: Final = r"^[^/]*[^/.][^/]*$"
+"""What can stand in a path: it has no slash, and not only dots."""
+
+Id = Annotated[str, Field(description="The task's id, from find_tasks.", pattern=_IN_PATH)]
+Run = Annotated[
+    str | None,
+    Field(description="The id of a run, from read_task. The last one if you leave it out.", pattern=_IN_PATH),
+]
 Words = Annotated[
     str,
     Field(
@@ -117,9 +127,11 @@ class AgentTools:
         """Find the person's tasks by words, the newest first, also those that have ended. Use it to get ids.
 
         Answers at most 20 tasks, each with its next time. If there is a `cursor` in the answer, there are more: call
-        again with it and the same words. `questions` are what other people's tasks ask this person: use `answer`.
+        again with it and the same words. `questions` are what other people's tasks have asked this person lately: use
+        `answer` for them.
         """
         zone = await self._find_zone()
+        is_continued = cursor is not None
         query = {"search": words.strip() or None, "status": status, "pageSize": PAGE, "calls": "false"}
         listing = Listing("/v1/tasks", "tasks", query, TaskView.from_response)
         found: list[TaskView] = []
@@ -128,7 +140,7 @@ class AgentTools:
             if found or cursor is None:
                 break
         answer = {"zone": zone.key, "tasks": [self._show_row(each, zone) for each in found], "cursor": cursor}
-        return {**answer, "questions": await self._list_questions(zone)}
+        return {**answer, "questions": [] if is_continued else await self._list_questions(zone)}
 
     @offer(reads=True)
     async def read_task(self, id: Id) -> dict[str, Any]:
@@ -279,8 +291,8 @@ class AgentTools:
         The same call again may change it again: "an hour later" twice is two hours. A cancelled task is refused.
         """
         task = await self._find_changeable(id)
-        zone = await self._require_zone()
-        changes: dict[str, Any] = given(title=title, payload_merge=payload_merge, schedule=when)
+        zone = await (self._find_zone() if when is None else self._require_zone())
+        changes: dict[str, Any] = given(title=title, payload_merge=payload_merge or None, schedule=when)
         if move_to_zone is not None:
             changes |= _move(task, when, _read_zone(move_to_zone, "move_to_zone"))
         elif when is not None and not task.schedule.follows_owner:
@@ -297,8 +309,10 @@ class AgentTools:
                     "turn_into_single_run=true."
                 )
         changed = await self._client.update(id, etag=task.etag or None, **changes)
-        is_revived = task.status in FINAL_STATUSES and changed.status not in FINAL_STATUSES
-        done = "Changed: it had ended, and runs again" if is_revived else "Changed"
+        is_same = all(getattr(task, each) == getattr(changed, each) for each in ("title", "payload", "schedule"))
+        done = "Nothing is different: it was so already" if is_same else "Changed"
+        if task.status in FINAL_STATUSES and changed.status not in FINAL_STATUSES:
+            done = "Changed: it had ended, and runs again"
         return self._receipt(done, changed, zone)
 
     @offer(starts=True)
@@ -395,9 +409,12 @@ class AgentTools:
     async def answer(
         self,
         id: Id,
-        event: Annotated[str, Field(description="The event's name, from read_task or from find_tasks' `questions`.")],
+        event: Annotated[
+            str,
+            Field(description="The event's name, from read_task or from find_tasks' `questions`.", pattern=_IN_PATH),
+        ],
         payload: Annotated[dict[str, Any] | None, Field(description="The answer, such as {'approved': true}.")] = None,
-        run: Annotated[str | None, Field(description="Which run it is for, if several wait.")] = None,
+        run: Annotated[str | None, Field(description="The run that it is for, if several wait.")] = None,
     ) -> dict[str, Any]:
         """Answer a run that waits for something, such as an approval. Let the person decide what to answer.
 
@@ -412,7 +429,7 @@ class AgentTools:
             raise ToolRefused(f"Nothing was sent: '{event}' is not awaited. {told}") from error
         if task is None:  # another person's, whose task the caller may not see
             return {"id": id, "told": "Sent."}
-        return {**self._show(task, zone), "told": "Sent."}
+        return self._receipt("Sent", task, zone)
 
     @offer(repeats=True)
     async def i_am_in(self, zone: ZoneName) -> dict[str, Any]:
@@ -425,7 +442,7 @@ class AgentTools:
         if owner is None:
             raise ToolRefused("This connection acts for no person, so its times are those of UTC. Nothing was stored.")
 
-        stored = "Etc/UTC" if name == UNKNOWN_ZONE else name
+        stored = IN_UTC if name == UNKNOWN_ZONE else name
         try:
             await self._client.update_person(owner, timezone=stored)
         except NotFound:
@@ -468,8 +485,7 @@ class AgentTools:
         if words is None:
             return await self._find_zone()
         zone = await self._require_zone()
-        is_shared = task.schedule.follows_owner or task.timezone == zone.key
-        if not is_shared and not _WITHOUT_ZONE.fullmatch(words.strip()):
+        if not _is_in(task, zone) and not _WITHOUT_ZONE.fullmatch(words.strip()):
             example = _local(self._caller.now + timedelta(days=1), zone, "minutes")
             raise ToolRefused(
                 f"Nothing was done: the person is in {zone.key}, and this task's times are those of {task.timezone}. "
@@ -480,7 +496,7 @@ class AgentTools:
     @staticmethod
     def _require_one_zone(task: TaskView, zone: ZoneInfo) -> str:
         """Return the zone in which a new schedule of a task is read. Raises ToolRefused if two may be meant."""
-        if not task.is_one_time and task.timezone != zone.key:
+        if not (task.is_one_time or _is_in(task, zone)):
             raise ToolRefused(
                 f"Nothing was changed: the person is in {zone.key}, and this task's times are those of "
                 f"{task.timezone}. Say which is meant: move_to_zone='{task.timezone}' or move_to_zone='{zone.key}'."
@@ -491,16 +507,19 @@ class AgentTools:
         """Return what tasks of others have asked the person by name, the newest first."""
         if self._caller.owner is None:
             return []
-        questions = []
-        async for message in self._client.inbox(self._caller.owner):
-            is_open = message.until is None or message.until > self._caller.now
-            if message.event is not None and is_open:
-                place = {"id": message.task_id, "run": message.execution_id, "event": message.event}
-                until = None if message.until is None else _local(message.until, zone)
-                questions.append({**place, "question": message.body or message.title, "until": until})
-            if len(questions) == SHOWN_QUESTIONS:
-                break
-        return questions
+        path = f"/v1/inboxes/{quote(self._caller.owner, safe='')}/messages"
+        latest, _ = await self._client.run_flow_async(Listing(path, "messages", {}, reader(Message)).fetch(None))
+        asked = [each for each in latest if each.event and (each.until is None or each.until > self._caller.now)]
+        return [
+            {
+                "id": each.task_id,
+                "run": each.execution_id,
+                "event": each.event,
+                "question": each.body or each.title,
+                "until": None if each.until is None else _local(each.until, zone),
+            }
+            for each in asked[:SHOWN_QUESTIONS]
+        ]
 
     def _show_row(self, task: TaskView, zone: ZoneInfo) -> dict[str, Any]:
         """Return a task as a row of a list."""
@@ -539,6 +558,8 @@ class AgentTools:
             told = " ".join([f"{done}, but {first[:1].lower()}{first[1:]}", *others])
         if receipt.next:
             told += f" It runs next on {_say(receipt.next[0], zone)}."
+        elif receipt.scheduled and receipt.due_by is not None:
+            told += f" It begins by {_say(receipt.due_by, zone)}."
         return {**self._show(task, zone), "told": told}
 
 
@@ -578,6 +599,11 @@ def _move(task: TaskView, when: str | None, zone: str) -> dict[str, Any]:
     return {"schedule": task.schedule.model_copy(update={"timezone": zone, "follows_owner": False})}
 
 
+def _is_in(task: TaskView, zone: ZoneInfo) -> bool:
+    """Return whether a task's times are those of a zone."""
+    return task.schedule.follows_owner or task.timezone == zone.key or {task.timezone, zone.key} == {"UTC", IN_UTC}
+
+
 def _local(at: datetime, zone: ZoneInfo, precision: str = "auto") -> str:
     return at.astimezone(zone).isoformat(timespec=precision)
 
@@ -597,12 +623,14 @@ def _describe(task: TaskView) -> str:
 
 
 def _show_run(run: Execution, zone: ZoneInfo) -> dict[str, Any]:
+    is_text = isinstance(run.content, str)
+    result = run.content if is_text else "" if run.content is None else json.dumps(run.content, ensure_ascii=False)
     error = "" if run.error is None else f"{run.error.type}: {run.error.message}"[:MAX_CONTENT]
     return {
         "run": run.id,
         "scheduled_for": _local(run.scheduled_for, zone),
         "status": run.status,
-        "result": "" if run.content is None else str(run.content)[:MAX_CONTENT],
+        "result": result[:MAX_CONTENT],
         "error": error or run.message or "",
     }
 

@@ -8,9 +8,14 @@ import httpx
 import pytest
 from tests.agents.conftest import KEYS, http_agent, serve_http
 from tests.agents.test_tools import NEW
-from tests.cli.conftest import CommandResult
+from tests.cli.conftest import CommandResult, serve_api_of
+from tests.drafts_app import make_app
+from tests.web.auth.test_authentication import make_unsigned_token
+from tests.web.auth.token_issuer import PROJECT, user_claims
+from tests.web.callers import clear_authenticators
 
 from cloudsched.agents.command import read_credential
+from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
@@ -64,6 +69,22 @@ def test_one_server_serves_many_people(sim: Simulation, url: str) -> None:
         assert (task.owner, task.status, task.defined_by) == ("ada", "ACTIVE", "users")
         assert [each.by.role for each in task.history if each.by] == ["owner"]
         assert "audit" in ada.call("create_task", **{**NEW, "handler": "audit", "payload": {}})
+
+
+def test_users_bring_their_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of Firebase, each for the tasks of its own user."""
+    monkeypatch.setenv("FIREBASE_AUTH_EMULATOR_HOST", "localhost:9099")
+    clear_authenticators()
+    access = Access(firebase_project=PROJECT, firebase_emulator="localhost:9099")
+    with Simulation(make_app(), access=access) as sim, serve_api_of(sim.app) as api, serve_http(api) as address:
+        ada, eve = (http_agent(address, make_unsigned_token(user_claims(name))) for name in ("ada", "eve"))
+        ada.call("i_am_in", zone="Europe/Paris")
+        created = ada.call("create_task", **NEW)["id"]
+        assert sim.app.get(created).owner == "ada"
+        assert eve.call("find_tasks")["tasks"] == []
+        assert "There is no task" in eve.call("read_task", id=created)
+        expired = make_unsigned_token({**user_claims("ada"), "exp": 1})
+        assert post(address, Authorization=f"Bearer {expired}").status_code == 401
 
 
 def test_who_may_only_read_sees_the_tools_that_read(sim: Simulation, url: str) -> None:

@@ -6,7 +6,6 @@ stored once. Every change is answered with the task's receipt: when it runs, and
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import re
@@ -149,11 +148,9 @@ class AgentTools:
         `why` explains the present state. `awaits` are the events that a run waits for: send one with `answer`.
         """
         zone = await self._find_zone()
-        task, why, runs = await asyncio.gather(
-            self._client.run_flow_async(_fetch_with_receipt(id)),
-            self._client.explain(id),
-            _take(self._client.executions(id), SHOWN),
-        )
+        task = await self._client.run_flow_async(_fetch_with_receipt(id))
+        why = await self._client.explain(id)
+        runs = await _take(self._client.executions(id), SHOWN)
         waiting = [each for each in why.findings if each.reason == Reason.WAITING_FOR_EVENT]
         return {
             **self._show(task, zone),

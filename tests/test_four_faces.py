@@ -10,6 +10,7 @@ import pytest
 from cloudsched import App, AsyncApp
 from cloudsched.client import AsyncClient, Client
 from cloudsched.client.worker_operations import WorkerOperations
+from cloudsched.domain.documents.verbs import Verb
 from cloudsched.errors import Forbidden
 
 FACES = (App, AsyncApp, Client, AsyncClient)
@@ -38,6 +39,13 @@ def test_each_has_what_a_client_has(name: str) -> None:
     if name in {"tasks", "executions", "find_executions", "inbox", "draft", "confirm"}:
         return  # lists of pages, and drafts for others than users
     assert len({frozenset(each) for each in arguments.values()}) == 1, arguments
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_each_has_a_method_for_each_verb(face: type) -> None:
+    """The table makes all other doors. These methods are written by hand, and the doors call them."""
+    methods = [each.method for each in Verb if each is not Verb.EDIT]
+    assert [name for name in (*methods, "update") if not hasattr(face, name)] == []
 
 
 @pytest.mark.parametrize("name", SHARED)

@@ -41,6 +41,8 @@ MADE_FOR_YOU: Final = {
     "TaskLike",
 }
 """The classes that are not called by those who use them, or whose parameters have a page of their own."""
+_CODE: Final = ("::", "    ", ">>>")
+"""How examples begin: the page has its own, which build on each other."""
 _SECTION = re.compile(r"^(Args|Attributes|Returns|Yields|Raises):\n((?:[ ]+.*\n?|\n)*)", re.MULTILINE)
 _ENTRY = re.compile(r"^(\**\w[\w., ]*): ((?:.*\n?)(?:[ ]+.*\n?)*)", re.MULTILINE)
 
@@ -148,7 +150,7 @@ def _render_text(about: str, function: Any, indent: str) -> str:  # noqa: ANN401
     """Return a docstring as Markdown, with what is said about each parameter in a list."""
     types = {} if function is None else {each.name: each for each in inspect.signature(function).parameters.values()}
     head = _SECTION.split(about)[0].strip()
-    parts = [_join(each) for each in head.split("\n\n") if not each.startswith("::") and not each.startswith("    ")]
+    parts = [_join(each) for each in head.split("\n\n") if not each.startswith(_CODE)]
     text = f"\n\n{indent}".join(parts) if not indent else " ".join(parts)
     lines: list[str] = []
     for section, body in _SECTION.findall(about):

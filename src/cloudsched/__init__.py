@@ -1,15 +1,51 @@
-"""Durable scheduled tasks for Google Cloud, without a server to run, and with a clock that tests can move.
+"""Durable scheduled tasks for Google Cloud, and a clock for tests.
 
-- ``App`` registers your handlers, and creates, changes and reads their tasks. ``AsyncApp`` is the same to be awaited.
-- A handler gets a ``Context``, and returns a value, or ``Done``, ``Retry``, ``Snooze``, ``Cancel`` or ``Fail``.
-- ``Schedule`` says when a task runs. ``Task`` and ``Execution`` are the records of it and of each run.
-- ``embedded``, ``asgi`` and ``wsgi`` serve an app. ``cloudsched.client.Client`` calls the API of one.
-- ``cloudsched.testing.Simulation`` runs tasks by a clock that you move. ``cloudsched.errors`` has all errors.
+>>> from datetime import timedelta
+>>> from cloudsched import App, Context
+>>> from cloudsched.testing import Simulation
+>>> app = App()  # with the store and the queue of your settings
+>>> @app.handler("remind")
+... def remind(ctx: Context, reminder: dict[str, str]) -> None:
+...     ctx.notify("Do not forget", reminder["what"])
+>>> with Simulation(app) as sim:  # in tests, with a clock that you move
+...     tea = remind.create({"what": "Tea"}, owner="ada", schedule="daily at 9")
+...     sim.advance(timedelta(days=2))
+...     [message.body for message in sim.inbox("ada")]
+['Tea', 'Tea']
+
+What you call. ``help(App.create)`` has arguments, errors and an example::
+
+  App()                     Handlers and their tasks. AsyncApp: awaited.
+    @app.handler(name)      Register a function as a handler.
+    @app.scheduled(when)    Declare a task that runs a function.
+    app.create, run_now     Create a task. create_many, draft, confirm
+    app.get, tasks, search  Read tasks. watch, wait, explain, history
+    app.executions          Read runs. execution, find_executions, logs
+    app.update, delete      Change one. pause, resume, cancel, skip, move
+    app.trigger, retry      Run it once more. snooze, backfill, send_event
+    app.pause_all, restore  Stop everything, and go on. batch_change
+    app.put_person, inbox   Reach people. update_person, unread, mark_read
+    app.acting_for(user)    Do any of this with the rights of a user.
+    app.joining(commit)     Change tasks in your own commit to Firestore.
+  Context, AsyncContext     What a handler gets first.
+    ctx.notify, progress    Tell the owner something. heartbeat, used
+    ctx.step, call, sleep   Durable work. gather, race, wait_for, now, uuid
+  Done, Retry, Snooze, Cancel, Fail     What it may return, besides a value.
+  Schedule                  When a task runs. once_at, every, after, parse
+  RetryPolicy, CatchUp, Overlap         What if runs fail, are late, or meet.
+  Task, Execution           A task, and a run of it. TaskDraft, TaskQuery
+  embedded, asgi, wsgi      Serve an app.
+  cloudsched.client         Client(url), AsyncClient: the same over HTTP.
+  cloudsched.testing        Simulation(app): a test that moves the clock.
+    sim.advance(by)         Let time pass. run_until_idle, executions, inbox
+  cloudsched.language       Read and write schedules in words.
+  cloudsched.errors         All errors, such as InvalidInput and NotFound.
 
 Names are imported when they are first used (PEP 562), so that a small part, such as the local Cloud
 Tasks or the pytest plugin, does not import the rest.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -114,4 +150,6 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    """Return the public names. Return none to `help`, which would print all classes in full."""
+    asker = sys._getframe(1).f_globals.get("__name__")  # noqa: SLF001 - whose code has called `dir`
+    return [] if asker == "inspect" else sorted(__all__)

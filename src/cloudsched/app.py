@@ -315,6 +315,13 @@ class App(_Shared):
         Raises:
             Misconfigured: The name is taken, an option is wrong or unknown, or the function's parameters cannot be
                 understood.
+
+        >>> class Reminder(BaseModel):
+        ...     about: str
+        >>> @app.handler("tell", retry=3)
+        ... def tell(ctx: Context, reminder: Reminder) -> None:
+        ...     ctx.notify("Do not forget", reminder.about)
+        >>> task = tell.create(Reminder(about="Tea"), owner="ada", schedule="every day at 9")
         """
         for option in unknown:
             raise _refuse_option(name, option)
@@ -345,6 +352,10 @@ class App(_Shared):
         It gets the task and the execution, like a handler's own `on_failure`, and is called after that, by the process
         that records the failure. It is called at least once, and again if the process dies before the failure is
         stored. An exception that it raises is logged, and changes nothing.
+
+        >>> @app.on_failure
+        ... def tell(task: Task, execution: Execution) -> None:
+        ...     print(task.title, execution.error)
         """
         self.container.registry.registrations.failure_hooks.append(hook)
         return hook
@@ -386,6 +397,10 @@ class App(_Shared):
 
         Raises:
             Misconfigured: The id is taken or invalid, or the function is a handler with several names.
+
+        >>> @app.scheduled("every night at 2", timezone="Europe/Paris")
+        ... def tidy() -> None:
+        ...     print("tidied")
         """
 
         def decorate(function: Callable[P, R]) -> HandlerFunction[P, R]:
@@ -426,6 +441,9 @@ class App(_Shared):
         """Return a client of this app that acts for a user, with exactly the authority of that user.
 
         It has the methods of `Client`, and needs no address: it asks this process.
+
+        >>> app.acting_for("ada").get(task.id).title
+        'Water the plants'
         """
         from cloudsched.client.local_client import LocalClient  # noqa: PLC0415 - dispatches need none
 
@@ -532,6 +550,10 @@ class App(_Shared):
             InvalidInput: A field is not valid. Nothing was stored.
             StoreUnavailable: The store did not respond, and the task may or may not be stored. With an id of the
                 caller's own, repeating the call is safe.
+
+        >>> task = app.create(handler="remind", payload={"about": "Tea"}, owner="ada", schedule="daily at 9")
+        >>> print(task.next_execution_time)
+        2027-01-03 09:00:00+00:00
         """
         from cloudsched.domain.transitions.idempotency import RequestMark  # noqa: PLC0415 - dispatches need none
 
@@ -570,6 +592,8 @@ class App(_Shared):
         the payload, is that of an existing task of the owner, that one is edited and triggered. If it may not be
         triggered, such as while it is paused or once it has ended, it is not edited either. The same `idempotency_key`
         makes the same call one task that runs once.
+
+        >>> task = app.run_now("remind", {"about": "Tea"}, owner="ada", id="tea-of-today")
         """
         if idempotency_key is not None:
             return self.create(handler=handler, payload=payload, idempotency_key=idempotency_key, **fields)
@@ -724,7 +748,11 @@ class App(_Shared):
 
     @reads
     def get(self, task_id: str) -> Task:
-        """Return a task. Raises NotFound."""
+        """Return a task. Raises NotFound.
+
+        >>> app.get(task.id).title
+        'Water the plants'
+        """
         task: Task = _promise(self, self._scheduler.get(task_id, self._authority))
         return task
 
@@ -733,6 +761,10 @@ class App(_Shared):
         """Return a page of the tasks that match a query. Large tasks make it shorter, with a token for the rest.
 
         Raises InvalidInput for an invalid page token.
+
+        >>> page = app.tasks(TaskQuery(owner="ada", status=TaskStatus.ACTIVE), limit=20)
+        >>> [each.title for each in page.items]
+        ['Water the plants']
         """
         from cloudsched.engine.ports.search import TaskQuery  # noqa: PLC0415 - dispatches need none
 
@@ -747,6 +779,10 @@ class App(_Shared):
         instead" change it. Its times stay in the task's zone unless `timezone` gives another, which alone moves the
         task there. `assumed` of the returned task lists the details that were left open. A `payload` is replaced as a
         whole: one that leaves out a field that the task has set is refused.
+
+        >>> task = app.update(task.id, title="Water all plants", schedule="every Monday at 10")
+        >>> print(task.next_execution_time)
+        2027-01-04 10:00:00+00:00
         """
         try:
             patch = self._convert(changes, to_wire_fields, task_id)
@@ -843,6 +879,9 @@ class App(_Shared):
         Raises:
             InvalidInput: The time is not understood, past, or after the only time at which the task runs.
             NotAllowed: The task has ended, or others have paused it.
+
+        >>> print(app.pause(task.id, until="Monday").paused_until)
+        2027-01-04 00:00:00+00:00
         """
         mark = self._mark_of("pause", idempotency_key, until)
         ends_at: datetime | None = None
@@ -859,17 +898,29 @@ class App(_Shared):
 
     @changes
     def resume(self, task_id: str, *, idempotency_key: str | None = None) -> Task:
-        """Resume a paused task from now."""
+        """Resume a paused task from now.
+
+        >>> task = app.pause(task.id)
+        >>> print(app.resume(task.id).status)
+        ACTIVE
+        """
         return self._scheduler.resume(task_id, self._authority, self._mark_of("resume", idempotency_key))
 
     @changes
     def cancel(self, task_id: str, *, idempotency_key: str | None = None) -> Task:
-        """Cancel a task. The task and its executions stay."""
+        """Cancel a task. The task and its executions stay.
+
+        >>> print(app.cancel(task.id).status)
+        CANCELLED
+        """
         return self._scheduler.cancel(task_id, self._authority, self._mark_of("cancel", idempotency_key))
 
     @changes
     def delete(self, task_id: str, *, idempotency_key: str | None = None) -> None:
-        """Remove a task and its executions."""
+        """Remove a task and its executions.
+
+        >>> app.delete(task.id)
+        """
         self._scheduler.delete(task_id, self._authority, self._mark_of("delete", idempotency_key))
 
     @changes
@@ -891,6 +942,8 @@ class App(_Shared):
         Raises:
             InvalidInput: The payload does not fit the handler, or is too large.
             NotAllowed: The task is not active, or has too many open runs.
+
+        >>> task = app.trigger(task.id, {"about": "ferns"}, idempotency_key="click-17")
         """
         mark = self._mark_of("trigger", idempotency_key, payload)
         return self._scheduler.manual_runs.trigger(task_id, payload, mark, by=self._authority)
@@ -910,6 +963,8 @@ class App(_Shared):
         Raises:
             InvalidInput: The duration is not understood, or too long.
             NotAllowed: The task has not run, is paused or cancelled, or has too many open runs.
+
+        >>> task = app.snooze(task.id, "tomorrow at 8:00")
         """
         from cloudsched.domain.transitions.manual_verbs import snooze  # noqa: PLC0415 - dispatches need none
 
@@ -931,6 +986,9 @@ class App(_Shared):
         Raises:
             InvalidInput: The task has no such occurrence to come.
             NotAllowed: The task is not active, or runs once: cancel it.
+
+        >>> print(app.skip(task.id).next_execution_time)
+        2027-01-04 09:00:00+00:00
         """
         from cloudsched.domain.transitions.single_occurrences import skip  # noqa: PLC0415 - dispatches need none
 
@@ -958,6 +1016,9 @@ class App(_Shared):
         Raises:
             InvalidInput: The task has no such occurrence, or cannot run at that time. Or the words are not understood.
             NotAllowed: The task is not active.
+
+        >>> print(app.move(task.id, "next", "17:00").next_execution_time)
+        2027-01-03 17:00:00+00:00
         """
         from cloudsched.domain.transitions.single_occurrences import move  # noqa: PLC0415 - dispatches need none
 
@@ -980,7 +1041,12 @@ class App(_Shared):
         from_step: int | None = None,
         idempotency_key: str | None = None,
     ) -> Task:
-        """Retry an execution (default: the last) from its failure or from a step, which is done again."""
+        """Retry an execution (default: the last) from its failure or from a step, which is done again.
+
+        >>> app.executions(task.id).items[0].status.value
+        'FAILED'
+        >>> task = app.retry(task.id)
+        """
         runs = self._scheduler.manual_runs
         return runs.retry(
             task_id,
@@ -992,7 +1058,11 @@ class App(_Shared):
 
     @changes
     def backfill(self, task_id: str, start: datetime, end: datetime, *, idempotency_key: str | None = None) -> Task:
-        """Run the past occurrences from `start` to `end` (both included), one after the other."""
+        """Run the past occurrences from `start` to `end` (both included), one after the other.
+
+        >>> new_year = datetime(2027, 1, 1, tzinfo=UTC)
+        >>> task = app.backfill(task.id, new_year, new_year + timedelta(days=1))
+        """
         from cloudsched.domain.transitions.manual_verbs import backfill  # noqa: PLC0415 - dispatches need none
 
         decide = partial(backfill, start=start, end=end)
@@ -1002,12 +1072,20 @@ class App(_Shared):
 
     @reads
     def upcoming(self, task_id: str, count: int = 10) -> list[datetime]:
-        """Return the task's next occurrences, in UTC."""
+        """Return the task's next occurrences, in UTC.
+
+        >>> [str(each) for each in app.upcoming(task.id, 2)]
+        ['2027-01-03 09:00:00+00:00', '2027-01-04 09:00:00+00:00']
+        """
         return upcoming_occurrences(self.get(task_id), count)
 
     @reads
     def executions(self, task_id: str, *, limit: int = 50, page_token: str | None = None) -> Page[Execution]:
-        """Return a page of a task's executions, the latest first. Open ones are on the first page."""
+        """Return a page of a task's executions, the latest first. Open ones are on the first page.
+
+        >>> [each.status.value for each in app.executions(task.id, limit=2).items]
+        ['FAILED', 'SUCCEEDED']
+        """
         from cloudsched.engine.queries.execution_search import list_executions  # noqa: PLC0415 - dispatches need none
 
         return list_executions(self.container.engine, self.get(task_id), check_page_size(limit), page_token)
@@ -1019,6 +1097,10 @@ class App(_Shared):
         """Return a page of the executions of all tasks that match a query, without their results and steps.
 
         First come those that failed or timed out, then the open ones, then all others. Each part has the latest first.
+
+        >>> failed = ExecutionQuery(owner="ada", status=ExecutionStatus.FAILED)
+        >>> [(each.task_id, each.error.message) for each in app.find_executions(failed).items]
+        [('water', 'the pump is dry')]
         """
         from cloudsched.engine.ports.search import ExecutionQuery  # noqa: PLC0415 - dispatches need none
         from cloudsched.engine.queries.execution_search import find_executions  # noqa: PLC0415 - the same
@@ -1028,7 +1110,11 @@ class App(_Shared):
 
     @reads
     def execution(self, task_id: str, execution_id: str) -> Execution:
-        """Return one execution, open or finished. Raises NotFound."""
+        """Return one execution, open or finished. Raises NotFound.
+
+        >>> print(app.execution(task.id, "20270101T090000Z").status)
+        SUCCEEDED
+        """
         from cloudsched.engine.queries.execution_search import load_execution  # noqa: PLC0415 - dispatches need none
 
         return load_execution(self.container.engine, self.get(task_id), execution_id)
@@ -1070,6 +1156,10 @@ class App(_Shared):
             InvalidInput: The payload is too large, not JSON, or not of the type that the handler has declared.
             NotAwaited: No execution waits for it, or several do. `awaited` has the awaited events, and their ends.
             NotAllowed: Too many events are waiting for it.
+
+        >>> order = app.run_now("order", owner="ada")
+        >>> sim.advance(timedelta(minutes=1))  # in a test; it waits for the event now
+        >>> task = app.send_event(order.id, "approved", {"by": "grace"})
         """
         by = self._authority if sender is None else replace(self._authority, sender=sender)
         return self._scheduler.send_event(
@@ -1087,6 +1177,9 @@ class App(_Shared):
         """Return a task with the tasks that it called, from all its executions or from one.
 
         If the tree is too large, each node has the number of its calls that are omitted. Raises NotFound.
+
+        >>> app.tree(task.id).task.title
+        'Water the plants'
         """
         from cloudsched.engine.child_tasks import load_tree  # noqa: PLC0415 - dispatches need none
 
@@ -1094,7 +1187,11 @@ class App(_Shared):
 
     @reads
     def person(self, owner: str) -> Person:
-        """Return a person's contacts and preferences. Raises NotFound if none are stored."""
+        """Return a person's contacts and preferences. Raises NotFound if none are stored.
+
+        >>> app.person("ada").email.address
+        'ada@example.com'
+        """
         if self._authority.owner not in {None, owner}:
             raise NotFound("person", owner)
         person: Person = self._people.get(owner)
@@ -1123,6 +1220,9 @@ class App(_Shared):
         Raises:
             InvalidInput: A field is not valid, or would be removed.
             PreconditionFailed: The person has changed since this `etag`. Nothing was changed.
+
+        >>> grace = {"address": "grace@example.com", "verified": True}
+        >>> person = app.put_person("grace", email=grace, timezone="Europe/Paris")
         """
         may_remove = replace or etag is not None
         by = self._authority
@@ -1141,13 +1241,20 @@ class App(_Shared):
             NotFound: Nothing is stored of the person: use `put_person`.
             InvalidInput: A field is not valid.
             PreconditionFailed: The person has changed since this `etag`. Nothing was changed.
+
+        >>> app.update_person("ada", timezone="Europe/Paris", locale="de").locale
+        'de'
         """
         person: Person = self._people.change_fields(owner, changes, by=self._authority, etag=etag)
         return person
 
     @reads
     def inbox(self, owner: str, *, limit: int = 50, page_token: str | None = None) -> Page[Message]:
-        """Return a page of an owner's inbox, the newest first."""
+        """Return a page of an owner's inbox, the newest first.
+
+        >>> [message.title for message in app.inbox("ada").items]
+        ['Failed: Water the plants', 'Do not forget']
+        """
         return self.container.store.inbox.list(owner, limit=check_page_size(limit), page_token=page_token)
 
     @reads
@@ -1179,6 +1286,9 @@ class App(_Shared):
 
         Raises:
             InvalidInput: An argument is not valid.
+
+        >>> draft = app.draft("remind me of tea every Monday at 9", timezone="Europe/Paris", owner="ada")
+        >>> task = app.confirm(draft, owner="ada")
         """
         content = {
             "text": text,
@@ -1201,6 +1311,10 @@ class App(_Shared):
         Raises:
             InvalidInput: The draft is no longer valid, or not the one that was made for this owner.
             PreconditionFailed: The task has changed since.
+
+        >>> draft = app.draft("remind me of tea every Monday at 9", timezone="Europe/Paris", owner="ada")
+        >>> print(app.confirm(draft, owner="ada").next_execution_time)
+        2027-01-04 08:00:00+00:00
         """
         content, confirmer = draft.require_complete(), (OWN_CODE_SUBJECT, owner)
         task: Task

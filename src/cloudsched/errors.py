@@ -28,7 +28,7 @@
     ├── Unauthenticated              a token is missing, wrong or expired
     ├── Forbidden                    the caller is authenticated, but may not do this
     ├── QuotaExceeded                an owner has reached a limit
-    ├── Unavailable                  an external service did not respond, and retrying may help
+    ├── Unavailable                  an external service did not respond; `is_retryable`: trying again may help
     │   ├── StoreUnavailable
     │   │   ├── ClockSkewed          this machine's clock differs too much from the store's
     │   │   ├── Contended            others kept changing the same document
@@ -359,7 +359,18 @@ class QuotaExceeded(CloudschedError):
 
 
 class Unavailable(CloudschedError):
-    """An external service did not respond in time. Retrying later may help."""
+    """An external service did not respond in time, or something else answered in its place.
+
+    Attributes:
+        is_retryable: Whether the same call may succeed later. False if somebody has to mend something first, such as
+            an address, a certificate or the service's settings.
+        retry_after: The wait that the service asked for. None if it said nothing.
+        idempotency_key: The key with which you repeat a client's change: it may have been made. None if it has none.
+    """
+
+    is_retryable: bool = True
+    retry_after: timedelta | None = None
+    idempotency_key: str | None = None
 
     def __init__(self, service: str, reason: str) -> None:
         self.service: str = service
@@ -382,6 +393,8 @@ class Contended(StoreUnavailable):
 
 class ClockSkewed(StoreUnavailable):
     """This machine's clock differs too much from the store's: its leases would begin or end at the wrong time."""
+
+    is_retryable = False
 
     def __init__(self, skew: timedelta, allowed: timedelta) -> None:
         difference = f"{abs(skew).total_seconds():.0f} s {'ahead of' if skew.days >= 0 else 'behind'} the store's"

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
+import httpx
+import pytest
 from tests.agents.conftest import Agent
 
 from cloudsched import Context
-from cloudsched.testing import Simulation
+from cloudsched.agents.arguments import ToolRefused
+from cloudsched.agents.tools import AgentTools
+from cloudsched.client import AsyncClient
+from cloudsched.domain.responses.api_responses import CallerInfo
+from cloudsched.testing import START, Simulation
 
 NEW: dict[str, Any] = {
     "title": "Stretch",
@@ -17,6 +24,26 @@ NEW: dict[str, Any] = {
     "when": "every weekday at 9:00",
 }
 NEXT = [f"2027-01-{day:02}T09:00:00+01:00" for day in (1, 4, 5)]
+
+
+def test_a_service_that_is_not_set_up_is_not_asked_again() -> None:
+    """What may pass is, after a look at what was done; what will not is told to the person."""
+    problem = {"title": "Misconfigured", "status": 503, "type": "https://cloudsched.dev/problems/misconfigured"}
+    answers = {"not set up": httpx.Response(503, json=problem), "overloaded": httpx.Response(503)}
+    server = CallerInfo(role="admin", sees_all=True, may_change=True, now=START)
+
+    async def create(answer: httpx.Response) -> str:
+        transport = httpx.MockTransport(lambda _: answer)
+        async with AsyncClient("http://api.example", transport=transport, max_retries=0) as client:
+            with pytest.raises(ToolRefused) as caught:
+                await AgentTools(client, server).call("create_task", {**NEW, "key": "Wäsche"})
+        return str(caught.value)
+
+    lasting, passing = (asyncio.run(create(answer)) for answer in answers.values())
+    assert "Do not repeat" in lasting
+    assert "Tell the person" in lasting
+    assert "in a minute" in passing
+    assert "find_tasks" in passing
 
 
 def test_a_task_lives_through_the_tools(sim: Simulation, agent: Agent) -> None:

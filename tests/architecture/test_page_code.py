@@ -212,12 +212,20 @@ def test_mail_is_written_and_tested(app: App) -> None:
 
 def test_clients_do_as_the_pages_say(app: App, capsys: pytest.CaptureFixture[str]) -> None:
     """A task is created and changed, a feed is created and deleted, by the synchronous client and the other."""
-    sync, both, acting = read_python("clients.md")
+    sync, both, acting, repeated, own = read_python("clients.md")
     (feeds,) = read_python("calendars.md")
     with serve(app) as (url, key):
         keyed = sync.replace("token=get_id_token", "key=key").replace('title="Greet",', 'owner="ada", title="Greet",')
         assert run(keyed, "clients.md", url=url, key=key)["task"].title == "Greet her"
         assert run(acting, "clients.md", client=Client(url, key=key))["task"].owner == "ada"
+        names = run(own, "clients.md", Client=Client, url=url, key=key, company_certificates=True)
+        names["client"].close()
+        owned = repeated.replace('title="Greet",', 'owner="ada", title="Greet",')
+        assert run(owned, "clients.md", client=Client(url, key=key))["task"].title == "Greet"
+        saved: list[str] = []
+        away = Client("http://127.0.0.1:1", max_retries=0)
+        run(repeated, "clients.md", client=away, save_for_later=saved.append)
+        assert [len(key) for key in saved] == [36]
         indented = "\n    ".join(both.splitlines())
         asyncio.run(run(f"async def main():\n    {indented}", "clients.md", url=url, key=key)["main"]())
         run(feeds.replace('"http://127.0.0.1:8080"', "url, key=key"), "calendars.md", url=url, key=key)

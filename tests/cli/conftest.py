@@ -18,7 +18,7 @@ from cloudsched.cli import next as next_module
 from cloudsched.cli import run as run_module
 from cloudsched.cli import tasks as tasks_module
 from cloudsched.cli.doctor import api_checks
-from cloudsched.client import RETRIES, connection
+from cloudsched.client import connection
 from cloudsched.errors import EventTimedOut
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import START, Simulation
@@ -62,7 +62,7 @@ def shout() -> None:
 @pytest.fixture(autouse=True)
 def _shorten_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Repeat requests to an API that does not answer without a pause, and look often whether something has ended."""
-    monkeypatch.setattr(connection, "RETRY_PAUSES", (0.0,) * RETRIES)
+    monkeypatch.setattr(connection, "FIRST_PAUSE", 0.0)
     for module in (tasks_module, api_checks, run_module):
         monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
 

@@ -33,6 +33,15 @@ def test_a_mistyped_word_is_answered_with_what_was_meant(
     assert meant in suggestion
 
 
+def test_a_command_without_an_answer_names_the_key_to_repeat_it(run_command: Tasks) -> None:
+    """As its own option, if it has one."""
+    made = run_command("tasks", "--url", "http://127.0.0.1:1", "create", "T", "--handler", "h", "--key", "Wäsche 1")
+    assert "--key 'Wäsche 1'" in made.err
+    assert "Nothing listens" in made.err
+    paused = run_command("tasks", "--url", "http://127.0.0.1:1", "pause", "t")
+    assert "idempotency_key" not in paused.err
+
+
 def test_a_misplaced_group_option_is_explained(run_command: Tasks) -> None:
     """`--url` belongs to `tasks`, so it stands before the command."""
     said = run_command("tasks", "list", "--url", "http://127.0.0.1:1")

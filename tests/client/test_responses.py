@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,7 +19,7 @@ from tests.client.harness import DAILY, GREET, Flaky, catch_error
 from werkzeug.wrappers import Response
 
 from cloudsched import App
-from cloudsched.client import Client
+from cloudsched.client import AsyncClient, Client
 from cloudsched.client import flow as client_answers
 from cloudsched.client.views import ExplanationView, PersonView, TaskView, reader
 from cloudsched.domain.documents.execution import Execution
@@ -110,13 +113,22 @@ OK = b"HTTP/1.1 200 OK\r\n"
     [OK + b"X-Long: ", OK + b"Content-Length: 100\r\n\r\n{", OK + b"Transfer-Encoding: chunked\r\n\r\n"],
     ids=["head", "body", "chunks"],
 )
-def test_a_response_that_does_not_end_is_unavailable(head: bytes, waits: list[float]) -> None:
-    """The timeout applies to the whole response, not to each of its bytes."""
-    with serve_slowly(head) as where, Client(where, timeout=0.1) as client:
-        error = catch_error(lambda: client.retry("t"))
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_response_that_does_not_end_is_unavailable(head: bytes, waits: list[float], *, is_async: bool) -> None:
+    """The timeout applies to the whole call: not to each of its bytes, nor to each sending of its request."""
+
+    async def retry_async(url: str) -> None:
+        async with AsyncClient(url, timeout=0.2) as client:
+            await client.retry("t")
+
+    with serve_slowly(head) as where:
+        if is_async:
+            error = catch_error(lambda: asyncio.run(retry_async(where)))
+        else:
+            error = catch_error(lambda: Client(where, timeout=0.2).retry("t"))
     assert isinstance(error, Unavailable)
-    assert "not the API" not in str(error)
-    assert waits
+    assert "within 0.2 s" in str(error)
+    assert waits == []
 
 
 def test_an_oversized_response_is_not_read(client: Client, flaky: Flaky, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,11 +150,19 @@ def test_credentials_that_fit_no_header_raise_at_once(url: str, flaky: Flaky, pr
     assert flaky.asked == []
 
 
-def test_retry_after_has_an_upper_bound(client: Client, flaky: Flaky, waits: list[float]) -> None:
-    """Retry-After cannot make a client wait for an hour, and a value that is not a number is ignored."""
+def test_a_service_is_not_asked_before_it_said(client: Client, flaky: Flaky, waits: list[float]) -> None:
+    """Retry-After is waited for if the timeout leaves time, and else told at once. What is no time is ignored."""
+    at = datetime.now(UTC) + timedelta(seconds=20)
+    for asked in ("7", format_datetime(at, usegmt=True)):
+        flaky.fails = [partial(Response, status=503, headers={"Retry-After": asked})]
+        assert list(client.tasks()) == []
+    assert 7 <= waits[0] < 8
+    assert 15 < waits[1] < 25
+    waits.clear()
     flaky.fails = [lambda: Response(status=503, headers={"Retry-After": "3600"})]
-    assert list(client.tasks()) == []
-    assert max(waits) <= 10
+    error = catch_error(lambda: list(client.tasks()))
+    assert isinstance(error, Unavailable)
+    assert (error.retry_after, waits) == (timedelta(hours=1), [])
     flaky.fails = [lambda: Response("{}", 429, headers={"Retry-After": "²"})]
     error = catch_error(lambda: client.create(**GREET))
     assert isinstance(error, QuotaExceeded)

@@ -56,7 +56,7 @@ FAILURES = [
     (errors.NotFound("task", "t1"), 404, "deleted meanwhile"),
     (errors.NotAllowed("pause", "COMPLETED"), 409, "Nothing was changed"),
     (errors.PreconditionFailed("task t1"), 412, "Somebody has changed"),
-    (errors.QuotaExceeded("tasks", 5, "Delete some."), 429, "try again"),
+    (errors.QuotaExceeded("tasks", 5, "Delete some."), 429, "Delete some."),
     (errors.Unavailable("The API", "ConnectError"), 503, "Nothing is lost"),
     (errors.Unavailable("The API", "500: The document tasks/t1 is damaged."), 502, "other views work"),
 ]

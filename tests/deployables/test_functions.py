@@ -64,7 +64,7 @@ def test_a_fresh_deployment_turns_a_sentence_into_a_reminder(served: Served) -> 
     api = functions["api"].url
     said = {"text": "every day at 9 remind me to stretch", "timezone": "UTC", "owner": "ada"}
     draft = request(api, "POST", "/v1/tasks/draft", said).body
-    assert (draft["decision"], draft["task"]["handler"]) == ("creation", "remind"), draft
+    assert (draft["decision"], draft["task"]["handler"]) == ("CREATION", "remind"), draft
     made = request(api, "POST", "/v1/tasks", {"draftToken": draft["draftToken"], **draft["task"]})
     assert made.status == 201, made.body
 
@@ -130,10 +130,13 @@ def test_an_instance_that_is_stopped_gives_up_what_runs(tmp_path: Path) -> None:
             wait_until(lambda: app.get("it").runs[0].lease is None, "it is given up")
             (tmp_path / "go-on").touch()
             assert execute.process.wait() == 0
-        with app.override(settings), WebServer(wsgi(app), port=port) as other:
-            other.serve()
-            wait_until(lambda: app.get("it").status == "COMPLETED", "it has run")
+            app.close()  # its connection to the clock of the emulator
+        with app.override(settings):
+            with WebServer(wsgi(app), port=port) as other:
+                other.serve()
+                wait_until(lambda: app.get("it").status == "COMPLETED", "it has run")
             (record,) = app.executions("it").items
+            app.close()
         assert (record.status, len(record.attempts)) == ("SUCCEEDED", 1)
 
 

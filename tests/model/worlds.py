@@ -196,6 +196,9 @@ DAY = 24 * 3600
 CREATE: Mapping[str, Callable[[App], object]] = {"create": lambda app: app.create(draft("a"))}
 REQUESTS: Mapping[str, Callable[[App], object]] = {
     "pause": lambda app: app.pause("a"),
+    "pause for a while": lambda app: app.pause("a", until=app.container.clock.now() + timedelta(seconds=100)),
+    "skip": lambda app: app.skip("a"),
+    "move": lambda app: app.move("a", "next", app.container.clock.now() + timedelta(seconds=90)),
     "resume": lambda app: app.resume("a"),
     "edit": lambda app: app.update("a", title="edited"),
     "reschedule": lambda app: app.update("a", schedule=Schedule.once(at(7))),
@@ -289,6 +292,28 @@ PAUSE = World(
     most_requests=2,
     handler_endings=("done",),
     sweeps=False,
+    is_small=True,
+)
+PAUSE_WITH_AN_END = World(
+    "a pause with an end",
+    "an owner who pauses for a while, and may resume or cancel before, while something is due",
+    CREATE,
+    instants=(60, 160, 240),
+    end=3600,
+    requests={name: REQUESTS[name] for name in ("pause for a while", "resume", "cancel")},
+    most_requests=2,
+    handler_endings=("done",),
+    is_small=True,
+)
+ONE_OCCURRENCE = World(
+    "one occurrence",
+    "an owner who skips or moves the next occurrence, while it comes due",
+    CREATE,
+    instants=(60, 120, 180),
+    end=3600,
+    requests={name: REQUESTS[name] for name in ("skip", "move")},
+    most_requests=2,
+    handler_endings=("done",),
     is_small=True,
 )
 TRIGGER = World(

@@ -46,6 +46,9 @@ _COMMON = (
     "trigger",
     "trigger",
     "snooze",
+    "skip",
+    "move one",
+    "pause for a while",
 )
 _RARE = ("backfill", "retry", "cancel", "delete")
 _WORKERS = (*_COMMON, *_RARE, "move", "move", "move")
@@ -168,6 +171,11 @@ def _apply_verb(world: World, app: App, verb: str, task_id: str) -> Task:
         return _trigger(world, app, task_id)
     if verb == "snooze":
         return app.snooze(task_id, _pick_span(world))
+    if verb == "move one":
+        following = app.get(task_id).next_execution_time or app.container.clock.now()
+        return app.move(task_id, "next", following + _pick_span(world))
+    if verb == "pause for a while":
+        return app.pause(task_id, until=app.container.clock.now() + _pick_span(world))
     told: Task = getattr(app, verb)(task_id)
     return told
 

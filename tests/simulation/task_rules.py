@@ -26,6 +26,8 @@ def find_broken_future(task: Task) -> Iterator[str]:
             pending += [at for at in waiting if at is not None]
             if task.next_execution_time and (not holds_back_schedule(task) or task.overlap is Overlap.ALLOW):
                 pending.append(jittered_start(task, task.next_execution_time))
+        if task.paused_until is not None:
+            pending.append(task.paused_until)
     if task.status is TaskStatus.ACTIVE and not pending and not task.offer:
         yield f"4: {task.id} is ACTIVE and waits for nothing"
     if pending and (task.wake_at is None or task.wake_at > max(min(pending), task.updated_at)):

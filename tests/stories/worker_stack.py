@@ -61,10 +61,10 @@ HASTY = """
 # As `python -m cloudsched`, but a worker repeats what fails at once, and gives threads that were left behind no time.
 from cloudsched.cli import exit, main as cli
 from cloudsched.worker import command as worker_command
-from cloudsched.client import RETRIES, connection
+from cloudsched.client import connection
 from cloudsched.worker import slot, worker
 
-connection.RETRY_PAUSES = (0.0,) * RETRIES
+connection.FIRST_PAUSE = 0.0
 slot.INITIAL_BACKOFF = slot.MAX_BACKOFF = worker.PollBackoff.INITIAL_BACKOFF = worker.PollBackoff.MAX_BACKOFF = 0.05
 worker_command.THREAD_EXIT_SECONDS = 0.0
 exit.own_process()

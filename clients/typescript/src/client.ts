@@ -1,6 +1,6 @@
 import { TaskVerbs } from "./api.js";
 import { CloudschedError, NotFound, QuotaExceeded, TimedOut, toError, Unavailable } from "./errors.js";
-import { pause, Transport } from "./transport.js";
+import { encode, pause, Transport } from "./transport.js";
 import type { ClientOptions, Query, RequestOptions } from "./transport.js";
 import type * as api from "./api.js";
 
@@ -113,7 +113,7 @@ export class Client<P extends object = AnyPayloads> extends TaskVerbs {
     for (let begin = 0; begin < tasks.length; begin += BATCH) {
       const body = { tasks: tasks.slice(begin, begin + BATCH) };
       const idempotencyKey = begin ? `${key}-${begin}` : key;
-      const { results } = await this.#post<api.BatchResults>("/v1/tasks/batchCreate", body, { ...more, idempotencyKey }, undefined, true);
+      const { results } = await this.#post<api.BatchResults>("/v1/tasks/batchCreate", body, { ...more, idempotencyKey }, undefined, true, key);
       for (const { task, problem, status } of results) created.push(task ? { task } : { error: toError(status, problem) });
     }
     return created;
@@ -517,16 +517,16 @@ export class Client<P extends object = AnyPayloads> extends TaskVerbs {
     return this.#send("GET", path, undefined, options, query);
   }
 
-  #post<T>(path: string, body: unknown, options: ChangeOptions, query?: Query, repeatable = false): Promise<T> {
-    return this.#send("POST", path, body, options, query, repeatable);
+  #post<T>(path: string, body: unknown, options: ChangeOptions, query?: Query, repeatable = false, repeatKey?: string): Promise<T> {
+    return this.#send("POST", path, body, options, query, repeatable, repeatKey);
   }
 
-  #send<T>(method: string, path: string, body?: unknown, given: ChangeOptions = {}, query?: Query, repeatable?: boolean): Promise<T> {
+  #send<T>(method: string, path: string, body?: unknown, given: ChangeOptions = {}, query?: Query, repeatable?: boolean, repeatKey?: string): Promise<T> {
     const { idempotencyKey, etag, ...options } = given;
     const headers: Record<string, string> = {};
     if (idempotencyKey !== undefined) headers["Idempotency-Key"] = idempotencyKey;
     if (etag !== undefined) headers["If-Match"] = etag;
-    return this.#transport.send({ method, path, body, query, headers, options, ...(repeatable !== undefined && { repeatable }) }) as Promise<T>;
+    return this.#transport.send({ method, path, body, query, headers, options, repeatKey, ...(repeatable !== undefined && { repeatable }) }) as Promise<T>;
   }
 
   #list<T>(path: string, field: string, filters: object, options?: RequestOptions): Listing<T> {
@@ -539,10 +539,6 @@ export class Client<P extends object = AnyPayloads> extends TaskVerbs {
 
 function withKey(options: ChangeOptions): ChangeOptions {
   return { ...options, idempotencyKey: options.idempotencyKey ?? crypto.randomUUID() };
-}
-
-function encode(segment: string): string {
-  return encodeURIComponent(segment);
 }
 
 function task_(taskId: string): string {

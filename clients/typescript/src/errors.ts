@@ -76,10 +76,30 @@ export class Forbidden extends CloudschedError {}
 export class QuotaExceeded extends CloudschedError {}
 /** The API lacks a package that it needs for this: asking again does not help. */
 export class Misconfigured extends CloudschedError {}
-/** There was no response, or none of the API's; trying again may help. */
-export class Unavailable extends CloudschedError {}
+/** There was no response, or none of the API's. */
+export class Unavailable extends CloudschedError {
+  /** The key of the change that may have been made: with it, as `idempotencyKey`, you repeat the change safely. */
+  idempotencyKey: string | undefined;
+
+  /** Whether trying again may help. If not, somebody has to mend something first: an address, a certificate, the service. */
+  get isRetryable(): boolean {
+    if (this.status !== 0) return PASSING.includes(this.status) && !LASTING.test(this.code);
+    return !LASTING.test(reasonOf(this.cause));
+  }
+}
 /** There was no response in time. */
 export class TimedOut extends Unavailable {}
+
+/** The statuses of a service that is overloaded or not reached. */
+const PASSING = [502, 503, 504];
+/** What does not pass: problems of the API, and what Node says of names and certificates; a browser does not say why. */
+const LASTING = /^(misconfigured|clock-skewed|ENOTFOUND|CERT_.*|ERR_TLS_.*|ERR_SSL_.*|EPROTO|.*_CERT(IFICATE)?(_.*)?)$/;
+
+/** Return the code of what is below an error of `fetch`, such as ECONNREFUSED. */
+export function reasonOf(error: unknown): string {
+  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
+  return typeof code === "string" ? code : cause ? reasonOf(cause) : "";
+}
 
 type Kind = new (message: string, status: number, problem?: Problem, retryAfter?: number) => CloudschedError;
 

@@ -1,4 +1,4 @@
-import { CloudschedError, InvalidInput, NotFound, TimedOut, toError, Unavailable } from "./errors.js";
+import { CloudschedError, InvalidInput, Misconfigured, NotFound, reasonOf, TimedOut, toError, Unavailable } from "./errors.js";
 import type { Problem } from "./api.js";
 
 /** A credential, or a function that returns one; it is asked again, with `true`, after the API has refused the last one. */
@@ -38,10 +38,11 @@ export interface Sent {
   headers?: Record<string, string> | undefined;
   /** Whether it may be sent again if no answer came. */
   repeatable?: boolean;
+  /** The key with which its caller repeats the call, if it is another one than this request's. */
+  repeatKey?: string | undefined;
   options?: RequestOptions | undefined;
 }
 
-const OVERLOADED = [502, 503, 504];
 const FIRST_PAUSE = 250;
 const LONGEST_PAUSE = 10_000;
 
@@ -82,18 +83,19 @@ export class Transport {
     outer?.addEventListener("abort", abort, { once: true });
     try {
       if (outer?.aborted) deadline.abort();
-      return await this.#repeat(sent, deadline.signal);
+      return await this.#repeat(sent, deadline.signal, Date.now() + limit);
     } catch (error) {
       if (outer?.aborted) throw outer.reason ?? error;
-      if (late) throw new TimedOut(`The API at ${this.#url} did not answer within ${limit} ms.`, 0, undefined, undefined, { cause: error });
-      throw error;
+      const known = late ? new TimedOut(`The API at ${this.#url} did not answer within ${limit} ms.`, 0, undefined, undefined, { cause: error }) : error;
+      if (known instanceof Unavailable && sent.method !== "DELETE") known.idempotencyKey = sent.repeatKey ?? sent.headers?.["Idempotency-Key"];
+      throw known;
     } finally {
       clearTimeout(end);
       outer?.removeEventListener("abort", abort);
     }
   }
 
-  async #repeat(sent: Sent, signal: AbortSignal): Promise<unknown> {
+  async #repeat(sent: Sent, signal: AbortSignal, until: number): Promise<unknown> {
     const retries = (sent.repeatable ?? ["GET", "DELETE", "PUT"].includes(sent.method)) ? (this.#options.retries ?? 3) : 0;
     let refresh = false;
     let maybeDone = false;
@@ -107,10 +109,12 @@ export class Transport {
           refresh = true;
           continue;
         }
-        if (!(error instanceof Unavailable) || (error.status !== 0 && !OVERLOADED.includes(error.status)) || attempt >= retries) throw error;
+        if (!(error instanceof Unavailable) || !error.isRetryable || attempt >= retries) throw error;
         maybeDone = true;
         const usual = Math.random() * Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt + 1));
-        await pause(Math.min(LONGEST_PAUSE, (error.retryAfter ?? 0) * 1000 || usual), signal);
+        const wait = (error.retryAfter ?? 0) * 1000 + usual;
+        if (Date.now() + wait >= until) throw error; // not "timed out": this is why there is no answer
+        await pause(wait, signal);
         attempt++;
       }
     }
@@ -127,12 +131,12 @@ export class Transport {
       response = await call(this.#url + sent.path + toQuery(sent.query), { method: sent.method, headers, body, signal, redirect: "manual" });
       text = await response.text();
     } catch (error) {
-      throw new Unavailable(`The API at ${this.#url} did not answer: ${error}`, 0, undefined, undefined, { cause: error });
+      throw new Unavailable(`The API at ${this.#url} did not answer: ${reasonOf(error) || error}`, 0, undefined, undefined, { cause: error });
     }
     const content = parse(text);
     if (response.ok && (content !== undefined || text === "")) return content;
     const isProblem = (response.headers.get("Content-Type") ?? "").startsWith("application/problem+json");
-    const retryAfter = Number(response.headers.get("Retry-After") ?? "") || undefined;
+    const retryAfter = toSeconds(response.headers.get("Retry-After") ?? "");
     if (response.ok) throw new Unavailable(`What answers at ${this.#url} is not the API.`, response.status);
     throw toError(response.status, isProblem ? (content as Problem) : undefined, retryAfter);
   }
@@ -141,15 +145,42 @@ export class Transport {
     const { key, token, platformToken, actingFor } = this.#options;
     const headers: Record<string, string> = { Accept: "application/json", ...sent.headers };
     if (sent.body !== undefined) headers["Content-Type"] = "application/json";
+    if (headers["Idempotency-Key"] !== undefined) headers["Idempotency-Key"] = encodeKey(headers["Idempotency-Key"]);
+    if (!SENDABLE.test(headers["If-Match"] ?? "")) throw new InvalidInput("etag has characters that a header cannot have.");
     if (key) headers["X-Api-Key"] = key;
-    if (actingFor !== undefined) headers["X-On-Behalf-Of"] = encodeURIComponent(actingFor);
+    if (actingFor !== undefined) headers["X-On-Behalf-Of"] = encode(actingFor);
     const tokens: Array<[string, Token | undefined]> = [["Authorization", token], ["X-Serverless-Authorization", platformToken]];
     for (const [name, each] of tokens) {
       const value = typeof each === "function" ? await each(refresh) : each;
       if (value) headers[name] = `Bearer ${value}`;
     }
+    const bad = Object.keys(headers).find((name) => !SENDABLE.test(headers[name]!));
+    if (bad) throw new Misconfigured(`The credential in ${bad} has characters that a header cannot have. Does it end with a line break?`);
     return headers;
   }
+}
+
+const SENDABLE = /^[\x20-\x7e]*$/;
+
+/** Return a part of a URL, encoded. */
+export function encode(part: string): string {
+  try {
+    return encodeURIComponent(part);
+  } catch {
+    throw new InvalidInput(`${JSON.stringify(part)} has half a character (a lone surrogate).`);
+  }
+}
+
+/** Return an idempotency key as it is sent: it may be any text, and the API decodes it. */
+function encodeKey(key: string): string {
+  if (/[\x00-\x1f\x7f-\x9f]/.test(key)) throw new InvalidInput("idempotencyKey has a control character.");
+  return key.replace(/[^\x21-\x24\x26-\x7e]+/g, encode);
+}
+
+/** Return the seconds that a `Retry-After` asks to wait, which may name a time. */
+function toSeconds(retryAfter: string): number | undefined {
+  const seconds = Number(retryAfter || NaN);
+  return (Number.isNaN(seconds) ? Math.max(0, (Date.parse(retryAfter) - Date.now()) / 1000) : seconds) || undefined;
 }
 
 /** Wait, unless the signal ends it. */

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import vm from "node:vm";
@@ -99,12 +100,64 @@ test("the whole request has one deadline, and a signal ends it", async () => {
       request.signal.addEventListener("abort", stop);
     });
   await assert.rejects(answering(hang).make({ timeout: 20 }).get("t"), cloudsched.TimedOut);
-  await assert.rejects(answering(problem(503, "unavailable", { "Retry-After": "9" })).make({ timeout: 20 }).get("t"), cloudsched.TimedOut);
   const end = new AbortController();
   const waiting = answering(hang).make().get("t", { signal: end.signal });
   end.abort(new Error("enough"));
   await assert.rejects(waiting, /enough/);
   await assert.rejects(answering(json({})).make().get("t", { signal: AbortSignal.abort(new Error("before")) }), /before/);
+});
+
+test("a connection that fails is no timeout, however little time there is", async () => {
+  const closed = createServer();
+  const { port } = await new Promise((resolve) => closed.listen(0, "127.0.0.1", () => resolve(closed.address())));
+  await new Promise((resolve) => closed.close(resolve));
+  const reset = createServer((socket) => socket.once("data", () => socket.resetAndDestroy()));
+  const plain = createServer((socket) => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"));
+  for (const server of [reset, plain]) await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const cases = [
+    [`http://127.0.0.1:${port}`, "ECONNREFUSED", true],
+    [`http://127.0.0.1:${reset.address().port}`, "ECONNRESET", true],
+    [`https://127.0.0.1:${reset.address().port}`, "ECONNRESET", true],
+    [`https://127.0.0.1:${plain.address().port}`, "ERR_SSL", false],
+    ["http://nowhere.invalid", "ENOTFOUND|EAI_AGAIN", undefined],
+  ];
+  for (const [url, reason, isRetryable] of cases) {
+    await assert.rejects(new Client(url, { timeout: 5000, retries: 1 }).create({ title: "T" }), (error) => {
+      assert.ok(error instanceof cloudsched.Unavailable && !(error instanceof cloudsched.TimedOut), `${url}: ${error}`);
+      assert.match(error.message, new RegExp(reason));
+      if (isRetryable !== undefined) assert.equal(error.isRetryable, isRetryable);
+      assert.ok(error.idempotencyKey);
+      return true;
+    });
+  }
+  await assert.rejects(new Client(cases[0][0], { timeout: 200, retries: 50 }).get("t"), (error) => !(error instanceof cloudsched.TimedOut));
+  for (const server of [reset, plain]) server.close();
+  const late = answering(problem(503, "unavailable", { "Retry-After": "9" })).make({ timeout: 20 }).get("t");
+  await assert.rejects(late, (error) => error.status === 503 && error.retryAfter === 9 && !(error instanceof cloudsched.TimedOut));
+});
+
+test("a key may be any text, and what no header can have is the caller's mistake", async () => {
+  for (const key of ["größe 50 %", "日本語", "🎉👨‍👩‍👧", "a%20b", "x:y/z", "é".repeat(255)]) {
+    const { sent, make } = answering(json({ id: "t" }));
+    await make().create({ title: "T" }, { idempotencyKey: key });
+    assert.match(sent[0].headers["Idempotency-Key"], /^[\x21-\x7e]+$/);
+    assert.equal(decodeURIComponent(sent[0].headers["Idempotency-Key"]), key);
+  }
+  const { sent, make } = answering(json({ id: "t" }));
+  for (const key of ["a\nb", "\ud800"]) await assert.rejects(make().create({ title: "T" }, { idempotencyKey: key }), cloudsched.InvalidInput);
+  await assert.rejects(async () => make().get("\ud800"), cloudsched.InvalidInput);
+  await assert.rejects(make().update("t", { title: "T" }, { etag: "日" }), cloudsched.InvalidInput);
+  await assert.rejects(make().actingFor("\ud800").get("t"), cloudsched.InvalidInput);
+  for (const options of [{ key: "a\n" }, { token: "日" }]) await assert.rejects(make(options).get("t"), cloudsched.Misconfigured);
+  assert.deepEqual(sent, []);
+});
+
+test("what lasts is not asked again", async () => {
+  for (const [status, type] of [[503, "misconfigured"], [500, "internal-error"]]) {
+    const { sent, make } = answering(problem(status, type));
+    await assert.rejects(make().get("t"), (error) => error instanceof cloudsched.Unavailable && !error.isRetryable);
+    assert.equal(sent.length, 1);
+  }
 });
 
 test("what answers in the API's place is told from it", async () => {

@@ -47,6 +47,10 @@ _SENTENCES: Final = re.compile(r"(?<=[.!?])\s+|;\s+|\n")
 
 def advise(error: CloudschedError, arguments: Collection[str]) -> str:
     """Return what an agent reads of an error of a tool with these arguments."""
+    if isinstance(error, Unavailable) and not error.is_retryable:
+        return (
+            "The scheduler is not set up to do that. Do not repeat the call. Tell the person: its operator has to look."
+        )
     for kind, told in _TOLD.items():
         if isinstance(error, kind):
             return " ".join(told.format(said=strip(str(error))).split())

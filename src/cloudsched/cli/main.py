@@ -184,7 +184,7 @@ class ExitCode(IntEnum):
     UNAUTHORISED = 5
     """Your credential is missing or wrong, or may not do this."""
     UNREACHABLE = 6
-    """The API did not answer, or is overloaded. Try again later."""
+    """The API did not answer, is overloaded, or something else answers there. Its message says what to mend."""
 
 
 _CODES: Final[tuple[tuple[type[BaseException], ExitCode], ...]] = (

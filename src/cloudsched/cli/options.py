@@ -6,6 +6,7 @@ Errors of the API say what to do. Instants have an offset, or are by the clocks 
 from __future__ import annotations
 
 import json
+import shlex
 import socket
 import sys
 from contextlib import closing, contextmanager, redirect_stdout, suppress
@@ -241,14 +242,15 @@ key_option = click.option("--key", help="An idempotency key: commands with the s
 
 
 @contextmanager
-def explain_errors(options: Mapping[str, Any]) -> Iterator[None]:
-    """Add hints to the API's errors, for the options of `connection_options`."""
+def explain_errors(options: Mapping[str, Any], *, takes_key: bool = False) -> Iterator[None]:
+    """Add hints to the API's errors, for the options of `connection_options`, and the key if the command takes one."""
     try:
         yield
     except Unavailable as error:
-        hint = explain_unreachable(options["url"])
-        if hint:
-            error.args = (f"{error}. {hint}",)
+        said = [f"{error.service} cannot be reached: {error.reason}", explain_unreachable(options["url"])]
+        if takes_key and error.idempotency_key is not None and error.is_retryable:
+            said.insert(1, f"Repeat it with --key {shlex.quote(error.idempotency_key)}, then it is done once")
+        error.args = (". ".join(filter(None, said)),)
         raise
     except Unauthenticated as error:
         if any(options[name] for name in ("key", "token", "platform_token")):
@@ -342,7 +344,7 @@ def pass_client(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def with_client(context: click.Context, /, *arguments: Any, **options: Any) -> None:
         assert context.parent is not None  # noqa: S101 - it is in a group
-        with explain_errors(context.parent.params):
+        with explain_errors(context.parent.params, takes_key="key" in options):
             command(context.obj(), *arguments, **options)
 
     return with_client

@@ -26,7 +26,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 from urllib.parse import quote
 
-from cloudsched.client.connection import AsyncConnection, Connection, Endpoint
+from cloudsched.client.connection import RETRIES, AsyncConnection, Connection, Endpoint
 from cloudsched.client.flow import ApiRequest, Flow, FlowStep, Sleep
 from cloudsched.client.operations import Operations
 from cloudsched.domain.call_arguments import check_arguments
@@ -34,6 +34,8 @@ from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+    import httpx
 
 T = TypeVar("T")
 C = TypeVar("C", bound="Client | AsyncClient")
@@ -47,12 +49,16 @@ class Client(Operations):
         token: A Firebase ID token or a Google OIDC token, or a function that returns one for each request.
         key: An API key.
         platform_token: A token for Cloud Run itself, for a private service that uses `token` for its own users.
-        timeout: The seconds to wait for a connection, and then for the complete response.
+        timeout: The seconds that one request may take in all: to connect, to answer in full, and its repetitions with
+            their pauses. A list sends a request for each page.
+        max_retries: How often a request that is safe to repeat is sent again. 0 if you repeat your calls yourself.
+        transport: An httpx transport of yours, in place of connections to `url`. It is closed with this client.
+        http_client: An HTTP client of yours, with its own proxies, certificates and headers. It is never closed here.
     """
 
     face: Final = "client"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is what a caller has or has not
         self,
         url: str,
         *,
@@ -60,8 +66,12 @@ class Client(Operations):
         key: str | None = None,
         platform_token: str | Callable[[], str] | None = None,
         timeout: float = 30,
+        max_retries: int = RETRIES,
+        transport: httpx.BaseTransport | None = None,
+        http_client: httpx.Client | None = None,
     ) -> None:
-        self._connection = Connection(Endpoint(url, key, timeout), token, platform_token)
+        endpoint = Endpoint(url, key, timeout, max_retries)
+        self._connection = Connection(endpoint, token, platform_token, transport, http_client)
         self._headers: dict[str, str] = {}
 
     def __enter__(self) -> Self:
@@ -80,6 +90,9 @@ class Client(Operations):
 
         This client's credential has to be an admin's or a delegate's. Both share the connections: close
         this one.
+
+        >>> client.acting_for("ada").get(task.id).title
+        'Water the plants'
         """
         return _copy_for(self, user)
 
@@ -105,12 +118,15 @@ class AsyncClient(Operations):
         token: As for `Client`, but the function may be asynchronous.
         key: An API key.
         platform_token: As for `Client`, but the function may be asynchronous.
-        timeout: The seconds to wait for a connection, and then for the complete response.
+        timeout: As for `Client`.
+        max_retries: As for `Client`.
+        transport: As for `Client`, but an asynchronous one.
+        http_client: As for `Client`, but an asynchronous one, which belongs to one event loop.
     """
 
     face: Final = "client"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is what a caller has or has not
         self,
         url: str,
         *,
@@ -118,8 +134,12 @@ class AsyncClient(Operations):
         key: str | None = None,
         platform_token: str | Callable[[], str] | Callable[[], Awaitable[str]] | None = None,
         timeout: float = 30,
+        max_retries: int = RETRIES,
+        transport: httpx.AsyncBaseTransport | None = None,
+        http_client: httpx.AsyncClient | None = None,
     ) -> None:
-        self._connection = AsyncConnection(Endpoint(url, key, timeout), token, platform_token)
+        endpoint = Endpoint(url, key, timeout, max_retries)
+        self._connection = AsyncConnection(endpoint, token, platform_token, transport, http_client)
         self._headers: dict[str, str] = {}
 
     async def __aenter__(self) -> Self:

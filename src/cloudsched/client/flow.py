@@ -8,13 +8,19 @@ inside the flow. If a proxy has answered instead of the API, that is Unavailable
 from __future__ import annotations
 
 import functools
+import hashlib
 import inspect
 import json
+import math
 import re
+import time
+import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from types import MethodType
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar, cast, overload
+from urllib.parse import quote
 
 from pydantic import ValidationError
 
@@ -75,6 +81,8 @@ class ApiRequest:
     """The most seconds that it may take. If this is given, it is sent only once."""
     wait: float = 0.0
     """The seconds that the API may wait before it answers, beside the time of the answer itself."""
+    repeat_key: str | None = None
+    """The key with which the caller repeats the call, if it is another one than this request's."""
 
     def __post_init__(self) -> None:
         # On the way, such parts are taken out of a path, encoded or not: it would be another operation's.
@@ -271,14 +279,23 @@ _STATUSES: dict[int, type[CloudschedError]] = {
 }
 
 _SECONDS = re.compile("[0-9]{1,9}")
+_PASSING_STATUSES = frozenset({502, 503, 504})
+"""The statuses of a service that is overloaded or not reached. An exceeded quota (429) is left to the caller."""
+_LASTING = frozenset({"misconfigured", "clock-skewed"})
+"""The problems of a service that will not answer until somebody has mended it."""
 
 
 def error_from_problem(problem: Problem, retry_after: str = "", server: str = "The API") -> CloudschedError:
     """Return the error for a problem document, with the API's message and the attributes of its class."""
     detail = problem.detail or problem.title or str(problem.status)
-    kind = _KINDS.get(problem.type.rpartition("/")[2]) or _STATUSES.get(problem.status)
+    name = problem.type.rpartition("/")[2]
+    kind = _KINDS.get(name) or _STATUSES.get(problem.status)
+    seconds = _read_seconds(retry_after)
     if kind is None:
-        return Unavailable(server, f"{problem.status}: {detail}")
+        unavailable = Unavailable(server, f"{problem.status}: {detail}")
+        unavailable.is_retryable = problem.status in _PASSING_STATUSES and name not in _LASTING
+        unavailable.retry_after = None if seconds is None else timedelta(seconds=seconds)
+        return unavailable
     error = kind.__new__(kind, detail)
     known = {
         "field": problem.field or "(request)",
@@ -294,7 +311,7 @@ def error_from_problem(problem: Problem, retry_after: str = "", server: str = "T
         "key": "",
         "quota": "",
         "limit": 0,
-        "retry_after": int(retry_after) if _SECONDS.fullmatch(retry_after) else None,
+        "retry_after": seconds,
     }
     for name in _ATTRIBUTES.get(next(each for each in kind.__mro__ if each in _ATTRIBUTES), ()):
         setattr(error, name, known[name])
@@ -307,6 +324,20 @@ def error_from_problem(problem: Problem, retry_after: str = "", server: str = "T
             error.others = tuple(others)
             error.problem = first.problem
     return error
+
+
+def _read_seconds(retry_after: str) -> int | None:
+    """Return the seconds that a ``Retry-After`` asks to wait, which may name a time. None if there is none."""
+    if not retry_after or _SECONDS.fullmatch(retry_after):
+        return int(retry_after) if retry_after else None
+
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - hardly any server sends a time
+
+    try:
+        seconds = parsedate_to_datetime(retry_after).timestamp() - time.time()
+    except (ValueError, OverflowError):
+        return None
+    return max(0, math.ceil(seconds))
 
 
 def _read_fault(fault: FieldError) -> InvalidInput:
@@ -380,14 +411,46 @@ def fetch(
     return (yield ApiRequest(method, path, content, query, is_idempotent=True)).read(what, reader(model))
 
 
+_NOT_IN_KEYS: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_SAFE_IN_KEYS: Final = "".join(each for each in map(chr, range(0x21, 0x7F)) if each != "%")
+KEY_HEADER: Final = "Idempotency-Key"
+
+
+def encode_header(name: str, value: str) -> str:
+    """Return a header's value as it is sent: a key may be any text. Raises InvalidInput."""
+    if name == KEY_HEADER:
+        if _NOT_IN_KEYS.search(value):
+            problem = "has a control character, or half a character (a lone surrogate)"
+            raise InvalidInput("idempotency_key", problem, "Give visible text, in any script.")
+        return quote(value, safe=_SAFE_IN_KEYS)
+    if not (value.isascii() and value.isprintable()):
+        field = "etag" if name.startswith("If-") else name
+        raise InvalidInput(field, "has characters that a header cannot have", "Give it as the API wrote it.")
+    return value
+
+
+def choose_key(key: str | None) -> str:
+    """Return the idempotency key of a request: the caller's, or a new one."""
+    return str(uuid.uuid4()) if key is None else key
+
+
+def hash_key(key: str) -> str:
+    """Return a text that stands for a key, however long that is."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+
+
 def given(**fields: T | None) -> dict[str, T]:
     """Return the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def not_the_api(server: str, why: str) -> Unavailable:
+def not_the_api(server: str, why: str, status: int = 0, retry_after: str = "") -> Unavailable:
     """Return the error for a response that is not the API's. The message does not quote the response."""
-    return Unavailable(server, f"the response is not the API's: {why}")
+    error = Unavailable(server, f"the response is not the API's: {why}")
+    error.is_retryable = status in _PASSING_STATUSES
+    seconds = _read_seconds(retry_after)
+    error.retry_after = None if seconds is None else timedelta(seconds=seconds)
+    return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -441,15 +504,16 @@ def _parse_content(body: bytes) -> dict[str, Any] | None:
 
 def _to_error(response: HttpResponse, content: dict[str, Any] | None, server: str) -> CloudschedError:
     status = response.status
+    retry_after = response.headers.get("Retry-After", "")
     status_line = f"{status} {response.reason}"
     defaults: dict[str, Any] = {"title": response.reason, "status": status, "detail": status_line}
     try:
         problem = reader(Problem)(defaults | (content or {}))  # all of a problem but its type may be omitted
     except ValidationError:
         if status not in _GATEWAY_STATUSES:
-            return not_the_api(server, status_line)
+            return not_the_api(server, status_line, status, retry_after)
         problem = Problem(type="about:blank", **defaults)
-    return error_from_problem(problem, response.headers.get("Retry-After", ""), server)
+    return error_from_problem(problem, retry_after, server)
 
 
 def parse_task(response: JsonResponse) -> TaskView:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 from urllib.parse import quote
@@ -21,9 +20,11 @@ from cloudsched.client.flow import (
     ApiRequest,
     Flow,
     Listing,
+    choose_key,
     error_from_problem,
     fetch,
     given,
+    hash_key,
     listing,
     operation,
     parse_task,
@@ -74,15 +75,19 @@ class OverviewOperations:
 
         If a request fails as a whole, the tasks of earlier requests are created. To go on, repeat the
         call with the same tasks and an `idempotency_key` of your own.
+
+        >>> teas = [{"handler": "remind", "payload": {"about": about}} for about in ("Mint", "Sencha")]
+        >>> [each.error for each in client.create_many(teas, idempotency_key="import-7")]
+        [None, None]
         """
         contents = [to_wire_fields(task) for task in tasks]
-        key = idempotency_key or str(uuid.uuid4())
+        key = choose_key(idempotency_key)
         created: list[Created] = []
         for begin in range(0, len(contents), MAX_BATCH) or (0,):
             content = {"tasks": contents[begin : begin + MAX_BATCH]}
-            headers = {"Idempotency-Key": f"{key}-{begin}" if begin else key}
+            headers = {"Idempotency-Key": f"{hash_key(key)}-{begin}" if begin else key}
             path = "/v1/tasks/batchCreate"
-            answer = yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True)
+            answer = yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True, repeat_key=key)
             created += answer.read_list("results", _parse_created)
         return created
 
@@ -91,6 +96,10 @@ class OverviewOperations:
         """Check a new task, or with an id an edit of it, and return the task that would result. Nothing is stored.
 
         Its `upcoming` are the next occurrences. Raises InvalidInput like `create` and `update`.
+
+        >>> made = client.validate_task(handler="remind", payload={"about": "Tea"}, schedule="Monday at 9")
+        >>> print(made.upcoming[0].utc)
+        2027-01-04 09:00:00+00:00
         """
         path = "/v1/tasks" if task_id is None else f"/v1/tasks/{quote(task_id, safe='')}"
         method = "POST" if task_id is None else "PATCH"
@@ -116,13 +125,20 @@ class OverviewOperations:
         """Yield the occurrences of all tasks before an instant, the soonest first, page by page.
 
         The filters are `since`, `owner`, `handler`, `label`, `category`.
+
+        >>> [str(each.utc) for each in client.occurrences(datetime(2027, 1, 4, tzinfo=UTC), owner="ada")]
+        ['2027-01-03 09:00:00+00:00']
         """
         query = to_query({**filters, "until": until})
         return Listing("/v1/occurrences", "occurrences", query, reader(TaskOccurrence))
 
     @operation
     def overview(self, owner: str | None = None) -> Flow[OverviewCounts]:
-        """Return the numbers of tasks by status, of open work, and of executions that ended in each recent hour."""
+        """Return the numbers of tasks by status, of open work, and of executions that ended in each recent hour.
+
+        >>> client.overview().tasks["ACTIVE"]
+        1
+        """
         return fetch("an overview", OverviewCounts, "GET", "/v1/overview", query=to_query({"owner": owner}))
 
     @operation
@@ -138,7 +154,11 @@ class OverviewOperations:
         /,
         **filters: Unpack[BatchFilters],
     ) -> Flow[TaskCount]:
-        """Return how many tasks `batch_change` would change now, at most 10,000. See there."""
+        """Return how many tasks `batch_change` would change now, at most 10,000. See there.
+
+        >>> client.count_matching("PAUSE", owner="ada").count
+        1
+        """
         content = {"action": action, "filter": to_wire_fields(filters), "dryRun": True}
         return fetch("a count", TaskCount, "POST", "/v1/tasks/batchChange", content)
 
@@ -164,6 +184,8 @@ class OverviewOperations:
         Raises:
             InvalidInput: There is no filter, or no index for this combination.
             QuotaExceeded: The caller is a user who has five open changes.
+
+        >>> change = client.batch_change("CANCEL", owner="ada", handler="remind")
         """
         return _start_batch({"action": action, "filter": to_wire_fields(filters)}, idempotency_key)
 
@@ -176,6 +198,11 @@ class OverviewOperations:
         Args:
             owner: The owner. None means all tasks that the caller may change.
             idempotency_key: The same for the same change.
+
+        >>> stopped = client.pause_all("ada")
+        >>> sim.advance(timedelta(minutes=1))  # in a test
+        >>> print(client.get(task.id).status)
+        PAUSED
         """
         content = {"action": "PAUSE", "filter": {"status": "ACTIVE", **given(owner=owner)}}
         return _start_batch(content, idempotency_key)
@@ -189,6 +216,10 @@ class OverviewOperations:
         Args:
             pause_id: The id of the task that paused them.
             idempotency_key: The same for the same change.
+
+        >>> stopped = client.pause_all("ada")
+        >>> sim.advance(timedelta(minutes=1))  # in a test
+        >>> restored = client.restore(stopped.id)
         """
         return _start_batch({"action": "RESUME", "filter": {"pauseId": pause_id}}, idempotency_key)
 
@@ -228,7 +259,11 @@ class OverviewOperations:
 
     @operation
     def handlers(self) -> Flow[list[HandlerInfo]]:
-        """Return the handlers that the caller may name in a task, with the JSON schemas of their payloads."""
+        """Return the handlers that the caller may name in a task, with the JSON schemas of their payloads.
+
+        >>> [each.name for each in client.handlers()]
+        ['order', 'remind']
+        """
         return (yield ApiRequest("GET", "/v1/handlers")).read_list("handlers", reader(HandlerInfo))
 
     @operation
@@ -280,6 +315,8 @@ class OverviewOperations:
             handler: Only this handler's usage.
             page_size: The largest number of owners.
             page_token: The `next_page_token` of the previous page.
+
+        >>> page = client.usage("2027-01", owner="ada")
         """
         filters = {
             "month": month,
@@ -388,5 +425,5 @@ def _parse_created(content: object) -> Created:
 
 
 def _start_batch(content: dict[str, Any], key: str | None, path: str = "/v1/tasks/batchChange") -> Flow[TaskView]:
-    headers = {"Idempotency-Key": key or str(uuid.uuid4())}
+    headers = {"Idempotency-Key": choose_key(key)}
     return parse_task((yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True)))

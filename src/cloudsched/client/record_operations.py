@@ -48,6 +48,8 @@ class RecordOperations:
             ics: An iCalendar file, in place of days.
             url: The address of an iCalendar file, fetched every day.
             holidays: A country, such as ``{"country": "DE", "subdivision": "BY"}``.
+
+        >>> calendar = client.put_calendar("days-off", weekdays=["SA", "SU"], days=["2027-07-14"])
         """
         body: dict[str, Any] = {"title": title, **given(owner=owner, ics=ics, url=url, holidays=holidays)}
         if weekdays is not None:
@@ -161,7 +163,11 @@ class PersonOperations:
 
     @operation
     def person(self, owner: str) -> Flow[PersonView]:
-        """Return a person's contacts and preferences. Raises NotFound."""
+        """Return a person's contacts and preferences. Raises NotFound.
+
+        >>> client.person("ada").email.address
+        'ada@example.com'
+        """
         return _fetch_person(ApiRequest("GET", _person_path(owner)))
 
     @operation
@@ -182,6 +188,8 @@ class PersonOperations:
         Raises:
             InvalidInput: A field is not valid, or would be removed.
             PreconditionFailed: The person has changed since this `etag`. Nothing was changed.
+
+        >>> person = client.put_person("ada", name="Ada", timezone="Europe/Paris", replace=True)
         """
         query = {"replace": "true"} if replace else None
         return _send_person("PUT", owner, fields, PersonSpec, etag, query)
@@ -200,6 +208,9 @@ class PersonOperations:
             NotFound: Nothing is stored of the person: use `put_person`.
             InvalidInput: A field is not valid.
             PreconditionFailed: The person has changed since this `etag`. Nothing was changed.
+
+        >>> client.update_person("ada", timezone="Europe/Paris", locale="de").locale
+        'de'
         """
         return _send_person("PATCH", owner, changes, PersonPatch, etag)
 
@@ -253,13 +264,22 @@ class PeopleOperations:
 
     @operation
     def mark_read(self, owner: str, message_id: str) -> Flow[Message]:
-        """Mark a message in an owner's inbox as read, and return it."""
+        """Mark a message in an owner's inbox as read, and return it.
+
+        >>> message = next(client.inbox("ada"))
+        >>> client.mark_read("ada", message.id).read_at is None
+        False
+        """
         path = f"{_inbox_path(owner)}/messages/{quote(message_id, safe='')}/read"
         return fetch("a message", Message, "POST", path, {})
 
     @operation
     def unread(self, owner: str) -> Flow[int]:
-        """Return the number of unread messages in an owner's inbox. 1000 stands for that many or more."""
+        """Return the number of unread messages in an owner's inbox. 1000 stands for that many or more.
+
+        >>> client.unread("ada")
+        2
+        """
         answer = yield ApiRequest("GET", f"{_inbox_path(owner)}/unread")
         return answer.read("a count", reader(UnreadCount)).unread
 

@@ -65,6 +65,11 @@ class TaskInquiries:
         Args:
             every: The interval between two looks for changes, which are cheap.
             filters: As for `tasks`.
+
+        >>> for tasks in client.watch(owner="ada"):
+        ...     print(len(tasks), "tasks")
+        ...     break
+        1 tasks
         """
         query = {**to_query(filters), "pageSize": MAX_WATCHED}
         return _TaskWatch("/v1/tasks", "tasks", query, TaskView.from_response, every.total_seconds())
@@ -75,12 +80,19 @@ class TaskInquiries:
 
         All filters must match as well: `owner`, `status`, `handler`, `label`, `due_from`, `due_until`, `order_by`,
         `calls`.
+
+        >>> [each.id for each in client.search("plants", owner="ada")]
+        ['water']
         """
         return Listing("/v1/tasks", "tasks", {**to_query(filters), "search": words}, TaskView.from_response)
 
     @operation
     def explain(self, task_id: str, at: datetime | None = None) -> Flow[ExplanationView]:
-        """Return why a task runs when it does, or does not run. With `at`, explain that day in its zone."""
+        """Return why a task runs when it does, or does not run. With `at`, explain that day in its zone.
+
+        >>> print(client.explain(task.id).summary)
+        Its last occurrence, on 2027-01-02 at 09:00:00 (UTC), is FAILED: OSError: the pump is dry
+        """
         query = {"at": at and at.isoformat()}
         return fetch("an explanation", ExplanationView, "GET", f"{task_path(task_id)}/explain", query=query)
 
@@ -90,13 +102,21 @@ class TaskInquiries:
 
         Raises:
             Forbidden: They are not for this caller.
+
+        >>> [line.text for line in client.logs(task.id, "20270101T090000Z").lines]
+        ['reminded of plants']
         """
         path = f"{task_path(task_id)}/executions/{quote(execution_id, safe='')}/logs"
         return fetch("logs", ExecutionLogs, "GET", path)
 
     @operation
     def history(self, task_id: str) -> Flow[TaskHistory]:
-        """Return the manual changes of a task, with their authors and times, the latest first."""
+        """Return the manual changes of a task, with their authors and times, the latest first.
+
+        >>> task = client.pause(task.id)
+        >>> [(entry.action.value, entry.by.subject) for entry in client.history(task.id).entries]
+        [('PAUSED', 'user:ada'), ('CREATED', None)]
+        """
         return fetch("a history", TaskHistory, "GET", f"{task_path(task_id)}/history")
 
     @operation
@@ -115,6 +135,11 @@ class TaskInquiries:
             Unavailable: The API did not respond in all that time.
             QuotaExceeded: The API refused all requests in that time, because there were too many.
             NotFound: There is no such task, or it ended without an execution.
+
+        >>> task = client.run_now("remind", {"about": "Tea"})
+        >>> sim.advance(timedelta(minutes=1))  # in a test; elsewhere time passes while it waits
+        >>> print(client.wait(task.id, timedelta(minutes=5)).status)
+        SUCCEEDED
         """
         give_up_at = time.monotonic() + timeout.total_seconds()
         pause = every.total_seconds()
@@ -137,7 +162,12 @@ class TaskInquiries:
 
     @operation
     def preview(self, schedule: dict[str, Any], count: int = 10) -> Flow[list[datetime]]:
-        """Return the next occurrences of a schedule, in UTC, without storing it."""
+        """Return the next occurrences of a schedule, in UTC, without storing it.
+
+        >>> daily = {"rrule": "FREQ=DAILY", "dtstart": "2027-02-01T09:00:00"}
+        >>> [str(each) for each in client.preview(daily, 2)]
+        ['2027-02-01 09:00:00+00:00', '2027-02-02 09:00:00+00:00']
+        """
         content = {"schedule": schedule, "count": count}
         answer = yield ApiRequest("POST", "/v1/schedules/preview", content, is_idempotent=True)
         return [each.utc for each in answer.read("a preview", reader(SchedulePreview)).occurrences]
@@ -163,6 +193,9 @@ class TaskInquiries:
 
         Raises:
             InvalidInput: It is no schedule, or the words have several meanings.
+
+        >>> print(client.describe_schedule("every other friday at 9", timezone="Europe/Paris").description)
+        every 2 weeks on Friday at 09:00, first on Friday 8 January 2027, Europe/Paris
         """
         content = {
             "schedule": schedule,

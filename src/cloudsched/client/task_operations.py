@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import quote
@@ -12,6 +11,7 @@ from cloudsched.client.flow import (
     ApiRequest,
     Flow,
     Listing,
+    choose_key,
     fetch,
     given,
     listing,
@@ -49,6 +49,10 @@ class TaskOperations:
         Raises:
             InvalidInput: A field is invalid.
             QuotaExceeded: The owner's quota is exceeded.
+
+        >>> task = client.create(handler="remind", payload={"about": "Tea"}, schedule="every day at 9")
+        >>> print(task.next_execution_time)
+        2027-01-03 09:00:00+00:00
         """
         return _create(fields, idempotency_key)
 
@@ -70,12 +74,18 @@ class TaskOperations:
         Raises:
             InvalidInput: A field is invalid.
             QuotaExceeded: The owner's quota is exceeded.
+
+        >>> task = client.run_now("remind", {"about": "Tea"}, idempotency_key="click-17")
         """
         return _create({"handler": handler, **fields, **given(payload=payload)}, idempotency_key)
 
     @operation
     def get(self, task_id: str) -> Flow[TaskView]:
-        """Return a task. Raises NotFound if it does not exist or the caller may not see it."""
+        """Return a task. Raises NotFound if it does not exist or the caller may not see it.
+
+        >>> client.get(task.id).title
+        'Water the plants'
+        """
         return parse_task((yield ApiRequest("GET", task_path(task_id))))
 
     @listing
@@ -84,6 +94,9 @@ class TaskOperations:
 
         The filters are `owner`, `status`, `handler`, `label`, `due_from`, `due_until`, `order_by`, or `owner`,
         `trouble`, `trouble_until`. With any of them, `search` takes words, and `calls=False` leaves out calls.
+
+        >>> [each.title for each in client.tasks(status="ACTIVE", order_by="nextExecutionTime")]
+        ['Water the plants']
         """
         return Listing("/v1/tasks", "tasks", to_query(filters), TaskView.from_response)
 
@@ -104,6 +117,10 @@ class TaskOperations:
 
         Raises:
             PreconditionFailed: The task has changed since this `etag`. Nothing was changed.
+
+        >>> task = client.update(task.id, title="Water all plants", schedule="every Monday at 10")
+        >>> print(task.next_execution_time)
+        2027-01-04 10:00:00+00:00
         """
         path = task_path(task_id)
         headers = _write_conditions(etag, idempotency_key)
@@ -116,6 +133,8 @@ class TaskOperations:
         """Delete a task and its executions. Raises NotFound if there is none.
 
         A repetition after a lost answer succeeds if the task is gone.
+
+        >>> client.delete(task.id)
         """
         yield ApiRequest("DELETE", task_path(task_id), headers=_write_conditions(etag, idempotency_key))
 
@@ -135,6 +154,9 @@ class TaskOperations:
         Raises:
             InvalidInput: The time is not understood, past, or after the only time at which the task runs.
             NotAllowed: The task has ended, or others have paused it.
+
+        >>> print(client.pause(task.id, until="Monday").paused_until)
+        2027-01-04 00:00:00+00:00
         """
         return _post_change(task_id, "pause", given(until=_to_text(until)), etag=etag, key=idempotency_key)
 
@@ -147,6 +169,9 @@ class TaskOperations:
         Raises:
             InvalidInput: The task has no such occurrence to come.
             NotAllowed: The task is not active, or runs once: cancel it.
+
+        >>> print(client.skip(task.id).next_execution_time)
+        2027-01-04 09:00:00+00:00
         """
         return _post_change(task_id, "skip", given(occurrence=_to_text(occurrence)), key=idempotency_key)
 
@@ -166,18 +191,30 @@ class TaskOperations:
         Raises:
             InvalidInput: The task has no such occurrence, or cannot run at that time. Or the words are not understood.
             NotAllowed: The task is not active.
+
+        >>> print(client.move(task.id, "next", "17:00").next_execution_time)
+        2027-01-03 17:00:00+00:00
         """
         content = given(occurrence=_to_text(occurrence), to=_to_text(to))
         return _post_change(task_id, "move", content, key=idempotency_key)
 
     @operation
     def resume(self, task_id: str, *, etag: str | None = None, idempotency_key: str | None = None) -> Flow[TaskView]:
-        """Resume a paused task, from now on."""
+        """Resume a paused task, from now on.
+
+        >>> task = client.pause(task.id)
+        >>> print(client.resume(task.id).status)
+        ACTIVE
+        """
         return _post_change(task_id, "resume", etag=etag, key=idempotency_key)
 
     @operation
     def cancel(self, task_id: str, *, etag: str | None = None, idempotency_key: str | None = None) -> Flow[TaskView]:
-        """Cancel a task. Its record is kept."""
+        """Cancel a task. Its record is kept.
+
+        >>> print(client.cancel(task.id).status)
+        CANCELLED
+        """
         return _post_change(task_id, "cancel", etag=etag, key=idempotency_key)
 
     @operation
@@ -202,6 +239,8 @@ class TaskOperations:
         Raises:
             InvalidInput: The payload does not fit the handler, or the key was used with another one.
             NotAllowed: The task is not active, or has too many open runs.
+
+        >>> task = client.trigger(task.id, {"about": "ferns"}, idempotency_key="click-17")
         """
         content = None if payload is None else {"payload": to_json_value("payload", payload)}
         query = {"validateOnly": "true" if validate_only else None}
@@ -224,6 +263,9 @@ class TaskOperations:
         Raises:
             InvalidInput: The duration is not understood, or too long.
             NotAllowed: The task has not run, is paused or cancelled, or has too many open runs.
+
+        >>> print(client.snooze(task.id, "tomorrow at 8:00").snoozed_until)
+        2027-01-03 08:00:00+00:00
         """
         text = f"PT{duration.total_seconds():.0f}S" if isinstance(duration, timedelta) else duration
         return _post_change(task_id, "snooze", given(duration=text), key=idempotency_key)
@@ -240,6 +282,10 @@ class TaskOperations:
         """Give an execution, by default the last one, one more attempt.
 
         With `from_step`, a durable handler forgets that step and all later ones, and does them again.
+
+        >>> next(client.executions(task.id)).status.value
+        'FAILED'
+        >>> task = client.retry(task.id)
         """
         content = given(executionId=execution_id, fromStep=from_step)
         return _post_change(task_id, "retry", content, key=idempotency_key)
@@ -248,7 +294,11 @@ class TaskOperations:
     def backfill(
         self, task_id: str, start: datetime, end: datetime, *, idempotency_key: str | None = None
     ) -> Flow[TaskView]:
-        """Run the occurrences of a past range again, both ends included."""
+        """Run the occurrences of a past range again, both ends included.
+
+        >>> new_year = datetime(2027, 1, 1, tzinfo=UTC)
+        >>> task = client.backfill(task.id, new_year, new_year + timedelta(days=1))
+        """
         content = {"start": start.isoformat(), "end": end.isoformat()}
         return _post_change(task_id, "backfill", content, key=idempotency_key)
 
@@ -270,6 +320,10 @@ class TaskOperations:
         Raises:
             NotAwaited: No execution waits for it, or several may be meant. `awaited` has the awaited events, and their
                 ends.
+
+        >>> order = client.run_now("order")
+        >>> sim.advance(timedelta(minutes=1))  # in a test; it waits for the event now
+        >>> task = client.send_event(order.id, "approved", {"by": "grace"})
         """
         path = f"{task_path(task_id)}/events/{quote(event, safe='')}"
         content = {"payload": payload}
@@ -280,24 +334,40 @@ class TaskOperations:
 
     @operation
     def tree(self, task_id: str, execution_id: str | None = None) -> Flow[TreeView]:
-        """Return a task with the calls below it, of all its executions or of one. A large tree is cut."""
+        """Return a task with the calls below it, of all its executions or of one. A large tree is cut.
+
+        >>> client.tree(task.id).task.title
+        'Water the plants'
+        """
         query = {"executionId": execution_id}
         return fetch("a tree", TreeView, "GET", f"{task_path(task_id)}/tree", query=query)
 
     @operation
     def upcoming(self, task_id: str, count: int = 10) -> Flow[list[datetime]]:
-        """Return a task's next occurrences, in UTC."""
+        """Return a task's next occurrences, in UTC.
+
+        >>> [str(each) for each in client.upcoming(task.id, 2)]
+        ['2027-01-03 09:00:00+00:00', '2027-01-04 09:00:00+00:00']
+        """
         answer = yield ApiRequest("GET", f"{task_path(task_id)}/upcoming", query={"count": count})
         return [each.utc for each in answer.read("occurrences", reader(OccurrenceList)).occurrences]
 
     @listing
     def executions(self, task_id: str) -> Listing[Execution]:
-        """Yield a task's executions, the latest first, page by page."""
+        """Yield a task's executions, the latest first, page by page.
+
+        >>> [each.status.value for each in client.executions(task.id)]
+        ['FAILED', 'SUCCEEDED']
+        """
         return Listing(f"{task_path(task_id)}/executions", "executions", {}, reader(Execution))
 
     @operation
     def execution(self, task_id: str, execution_id: str) -> Flow[Execution]:
-        """Return one execution."""
+        """Return one execution.
+
+        >>> print(client.execution(task.id, "20270101T090000Z").status)
+        SUCCEEDED
+        """
         path = f"{task_path(task_id)}/executions/{quote(execution_id, safe='')}"
         return fetch("an execution", Execution, "GET", path)
 
@@ -308,6 +378,10 @@ class TaskOperations:
         The filters are `owner`, `status`, `since`, `until`, and one of `handler`, `label` and `category`. Further
         filters have no index and need a search: `calls` (False leaves out the executions of calls), `error`,
         `error_type`, `min_duration` and `min_lateness` (ISO 8601, such as ``PT30S``). Results and steps are omitted.
+
+        >>> failed = client.find_executions(owner="ada", status="FAILED")
+        >>> [(each.task_id, each.error.message) for each in failed]
+        [('water', 'the pump is dry')]
         """
         return Listing("/v1/executions", "executions", to_query(filters), reader(Execution))
 
@@ -320,7 +394,11 @@ class TaskOperations:
 
     @listing
     def inbox(self, owner: str) -> Listing[Message]:
-        """Yield the messages in an owner's inbox, the newest first, page by page."""
+        """Yield the messages in an owner's inbox, the newest first, page by page.
+
+        >>> [message.title for message in client.inbox("ada")]
+        ['Failed: Water the plants', 'Do not forget']
+        """
         path = f"/v1/inboxes/{quote(owner, safe='')}/messages"
         return Listing(path, "messages", {}, reader(Message))
 
@@ -346,6 +424,9 @@ class TaskOperations:
             now: The instant from which "tomorrow" counts. Now if None.
             owner: The task's owner. The caller if None.
             locale: The person's language, such as ``de``. If None, it is detected from the words.
+
+        >>> draft = client.draft("remind me of tea every Monday at 9", timezone="Europe/Paris")
+        >>> task = client.confirm(draft)
         """
         content: dict[str, Any] = given(
             text=text,
@@ -367,6 +448,10 @@ class TaskOperations:
         Raises:
             InvalidInput: The draft has no token, because something is missing, or it is older than 15 minutes.
             PreconditionFailed: The task has changed since.
+
+        >>> draft = client.draft("remind me of tea every Monday at 9", timezone="Europe/Paris")
+        >>> print(client.confirm(draft).next_execution_time)
+        2027-01-04 08:00:00+00:00
         """
         content = draft.require_complete()
         if draft.task_id is None:
@@ -384,7 +469,7 @@ def task_path(task_id: str) -> str:
 
 
 def _create(fields: Mapping[str, Any], key: str | None) -> Flow[TaskView]:
-    headers = {} if fields.get("id") is not None else {"Idempotency-Key": key or str(uuid.uuid4())}
+    headers = {} if fields.get("id") is not None else {"Idempotency-Key": choose_key(key)}
     return send_fields(
         fields, lambda content: ApiRequest("POST", "/v1/tasks", content, headers=headers, is_idempotent=True)
     )
@@ -418,4 +503,4 @@ def _post_change(
 
 def _write_conditions(etag: str | None, key: str | None) -> dict[str, str]:
     """Return the headers that identify the state that a change applies to, and the request."""
-    return {"Idempotency-Key": key or str(uuid.uuid4()), **given(**{"If-Match": etag})}
+    return {"Idempotency-Key": choose_key(key), **given(**{"If-Match": etag})}

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from cloudsched.config.access import Access
-from cloudsched.config.own_command import find_own_command
 from cloudsched.config.variables import (
     ADDRESS,
     ANSWER,
@@ -315,6 +314,8 @@ LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
 def name_own_command() -> str:
     """Return the command that runs cloudsched in the user's terminal."""
+    from cloudsched.config.own_command import find_own_command  # noqa: PLC0415 - shutil takes as long as ten modules
+
     return find_own_command(os.environ)
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 from functools import wraps
 from types import FunctionType
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 
-from cloudsched.errors import InvalidArgument
+from cloudsched.errors import InvalidArgument, InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +37,7 @@ _LINES: Final = {
 """The types that are checked, and what to write for each. A query comes before the text that it may be made
 of."""
 _CHECKED: Final = {*_LINES, "None"}
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def check_methods(*, but: tuple[str, ...] = ()) -> Callable[[type[C]], type[C]]:
@@ -68,6 +70,9 @@ def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
             types = kinds.get(name)
             if types is not None and not _is_one(value, types):
                 raise InvalidArgument(name, _describe(value), _advise(value, types))
+            if types is not None and isinstance(value, str) and not value.isascii() and _SURROGATE.search(value):
+                problem = "has half a character (a lone surrogate), which no text can have"
+                raise InvalidInput(name, problem, "Give the text as it was before it was cut or decoded.")
             if types is None and not takes_others and name not in names:
                 raise InvalidArgument(
                     name,

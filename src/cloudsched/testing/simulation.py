@@ -183,6 +183,10 @@ class Simulation:
         Raises:
             TypeError: `by` is not a `timedelta`.
             ValueError: `by` is negative.
+
+        >>> sim.advance(timedelta(days=7))
+        >>> len(sim.executions(task.id))
+        9
         """
         _require_duration("advance", by)
         self.advance_to(self.now + by)
@@ -193,6 +197,8 @@ class Simulation:
         Raises:
             RuntimeError: The simulation is not in use: it has to be entered by ``with``.
             ValueError: `until` is in the past, or has no time zone.
+
+        >>> sim.advance_to(datetime(2027, 2, 1, tzinfo=UTC))
         """
         if not self._is_open:
             raise RuntimeError("The simulation is not in use; write `with Simulation(app) as sim:` around this.")
@@ -210,6 +216,10 @@ class Simulation:
         """Move the clock until nothing is left to do, or at most by `limit`. Return whether nothing is left.
 
         A recurring task always has something left. `advance` shows its runs in a week or a year.
+
+        >>> once = app.run_now("remind", {"about": "Tea"}, owner="ada")
+        >>> sim.run_until_idle(timedelta(hours=1))
+        False
         """
         _require_duration("run_until_idle", limit)
         return self._run_until(self.now + limit)
@@ -229,6 +239,8 @@ class Simulation:
 
         Raises:
             ValueError: `queue` or a skill is not a valid name.
+
+        >>> sim.add_worker("gpu", "cuda")
         """
         for skill in (None, *skills):
             try:
@@ -280,11 +292,19 @@ class Simulation:
         return SigningKeys(self._settings.secret).sign(body)
 
     def executions(self, task_id: str) -> list[Execution]:
-        """Return all executions of a task, the earliest first."""
+        """Return all executions of a task, the earliest first.
+
+        >>> [each.status.value for each in sim.executions(task.id)]
+        ['SUCCEEDED', 'FAILED']
+        """
         return list(_iter_pages(lambda token: self.app.executions(task_id, limit=500, page_token=token)))[::-1]
 
     def inbox(self, owner: str) -> list[InboxMessage]:
-        """Return all messages in an owner's inbox, the earliest first."""
+        """Return all messages in an owner's inbox, the earliest first.
+
+        >>> [message.title for message in sim.inbox("ada")]
+        ['Do not forget', 'Failed: Water the plants']
+        """
         return list(_iter_pages(lambda token: self.app.inbox(owner, limit=500, page_token=token)))[::-1]
 
     def add_person(self, owner: str, **fields: Unpack[PersonFields]) -> Person:
@@ -299,6 +319,8 @@ class Simulation:
 
         Raises:
             InvalidInput: The owner is stored already, or a field is not valid.
+
+        >>> person = sim.add_person("grace", timezone="Europe/Paris")
         """
         if self.app.container.feature("people").people.find(owner) is not None:
             hint = f"Change some of their fields as your own code does: app.update_person({owner!r}, …)."
@@ -315,11 +337,19 @@ class Simulation:
         """Return a channel of deliveries, such as ``EMAIL``, to make it fail.
 
         ``sim.channel("EMAIL").fails(2)``, ``….drops_answers(1)``, ``….is_down = True``.
+
+        >>> sim.channel("EMAIL").fails(2)
         """
         return self._channels[name]
 
     def sent(self, channel: str, *, to: str | None = None) -> list[SentMessage]:
-        """Return the messages that a channel has sent, in order: all, or those for an owner or an address."""
+        """Return the messages that a channel has sent, in order: all, or those for an owner or an address.
+
+        >>> task = app.run_now("remind", {"about": "Tea"}, owner="ada", delivery_channels=["EMAIL"])
+        >>> sim.advance(timedelta(minutes=1))
+        >>> [message.title for message in sim.sent("EMAIL", to="ada")]
+        ['Do not forget']
+        """
         return [each for each in self._channels[channel].sent if to is None or to in {each.owner, each.address}]
 
     def _run_until(self, until: datetime) -> bool:

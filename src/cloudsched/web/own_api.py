@@ -10,7 +10,7 @@ from urllib.parse import unquote_to_bytes, urlencode
 
 from werkzeug.wrappers import Request
 
-from cloudsched.client.flow import ApiRequest, HttpResponse, JsonResponse, parse_response
+from cloudsched.client.flow import ApiRequest, HttpResponse, JsonResponse, encode_header, parse_response
 from cloudsched.domain.local_requests import find_forwarding_header
 from cloudsched.web.auth.roles import Caller, Role
 from cloudsched.web.functions import serve_api
@@ -68,7 +68,10 @@ def _write_environ(wanted: ApiRequest, outer: WSGIEnvironment, credential: Mappi
         "SERVER_PORT": "80",
         "wsgi.url_scheme": "http",
         **{name: value for name, value in outer.items() if name in kept or name == "wsgi.url_scheme"},
-        **{f"HTTP_{name.upper().replace('-', '_')}": value for name, value in wanted.headers.items()},
+        **{
+            f"HTTP_{name.upper().replace('-', '_')}": encode_header(name, value)
+            for name, value in wanted.headers.items()
+        },
         **credential,
         "REQUEST_METHOD": wanted.method,
         "PATH_INFO": unquote_to_bytes(wanted.path).decode("latin-1"),

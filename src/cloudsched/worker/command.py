@@ -10,7 +10,7 @@ import sys
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import click
 
@@ -206,7 +206,7 @@ def _validate_filter(worker_filter: WorkerFilter, loaded: LoadedApp) -> None:
 
 @contextmanager
 def _open_api_source(
-    app: App, worker_filter: WorkerFilter, url: str, credentials: dict[str, str | None], wait: timedelta
+    app: App, worker_filter: WorkerFilter, url: str, credentials: dict[str, Any], wait: timedelta
 ) -> Iterator[WorkSource]:
     with pause_collection(keeps_all=True):
         from cloudsched.client.client import Client  # noqa: PLC0415 - likewise

@@ -33,6 +33,8 @@ VERBS: dict[Verb, Callable[[App, str], object]] = {
     Verb.DELETE: App.delete,
     Verb.TRIGGER: App.trigger,
     Verb.SNOOZE: App.snooze,
+    Verb.SKIP: App.skip,
+    Verb.MOVE: lambda app, task_id: app.move(task_id, "next", "in 100 minutes"),
     Verb.BACKFILL: lambda app, task_id: app.backfill(task_id, app.get(task_id).created_at, app.get(task_id).updated_at),
     Verb.SEND_EVENT: lambda app, task_id: app.send_event(task_id, "approved", "yes", early=True),
     Verb.RETRY: App.retry,

@@ -163,7 +163,7 @@ def test_a_blocking_method_on_an_event_loop_warns_at_the_line(app: App, kind: st
 
 def test_a_blocking_client_on_an_event_loop_warns_and_an_async_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is nobody here to answer either."""
-    monkeypatch.setattr("cloudsched.client.connection.RETRY_PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr("cloudsched.client.connection.FIRST_PAUSE", 0.0)
 
     async def ask(client: Client | AsyncClient) -> None:
         answer = client.get("none")

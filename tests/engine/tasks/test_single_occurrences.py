@@ -260,3 +260,13 @@ def test_a_part_of_a_payload_changes(sim: Simulation) -> None:
     with pytest.raises(InvalidInput):
         app.update("t", payload_merge=[1])  # type: ignore[arg-type]  # refused
     assert app.get("t").payload["name"] == "Ada"
+
+
+def test_a_pause_ends_though_its_dispatch_is_lost(sim: Simulation) -> None:
+    """The sweep sends it again within a minute or two, and what was due at the end of the pause runs."""
+    make(sim)
+    ends = sim.app.upcoming("t", 3)[2]
+    sim.app.pause("t", until=ends)
+    sim.queue.purge()
+    sim.advance_to(ends + timedelta(minutes=3))
+    assert ran(sim) == [ends]

@@ -47,7 +47,7 @@ NAMES_OF_OTHERS = {
     "schemas/HealthStatus": "as probes look for it",
     "ExecutionWebhook/properties/type": "of Standard Webhooks",
     "orderBy": "fields, and a direction as SQL has it",
-    **dict.fromkeys(("validateOnly", "replace", "everything", "calls"), "true and false, as JSON has them"),
+    **dict.fromkeys(("validateOnly", "replace", "everything", "calls", "receipt"), "true and false, as JSON has them"),
 }
 """Places of sets whose members are names that have their spelling elsewhere."""
 

@@ -173,7 +173,7 @@ def test_a_choice_of_readings_stands_beside_other_faults(call: Call, greeting: d
 
 def test_query_headers_and_body_are_checked_together(call: Call, greeting: dict[str, Any]) -> None:
     """None of them hides what is wrong with the others, and nothing is stored."""
-    headers = {"Idempotency-Key": "two words", "If-Match": "no tag"}
+    headers = {"Idempotency-Key": "half%FFa character", "If-Match": "no tag"}
     query = "validateOnly=perhaps&colour=red&colour=blue"
     problem = call("POST", f"/v1/tasks?{query}", {**greeting, "titel": 1}, headers=headers).get_json()
     found = {next(iter(each.items())) for each in problem["errors"]}

@@ -42,7 +42,7 @@ _THEN: Final[tuple[tuple[type[CloudschedError], int, str], ...]] = (
     (NotAllowed, 409, "Nothing was changed; this is its present state."),
     (PreconditionFailed, 412, "Somebody has changed this task since you opened it; this is its present state."),
     (InvalidInput, 400, ""),
-    (QuotaExceeded, 429, "Too much at once: try again a little later."),
+    (QuotaExceeded, 429, "Nothing was changed: something has to end or be deleted first."),
     (Unavailable, 503, "Nothing is lost: dispatches wait. Reload the page, or leave it open: it asks again by itself."),
 )
 
@@ -53,11 +53,20 @@ def describe_problem(error: CloudschedError) -> FormProblem:
         return FormProblem(429, str(error), f"Try again in {error.retry_after} s.")
     if isinstance(error, Unavailable) and ": 500: " in str(error):
         then = "The other views work. If this names a damaged document, docs/guarantees.md says what to do."
-        return FormProblem(502, str(error), then)
+        return FormProblem(502, _name_fault(error), then)
+    if isinstance(error, Unavailable) and not error.is_retryable:
+        return FormProblem(502, _name_fault(error), "")
     for kind, status, then in _THEN:
         if isinstance(error, kind):
-            return FormProblem(status, str(error), then)
+            return FormProblem(status, _name_fault(error), then)
     return FormProblem(500, str(error), "")
+
+
+def _name_fault(error: CloudschedError) -> str:
+    """Return an error's message, without what a page does by itself: its forms have their keys."""
+    if isinstance(error, Unavailable) and error.idempotency_key is not None:
+        return f"{error.service} cannot be reached: {error.reason}."
+    return str(error)
 
 
 def place_error(field: str, names: Iterable[str]) -> str:

@@ -256,6 +256,8 @@ class Schedule(ScheduleFields):
 
         Raises:
             InvalidSchedule: ``at`` has no time zone.
+
+        >>> schedule = Schedule.once(datetime(2027, 1, 4, 9, tzinfo=UTC), "Europe/Paris")
         """
         return cls._in(timezone, at=at)
 
@@ -265,6 +267,9 @@ class Schedule(ScheduleFields):
 
         Raises:
             InvalidSchedule: The delay is no timedelta, or negative.
+
+        >>> later = Schedule.after(timedelta(minutes=4))
+        >>> task = app.create(handler="remind", payload={"about": "Tea"}, schedule=later)
         """
         if not isinstance(delay, timedelta):
             hint = "give a timedelta, such as timedelta(minutes=5); for the next occurrence use next_after"
@@ -284,6 +289,9 @@ class Schedule(ScheduleFields):
 
         Raises:
             InvalidSchedule: ``local`` has a time zone, or there is no zone of that name.
+
+        >>> print(Schedule.once_at(datetime(2027, 7, 4, 9), "Europe/Paris").at)
+        2027-07-04 07:00:00+00:00
         """
         return cls(local=local.isoformat(), timezone=timezone)
 
@@ -307,6 +315,9 @@ class Schedule(ScheduleFields):
 
         Raises:
             InvalidSchedule: The interval is not a positive number of whole seconds.
+
+        >>> Schedule.every(timedelta(days=2), timezone="Europe/Paris").rrule
+        'FREQ=DAILY;INTERVAL=2'
         """
         if not isinstance(interval, timedelta):
             problem = f"is {interval!r}"[:60]
@@ -336,6 +347,9 @@ class Schedule(ScheduleFields):
 
         Raises:
             InvalidSchedule: The text is none of these, or not valid.
+
+        >>> Schedule.parse("0 9 * * MON", "Europe/Paris").rrule
+        'FREQ=WEEKLY;BYDAY=MO;BYHOUR=9;BYMINUTE=0'
         """
         from cloudsched.domain.recurrence.notations import parse_fields  # noqa: PLC0415 -- stored schedules are no text
 
@@ -684,6 +698,9 @@ class Schedule(ScheduleFields):
         Raises:
             InvalidSchedule: The schedule is not anchored, or its rule is so sparse that the search gave up.
             ValueError: ``instant`` has no time zone.
+
+        >>> print(task.schedule.next_after(datetime(2027, 2, 1, tzinfo=UTC)))
+        2027-02-01 09:00:00+00:00
         """
         if instant.tzinfo is None:
             raise ValueError("the instant has no time zone; give an aware datetime")
@@ -710,7 +727,11 @@ class Schedule(ScheduleFields):
         return _to_instant(self.adjust(self.recurrence).first)
 
     def upcoming(self, start: datetime, count: int) -> list[datetime]:
-        """Return the next ``count`` occurrences after ``start``, in UTC, or as many as there are."""
+        """Return the next ``count`` occurrences after ``start``, in UTC, or as many as there are.
+
+        >>> [each.day for each in task.schedule.upcoming(datetime(2027, 2, 1, tzinfo=UTC), 3)]
+        [1, 2, 3]
+        """
         return list(islice(self._iter_after(start), count))
 
     def find_shortest_interval(self, after: datetime) -> timedelta | None:
@@ -756,6 +777,10 @@ class Schedule(ScheduleFields):
 
         Raises:
             InvalidSchedule: There are more than 100,000 of them.
+
+        >>> january = datetime(2027, 1, 1, tzinfo=UTC)
+        >>> len(task.schedule.between(january, january + timedelta(days=31)))
+        31
         """
         within = takewhile(lambda at: at < end, self._iter_after(start - timedelta(microseconds=1)))
         occurrences = list(islice(within, MAX_LISTED + 1))
@@ -781,6 +806,9 @@ class Schedule(ScheduleFields):
 
         Args:
             locale: The language, such as ``en`` or ``de-AT``. An unknown one is English.
+
+        >>> Schedule.parse("0 9 * * MON", "Europe/Paris").describe()
+        'every Monday at 09:00, Europe/Paris'
         """
         from cloudsched.domain.schedules.describe import describe  # noqa: PLC0415 -- imported only when used
 

@@ -164,6 +164,9 @@ class Context(Calls):
         """Return the present instant by the scheduler's clock, which a test can move.
 
         In a durable handler it is recorded: a replay gets the same instant.
+
+        >>> ctx.now().year
+        2027
         """
         return self.durable_run.now()
 
@@ -171,6 +174,8 @@ class Context(Calls):
         """Return a new UUID, the same in every replay and retry.
 
         It is not secret: it derives from public ids.
+
+        >>> number = ctx.uuid()
         """
         return self.durable_run.uuid()
 
@@ -184,6 +189,9 @@ class Context(Calls):
 
         An execution that reaches this point for the first time follows `newest` from then on. One that passed
         this point before the code had versions follows 1.
+
+        >>> ctx.version("two mails instead of one", 2)
+        2
         """
         from cloudsched.engine.durable.waits import choose_version  # noqa: PLC0415 - few handlers are durable
 
@@ -238,6 +246,9 @@ class Context(Calls):
             StepFailed: It raised, and no retries are left.
             InvalidInput: The name is too long, the function is not callable, the timeout is not a timedelta,
                 or the retry is not a policy.
+
+        >>> ctx.step("choose", random.randint, 1, 1)
+        1
         """
         from cloudsched.engine.durable.steps import StepRequest  # noqa: PLC0415 - the same
 
@@ -258,6 +269,10 @@ class Context(Calls):
         Raises:
             CallFailed: A call did not succeed. Of several, the first in the order of the arguments is raised.
             InvalidInput: An argument is not a call.
+
+        >>> calls = [ctx.call("remind", {"about": tea}) for tea in ("Mint", "Sencha")]
+        >>> ctx.gather(*calls)
+        ['Mint', 'Sencha']
         """
         from cloudsched.engine.durable.calls import wait_for_results  # noqa: PLC0415 - the same
 
@@ -284,6 +299,8 @@ class Context(Calls):
             CallFailed: The call that ended first did not succeed. The others are cancelled all the same.
             InvalidInput: There are no calls, one of them is given twice, or one is not a call of this
                 attempt.
+
+        >>> winner = ctx.race(ctx.call("remind", {"about": "Mint"}), ctx.call("remind", {"about": "Sencha"}))
         """
         from cloudsched.engine.durable.race import race  # noqa: PLC0415 - the same
 
@@ -296,6 +313,8 @@ class Context(Calls):
 
         Raises:
             InvalidInput: It is neither (a number of seconds, for example), or it is beyond the year 9998.
+
+        >>> ctx.sleep(timedelta(days=30))
         """
         from cloudsched.engine.durable.waits import sleep_until  # noqa: PLC0415 - the same
 
@@ -356,6 +375,10 @@ class Context(Calls):
                 else.
             WorkflowError: The handler has not declared this type for the event, or the journal's payload is
                 not of it.
+
+        >>> approval = ctx.wait_for("approved", timeout=timedelta(days=2), question="May I order tea?")
+        >>> approval.by
+        'grace'
         """
         from cloudsched.engine.durable.waits import wait_for_event  # noqa: PLC0415 - the same
 
@@ -398,6 +421,9 @@ class Context(Calls):
         After that, another executor may start the next attempt.
 
         Each step of a durable handler renews it, as `heartbeat` does.
+
+        >>> ctx.time_left() > timedelta(minutes=1)
+        True
         """
         renewed = self.durable_run.lease_until
         if renewed is None:
@@ -410,6 +436,8 @@ class Context(Calls):
         """Record how far the work is. It is stored at once (one commit), and renews the lease.
 
         A replay does not record it again. It renews the lease if more than half of it has passed.
+
+        >>> ctx.progress("half of the plants")
         """
         require_not_timed_out()
         if self.durable_run.is_replaying:
@@ -434,6 +462,9 @@ class Context(Calls):
         If the store does not answer, the result is True as long as the lease lasts. A lease that has ended is
         not renewed, and one whose renewal was answered only after its new end is lost as well, because
         another executor may have started the next attempt. Runs of a paused task may finish.
+
+        >>> ctx.heartbeat()
+        True
         """
         require_not_timed_out()
         try:
@@ -457,6 +488,8 @@ class Context(Calls):
         Raises:
             InvalidInput: It is larger than a store can hold, or the attempt has sent too many.
             WorkflowError: It is sent inside a step, which the attempt that succeeds may not call again.
+
+        >>> ctx.notify("Do not forget", "Tea")
         """
         require_not_timed_out()
         if self.durable_run.step_usage is not None:
@@ -477,7 +510,10 @@ class Context(Calls):
         self._notices.append(notice)
 
     def used(self, *, queries: int = 0, tokens: int = 0) -> None:
-        """Add to the recorded usage of this attempt, and inside a step to that of the step."""
+        """Add to the recorded usage of this attempt, and inside a step to that of the step.
+
+        >>> ctx.used(queries=1, tokens=1200)
+        """
         require_not_timed_out()
         for number in (queries, tokens):
             if type(number) is not int or not 0 <= number <= MAX_COUNT:

@@ -107,6 +107,9 @@ class Calls(AnyContext):
         Raises:
             InvalidInput: There is no such handler, or the payload or a field is not valid.
             LimitExceeded: Too many calls are in progress, or they are nested too deeply.
+
+        >>> ctx.call("remind", {"about": "Tea"}, owner="ada").result()
+        'Tea'
         """
         from cloudsched.engine.durable.calls import start_call, wait_for_results  # noqa: PLC0415 - few handlers make calls
 

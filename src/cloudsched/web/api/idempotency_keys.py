@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
 
 from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.errors import InvalidInput
@@ -15,15 +16,26 @@ if TYPE_CHECKING:
 
 
 IDEMPOTENCY_HEADER = "Idempotency-Key"
-KEY_PATTERN = r"^[\x21-\x7e]{1,255}$"
-_KEY = re.compile(KEY_PATTERN)
+KEY_PATTERN = r"^[^\x00-\x1f\x7f]{1,3060}$"
+"""The form in which a key is sent: 255 characters of four bytes each, percent-encoded."""
+_KEY = re.compile(r"(?=.*\S)[^\x00-\x1f\x7f-\x9f]{1,255}")
 
 
 def read_idempotency_key(request: Request) -> str | None:
-    """Return the request's idempotency key, if it has one. Raises InvalidInput."""
-    key = request.headers.get(IDEMPOTENCY_HEADER)
-    if key is not None and not _KEY.fullmatch(key):
-        hint = "Give 1 to 255 visible ASCII characters, such as a UUID."
+    """Return the request's idempotency key, if it has one. Raises InvalidInput.
+
+    It is any text, in UTF-8. Clients percent-encode it as in a URL, so that it passes each proxy, and curl
+    sends its bytes: both mean the same.
+    """
+    sent = request.headers.get(IDEMPOTENCY_HEADER)
+    if sent is None:
+        return None
+    try:
+        key = unquote_to_bytes(sent.encode("latin-1")).decode()  # WSGI hands over bytes as Latin-1
+    except UnicodeError:
+        key = ""
+    if not _KEY.fullmatch(key):
+        hint = "Give 1 to 255 characters of any script, in UTF-8, as they are or percent-encoded. A `%` itself is %25."
         raise InvalidInput(IDEMPOTENCY_HEADER, "is not a valid key", hint)
     return key
 

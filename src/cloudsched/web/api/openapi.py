@@ -72,7 +72,7 @@ _PROBLEMS: Final = {
     429: "The owner's quota is exceeded.",
     500: "The server failed; its log says why.",
     501: "A package that it needs for this is not installed: asking again does not help.",
-    503: "The store or another service does not respond, or the API is not configured. Try again later.",
+    503: "The store or another service is away: try again after `Retry-After`. Without it the API is not set up.",
 }
 _RETRY_AFTER: Final = {
     "description": "After how many seconds to try again, if that is known.",
@@ -213,7 +213,10 @@ def _query_parameters(model: type[WireModel]) -> list[Json]:
 def _header_parameters(operation: Operation) -> list[Json]:
     parameters: list[Json] = []
     if operation.accepts_idempotency_key:
-        about = "Makes the request safe to repeat: the same key with the same request does nothing more."
+        about = (
+            "Makes the request safe to repeat: the same key with the same request does nothing more. Any text of up "
+            "to 255 characters: percent-encode in UTF-8 what is not ASCII, and `%` itself."
+        )
         parameters.append(_header(IDEMPOTENCY_HEADER, about, KEY_PATTERN))
     if operation.is_conditional:
         about = "The ETag of the state that the caller has seen; if it has changed since, nothing happens."

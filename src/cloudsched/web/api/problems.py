@@ -123,7 +123,7 @@ def _render_known(
             more["awaited"] = [_show_awaited(each) for each in error.awaited]
         if isinstance(error, QuotaExceeded) and error.retry_after is not None:
             headers = {"Retry-After": str(error.retry_after)}
-    elif isinstance(error, Unavailable):
+    elif isinstance(error, Unavailable) and error.is_retryable:
         headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
     elif isinstance(error, Unauthenticated):
         headers = {"WWW-Authenticate": 'Bearer realm="cloudsched"'}

@@ -23,7 +23,7 @@ if "telemetry" not in extras:
 if "sqlalchemy" not in extras:
     left_out |= {"cloudsched.outbox.sqlalchemy"}
 if "mcp" not in extras:
-    left_out |= {"cloudsched.agents.command", "cloudsched.agents.tools"}
+    left_out |= {"cloudsched.agents.command", "cloudsched.agents.server"}
 if "dev" not in extras:
     parts = ["cloudsched.app", "cloudsched.web.", "cloudsched.adapters.", "cloudsched.runtime.", "cloudsched.engine."]
     parts += ["cloudsched.outbox."]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -17,23 +18,53 @@ from httpx2 import AsyncClient as HttpClient
 from mcp.client.client import Client as McpClient
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from tests.cli.conftest import _preview_from_the_start, _put_process_back, _shorten_pauses, run_command, tasks, url
+from tests.cli.conftest import (
+    _preview_from_the_start,
+    _put_process_back,
+    _shorten_pauses,
+    run_command,
+    serve_api_of,
+    tasks,
+    url,
+)
 from tests.drafts_app import make_app
 from tests.harness import free_port, wait_until
 
 from cloudsched import App
+from cloudsched.agents.arguments import ToolRefused
 from cloudsched.agents.command import make_http_app
-from cloudsched.agents.tools import make_server
+from cloudsched.agents.tools import AgentTools
 from cloudsched.client import AsyncClient
+from cloudsched.config.access import Access
+from cloudsched.testing import Simulation
+from cloudsched.web.auth.authentication import create_key
+from cloudsched.web.auth.roles import Role
 
 __all__ = ["_preview_from_the_start", "_put_process_back", "_shorten_pauses", "run_command", "tasks", "url"]
-BEARER = "a-bearer-key-for-tests"
+
+PEOPLE: dict[str, tuple[Role, str | None]] = {
+    "ada": (Role.USER, "ada"),
+    "bob": (Role.USER, "bob"),
+    "reader": (Role.READER, "ada"),
+    "admin": (Role.ADMIN, None),
+}
+_MADE = {name: create_key(name, *role) for name, role in PEOPLE.items()}
+KEYS = {name: key for name, (key, _) in _MADE.items()}
+"""A key of each person."""
 
 
 @pytest.fixture(name="app")
 def drafting_app() -> App:
     """The app with handlers that wait for nothing."""
     return make_app()
+
+
+@pytest.fixture(name="sim")
+def guarded_sim(app: App) -> Iterator[Simulation]:
+    """A simulation of it, in which everybody needs a key."""
+    access = Access(api_keys=tuple(str(entry) for _, entry in _MADE.values()))
+    with Simulation(app, access=access) as simulation:
+        yield simulation
 
 
 class Agent:
@@ -49,17 +80,20 @@ class Agent:
     def call(self, tool: str, **arguments: Any) -> Any:  # noqa: ANN401 - the tool's answer
         """Return what a tool answers; a text if it is an error."""
         result = self._run(lambda client: client.call_tool(tool, arguments))
-        text = "".join(each.text for each in result.content)
-        return text if result.is_error else result.structured_content or json.loads(text)
+        texts = [each.text for each in result.content]
+        if result.is_error:
+            return "".join(texts)
+        told = {} if len(texts) == 1 else {"told": texts[0]}
+        assert result.structured_content == {**json.loads(texts[-1]), **told}  # who reads one of them misses nothing
+        return result.structured_content
 
 
 @contextmanager
-def serve_http(url: str, bearer: str, owner: str | None = None) -> Iterator[str]:
+def serve_http(url: str) -> Iterator[str]:
     """Serve the tools over streamable HTTP; give the address."""
     port = free_port()
     client = AsyncClient(url)
-    server = make_server(client, owner)
-    app = make_http_app(server, "127.0.0.1", bearer)
+    app = make_http_app(client, "127.0.0.1")
     running = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_config=None))
 
     async def serve() -> None:
@@ -95,12 +129,49 @@ def http_agent(address: str, token: str | None) -> Agent:
 
 @pytest.fixture(params=["stdio", "http"])
 def agent(request: pytest.FixtureRequest, url: str) -> Iterator[Agent]:
-    """An agent over each transport; over stdio it starts the command itself."""
+    """Ada's agent over each transport; over stdio it starts the command itself."""
     if request.param == "http":
-        with serve_http(url, BEARER, "ada") as address:
-            yield http_agent(address, BEARER)
+        with serve_http(url) as address:
+            yield http_agent(address, KEYS["ada"])
         return
-    arguments = ["-m", "cloudsched", "mcp", "--url", url, "--owner", "ada"]
-    server = StdioServerParameters(command=sys.executable, args=arguments)
+    arguments = ["-m", "cloudsched", "mcp", "--url", url, "--key", KEYS["ada"]]
+    server = StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ))
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(McpClient(server)) as client:
         yield Agent(lambda ask: portal.call(ask, client))
+
+
+class Caller:
+    """Calls tools in this process, with a key of its own."""
+
+    def __init__(self, url: str, key: str | None) -> None:
+        self.url = url
+        self._key = key
+
+    def __call__(self, tool: str, **arguments: Any) -> Any:  # noqa: ANN401 - the tool's answer
+        """Return what a tool answers; a text if it is refused."""
+
+        async def ask() -> dict[str, Any]:
+            async with AsyncClient(self.url, key=self._key) as client:
+                return await (await AgentTools.of(client)).call(tool, arguments)
+
+        try:
+            return asyncio.run(ask())
+        except ToolRefused as refusal:
+            return str(refusal)
+
+
+@pytest.fixture
+def ada(url: str, sim: Simulation) -> Caller:
+    """Ada's tools. She is in Paris."""
+    del sim
+    caller = Caller(url, KEYS["ada"])
+    caller("i_am_in", zone="Europe/Paris")
+    return caller
+
+
+@pytest.fixture
+def open_url(url: str) -> Iterator[str]:
+    """The address of an API that takes requests of this machine without a key."""
+    del url
+    with Simulation(make_app()) as other, serve_api_of(other.app) as address:
+        yield address

@@ -1,73 +1,120 @@
-"""Who may use the tools over HTTP: nobody without the bearer key."""
+"""Who may use the tools over HTTP: whom the API lets in, and each with the rights of their own key alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import httpx
 import pytest
-from tests.agents.conftest import BEARER, http_agent, serve_http
-from tests.agents.test_tools import NEW, ZONE
-from tests.cli import conftest as cli_conftest
-from tests.cli.conftest import CommandResult
-from werkzeug.wrappers import Request
+from tests.agents.conftest import KEYS, http_agent, serve_http
+from tests.agents.test_tools import NEW
+from tests.cli.conftest import CommandResult, serve_api_of
+from tests.drafts_app import make_app
+from tests.web.auth.test_authentication import make_unsigned_token
+from tests.web.auth.token_issuer import PROJECT, user_claims
+from tests.web.callers import clear_authenticators
 
-from cloudsched import App
-from cloudsched.agents.command import require_bearer
-from cloudsched.errors import Misconfigured
+from cloudsched.agents.command import read_credential
+from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
-from cloudsched.web.functions import serve_api
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
-def post(address: str, token: str | None, scheme: str = "Bearer") -> httpx.Response:
-    headers = {**ACCEPT, **({} if token is None else {"Authorization": f"{scheme} {token}"})}
-    return httpx.post(address, json=PING, headers=headers, timeout=60)
+def post(address: str, **headers: str) -> httpx.Response:
+    return httpx.post(address, json=PING, headers={**ACCEPT, **headers}, timeout=60)
 
 
-@pytest.mark.parametrize("token", [None, "wrong", BEARER[:-1], BEARER + "x", BEARER.upper()])
-def test_without_the_bearer_key_nothing_is_answered(url: str, token: str | None) -> None:
-    """401, whatever else is sent; the key itself is let in."""
-    with serve_http(url, BEARER) as address:
-        refused = post(address, token)
-        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
-        assert post(address, BEARER, "Basic").status_code == 401
-        assert post(address, BEARER, "bearer").status_code == 200  # a scheme has no case (RFC 9110, section 11.1)
-        assert http_agent(address, BEARER).call("list_tasks", timezone=ZONE)["tasks"] == []
+def test_without_a_key_of_the_api_nothing_is_answered(url: str) -> None:
+    """401, whatever else is sent. Both ways to send a key are let in."""
+    with serve_http(url) as address:
+        for wrong in (
+            "Bearer",
+            "Bearer wrong",
+            f"Basic {KEYS['ada']}",
+            f"Bearer {KEYS['ada'].upper()}",
+            "Bearer a.b.c",
+        ):
+            refused = post(address, Authorization=wrong)
+            assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer"), wrong
+        assert post(address).status_code == 401
+        assert post(address, Authorization=f"bearer {KEYS['ada']}").status_code == 200
+        assert post(address, **{"X-Api-Key": KEYS["ada"]}).status_code == 200
+        assert post(address.replace("/mcp", "/else"), Authorization=f"bearer {KEYS['ada']}").status_code == 404
 
 
-def test_a_key_that_can_be_guessed_is_refused(run_command: Callable[..., CommandResult]) -> None:
-    """So is HTTP that is open to everybody."""
-    with pytest.raises(Misconfigured, match="16"):
-        require_bearer(lambda *_: None, "short")  # type: ignore[arg-type]
-    assert "--bearer" in run_command("mcp", "--http").err
+def test_other_sites_are_refused(url: str) -> None:
+    """A page in a browser of this machine can name neither another host nor another origin."""
+    with serve_http(url) as address:
+        key = {"Authorization": f"Bearer {KEYS['ada']}"}
+        assert post(address, **key, Host="evil.example").status_code == 421
+        assert post(address, **key, Origin="https://evil.example").status_code == 403
 
 
-def test_the_key_is_not_passed_on(sim: Simulation, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No request to the API has the caller's key, in any header or anywhere in its address."""
-    seen: list[str] = []
-
-    def record(app: App, request: Request) -> Any:  # noqa: ANN401 - whatever it answers
-        seen.append(f"{request.method} {request.url} {dict(request.headers)}")
-        return serve_api(app, request)
-
-    monkeypatch.setattr(cli_conftest, "serve_api", record)
-    with serve_http(url, BEARER) as address:
-        http_agent(address, BEARER).call("create_task", **NEW)
-    assert len(sim.app.tasks().items) == 1
-    assert any(each.startswith("POST") for each in seen)
-    assert not [each for each in seen if BEARER in each]
-
-
-def test_a_user_gets_no_more_than_the_front_door_gives(sim: Simulation, url: str) -> None:
-    """Whatever the server's own key may do: handlers for servers, and the name of the server itself."""
-    with serve_http(url, BEARER, "ada") as address:
-        ada = http_agent(address, BEARER)
+def test_one_server_serves_many_people(sim: Simulation, url: str) -> None:
+    """Each has their own tasks and their own zone. The history names who it was."""
+    with serve_http(url) as address:
+        ada = http_agent(address, KEYS["ada"])
+        bob = http_agent(address, KEYS["bob"])
+        ada.call("i_am_in", zone="Europe/Paris")
+        bob.call("i_am_in", zone="Asia/Tokyo")
+        of_ada = ada.call("create_task", **NEW)["id"]
+        of_bob = bob.call("create_task", **NEW)
+        assert of_bob["next"][0].endswith("+09:00")
+        assert [each["id"] for each in ada.call("find_tasks")["tasks"]] == [of_ada]
+        assert [each["id"] for each in bob.call("find_tasks")["tasks"]] == [of_bob["id"]]
+        assert "There is no task" in bob.call("cancel_task", id=of_ada)
+        task = sim.app.get(of_ada)
+        assert (task.owner, task.status, task.defined_by) == ("ada", "ACTIVE", "users")
+        assert [each.by.role for each in task.history if each.by] == ["owner"]
         assert "audit" in ada.call("create_task", **{**NEW, "handler": "audit", "payload": {}})
-        assert sim.app.tasks().items == []
-        created = ada.call("create_task", **NEW)["task_id"]
-        assert (task := sim.app.get(created)).defined_by == "users"
-        assert [(each.by.subject, each.by.via) for each in task.history if each.by] == [("user:ada", "anybody")]
+
+
+def test_users_bring_their_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of Firebase, each for the tasks of its own user."""
+    monkeypatch.setenv("FIREBASE_AUTH_EMULATOR_HOST", "localhost:9099")
+    clear_authenticators()
+    access = Access(firebase_project=PROJECT, firebase_emulator="localhost:9099")
+    with Simulation(make_app(), access=access) as sim, serve_api_of(sim.app) as api, serve_http(api) as address:
+        ada, eve = (http_agent(address, make_unsigned_token(user_claims(name))) for name in ("ada", "eve"))
+        ada.call("i_am_in", zone="Europe/Paris")
+        created = ada.call("create_task", **NEW)["id"]
+        assert sim.app.get(created).owner == "ada"
+        assert eve.call("find_tasks")["tasks"] == []
+        assert "There is no task" in eve.call("read_task", id=created)
+        expired = make_unsigned_token({**user_claims("ada"), "exp": 1})
+        assert post(address, Authorization=f"Bearer {expired}").status_code == 401
+
+
+def test_who_may_only_read_sees_the_tools_that_read(sim: Simulation, url: str) -> None:
+    """And cannot call the others, by whatever name."""
+    task = sim.app.create(owner="ada", handler="remind", payload={"text": "x"}, schedule="every day at 9:00")
+    with serve_http(url) as address:
+        reader = http_agent(address, KEYS["reader"])
+        offered = reader.tools()
+        assert all(each.annotations.read_only_hint for each in offered.values())
+        assert offered
+        assert reader.call("read_task", id=task.id)["payload"] == {"text": "x"}
+        assert reader.call("preview", when="every day at 9:00")["zone"] == "UTC"
+        for name in http_agent(address, KEYS["ada"]).tools().keys() - offered.keys():
+            assert "may only read" in reader.call(name)
+    assert sim.app.get(task.id).updated_at == task.updated_at
+
+
+def test_a_token_is_sent_as_one() -> None:
+    """The API reads a user's token in another header than a key."""
+    token = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZGEifQ.c2ln"  # noqa: S105 - nobody's
+    sent = read_credential({"headers": [(b"authorization", f"Bearer {token}".encode())]})
+    assert sent == {"Authorization": f"Bearer {token}"}
+    assert read_credential({"headers": [(b"authorization", b"Bearer k\xc3\xa9y")]}) == {}
+
+
+@pytest.mark.parametrize("words", [("--owner", "ada"), ("--key", "k"), ("--host", "0.0.0.0")])  # noqa: S104 - nothing is opened
+def test_http_is_not_opened_to_strangers(
+    words: tuple[str, ...], run_command: Callable[..., CommandResult], open_url: str
+) -> None:
+    """Nobody acts for one person there, and an API without keys is not handed on to other machines."""
+    refused = run_command("mcp", "--http", "--url", open_url, "--port", "0", *words)
+    assert refused.code == 2
+    assert words[0] in refused.err

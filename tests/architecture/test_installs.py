@@ -25,7 +25,7 @@ FOR_WORKERS = re.compile(
     r"|cli/(signals|worker)|outbox/command"
     r"|local/(__init__|app_loader|environment_file|untrusted_text))$"
 )
-FOR_AGENTS = re.compile(r"agents/(command|tools)$")
+FOR_AGENTS = re.compile(r"agents/(command|server)$")
 FOR_DEVELOPMENT = re.compile(r"cli/demo_report$|local/stack$|emulator/(?!__init__$|model/|runtime/(__init__|clock)$)")
 FOR_SERVERS = re.compile(r"cli/|dashboard/|local/|(features/)?\w+/command$")
 FOR_GOOGLE = re.compile(

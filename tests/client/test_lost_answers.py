@@ -93,8 +93,8 @@ def _show(url: str) -> Api:
 
 async def _ask_agent(url: str) -> None:
     async with AsyncClient(url) as client:
-        tools = AgentTools(client)
-        await tools.create_task("Pay", "greet", "in 2 seconds", "UTC", {"name": "Ada"})
+        tools = await AgentTools.of(client)
+        await tools.create_task("Pay", "greet", "in 2 seconds", {"name": "Ada"})
 
 
 @pytest.mark.parametrize("creation", CREATIONS)
@@ -112,7 +112,7 @@ def test_a_creation_that_is_repeated_runs_once(
 def _edit_by_agent(url: str) -> None:
     async def ask() -> None:
         async with AsyncClient(url) as client:
-            await AgentTools(client).update_task("t", "UTC", schedule=LATER)
+            await (await AgentTools.of(client)).change_task("t", when=LATER)
 
     asyncio.run(ask())
 
@@ -244,36 +244,6 @@ def test_a_task_whose_deletion_is_repeated_is_deleted(client: Client, flaky: Fla
     flaky.fails = [lambda: Response(status=502)]
     with pytest.raises(NotFound):
         client.get("t")
-
-
-def test_an_agent_s_same_call_is_one_change(sim: Simulation, url: str) -> None:
-    """Within five minutes, whatever else has changed; its own key, other words and a later call are changes."""
-    sim.app.create(**GREET, id="t", schedule="in 5 hours")
-    clock = [299.0]  # a second before the next window
-
-    def update(**given: Any) -> bool:
-        async def ask() -> bool:
-            async with AsyncClient(url) as client:
-                tools = AgentTools(client, lambda: clock[0])
-                return (await tools.update_task("t", "UTC", **given)).changed
-
-        return asyncio.run(ask())
-
-    def hours() -> int:
-        return round((sim.app.upcoming("t")[0] - sim.now) / HOUR)
-
-    assert (update(schedule=LATER), hours()) == (True, 6)
-    clock[0] += 2
-    assert (update(schedule=LATER), hours()) == (False, 6)
-    sim.app.update("t", description="Theirs")
-    clock[0] += 297
-    assert (update(schedule=LATER), hours()) == (False, 6)
-    assert sim.app.get("t").description == "Theirs"
-    assert (update(schedule=LATER, idempotency_key="again"), hours()) == (True, 7)
-    assert (update(schedule=LATER, idempotency_key="again"), hours()) == (False, 7)
-    assert (update(schedule="2 hours later"), hours()) == (True, 9)
-    clock[0] += 600
-    assert (update(schedule=LATER), hours()) == (True, 10)
 
 
 @pytest.mark.parametrize("text", ["Remind me to stretch in 10 minutes", "make my reminder 2 hours later"])

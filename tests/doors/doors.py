@@ -6,23 +6,25 @@ import asyncio
 import io
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 import click
-from mcp.server.mcpserver.exceptions import ToolError
 from tests.dashboard.conftest import read_form
 from tests.doors.acts import BY_NAME, NEW, Act
 from tests.doors.world import ACTORS, PEOPLE, SECOND, URL, Target, World, headers_of, key_of
 from werkzeug.test import Client as Browser
 
-from cloudsched.agents.tools import AgentTools
+from cloudsched.agents.arguments import ToolRefused
+from cloudsched.agents.tools import TOOLS, AgentTools
 from cloudsched.cli.main import cloudsched as command_line
+from cloudsched.client import AsyncClient
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.domain.documents.verbs import Command, Verb
 from cloudsched.engine.ports.search import TaskQuery
@@ -289,58 +291,95 @@ class Agents(Door):
 
     def why_not(self, act: Act) -> str | None:
         body = act.body or {}
-        known = {
-            "create_task": {"title", "handler", "payload", "schedule", "timezone"},
-            "update_task": {"title", "payload", "schedule", "timezone"},
-        }
-        if body.get("timezone") == "owner":
-            return "each call names the user's zone"
-        if act.operation in known:
-            return None if body.keys() <= known[act.operation] and not act.names_owner else "no argument says it"
-        return None if act.operation in MCP_TOOLS.values() and not act.names_owner else "there is no tool for it"
+        if body.get("timezone") == "owner" or act.operation == "update_person":
+            return "it is about the caller's own zone alone"
+        if act.operation not in MCP_TOOLS.values() or act.names_owner or act.query:
+            return "there is no tool for it"
+        known = TOOLS[_find_tool(act)].arguments.model_fields.keys() | {"payload"}
+        taken = {field for field, argument in _ARGUMENTS.items() if argument in known}
+        if act.operation == "trigger":
+            taken = set()
+        return None if body.keys() - {"timezone", "occurrence"} <= taken else "no argument says it"
 
     def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
         client = world.async_client(self._server or who)
         client = client.acting_for(who) if self._server else client
-        tools = AgentTools(client)
         try:
-            return Answer(DONE, str(asyncio.run(self._call(tools, act, target))))
-        except ToolError as error:
-            cause = error.__cause__
-            if not isinstance(cause, CloudschedError):
-                raise
-            return refuse(cause)
+            return Answer(DONE, str(asyncio.run(self._call(client, act, target))))
+        except CloudschedError as error:
+            return refuse(error)
+        except ToolRefused as refusal:
+            cause = refusal.__cause__
+            if isinstance(cause, CloudschedError):
+                return refuse(cause)
+            status = HTTPStatus.FORBIDDEN if "may only read" in str(refusal) else HTTPStatus.CONFLICT
+            return Answer(status, str(refusal))
 
     @staticmethod
-    def _call(tools: AgentTools, act: Act, target: Target) -> Coroutine[Any, Any, Any]:
-        body = {"timezone": "UTC", **(act.body or {})}
-        event = {"event": act.path.get("event", ""), "payload": body.get("payload")}
-        arguments = {
-            "create_task": body,
-            "update_task": {"task_id": target.task_id, **body},
-            "cancel": {"task_id": target.task_id, "timezone": "UTC"},
-            "snooze": {"task_id": target.task_id, **body},
-            "send_event": {"task_id": target.task_id, "timezone": "UTC", **event},
-            "get_task": {"task_id": target.task_id, "timezone": "UTC"},
-            "list_tasks": {"timezone": "UTC"},
-            "list_messages": {"user": target.owner, "timezone": "UTC"},
-            "preview_schedule": body,
-        }[act.operation]
-        name = next(tool for tool, operation in MCP_TOOLS.items() if operation == act.operation)
-        call: Callable[..., Coroutine[Any, Any, Any]] = getattr(tools, name)
-        return call(**arguments)
+    async def _call(client: AsyncClient, act: Act, target: Target) -> dict[str, Any]:
+        name = _find_tool(act)
+        tools = await _ToolsInUtc.of(client)
+        given = {_ARGUMENTS[field]: value for field, value in (act.body or {}).items() if field in _ARGUMENTS}
+        if name == "change_task" and "payload" in given:
+            given["payload_merge"] = given.pop("payload")
+        if name == "answer" and not isinstance(given.get("payload"), dict):
+            given = {"payload": {"said": given.get("payload")}}
+        zone = (act.body or {}).get("timezone", "UTC")
+        if name == "change_task" and zone != "UTC":
+            given["move_to_zone"] = zone
+        elif zone != "UTC":
+            await tools.call("i_am_in", {"zone": zone})
+        if "when" in given and name == "change_task":
+            given["turn_into_single_run"] = True
+        if act.is_about_a_task:
+            given["id"] = target.task_id
+        if name == "read_log":
+            given["run"] = target.execution_id
+        return await tools.call(name, {**given, **act.path})
 
 
+def _find_tool(act: Act) -> str:
+    return next(tool for tool, operation in MCP_TOOLS.items() if operation == act.operation)
+
+
+class _ToolsInUtc(AgentTools):
+    """The tools of somebody who is in UTC, without a record that says so."""
+
+    async def _find_zone(self) -> ZoneInfo:
+        return ZoneInfo("UTC")
+
+    _require_zone = _find_zone
+
+
+_ARGUMENTS: Final = {
+    "title": "title",
+    "handler": "handler",
+    "payload": "payload",
+    "schedule": "when",
+    "to": "to",
+    "until": "until",
+    "duration": "duration",
+    "executionId": "run",
+}
+"""The argument of tools for each field of a request."""
 MCP_TOOLS: Final = {
-    "preview_schedule": "preview_schedule",
+    "find_tasks": "list_tasks",
+    "read_task": "get_task",
+    "preview": "preview_schedule",
+    "list_handlers": "list_handlers",
+    "read_log": "get_execution_logs",
     "create_task": "create_task",
-    "list_tasks": "list_tasks",
-    "list_questions": "list_messages",
-    "get_task": "get_task",
-    "update_task": "update_task",
+    "change_task": "update_task",
+    "move_next": "move",
+    "skip_next": "skip",
+    "pause_task": "pause",
+    "resume_task": "resume",
     "cancel_task": "cancel",
+    "run_task": "trigger",
     "snooze_task": "snooze",
-    "send_event": "send_event",
+    "retry_run": "retry",
+    "answer": "send_event",
+    "i_am_in": "update_person",
 }
 """The operation that each tool stands for."""
 

@@ -283,7 +283,7 @@ _PREFIX = "CLOUDSCHED_"
 _OF_TESTS = "CLOUDSCHED_TEST_"
 _OF_COMMANDS = frozenset(
     _PREFIX + name
-    for name in "COMMAND COMMIT COMPLETE EMULATOR_KEY KEY MCP_BEARER PLATFORM_TOKEN REPOSITORY TOKEN URL".split()  # noqa: SIM905 - a word each
+    for name in "COMMAND COMMIT COMPLETE EMULATOR_KEY KEY PLATFORM_TOKEN REPOSITORY TOKEN URL".split()  # noqa: SIM905 - a word each
 )
 """Variables that clients, commands and pipelines read. They are not settings of an app."""
 _OF_KUBERNETES = re.compile(r".*_(SERVICE_(HOST|PORT.*)|PORT(_[0-9]+_(TCP|UDP|SCTP).*)?)")

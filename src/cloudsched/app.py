@@ -563,6 +563,8 @@ class App(_Shared):
         if group is not None:  # not `or`: an empty one counts as False
             return self.joining(group).create(draft, idempotency_key=idempotency_key, **fields)
         try:
+            if draft is not None and idempotency_key is not None and draft.id is None:
+                return self._put(*self._name_by_key(draft, idempotency_key))[0]
             if draft is not None:
                 return self._put(draft, None if draft.id is None else RequestMark.of_content(draft))[0]
             content = self._to_content(fields)
@@ -590,20 +592,21 @@ class App(_Shared):
 
         CLOUDSCHED_MINIMUM_LEAD_SECONDS does not apply. If the task's id, your own or one that the handler derives from
         the payload, is that of an existing task of the owner, that one is edited and triggered. If it may not be
-        triggered, such as while it is paused or once it has ended, it is not edited either. The same `idempotency_key`
-        makes the same call one task that runs once.
+        triggered, such as while it is paused or once it has ended, it is not edited either. An `idempotency_key`, in
+        place of an id, makes the same call one task that runs once.
 
         >>> task = app.run_now("remind", {"about": "Tea"}, owner="ada", id="tea-of-today")
         """
-        if idempotency_key is not None:
-            return self.create(handler=handler, payload=payload, idempotency_key=idempotency_key, **fields)
         from cloudsched.domain.transitions.edits import NO_LEAD  # noqa: PLC0415 - dispatches need none
         from cloudsched.domain.transitions.manual_verbs import require_triggerable  # noqa: PLC0415 - the same
 
         given = {"handler": handler, **fields, **({} if payload is None else {"payload": payload})}
         draft = self.to_draft(given)
+        mark: RequestMark | None = None
+        if idempotency_key is not None:
+            draft, mark = self._name_by_key(draft, idempotency_key)
         try:
-            task, is_new = self.limit(require_triggerable).put(draft, lead=NO_LEAD)
+            task, is_new = self.limit(require_triggerable).put(draft, mark=mark, lead=NO_LEAD)
         except InvalidInput as error:
             say_in_python(error, given, TaskDraft)
             raise
@@ -611,7 +614,17 @@ class App(_Shared):
             from cloudsched.engine.tasks.read_back import assume_owner  # noqa: PLC0415 - dispatches need none
 
             task = task.answering(partial(assume_owner, given, task))
-        return task if is_new else self.trigger(task.id)
+        return task if is_new or mark is not None else self.trigger(task.id)
+
+    def _name_by_key(self, draft: TaskDraft, key: str) -> tuple[TaskDraft, RequestMark]:
+        """Return a draft whose id is made of a key, and what identifies its creation. Raises InvalidInput."""
+        from cloudsched.domain.transitions.idempotency import RequestMark, hash_name  # noqa: PLC0415 - dispatches need none
+
+        if draft.id is not None or self.container.registry.derives_id(draft.handler):
+            hint = "Leave it out: the id says which task it is. To run that once for a key, give the key to trigger."
+            raise InvalidInput("idempotency_key", "is given beside an id, your own or the handler's", hint)
+        name = hash_name([OWN_CODE_SUBJECT, draft.owner, key])
+        return draft.model_copy(update={"id": f"k{name[:32]}"}), RequestMark.of_new_task(draft)
 
     def to_draft(self, fields: dict[str, Any]) -> TaskDraft:
         """Return the draft of a task from its fields by their Python names. A schedule in words is read."""

@@ -16,7 +16,7 @@ from tests.client.harness import GREET, Flaky
 from tests.instants import about
 from werkzeug.wrappers import Response
 
-from cloudsched.client import RETRIES, Client, task_inquiries
+from cloudsched.client import RETRIES, Client, flow, task_inquiries
 from cloudsched.client import client as client_module
 from cloudsched.domain.documents.execution import ExecutionStatus, ProgressNote
 from cloudsched.domain.documents.log_lines import LogLine, RunLog
@@ -48,7 +48,7 @@ class Clock:
             self.sleep(seconds)
 
         monkeypatch.setattr(task_inquiries, "time", self)
-        monkeypatch.setattr(client_module, "time", self)
+        monkeypatch.setattr(flow, "time", self)
         monkeypatch.setattr(client_module, "asyncio", SimpleNamespace(sleep=sleep))
 
 

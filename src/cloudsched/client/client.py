@@ -21,13 +21,12 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 from urllib.parse import quote
 
 from cloudsched.client.connection import RETRIES, AsyncConnection, Connection, Endpoint
-from cloudsched.client.flow import ApiRequest, Flow, FlowStep, Sleep
+from cloudsched.client.flow import ApiRequest, Flow, FlowStep, Sleep, run_steps
 from cloudsched.client.operations import Operations
 from cloudsched.domain.call_arguments import check_arguments
 from cloudsched.errors import CloudschedError
@@ -98,16 +97,9 @@ class Client(Operations):
 
     def run_flow(self, flow: Flow[T]) -> T:
         """Run a flow to its end, and return its result. The client's methods use this."""
-        step = FlowStep(flow, self.face)
-        while (wanted := step.next()) is not None:
-            if isinstance(wanted, Sleep):
-                time.sleep(wanted.seconds)
-                continue
-            try:
-                step.response = self._connection.send(_add_headers(wanted, self._headers))
-            except CloudschedError as error:
-                step.error = error
-        return step.result
+        return run_steps(
+            FlowStep(flow, self.face), lambda wanted: self._connection.send(_add_headers(wanted, self._headers))
+        )
 
 
 class AsyncClient(Operations):

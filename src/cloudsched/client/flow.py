@@ -545,3 +545,16 @@ class FlowStep(Generic[T]):
         if isinstance(wanted, ApiRequest) and wanted.method != "GET" and wanted.path not in ASKING_PATHS:
             note_change(f"{self._face}.{getattr(self._flow, '__name__', '…')}")
         return wanted
+
+
+def run_steps(step: FlowStep[T], send: Callable[[ApiRequest], JsonResponse]) -> T:
+    """Run a flow to its end with what sends its requests, and return its result. It blocks."""
+    while (wanted := step.next()) is not None:
+        if isinstance(wanted, Sleep):
+            time.sleep(wanted.seconds)
+            continue
+        try:
+            step.response = send(wanted)
+        except CloudschedError as error:
+            step.error = error
+    return step.result

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from cloudsched.client.flow import ApiRequest, Flow, FlowStep, JsonResponse, Sleep
+from cloudsched.client.flow import ApiRequest, Flow, FlowStep, JsonResponse, run_steps
 from cloudsched.client.operations import Operations
-from cloudsched.errors import CloudschedError
 
 T = TypeVar("T")
 Send = Callable[[ApiRequest], JsonResponse]
@@ -26,16 +24,7 @@ class LocalApi:
 
     def run_flow(self, flow: Flow[T]) -> T:
         """Run a flow to its end, and return its result."""
-        step = FlowStep(flow, self.face)
-        while (wanted := step.next()) is not None:
-            if isinstance(wanted, Sleep):
-                time.sleep(wanted.seconds)
-                continue
-            try:
-                step.response = self._send(wanted)
-            except CloudschedError as error:
-                step.error = error
-        return step.result
+        return run_steps(FlowStep(flow, self.face), self._send)
 
 
 class LocalClient(LocalApi, Operations):

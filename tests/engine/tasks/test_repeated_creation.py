@@ -10,7 +10,7 @@ import pytest
 from cloudsched import App, Schedule, Settings, Task, TaskStatus
 from cloudsched.domain.transitions.commit import VersionedTask
 from cloudsched.domain.transitions.task_draft import TaskDraft
-from cloudsched.errors import InvalidInput, NotFound
+from cloudsched.errors import InvalidInput, KeyReused, NotFound
 from cloudsched.testing import START, Simulation
 
 SOON = START + timedelta(minutes=1)
@@ -111,3 +111,27 @@ def test_a_repetition_sends_what_the_first_call_could_not(
 
 def _die(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+def test_a_key_makes_one_task_that_runs_once(sim: Simulation, app: App) -> None:
+    """However often it is asked, also once the run has ended; at once, whatever lead schedules need."""
+    first = app.run_now("work", owner="ada", idempotency_key="größer als 1 %")
+    again = app.run_now("work", owner="ada", idempotency_key="größer als 1 %")
+    sim.advance(HOUR)
+    late = app.run_now("work", owner="ada", idempotency_key="größer als 1 %")
+    assert {first.id, again.id, late.id} == {first.id}
+    assert late.status is TaskStatus.COMPLETED
+    assert len(sim.executions(first.id)) == 1
+    assert app.run_now("work", owner="ada", idempotency_key="another").id != first.id
+    with pytest.raises(InvalidInput, match="idempotency_key"):
+        app.run_now("work", id="mine", idempotency_key="k")
+
+
+@pytest.mark.usefixtures("sim")
+def test_a_draft_with_a_key_is_created_once(app: App) -> None:
+    """As its fields are."""
+    made = {app.create(draft(id=None), idempotency_key="k").id for _ in range(2)}
+    assert len(made) == 1
+    with pytest.raises(KeyReused):
+        app.create(draft(id=None, title="Other"), idempotency_key="k")
+    assert len(app.tasks().items) == len(made)

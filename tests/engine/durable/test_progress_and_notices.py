@@ -68,8 +68,8 @@ def test_progress_in_a_replay_renews_a_lease_that_is_half_over(app: App, simulat
 
 @pytest.mark.parametrize("replay", [False, True])
 def test_the_usage_of_steps_is_part_of_the_usage_of_the_execution(app: App, *, replay: bool) -> None:
-    """Usage counts in all attempts, even failed ones; usage outside steps is counted again by each replay."""
-    tries, replays = list[object](), list[object]()
+    """Usage counts in all attempts, even failed ones; no replay counts it again, in steps or beside them."""
+    tries = list[object]()
 
     def ask(ctx: Context) -> None:
         ctx.used(queries=1, tokens=1000)
@@ -83,7 +83,6 @@ def test_the_usage_of_steps_is_part_of_the_usage_of_the_execution(app: App, *, r
 
     def call(ctx: Context) -> None:
         ctx.used(tokens=3)
-        replays.append(None)
         ctx.step("ask", ask, ctx, retry=3)
         ctx.sleep(DAY)
         with pytest.raises(StepFailed):
@@ -94,7 +93,7 @@ def test_the_usage_of_steps_is_part_of_the_usage_of_the_execution(app: App, *, r
 
     execution = run(app, call, replay=replay)
     assert execution.status == "SUCCEEDED", execution.error
-    assert (execution.queries, execution.tokens) == (3 + 5 + 10, 3000 + 50 + 3 * len(replays))
+    assert (execution.queries, execution.tokens) == (3 + 5 + 10, 3000 + 50 + 3)
     assert [(step.queries, step.tokens) for step in execution.steps if step.kind == "STEP"] == [
         (3, 3000),
         (None, 50),

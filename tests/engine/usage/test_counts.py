@@ -118,7 +118,7 @@ def test_a_retry_by_hand_adds_to_what_the_execution_has_used(sim: Simulation) ->
 
 
 def test_steps_of_an_attempt_whose_process_died_count_at_the_next_end(sim: Simulation) -> None:
-    """They are in the journal; what was used outside of steps died with the process."""
+    """They are in the journal, and a replay reports what was used beside them. Nothing is counted twice."""
     app, is_killed = sim.app, list[bool]()
 
     @app.handler("die", retry=3)
@@ -139,8 +139,36 @@ def test_steps_of_an_attempt_whose_process_died_count_at_the_next_end(sim: Simul
     sim.advance(HOUR)
     (record,) = app.executions(task.id).items
     assert record.status == "SUCCEEDED"
-    assert record.queries in {10 + 1 + 1, 10 + 1}
+    assert record.queries == 10 + 1
     assert counts(sim, task.id).queries == record.queries
+
+
+@pytest.mark.parametrize("from_step", [None, 1, 2])
+def test_a_durable_execution_that_is_retried_by_hand_counts_what_it_does_anew(
+    sim: Simulation, from_step: int | None
+) -> None:
+    """What is kept is not counted again, whether in steps or beside them. From the first step, all is done anew."""
+    down = [True]
+
+    @sim.app.handler("work", retry=False)
+    def work(ctx: Context) -> None:
+        ctx.used(queries=1)
+        ctx.step("first", lambda: ctx.used(queries=10))
+        ctx.sleep(timedelta(hours=1))
+        ctx.used(queries=2)
+        ctx.step("second", lambda: ctx.used(queries=100))
+        if down.pop():
+            raise OSError
+
+    task = sim.app.create(owner="ada", title="T", handler="work")
+    sim.advance(timedelta(hours=2))
+    assert counts(sim, task.id).queries == 113
+    down.append(False)
+    sim.app.retry(task.id, from_step=from_step)
+    sim.advance(timedelta(hours=2))
+    (record,) = sim.app.executions(task.id).items
+    anew = {None: 0, 2: 100, 1: 113}[from_step]
+    assert (record.status, record.queries, counts(sim, task.id).queries) == ("SUCCEEDED", 113 + anew, 113 + anew)
 
 
 def test_months_and_handlers_are_apart(sim: Simulation) -> None:

@@ -154,13 +154,13 @@ class RunUsage(WireModel):
     queries: int = 0
     tokens: int = 0
     step_queries: int = 0
-    """The part of these queries that the journal's steps have, which each later attempt reports again."""
+    """The part of these queries that each later attempt reports again: those of the journal's steps and beside them."""
     step_tokens: int = 0
 
     def add(self, reported: RunUsage) -> RunUsage:
         """Return the usage with an attempt's report added.
 
-        The report's part for steps covers the whole run.
+        The part that is reported again covers the whole run.
         """
         step_queries = max(self.step_queries, reported.step_queries)
         step_tokens = max(self.step_tokens, reported.step_tokens)

@@ -102,7 +102,7 @@ class AttemptReport:
     """The queries that the handler reported in this attempt, with those of all steps of the journal."""
     tokens: int = 0
     step_queries: int = 0
-    """The part of these queries that the steps have, also those of earlier attempts."""
+    """The part of these queries that each later attempt reports again: all of a durable handler."""
     step_tokens: int = 0
     entries: Sequence[JournalEntry] = ()
     """The entries of a durable handler that are not yet in the stored journal."""

@@ -195,12 +195,15 @@ def require_step(execution: Execution, from_step: int) -> None:
 
 
 def restore_usage(execution: Execution, entries: Collection[JournalEntry]) -> RunUsage:
-    """Return the usage of the ended execution, of which the kept entries have a part."""
+    """Return the usage of the ended execution, of which a replay of the kept entries reports a part again."""
+    if not entries:
+        return RunUsage(queries=execution.queries, tokens=execution.tokens)
+    lost = [each for each in execution.steps if each.number > len(entries)]
     return RunUsage(
         queries=execution.queries,
         tokens=execution.tokens,
-        step_queries=sum(each.queries or 0 for each in entries),
-        step_tokens=sum(each.tokens or 0 for each in entries),
+        step_queries=execution.queries - sum(each.queries or 0 for each in lost),
+        step_tokens=execution.tokens - sum(each.tokens or 0 for each in lost),
     )
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.execution import Run
-    from cloudsched.domain.documents.journal import FailureCause, JournalEntry
+    from cloudsched.domain.documents.journal import FailureCause, JournalEntry, StepKind
     from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.durable.journal_cursor import JournalCursor
     from cloudsched.engine.durable.suspension import Surroundings, Suspended
@@ -58,6 +58,8 @@ class Recorded(NamedTuple):
     """The entry number up to which all calls are known to have tasks."""
     journal: tuple[JournalEntry, ...] | None
     """The complete journal, or None if it was not loaded, or if it is uncertain what was committed."""
+    is_replayed: bool = False
+    """True if later attempts repeat all that this one has done: the handler is durable."""
 
 
 NOTHING_RECORDED: Final = Recorded(ReportedUsage(), (), 0, None)
@@ -159,6 +161,10 @@ class DurableRun:
         Inside a step this is False.
         """
         return False
+
+    def find_next(self) -> tuple[StepKind, str] | None:
+        """Return the kind and the name of the next entry, if it was in the journal when this attempt started."""
+        return None
 
     @property
     def lease_until(self) -> datetime | None:
@@ -316,6 +322,13 @@ class Replay(DurableRun):
         cursor = self._opened
         return cursor is not None and not cursor.is_in_step and cursor.position < self._run.steps
 
+    def find_next(self) -> tuple[StepKind, str] | None:
+        cursor = self._opened
+        if cursor is None or not self.is_replaying:
+            return None
+        entry = cursor.journal[cursor.position + 1]
+        return entry.kind, entry.name
+
     @property
     def lease_until(self) -> datetime | None:
         if self._opened is None:
@@ -370,7 +383,7 @@ class Replay(DurableRun):
             pending = tuple(cursor.pending.values())
         else:
             pending = ()
-        return Recorded(usage, pending, cursor.calls.made, _find_whole(cursor))
+        return Recorded(usage, pending, cursor.calls.made, _find_whole(cursor), cursor.is_durable)
 
 
 def _find_whole(cursor: JournalCursor) -> tuple[JournalEntry, ...] | None:

@@ -512,6 +512,8 @@ class Context(Calls):
     def used(self, *, queries: int = 0, tokens: int = 0) -> None:
         """Add to the recorded usage of this attempt, and inside a step to that of the step.
 
+        A replay repeats what it has reported, and counts nothing twice.
+
         >>> ctx.used(queries=1, tokens=1200)
         """
         require_not_timed_out()
@@ -534,15 +536,17 @@ class Context(Calls):
         """Return how this attempt ended, with its messages, progress and usage, and its part of the journal."""
         recorded = self.durable_run.recorded
         inside = recorded.usage
+        outside = self._usage
+        repeated = outside if recorded.is_replayed else ReportedUsage()
         return AttemptReport(
             outcome=outcome,
             error=error,
             notices=tuple(self._notices),
             progress=tuple(self._progress),
-            queries=self._usage.queries + inside.queries,
-            tokens=self._usage.tokens + inside.tokens,
-            step_queries=inside.queries,
-            step_tokens=inside.tokens,
+            queries=outside.queries + inside.queries,
+            tokens=outside.tokens + inside.tokens,
+            step_queries=repeated.queries + inside.queries,
+            step_tokens=repeated.tokens + inside.tokens,
             entries=recorded.entries,
             journal=recorded.journal,
             calls_made=recorded.calls_made,

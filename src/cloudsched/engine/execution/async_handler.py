@@ -43,6 +43,8 @@ async def _run(handler: Handler, context: Context, payload: object, values: dict
         result = handler.function(*handler.build_arguments(async_context, payload), **values)
         while inspect.isawaitable(result):
             result = await _Watched(result, handler.name)
+        if context.durable_run.suspension is not None:  # asyncio.gather has returned it among its results
+            raise context.durable_run.suspension
         async_context.check_complete()  # here, before an operation that is still in progress can end
     except BaseExceptionGroup as group:  # a TaskGroup wraps what is raised in it
         suspension = context.durable_run.suspension

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, Unpack, cast, overload
@@ -12,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, Unpack, c
 from typing_extensions import TypeVar
 
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS, EventSender
+from cloudsched.domain.documents.journal import StepKind
 from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.durable_run import CallHandle, Misuse, NotAValue, R_co, X, method_of_call
 from cloudsched.engine.durable.step_attempt import is_in_step_attempt, require_not_timed_out
 from cloudsched.engine.durable.steps import StepRequest
 from cloudsched.engine.durable.user_calls import run_on_loop
 from cloudsched.engine.durable.waits import sleep_until
+from cloudsched.engine.handlers.operation_turns import OperationTurns
 from cloudsched.engine.handlers.typed_calls import AnyContext, C, R
 from cloudsched.errors import CallFailed, WorkflowError
 
@@ -61,9 +64,9 @@ class AsyncContext(AnyContext):
 
     You await what may wait for the store: `step`, `sleep`, `wait_for`, `gather`, `race`, `progress` and
     `heartbeat`. `call` starts a call at once and returns it. Awaiting that gives its result. The journal
-    records the order of the durable operations, so they are awaited one after the other: `asyncio.gather`
-    over two of them is refused. To run work in parallel, use `call` and `gather`, or `asyncio.gather` within
-    one step.
+    records one durable operation after the other: those that are awaited together, by `asyncio.gather` for example,
+    are made in the order of their start. To run work in parallel, use `call` and `gather`, or `asyncio.gather`
+    within one step.
 
     Attributes:
         task: The task as it was when the attempt started.
@@ -76,7 +79,7 @@ class AsyncContext(AnyContext):
     def __init__(self, context: Context, blocking: Blocking) -> None:
         self._context = context
         self._blocking = blocking
-        self._current: str | None = None
+        self._turns = OperationTurns(context.durable_run.find_next)
         self._refused: WorkflowError | None = None
         self._expected: dict[int, AwaitedOperation[Any]] = {}
         self.task: Task = context.task
@@ -123,7 +126,7 @@ class AsyncContext(AnyContext):
         the attempt's own thread, so it may block.
         """
         step = StepRequest(name, function, args, kwargs, self.task.retry if retry is None else retry, timeout)
-        return await self._durable(f"ctx.step({name!r})", step)
+        return await self._durable(f"ctx.step({name!r})", step, (StepKind.STEP, name))
 
     @overload
     async def gather(
@@ -151,7 +154,7 @@ class AsyncContext(AnyContext):
     ) -> RaceResult[T, AsyncCallHandle[T]]:
         """Wait until the first of the calls has ended, and return its result and that call. See `Context`."""
         return await self._durable(  # type: ignore[no-any-return] # what `Context.race` returns
-            "ctx.race", partial(self._context.race, *calls, cancel_losers=cancel_losers)
+            "ctx.race", partial(self._context.race, *calls, cancel_losers=cancel_losers), (StepKind.RACE, "")
         )
 
     @_awaited
@@ -159,7 +162,8 @@ class AsyncContext(AnyContext):
         """Wait for a duration, or until an aware instant, while no function runs. See `Context`."""
         instant = partial(deadline, parse_wait("until", until))
         perform: Any = self._context.durable_run.perform
-        await self._durable("ctx.sleep", partial(perform, "ctx.sleep", sleep_until, instant))
+        sleep = partial(perform, "ctx.sleep", sleep_until, instant)
+        await self._durable("ctx.sleep", sleep, (StepKind.SLEEP, ""))
 
     @overload
     async def wait_for(
@@ -200,7 +204,7 @@ class AsyncContext(AnyContext):
         """
         function: Any = self._context.wait_for
         request = partial(function, event, model, timeout, by=by, question=question, with_sender=with_sender)
-        return await self._durable(f"ctx.wait_for({event!r})", request)
+        return await self._durable(f"ctx.wait_for({event!r})", request, (StepKind.EVENT, event))
 
     @_awaited
     async def progress(self, text: str) -> None:
@@ -304,8 +308,9 @@ class AsyncContext(AnyContext):
             raise WorkflowError(
                 f"The handler never awaited {operation.what}, so it did nothing. Write: await {operation.what}"
             )
-        if self._current is not None:
-            raise WorkflowError(f"The handler returned while {self._current} was in progress: await it.")
+        current = self._turns.current
+        if current is not None:
+            raise WorkflowError(f"The handler returned while {current} was in progress: await it.")
 
     def close(self) -> None:
         """Drop the operations that were never awaited, and the refusal, after the handler has ended."""
@@ -328,29 +333,42 @@ class AsyncContext(AnyContext):
         self._expected.pop(id(operation), None)
 
     def _require_turn(self, what: str) -> None:
-        """Check that no other durable operation is in progress: their order is the key of the journal."""
+        """Check that no other operation is in progress, before one that cannot wait for its turn."""
         if is_in_step_attempt():
             return  # what a step may not do, the durable run refuses
-        if self._refused is None and self._current is not None:
+        current = self._turns.current
+        if self._refused is None and current is not None:
             self._refused = WorkflowError(
-                f"{what} is requested while {self._current} is in progress. The journal records the order of a "
-                "handler's operations, so await one after the other. To run work in parallel, use ctx.call and "
-                "ctx.gather, or asyncio.gather within one step."
+                f"{what} is requested while {current} is in progress. The journal records the order of a handler's "
+                "operations, and this one is not awaited, so it cannot wait for its turn: request it before or after. "
+                "To run work in parallel, use ctx.call and ctx.gather, or asyncio.gather within one step."
             )
         if self._refused is not None:
             raise self._refused
 
-    async def _durable(self, what: str, operation: StepRequest | Callable[[], Any]) -> Any:
+    async def _durable(
+        self, what: str, operation: StepRequest | Callable[[], Any], recorded: tuple[StepKind, str] | None = None
+    ) -> Any:
         from cloudsched.engine.durable.event_loop import shield  # noqa: PLC0415 - imports asyncio
 
-        self._require_turn(what)
-        if self._current is not None:  # within a step, where the durable run refuses it
+        self.check_refused()
+        if is_in_step_attempt():  # the durable run refuses it
             return await self._make(operation)
-        self._current = what
-        # If cancelled here, it goes on, and stays in progress.
-        outcome = await shield(partial(self._make, operation))
-        self._current = None
+        await self._take_turn(what, recorded)
+        try:
+            outcome = await shield(partial(self._make, operation))
+        except CancelledError:  # it goes on
+            self._turns.abandon()
+            raise
+        self._turns.give_back()
         return outcome.unwrap()
+
+    async def _take_turn(self, what: str, recorded: tuple[StepKind, str] | None) -> None:
+        try:
+            await self._turns.take(what, recorded)
+        except WorkflowError as refusal:
+            self._refused = self._refused or refusal
+            raise
 
     async def _make(self, operation: StepRequest | Callable[[], Any]) -> Any:
         if isinstance(operation, StepRequest):

@@ -62,6 +62,8 @@ def packages(requirements: Iterable[Requirement]) -> frozenset[str]:
 list_providers = cache(packages_distributions)
 """Which packages bring which names; it reads the files of all, so it is asked only once a test needs it."""
 GOOGLE = {
+    "google.adk": "google-adk",
+    "google.genai": "google-genai",
     "google.api_core": "google-api-core",
     "google.auth": "google-auth",
     "google.oauth2": "google-auth",

@@ -31,10 +31,21 @@ FOR_SERVERS = re.compile(r"cli/|dashboard/|local/|(features/)?\w+/command$")
 FOR_GOOGLE = re.compile(
     r"adapters/(firestore/(?!__init__$|emulator$)|google/(?!__init__$|backoff$)|blobs$)|people/senders/fcm$|features/locks/firestore$|drafts/language_models$"
 )
-EXTRAS = ("calendars", "dev", "django", "gcp", "mcp", "sandbox", "server", "sqlalchemy", "telemetry", "worker")
+FRAMEWORKS = {
+    "agents/adk": "adk",
+    "agents/adk_steps": "adk",
+    "agents/langgraph": "langgraph",
+    "agents/openai_agents": "openai-agents",
+    "agents/pydantic_ai": "pydantic-ai",
+}
+EXTRAS = (
+    *sorted({*FRAMEWORKS.values()}),
+    *("calendars", "dev", "django", "gcp", "mcp", "sandbox", "server", "sqlalchemy", "telemetry", "worker"),
+)
 INCLUDED = {"dev": ("asgi", "calendars", "gcp", "server", "worker"), "mcp": ("worker",), "server": ("worker",)}
 """The extras that others include."""
 EXTRA_ADAPTERS = {
+    **FRAMEWORKS,
     "scripts/quickjs/child": "sandbox",
     "features/calendars/ics_events": "calendars",
     "features/calendars/ics_files": "calendars",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from cloudsched.client import AsyncClient
     from cloudsched.client.flow import Flow
+    from cloudsched.client.local_client import AsyncLocalClient
     from cloudsched.domain.documents.execution import Execution
 
 PAGE: Final = 20
@@ -80,15 +81,19 @@ ZoneName = Annotated[str, Field(description="An IANA time zone, such as Europe/P
 class AgentTools:
     """The tools of one person, with exactly the rights of a client."""
 
-    def __init__(self, client: AsyncClient, caller: CallerInfo) -> None:
+    def __init__(self, client: AsyncClient | AsyncLocalClient, caller: CallerInfo, key: str | None = None) -> None:
         self._client = client
         self._caller = caller
+        self._key = key
         self._zone: str | None = None
 
     @classmethod
-    async def of(cls, client: AsyncClient) -> Self:
-        """Return the tools of whom the client acts for. Raises Unauthenticated, or Unavailable."""
-        return cls(client, await client.run_flow_async(fetch("a caller", CallerInfo, "GET", "/v1/caller")))
+    async def of(cls, client: AsyncClient | AsyncLocalClient, key: str | None = None) -> Self:
+        """Return the tools of whom the client acts for. Raises Unauthenticated, or Unavailable.
+
+        With a key, they are those of one call, and its repetition changes nothing more.
+        """
+        return cls(client, await client.run_flow_async(fetch("a caller", CallerInfo, "GET", "/v1/caller")), key)
 
     @property
     def offered(self) -> dict[str, AgentTool]:
@@ -244,7 +249,7 @@ class AgentTools:
             **given(payload=payload, delivery_channels=channels),
         }
         try:
-            task = await self._client.create(idempotency_key=_derive_key("create", key or fields), **fields)
+            task = await self._client.create(idempotency_key=_derive_key("create", key or fields, self._key), **fields)
         except UnknownHandler as error:
             known = ", ".join(each.name for each in await self._client.handlers()) or "none"
             raise ToolRefused(
@@ -305,7 +310,7 @@ class AgentTools:
                     "only its next run, use move_next. To end the series with one more run, repeat the call with "
                     "turn_into_single_run=true."
                 )
-        changed = await self._client.update(id, etag=task.etag or None, **changes)
+        changed = await self._client.update(id, etag=task.etag or None, idempotency_key=self._mark("change"), **changes)
         is_same = all(getattr(task, each) == getattr(changed, each) for each in ("title", "payload", "schedule"))
         done = "Nothing is different: it was so already" if is_same else "Changed"
         if task.status in FINAL_STATUSES and changed.status not in FINAL_STATUSES:
@@ -326,13 +331,13 @@ class AgentTools:
         The same call again moves the run that is next then.
         """
         zone = await self._prepare(id, "to", to)
-        return self._receipt("Moved", await self._client.move(id, "next", to), zone)
+        return self._receipt("Moved", await self._client.move(id, "next", to, idempotency_key=self._mark("move")), zone)
 
     @offer()
     async def skip_next(self, id: Id) -> dict[str, Any]:
         """Leave out the next run of a repeating task. All later runs stay. The same call again skips one more."""
         zone = await self._prepare(id)
-        return self._receipt("Skipped", await self._client.skip(id), zone)
+        return self._receipt("Skipped", await self._client.skip(id, idempotency_key=self._mark("skip")), zone)
 
     @offer()
     async def pause_task(
@@ -348,7 +353,7 @@ class AgentTools:
         Without `until`, only resume_task ends it.
         """
         zone = await self._prepare(id, "until", until)
-        task = await self._client.pause(id, until=until)
+        task = await self._client.pause(id, until=until, idempotency_key=self._mark("pause"))
         end = "resume_task is called" if task.paused_until is None else _say(task.paused_until, zone)
         return self._receipt(f"Paused until {end}", task, zone, _ENDS_BY_ITSELF)
 
@@ -374,7 +379,7 @@ class AgentTools:
     async def run_task(self, id: Id) -> dict[str, Any]:
         """Run a task once now, beside its schedule, which stays as it is. Each call is one more run."""
         zone = await self._prepare(id)
-        task = await self._client.trigger(id)
+        task = await self._client.trigger(id, idempotency_key=self._mark("run"))
         run = None if task.triggered is None else task.triggered.execution_id
         return {**self._receipt("A run begins now", task, zone), "run": run}
 
@@ -392,7 +397,7 @@ class AgentTools:
         snooze.
         """
         zone = await self._prepare(id, "duration", duration)
-        task = await self._client.snooze(id, duration)
+        task = await self._client.snooze(id, duration, idempotency_key=self._mark("snooze"))
         until = "" if task.snoozed_until is None else f": its last run is repeated at {_say(task.snoozed_until, zone)}"
         return self._receipt(f"Snoozed{until}", task, zone)
 
@@ -400,7 +405,9 @@ class AgentTools:
     async def retry_run(self, id: Id, run: Run = None) -> dict[str, Any]:
         """Try a run that has failed once more. Its schedule stays as it is. A run that succeeded is refused."""
         zone = await self._prepare(id)
-        return self._receipt("It is tried again", await self._client.retry(id, run), zone)
+        return self._receipt(
+            "It is tried again", await self._client.retry(id, run, idempotency_key=self._mark("retry")), zone
+        )
 
     @offer(starts=True)
     async def answer(
@@ -419,7 +426,9 @@ class AgentTools:
         """
         zone = await self._find_zone()
         try:
-            task = await self._client.send_event(id, event, payload, execution_id=run)
+            task = await self._client.send_event(
+                id, event, payload, execution_id=run, idempotency_key=self._mark("answer")
+            )
         except NotAwaited as error:
             awaited = "; ".join(f"'{each.name}' by run {each.execution_id}" for each in error.awaited)
             told = f"These are awaited: {awaited}." if awaited else "The task waits for nothing now."
@@ -448,6 +457,17 @@ class AgentTools:
         return {"zone": stored, "now": now, "told": f"Noted: the person is in {name}."}
 
     # ------------------------------------------------------------------ what they share
+
+    async def be_in(self, zone: str) -> None:
+        """Store the person's zone, if it is another one."""
+        if (await self._find_zone()).key not in {zone, IN_UTC if zone == UNKNOWN_ZONE else zone}:
+            if self._caller.may_change:
+                await self.i_am_in(zone)
+            self._zone = zone
+
+    def _mark(self, tool: str) -> str | None:
+        """Return the key of the present call, if it has one."""
+        return None if self._key is None else _derive_key(tool, self._key)
 
     async def _find_zone(self) -> ZoneInfo:
         """Return the person's zone, or UTC if it is not known."""
@@ -573,9 +593,10 @@ async def _take(items: AsyncIterator[Any], count: int) -> list[Any]:
     return found
 
 
-def _derive_key(tool: str, what: object) -> str:
+def _derive_key(tool: str, what: object, call: str | None = None) -> str:
     """Return the key of a call, in the characters that the API takes: the same for the same call."""
-    text = json.dumps([tool, what], sort_keys=True, ensure_ascii=True, default=str)
+    named = [tool, what] if call is None else [tool, what, call]
+    text = json.dumps(named, sort_keys=True, ensure_ascii=True, default=str)
     return f"agent-{hashlib.sha256(text.encode()).hexdigest()}"
 
 

@@ -99,9 +99,22 @@ def _find_adapter(function: Callable[..., Any]) -> TypeAdapter[Any] | None:
 @lru_cache(maxsize=1024)
 def _build_adapter(function: Callable[..., Any]) -> TypeAdapter[Any] | None:
     try:
-        return TypeAdapter(get_type_hints(function, include_extras=True)["return"])
+        return _adapt(get_type_hints(function, include_extras=True)["return"])
     except (NameError, TypeError, PydanticSchemaGenerationError, PydanticUndefinedAnnotation):
         return None
+
+
+def _adapt(hint: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - a type
+    try:
+        return _adapt_known(hint)
+    except TypeError:  # a detail of it has no hash
+        return TypeAdapter(hint)
+
+
+@lru_cache(maxsize=256)
+def _adapt_known(hint: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - a type
+    """Return the adapter of a type, which many functions return: those that a handler makes anew each time."""
+    return TypeAdapter(hint)
 
 
 MAX_MESSAGE = 1000

@@ -1,0 +1,115 @@
+"""What only one framework has: trees of agents, shared state, hand-overs, and calls that are tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.agents.frameworks.scripted import TOKENS, Adk, OpenAiAgents, PydanticAi, Script, Turn
+
+from cloudsched import App
+from cloudsched.testing import Simulation
+
+DAY = timedelta(days=1)
+pytestmark = pytest.mark.parametrize("replay", [False, True])
+
+
+def run_once(app: App, *, replay: bool) -> Any:
+    """Wake the agent of an app once, and return the record."""
+    with Simulation(app, replay=replay) as sim:
+        task = app.create(owner="ada", handler="wake", payload={"prompt": "Go"})
+        sim.advance(DAY)
+        (run,) = sim.executions(task.id)
+        assert run.status == "SUCCEEDED", run.error
+        return run
+
+
+def count_up(most: int) -> tuple[Callable[[str, list[Any]], Turn], list[int]]:
+    """Return what calls `add` some times, and says what it has answered last; and the list of its calls."""
+    return lambda _, answers: str(answers[-1]) if len(answers) == most else [("add", {})], []
+
+
+@pytest.mark.filterwarnings("ignore:The `plugins` argument:DeprecationWarning")  # ADK says so of its own code
+def test_tools_of_adk_share_their_state(*, replay: bool) -> None:
+    """Also after a replay, which calls none of them again: state, and agents and toolsets in an agent."""
+    from google.adk.agents import Agent
+    from google.adk.tools import ToolContext
+    from google.adk.tools.agent_tool import AgentTool
+    from google.adk.tools.base_toolset import BaseToolset
+    from google.adk.tools.function_tool import FunctionTool
+
+    framework = Adk()
+    decide, calls = count_up(3)
+
+    def add(tool_context: ToolContext) -> dict[str, int]:
+        """Add one."""
+        calls.append(1)
+        tool_context.state["sum"] = tool_context.state.get("sum", 0) + 1
+        return {"sum": tool_context.state["sum"]}
+
+    add.__annotations__["tool_context"] = ToolContext
+
+    class Toolset(BaseToolset):  # type: ignore[misc]
+        async def get_tools(self, _: Any = None) -> list[Any]:
+            return [FunctionTool(add)]
+
+    inner = framework.make(Script(decide), [], [Toolset()])
+    inner.name = "counter"
+
+    def ask(_prompt: str, answers: list[Any]) -> Turn:
+        return f"It is {answers[-1]}" if answers else [("counter", {"request": "count to three"})]
+
+    outer = framework.make(Script(ask), [], [AgentTool(inner)])
+    assert isinstance(outer, Agent)
+    app = App()
+    framework.module.wake(app, outer)
+    run = run_once(app, replay=replay)
+    assert "3" in str(run.content)
+    assert len(calls) == 3
+    assert run.tokens == (4 + 2) * TOKENS
+
+
+def test_agents_of_openai_hand_over(*, replay: bool) -> None:
+    """To each other and back: turns of either are steps."""
+    framework = OpenAiAgents()
+    scripts = {
+        "first": Script(lambda _, answers: "home" if len(answers) >= 2 else [("transfer_to_second", {})]),
+        "second": Script(lambda _, __: [("transfer_to_first", {})]),
+    }
+    agents = {name: framework.make(script, []) for name, script in scripts.items()}
+    for name, agent in agents.items():
+        agent.name = name
+    agents["first"].handoffs, agents["second"].handoffs = [agents["second"]], [agents["first"]]
+    app = App()
+    framework.module.wake(app, agents["first"])
+    run = run_once(app, replay=replay)
+    assert run.content == "home"
+    assert run.tokens == 3 * TOKENS
+    assert [len(each.prompts) for each in scripts.values()] == [2, 1]
+
+
+def test_a_tool_of_pydantic_ai_asks_for_another_try(*, replay: bool) -> None:
+    """The model learns why, once."""
+    from pydantic_ai import ModelRetry
+
+    framework = PydanticAi()
+    tried = list[str]()
+
+    def book(day: str) -> str:
+        """Book a table."""
+        tried.append(day)
+        if day == "Monday":
+            raise ModelRetry("Closed on Mondays")
+        return "booked"
+
+    def decide(_prompt: str, answers: list[Any]) -> Turn:
+        if "booked" in answers:
+            return "It is booked"
+        return [("book", {"day": "Friday" if tried else "Monday"})]
+
+    app = App()
+    framework.module.wake(app, framework.make(Script(decide), [book]))
+    assert run_once(app, replay=replay).content == "It is booked"
+    assert tried == ["Monday", "Friday"]

@@ -270,3 +270,22 @@ def test_a_pause_ends_though_its_dispatch_is_lost(sim: Simulation) -> None:
     sim.queue.purge()
     sim.advance_to(ends + timedelta(minutes=3))
     assert ran(sim) == [ends]
+
+
+@pytest.mark.parametrize("words", ["10:49", "4 hours earlier", "1 January at 10:00", "31 December", "1 Dezember"])
+def test_words_that_may_mean_a_time_that_has_passed_move_nothing(sim: Simulation, words: str) -> None:
+    """They come true again in a year, and would take the run away without a word."""
+    task = make(sim, schedule="every day at 14:53")
+    sim.advance_to(datetime(2027, 1, 1, 12, 40, tzinfo=UTC))
+    before = sim.app.get(task).schedule
+    with pytest.raises(InvalidInput, match=r"in the past|If so, give 2027-12"):
+        sim.app.move(task, "next", words)
+    assert sim.app.get(task).schedule == before
+
+
+def test_a_run_that_waits_moves_to_later_on_its_day(sim: Simulation) -> None:
+    """Not in a year, unless that is said."""
+    task = make(sim)
+    sim.clock.advance(timedelta(hours=12))
+    assert sim.app.move(task, "next", "17:00").next_execution_time == START + 17 * HOUR
+    assert sim.app.move(task, "next", "2028-03-04T10:00").schedule.occurs(datetime(2028, 3, 4, 10, tzinfo=UTC))

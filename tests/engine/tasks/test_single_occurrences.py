@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudsched import App, Context, Schedule, TaskStatus
+from cloudsched import App, Context, ExecutionStatus, Schedule, TaskStatus
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import START, Simulation
@@ -193,6 +193,32 @@ def test_a_pause_ends_by_itself(sim: Simulation) -> None:
     task = sim.app.get("t")
     assert (task.status, task.paused_until) == (TaskStatus.ACTIVE, None)
     assert [each.action for each in task.history[-2:]] == [Action.PAUSED, Action.RESUMED]
+
+
+LATE_CHANGES: dict[str, Callable[[App], object]] = {
+    "resume": lambda app: app.resume("t"),
+    "pause and resume": lambda app: (app.pause("t"), app.resume("t")),
+    "another end": lambda app: app.pause("t", until="6 January"),
+    "edit": lambda app: app.update("t", title="Other"),
+    "new times": lambda app: app.update("t", schedule="every day at 10"),
+    "skip": lambda app: app.skip("t"),
+    "move": lambda app: app.move("t", "next", "2027-01-03T17:00"),
+    "trigger": lambda app: app.trigger("t"),
+    "cancel": lambda app: app.cancel("t"),
+}
+
+
+@pytest.mark.parametrize("change", LATE_CHANGES)
+def test_no_change_makes_a_pause_longer_that_is_over(sim: Simulation, change: str) -> None:
+    """Nothing has run since its end, because the machine has slept. What was due then runs, or its record says why not."""
+    make(sim)
+    sim.app.pause("t", until="2 January")
+    sim.clock.advance(2 * DAY + 12 * HOUR)
+    LATE_CHANGES[change](sim.app)
+    sim.advance(5 * DAY)
+    covered = {each.scheduled_for: each for each in sim.executions("t")}
+    assert START + DAY + 9 * HOUR in covered
+    assert all(each.message for each in covered.values() if each.status is ExecutionStatus.SKIPPED)
 
 
 def test_a_pause_may_be_longer_than_the_queue_reaches(sim: Simulation) -> None:

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 
 import pytest
 from tests.agents.complaints.table import list_chapters
+from tests.agents.complaints.walk import Walk
 from tests.agents.complaints.world import COMPLAINTS, Complaint, World
 from tests.agents.conftest import ENTRIES, KEYS, Caller
 from tests.cli.conftest import serve_api_of
 
 from cloudsched import App
 from cloudsched.config.access import Access
+from cloudsched.testing import START
 
 
 def connect(app: App, parts: ExitStack) -> dict[str, Caller]:
@@ -38,6 +41,14 @@ def test_nobody_can_complain_of_it_here(complaint: Complaint, world: World) -> N
     """Nothing is promised that does not happen, nothing happens twice, and nothing is left out in silence."""
     world.begin(**complaint.settings)
     complaint.play(world)
+    world.judge()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_whatever_an_agent_does_its_answers_are_true(seed: int, world: World) -> None:
+    """In random orders of tools, sleeps, restarts, lost dispatches and lost mail; half of them over a clock change."""
+    world.begin(start=datetime(2027, 3, 20, tzinfo=UTC) if seed % 2 else START)
+    Walk(world, seed).go(40)
     world.judge()
 
 

@@ -210,7 +210,7 @@ LATE_CHANGES: dict[str, Callable[[App], object]] = {
 
 @pytest.mark.parametrize("change", LATE_CHANGES)
 def test_no_change_makes_a_pause_longer_that_is_over(sim: Simulation, change: str) -> None:
-    """Nothing has run since its end, because the machine has slept. What was due then runs, or its record says why not."""
+    """Nothing has run since its end, as after a sleep. What was due then runs, or its record says why it does not."""
     make(sim)
     sim.app.pause("t", until="2 January")
     sim.clock.advance(2 * DAY + 12 * HOUR)

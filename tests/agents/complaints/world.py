@@ -382,7 +382,7 @@ class World:
         return any(each.task == task and each.at >= since and words.search(each.body) for each in self.inbox())
 
     def _is_left_out(self, task: str, due: datetime) -> bool:
-        """Return whether a record says that another run had its place, or that the task was changed or cancelled first."""
+        """Return whether a record says that another run had its place, or that the task was changed or ended first."""
         records = [each for each in self.sim.executions(task) if _covers(each, due)]
         return any(
             re.search("still open|rescheduled|came due after it|Cancelled", each.message or "") for each in records

@@ -341,7 +341,7 @@ class World:
             return
         starts = self._list_starts(promise.task)
         over = min(taken_back_at, self.now)
-        said = [(each, each + IN_TIME) for each in promise.next]
+        said = [(each, each + LATE) for each in promise.next]  # outside of outages, `_judge_runs` is stricter
         if not said and promise.due_by is not None:
             said = [(promise.made_at - MINUTE, promise.due_by)]
         for begins, ends in said:

@@ -51,6 +51,8 @@ PEOPLE: dict[str, tuple[Role, str | None]] = {
 _MADE = {name: create_key(name, *role) for name, role in PEOPLE.items()}
 KEYS = {name: key for name, (key, _) in _MADE.items()}
 """A key of each person."""
+ENTRIES = tuple(str(entry) for _, entry in _MADE.values())
+"""The same as an API is told them."""
 
 
 @pytest.fixture(name="app")
@@ -62,7 +64,7 @@ def drafting_app() -> App:
 @pytest.fixture(name="sim")
 def guarded_sim(app: App) -> Iterator[Simulation]:
     """A simulation of it, in which everybody needs a key."""
-    access = Access(api_keys=tuple(str(entry) for _, entry in _MADE.values()))
+    access = Access(api_keys=ENTRIES)
     with Simulation(app, access=access) as simulation:
         yield simulation
 

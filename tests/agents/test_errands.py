@@ -219,6 +219,19 @@ def away_and_back(desk: Desk) -> None:
     assert desk.ran(task) == ["05 09:00"]
 
 
+def away_with_a_run_that_is_due(desk: Desk) -> None:
+    task = desk.new("every day at 9:00")
+    desk.sim.clock.advance(timedelta(hours=10))  # and nothing has started it
+    for tool, given, begins in (
+        ("pause_task", {"until": "3 January"}, "3 January 2027 at 00:0"),
+        ("resume_task", {}, "1 January 2027 at 11:0"),
+    ):
+        told = desk.ada(tool, id=task, **given)["told"]
+        assert begins in told.partition(" After that, it runs on ")[0]
+    desk.sim.advance(DAY)
+    assert desk.ran(task) == ["01 11:00", "02 09:00"]
+
+
 def stop_it(desk: Desk) -> None:
     task = desk.new()
     assert "does not run again" in desk.ada("cancel_task", id=task)["told"]

@@ -573,7 +573,10 @@ class AgentTools:
         if doubts:
             first, *others = doubts
             told = " ".join([f"{done}, but {first[:1].lower()}{first[1:]}", *others])
-        if receipt.next:
+        if receipt.next and receipt.due_by is not None and self._caller.now < receipt.due_by < receipt.next[0]:
+            told += f" What is due or open goes on by {_say(receipt.due_by, zone)}."
+            told += f" After that, it runs on {_say(receipt.next[0], zone)}."
+        elif receipt.next:
             told += f" It runs next on {_say(receipt.next[0], zone)}."
         elif receipt.scheduled and receipt.due_by is not None:
             told += f" It begins by {_say(receipt.due_by, zone)}."

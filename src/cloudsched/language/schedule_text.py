@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 DEFAULT_TIME = time(9)
 """The time of day of words that name a day and no time, unless a setting says otherwise."""
 _MOST_OF_A_YEAR: Final = timedelta(days=300)
+_FAR: Final = timedelta(days=150)
+"""A move that is longer than this was meant so only if its words say the year."""
 _DATE_LENGTH: Final = len("2027-01-01")
 MAX_SHOWN = 60
 """The number of characters of the text that an error message repeats."""
@@ -155,6 +157,20 @@ def read_new_time(text: str, occurrence: datetime, *, now: datetime, timezone: s
     """
     if is_notation(text) and len(text) > _DATE_LENGTH:  # a date alone has no time of its own
         return read_until(text, now=now, timezone=timezone, field="to")
+    found = _read_beside(text, occurrence, now, timezone)
+    zone = load_tzinfo(timezone)
+    if found - occurrence < _FAR or str(found.astimezone(zone).year) in text:
+        return found
+
+    # A time or a day that has just passed comes again in a year, which is not what the words mean.
+    found = min(found, _read_beside(text, occurrence, min(now, occurrence) - timedelta(days=7), timezone))
+    if found - occurrence < _FAR:
+        return found
+    local = found.astimezone(zone)
+    raise InvalidInput("to", f"can mean {local:%Y-%m-%d at %H:%M}", f"If so, give {local:%Y-%m-%dT%H:%M}.")
+
+
+def _read_beside(text: str, occurrence: datetime, now: datetime, timezone: str) -> datetime:
     local = occurrence.astimezone(load_tzinfo(timezone)).replace(tzinfo=None)
     alone = Schedule(rrule="FREQ=YEARLY", dtstart=local.isoformat(), timezone=timezone)  # of which it is the next
     for phrase in (_say_move(text), text):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudsched import App, Context, Schedule, TaskStatus
+from cloudsched import App, Context, ExecutionStatus, Schedule, TaskStatus
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import START, Simulation
@@ -195,6 +195,32 @@ def test_a_pause_ends_by_itself(sim: Simulation) -> None:
     assert [each.action for each in task.history[-2:]] == [Action.PAUSED, Action.RESUMED]
 
 
+LATE_CHANGES: dict[str, Callable[[App], object]] = {
+    "resume": lambda app: app.resume("t"),
+    "pause and resume": lambda app: (app.pause("t"), app.resume("t")),
+    "another end": lambda app: app.pause("t", until="6 January"),
+    "edit": lambda app: app.update("t", title="Other"),
+    "new times": lambda app: app.update("t", schedule="every day at 10"),
+    "skip": lambda app: app.skip("t"),
+    "move": lambda app: app.move("t", "next", "2027-01-03T17:00"),
+    "trigger": lambda app: app.trigger("t"),
+    "cancel": lambda app: app.cancel("t"),
+}
+
+
+@pytest.mark.parametrize("change", LATE_CHANGES)
+def test_no_change_makes_a_pause_longer_that_is_over(sim: Simulation, change: str) -> None:
+    """Nothing has run since its end, as after a sleep. What was due then runs, or its record says why it does not."""
+    make(sim)
+    sim.app.pause("t", until="2 January")
+    sim.clock.advance(2 * DAY + 12 * HOUR)
+    LATE_CHANGES[change](sim.app)
+    sim.advance(5 * DAY)
+    covered = {each.scheduled_for: each for each in sim.executions("t")}
+    assert START + DAY + 9 * HOUR in covered
+    assert all(each.message for each in covered.values() if each.status is ExecutionStatus.SKIPPED)
+
+
 def test_a_pause_may_be_longer_than_the_queue_reaches(sim: Simulation) -> None:
     make(sim, timezone="Europe/Berlin")
     sim.app.pause("t", until="in 70 days")
@@ -270,3 +296,22 @@ def test_a_pause_ends_though_its_dispatch_is_lost(sim: Simulation) -> None:
     sim.queue.purge()
     sim.advance_to(ends + timedelta(minutes=3))
     assert ran(sim) == [ends]
+
+
+@pytest.mark.parametrize("words", ["10:49", "4 hours earlier", "1 January at 10:00", "31 December", "1 Dezember"])
+def test_words_that_may_mean_a_time_that_has_passed_move_nothing(sim: Simulation, words: str) -> None:
+    """They come true again in a year, and would take the run away without a word."""
+    task = make(sim, schedule="every day at 14:53")
+    sim.advance_to(datetime(2027, 1, 1, 12, 40, tzinfo=UTC))
+    before = sim.app.get(task).schedule
+    with pytest.raises(InvalidInput, match=r"in the past|If so, give 2027-12"):
+        sim.app.move(task, "next", words)
+    assert sim.app.get(task).schedule == before
+
+
+def test_a_run_that_waits_moves_to_later_on_its_day(sim: Simulation) -> None:
+    """Not in a year, unless that is said."""
+    task = make(sim)
+    sim.clock.advance(timedelta(hours=12))
+    assert sim.app.move(task, "next", "17:00").next_execution_time == START + 17 * HOUR
+    assert sim.app.move(task, "next", "2028-03-04T10:00").schedule.occurs(datetime(2028, 3, 4, 10, tzinfo=UTC))

@@ -263,6 +263,16 @@ def end_pause(task: Task, now: datetime) -> Commit:
     return resumed.having(task=with_entry(task, again, Action.RESUMED, None, now, reason=PAUSE_HAS_ENDED))
 
 
+def end_pause_if_over(task: Task, now: datetime) -> Task:
+    """Return the task as it should be by now, also if the dispatch that ends its pause is late or lost.
+
+    Else a change would count what has come due since the end as part of the pause, and leave it out.
+    """
+    if task.status is not _S.PAUSED or task.paused_until is None or task.paused_until > now:
+        return task
+    return end_pause(task, now).task
+
+
 def resume(task: Task, now: datetime, *, since: datetime | None = None) -> Commit:
     """Resume a paused task: first its occurrences from before the pause, then those from now, or `since`, on.
 

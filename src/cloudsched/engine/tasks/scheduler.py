@@ -521,7 +521,7 @@ class Scheduler:
             if stored.task.zone_plan is not None and can_replan(stored.task):
                 stored = self._engine.replan(stored)
             now = self._engine.clock.now()
-            transition = decide(stored.task, now)
+            transition = decide(lifecycle.end_pause_if_over(stored.task, now), now)
             if transition.task is stored.task:
                 return stored
             guard = self._engine.quotas().check_revival(stored.task, transition.task, by)

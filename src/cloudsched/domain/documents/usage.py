@@ -6,10 +6,10 @@ counts only grow. Months are those of UTC.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 from pydantic import Field, StringConstraints
 
@@ -26,6 +26,19 @@ def month_of(instant: datetime) -> str:
     """Return the month in which an instant lies, in UTC."""
     utc = instant.astimezone(UTC)
     return f"{utc.year:04}-{utc.month:02}"
+
+
+def start_of_next_month(instant: datetime) -> datetime:
+    """Return when the month after that of an instant begins, in UTC."""
+    first = instant.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return (first + timedelta(days=32)).replace(day=1)
+
+
+class Amounts(NamedTuple):
+    """What limits of usage count."""
+
+    queries: int = 0
+    tokens: int = 0
 
 
 class UsageCounts(WireModel):

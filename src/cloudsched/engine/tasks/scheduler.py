@@ -260,7 +260,7 @@ class Scheduler:
                 defined_by=by.author,
             )
             self._limit_rate(task, transition.task, now, by)
-            return transition
+            return transition.having(task=self._engine.usage_limit().settle(task, transition.task, by.author))
 
         return self._after_change(self._act(existing.task.id, Action.EDITED, decide, by, mark=mark))
 
@@ -306,7 +306,7 @@ class Scheduler:
             if isinstance(patch.get("payload"), dict) and draft.handler == task.handler:
                 self._require_whole_payload(task, draft.payload, patch["payload"])
             self._limit_rate(task, transition.task, now, by)
-            return transition
+            return transition.having(task=self._engine.usage_limit().settle(task, transition.task, by.author))
 
         return self._after_change(self._act(task_id, Action.EDITED, decide, by, mark=mark))
 

@@ -1,14 +1,24 @@
-"""Tell the owner of a task that a run has failed, in the commit that says so."""
+"""Tell the owner of a task that a run has failed, or that nothing runs, in the commit that makes it so."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.transitions.notices import describe_failure, find_untold, has_inbox, make_messages
+from cloudsched.domain.documents.policy import TellFailures
+from cloudsched.domain.transitions.notices import (
+    InboxMessage,
+    describe_failure,
+    find_untold,
+    has_inbox,
+    make_messages,
+)
 from cloudsched.engine.state.options import Option
 from cloudsched.features.deliveries.option import make_deliveries, write_new
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.commit import Commit
     from cloudsched.engine.engine_context import EngineContext
@@ -42,3 +52,22 @@ class FailureNotices(Option):
             messages=(*commit.messages, *messages),
             others=(*commit.others, *write_new(self._engine.store, deliveries)),
         )
+
+
+def add_notice(
+    engine: EngineContext, commit: Commit, about: str, notice: InboxMessage, tasks: Iterable[Task], now: datetime
+) -> Commit:
+    """Return the commit with a message: to the inbox, and by each channel by which one of the tasks tells failures.
+
+    `about` stands for the execution that does not say it. A message about the same is not sent twice.
+    """
+    task = commit.task
+    telling = [each for each in tasks if each.tell_failures is not TellFailures.NEVER]
+    senders = {channel: each for each in reversed(telling) for channel in each.delivery_channels}
+    make = make_deliveries(engine).make_notice
+    planned = [make(each, about, channel, notice, now) for channel, each in senders.items() if channel.traits.is_sent]
+    messages = make_messages(task, about, [notice], now) if has_inbox(task) else ()
+    return commit.having(
+        messages=(*commit.messages, *messages),
+        others=(*commit.others, *write_new(engine.store, planned)),
+    )

@@ -136,6 +136,13 @@ class DeliveryMaker:
             for each in _list_sent(task)
         )
 
+    def make_notice(
+        self, task: Task, about: str, channel: DeliveryChannel, message: InboxMessage, now: datetime
+    ) -> Task:
+        """Return the delivery of what no execution says, by one channel. `about` stands for the execution."""
+        payload = {"title": message.title, "body": message.body, "data": _to_ids(task, about), "kind": "task.paused"}
+        return self._make(task, about, channel, payload, now, is_failure=True)
+
     def make_ping(
         self, task: Task, execution_id: str, event: PingEvent, now: datetime, author: Requesters | None
     ) -> Task | None:

@@ -133,7 +133,7 @@ class PlannedTasks:
         edit = _edit(existing.task, draft, now, lead)
         if edit.task is existing.task:
             return []
-        task = edit.task
+        task = self._engine.usage_limit().settle(existing.task, edit.task, None)
         if is_revival(existing.task, task):
             task = self._engine.usage_limit().prepare(task, now, after)
         return [TaskWrite(task, existing, edit.executions)]

@@ -513,6 +513,8 @@ class Task(TaskFields, PublicTask):  # type: ignore[misc]  # what the plugin of 
     """True if follow-up work of the last commit (a dispatch, say) could not be done. The sweep does it."""
     deleted_at: Instant | None = None
     """Set while the task is being deleted. Callers no longer see it."""
+    is_made_by_run: bool = False
+    """True if a run has created it, or the task that calls it."""
     delivery: Delivery | None = None
     """The result that it delivers, if the system made it to deliver one."""
     usage: Usage = ()

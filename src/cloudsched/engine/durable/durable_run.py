@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.journal import FailureCause, JournalEntry
+    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.durable.journal_cursor import JournalCursor
     from cloudsched.engine.durable.suspension import Surroundings, Suspended
@@ -71,9 +72,9 @@ class DurableRun:
     and random numbers. A request that would have to be recorded is refused.
     """
 
-    def __init__(self, task_id: str, execution_id: str, clock: Clock) -> None:
-        self._task_id = task_id
-        self._execution_id = execution_id
+    def __init__(self, task: Task, execution_id: str, clock: Clock) -> None:
+        self.task = task
+        self.execution_id = execution_id
         self._clock = clock
         self._uuids = 0
         self.made: tuple[object, str] | None = None
@@ -83,7 +84,7 @@ class DurableRun:
 
     @cached_property
     def _seed(self) -> bytes:
-        return hashlib.sha256(f"{self._task_id} {self._execution_id}".encode()).digest()
+        return hashlib.sha256(f"{self.task.id} {self.execution_id}".encode()).digest()
 
     @cached_property
     def _random(self) -> Random:
@@ -217,12 +218,12 @@ class Replay(DurableRun):
 
     def __init__(
         self,
-        task_id: str,
+        task: Task,
         run: Run,
         clock: Clock,
         make_surroundings: Callable[[], Surroundings],
     ) -> None:
-        super().__init__(task_id, run.execution_id, clock)
+        super().__init__(task, run.execution_id, clock)
         self._run = run
         self._make_surroundings = make_surroundings
         self._thread = HandlerThread()

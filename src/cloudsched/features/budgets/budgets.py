@@ -401,16 +401,15 @@ class Budgets(UsageLimit):
         return is_all
 
     def _tell(self, budget: Budget) -> None:
-        """Tell an owner once that a budget holds tasks, in the commit of the same task if that has to be repeated."""
+        """Tell an owner once that a budget holds tasks, in a commit of one of them."""
         if budget.is_told:
             return
         held = list(islice(filter(_is_held_by_budget, self._list(budget.owner, TaskStatus.PAUSED)), MAX_CHANGES))
         if not held:
             return
-        first = min(held, key=lambda task: (task.created_at, task.id))
         with suppress(NotFound):  # the next look tells
             tell = partial(tell_of_budget, self._engine(), budget=budget, held=held)
-            self._scheduler().change(first.id, tell, OWN_CODE)
+            self._scheduler().change(held[0].id, tell, OWN_CODE)
             self._write(budget.owner, lambda _: {"is_told": True})
 
     def _resume_all(self, owner: str) -> bool:

@@ -26,7 +26,7 @@ def tell_of_limit(engine: EngineContext, commit: Commit, now: datetime) -> Commi
     task = commit.task
     body = f"{task.message}\n\nIt goes on by itself {say_instant(task, start_of_next_month(now))}. {_LATER}"
     notice = InboxMessage(f"Paused: {task.delivery_title or task.title}", body)
-    about = f"limit-{_name(task, now)}"
+    about = f"{task.id}-limit-{_name(task, now)}"
     return add_notice(engine, commit, about, notice, [task], now)
 
 

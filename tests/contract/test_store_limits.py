@@ -27,7 +27,7 @@ def test_a_limit_and_a_budget_of_tokens_are_kept(store: Store) -> None:
     with Simulation(app, store=store) as sim:
         limited = app.create(owner="ada", handler="spend", schedule="every 12 hours", max_queries_per_month=20)
         other = app.create(owner="ada", handler="spend", schedule="every 12 hours")
-        Budgets.of(app.container).put("ada", None, 300, by=OWN_CODE)
+        Budgets.of(app.container).put("ada", max_tokens_per_month=300, by=OWN_CODE)
         sim.advance(48 * HOUR)
         assert load(store, limited.id).task.paused_until == FEBRUARY
         assert load(store, limited.id).task.highest_limits == {"max_queries_per_month": 20}

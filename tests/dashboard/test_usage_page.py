@@ -59,7 +59,7 @@ def test_a_budget_of_both_shows_the_one_that_ends_first() -> None:
     [row] = usage_view.build({**NOTHING, "budgets": [both]}, visit())["budgets"]
     assert row["used"] == "900 of 1,000 tokens (90 %), 10 of 100 queries (10 %)"
     assert row["status"].word == "Nearly used"
-    [row] = usage_view.build({**NOTHING, "budgets": [{**both, "maxQueriesPerMonth": None}]}, visit())["budgets"]
+    [row] = usage_view.build({**NOTHING, "budgets": [{**both, "maxQueriesPerMonth": 10**12}]}, visit())["budgets"]
     assert "queries" not in row["used"] + row["what"]
 
 

@@ -37,7 +37,7 @@ class BudgetInvariants:
 
     def on_read(self, budget: Budget) -> None:
         if self._world.current is not None:
-            known = sum(self._used[budget.owner].values()), budget.max_queries_per_month or 0
+            known = sum(self._used[budget.owner].values()), budget.max_queries_per_month
             self._asked[self._world.current, budget.owner] = known
 
     def on_commit(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:  # noqa: ARG002 - as for the others

@@ -115,9 +115,9 @@ export interface BatchRetryRequest {
 /** An owner's budget: the queries, tokens or both that the owner's tasks may use in a month. */
 export interface BudgetDetails {
   owner: string;
-  /** None: any number. */
-  maxQueriesPerMonth?: number;
-  maxTokensPerMonth?: number;
+  /** 10^12: any number. */
+  maxQueriesPerMonth: number;
+  maxTokensPerMonth: number;
   /** The month of `queries` and `tokens`, in UTC. */
   month: string;
   /** The number of queries that were used in that month. */
@@ -1663,10 +1663,10 @@ export type PullInput = string | {
 
 /** The limit of an owner's usage: of queries, tokens or both. */
 export interface PutBudget {
-  /** The largest number of queries in a calendar month, in UTC. None: any number. */
-  maxQueriesPerMonth?: number | null;
-  /** The largest number of tokens of a language model, likewise. */
-  maxTokensPerMonth?: number | null;
+  /** The largest number of queries in a calendar month, in UTC. 10^12, as if it is left out, is any number. Default: `1000000000000`. */
+  maxQueriesPerMonth?: number;
+  /** The largest number of tokens of a language model, likewise. Default: `1000000000000`. */
+  maxTokensPerMonth?: number;
 }
 
 /** A calendar to create or replace. At most one of `days`, `ics`, `url` and `holidays` is given. */

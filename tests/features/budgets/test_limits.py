@@ -232,7 +232,7 @@ def test_one_message_tells_of_a_budget_whatever_it_pauses(sim: Simulation) -> No
     for number in range(6):
         channels = ["EMAIL"] if number in {2, 4} else []
         create(sim, schedule="every day at 9:00", delivery_channels=channels)
-    Budgets.of(sim.app.container).put("ada", None, 50_000, by=OWN_CODE)
+    Budgets.of(sim.app.container).put("ada", max_tokens_per_month=50_000, by=OWN_CODE)
     sim.advance(20 * DAY)
     told = [mail for mail in sim.sent("EMAIL") if mail.title == "Your tasks are paused"]
     assert len(told) == 1
@@ -241,7 +241,7 @@ def test_one_message_tells_of_a_budget_whatever_it_pauses(sim: Simulation) -> No
     assert inbox(sim) == ["Your tasks are paused"]
     sim.advance_to(FEBRUARY + 20 * DAY)
     assert inbox(sim) == ["Your tasks are paused"] * 2
-    Budgets.of(sim.app.container).put("ada", None, 10**9, by=OWN_CODE)
+    Budgets.of(sim.app.container).put("ada", max_tokens_per_month=10**9, by=OWN_CODE)
     sim.advance(timedelta(days=60))
     assert inbox(sim) == ["Your tasks are paused"] * 2
 
@@ -262,7 +262,7 @@ def test_a_limit_is_told_by_the_tasks_channels_unless_it_tells_no_failures(sim: 
 def test_tokens_alone_use_up_a_budget(sim: Simulation) -> None:
     """One that limits tokens counts no queries. Deleting tasks, or all of a person, brings nothing back."""
     budgets = Budgets.of(sim.app.container)
-    budgets.put("ada", None, 5_000, by=OWN_CODE)
+    budgets.put("ada", max_tokens_per_month=5_000, by=OWN_CODE)
     for _ in range(10):
         task = create(sim, schedule="now")
         sim.advance(timedelta(seconds=1))
@@ -275,11 +275,13 @@ def test_tokens_alone_use_up_a_budget(sim: Simulation) -> None:
     assert "5,000 of 5,000 tokens" in sim.app.get(task.id).message
 
 
-def test_a_budget_limits_something(sim: Simulation) -> None:
-    with pytest.raises(InvalidInput, match="maxTokensPerMonth"):
-        Budgets.of(sim.app.container).put("ada", by=OWN_CODE)
+def test_a_budget_of_tokens_replaces_one_of_queries(sim: Simulation) -> None:
+    """A new budget is a whole one: what it does not name has no limit any more, and what that paused goes on."""
+    task = create(sim)
     Budgets.of(sim.app.container).put("ada", 0, by=OWN_CODE)
-    assert Budgets.of(sim.app.container).put("ada", None, 7, by=OWN_CODE)[0].max_queries_per_month is None
+    assert sim.app.get(task.id).status is TaskStatus.PAUSED
+    Budgets.of(sim.app.container).put("ada", max_tokens_per_month=7, by=OWN_CODE)
+    assert sim.app.get(task.id).status is TaskStatus.ACTIVE
 
 
 @pytest.mark.parametrize("used", [-1, 10**10, True, 1.5])

@@ -37,6 +37,8 @@ _LEAST: Final = 0.01
 """The least width of a bar that is not empty."""
 _LIMITS: Final = {"queries": "maxQueriesPerMonth", "tokens": "maxTokensPerMonth"}
 """What a budget limits, and the field that says how much of it a month has."""
+_ANY: Final = 10**12
+"""The amount that stands for any."""
 _WHOLE: Final = 0.99
 """The width of a full bar."""
 
@@ -128,10 +130,9 @@ def _divide(used: int, most: int) -> float:
 
 def list_limits(budget: Json) -> list[tuple[float, int, int, str]]:
     """Return the limits of a budget, the one nearest to its end first: the share, what is used, all of it, of what."""
-    limits = [(budget.get(what, 0), budget.get(field), what) for what, field in _LIMITS.items()]
-    return sorted(
-        ((_divide(used, most), used, most, what) for used, most, what in limits if most is not None), reverse=True
-    )
+    limits = [(budget.get(what, 0), budget.get(field, _ANY), what) for what, field in _LIMITS.items()]
+    shown = [each for each in limits if each[1] < _ANY] or limits
+    return sorted(((_divide(used, most), used, most, what) for used, most, what in shown), reverse=True)
 
 
 def _find_share(budget: Json) -> float:

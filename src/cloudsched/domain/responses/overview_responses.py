@@ -390,9 +390,9 @@ class BudgetDetails(ApiResponse):
     """An owner's budget: the queries, tokens or both that the owner's tasks may use in a month."""
 
     owner: str
-    max_queries_per_month: int | None = Field(default=None, ge=0)
-    """None: any number."""
-    max_tokens_per_month: int | None = Field(default=None, ge=0)
+    max_queries_per_month: int = Field(ge=0)
+    """10^12: any number."""
+    max_tokens_per_month: int = Field(default=10**12, ge=0)
     month: str
     """The month of `queries` and `tokens`, in UTC."""
     queries: int = Field(ge=0)

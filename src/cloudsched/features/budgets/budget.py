@@ -25,10 +25,8 @@ class Budget(Record):
     is_exported: ClassVar[bool] = True
     is_kept: ClassVar[bool] = True
 
-    max_queries_per_month: int | None = Field(default=None, ge=0, le=MAX_AMOUNT)
-    """None if queries have no limit. Tokens have one then."""
-    max_tokens_per_month: int | None = Field(default=None, ge=0, le=MAX_AMOUNT)
-    """Likewise."""
+    max_queries_per_month: int = Field(default=MAX_AMOUNT, ge=0, le=MAX_AMOUNT)
+    max_tokens_per_month: int = Field(default=MAX_AMOUNT, ge=0, le=MAX_AMOUNT)
     month: Month | None = None
     """The month of these numbers, in UTC."""
     queries: int = 0
@@ -84,7 +82,7 @@ class Budget(Record):
     def is_nearly_used(self) -> bool:
         """Return whether most of it is used."""
         return any(
-            getattr(self, field) is not None and getattr(self, what) >= WARNING_SHARE * getattr(self, field)
+            getattr(self, field) < MAX_AMOUNT and getattr(self, what) >= WARNING_SHARE * getattr(self, field)
             for what, field in LIMITED.items()
         )
 

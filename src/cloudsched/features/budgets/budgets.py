@@ -41,7 +41,7 @@ from cloudsched.engine.usage.usage_limit import NOTHING, Looks, UsageLimit
 from cloudsched.engine.usage.usage_watch import is_due
 from cloudsched.errors import InvalidInput, NotAllowed, NotFound, VersionConflict
 from cloudsched.features.budgets.budget import ENFORCED_EVERY, Budget
-from cloudsched.features.budgets.fields import LIMITED
+from cloudsched.features.budgets.fields import LIMITED, MAX_AMOUNT
 from cloudsched.features.budgets.holds import find_excess, hold, is_held_by_limit, release
 from cloudsched.features.budgets.used_up_notices import tell_of_budget
 
@@ -126,18 +126,16 @@ class Budgets(UsageLimit):
     def put(
         self,
         owner: str,
-        max_queries_per_month: int | None = None,
-        max_tokens_per_month: int | None = None,
+        max_queries_per_month: int = MAX_AMOUNT,
+        max_tokens_per_month: int = MAX_AMOUNT,
         *,
         by: Authority,
     ) -> tuple[Budget, bool]:
         """Set an owner's budget of queries, tokens or both, and enforce it at once.
 
-        Return it, and whether it is new. Users may not: Forbidden. Raises InvalidInput if it limits nothing.
+        Return it, and whether it is new. Users may not: Forbidden.
         """
         by.require_server()
-        if max_queries_per_month is None and max_tokens_per_month is None:
-            raise InvalidInput("maxQueriesPerMonth", "is missing", "Give it, or maxTokensPerMonth, or both.")
 
         is_new = False
 

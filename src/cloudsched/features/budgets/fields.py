@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.usage import Amounts
 
 MAX_AMOUNT: Final = 10**12
-"""The largest number of queries or tokens that a budget or limit may allow."""
+"""The largest number of queries or tokens that a limit may allow. In a budget it stands for any number."""
 LIMITED: Final = {"queries": "max_queries_per_month", "tokens": "max_tokens_per_month"}
 """What is limited, and the field of a budget or a task that says how much of it a month has."""
 
@@ -53,9 +53,9 @@ class BudgetOptions(TypedDict, total=False):
 
 def describe_excess(limits: object, used: Amounts) -> str:
     """Return what is used up of the limits of a budget or a task, such as "12 of 10 queries", or nothing."""
-    most = {what: getattr(limits, field) for what, field in LIMITED.items()}
+    amounts = [(what, amount, getattr(limits, LIMITED[what])) for what, amount in used._asdict().items()]
     return " and ".join(
-        f"{amount:,} of {most[what]:,} {what}"
-        for what, amount in used._asdict().items()
-        if most[what] is not None and amount >= most[what]
+        f"{amount:,} of {most:,} {what}"
+        for what, amount, most in amounts
+        if most is not None and most <= amount and most < MAX_AMOUNT
     )

@@ -9,6 +9,7 @@ from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.responses import overview_responses as responses
+from cloudsched.errors import InvalidInput
 from cloudsched.features.budgets.budgets import Budgets
 from cloudsched.features.budgets.fields import MAX_AMOUNT
 from cloudsched.web.api import request_bodies as bodies
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 class PutBudget(WireModel):
     """The limit of an owner's usage: of queries, tokens or both."""
 
-    max_queries_per_month: Annotated[int, Field(strict=True, ge=0, le=MAX_AMOUNT)] | None = None
-    """The largest number of queries in a calendar month, in UTC. None: any number."""
-    max_tokens_per_month: Annotated[int, Field(strict=True, ge=0, le=MAX_AMOUNT)] | None = None
+    max_queries_per_month: Annotated[int, Field(strict=True, ge=0, le=MAX_AMOUNT)] = MAX_AMOUNT
+    """The largest number of queries in a calendar month, in UTC. 10^12, as if it is left out, is any number."""
+    max_tokens_per_month: Annotated[int, Field(strict=True, ge=0, le=MAX_AMOUNT)] = MAX_AMOUNT
     """The largest number of tokens of a language model, likewise."""
 
 
@@ -69,6 +70,8 @@ def put_budget(call: ApiCall, body: PutBudget) -> Response:
     """
     owner = read_owner(call)
     call.require_admin("change a budget")
+    if not body.model_fields_set:
+        raise InvalidInput("maxQueriesPerMonth", "is missing", "Give it, or maxTokensPerMonth, or both.")
     limits = body.max_queries_per_month, body.max_tokens_per_month
     budget, is_new = Budgets.of(call.app.container).put(owner, *limits, by=call.authority)
     return _show_budget(call, budget, 201 if is_new else 200)

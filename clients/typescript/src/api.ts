@@ -2307,7 +2307,7 @@ export interface StepRecord {
   /** The sender of the event that was taken. */
   sender?: EventSender;
   queries?: number;
-  /** The usage that its function reported, over all its attempts: a replay does not call it again. */
+  /** The usage that its function reported, over all its attempts: a replay does not call it again. Of a call, what its task has used. */
   tokens?: number;
 }
 

@@ -37,6 +37,17 @@ def app() -> App:
             ctx.step("spend", lambda: ctx.used(queries=10))
             ctx.sleep(HOUR)
 
+    @app.handler("call")
+    def call(ctx: Context) -> None:
+        for _ in range(3):
+            ctx.call("spend").result()
+
+    @app.handler("nest")
+    def nest(ctx: Context) -> None:
+        ctx.sleep(timedelta(minutes=1))
+        ctx.call("call").result()
+        ctx.sleep(timedelta(minutes=1))
+
     return app
 
 
@@ -112,6 +123,26 @@ def test_a_workflow_stops_between_its_steps_and_goes_on_where_it_was(sim: Simula
     assert sim.app.get(task.id).status is TaskStatus.COMPLETED
     used = {each.month: each.counts.queries for each in sim.app.get(task.id).usage}
     assert used == {"2027-01": 30, "2027-02": 10}
+
+
+@pytest.mark.parametrize("way", ["call", "nest", "children", "parallel children"])
+def test_what_calls_use_counts_for_the_task_above(sim: Simulation, way: str) -> None:
+    """At every depth, once, replay or not. For the owner it counts once as well: the calls count it themselves."""
+    ways: dict[str, dict[str, Any]] = {
+        "children": {"children": [{"handler": "spend"}] * 3},
+        "parallel children": {"children": [{"handler": "spend"}] * 3, "parallel": True},
+    }
+    fields = ways.get(way, {"handler": way})
+    fields |= {"owner": "ada", "title": "T", "schedule": "every hour", "max_queries_per_month": 50}
+    task = sim.app.put(sim.app.to_draft(fields))[0]
+    sim.advance(DAY)
+    assert sim.app.get(task.id).status is TaskStatus.PAUSED
+    used = Budgets.of(sim.app.container).put("ada", 1_000, by=OWN_CODE)[0].queries
+    assert 50 <= used <= 60
+    assert f"{used} of 50 queries" in sim.app.get(task.id).message
+    sim.app.update(task.id, max_queries_per_month=61)
+    sim.advance(timedelta(minutes=10))
+    assert count(sim, task) >= 2, "a run goes on between two calls"
 
 
 def test_users_cannot_raise_what_servers_have_set(sim: Simulation) -> None:

@@ -519,6 +519,8 @@ class Task(TaskFields, PublicTask):  # type: ignore[misc]  # what the plugin of 
     """The result that it delivers, if the system made it to deliver one."""
     usage: Usage = ()
     """Its usage in this month and the one before."""
+    used_by_calls: Usage = ()
+    """What the calls of its runs have used, likewise. They count it themselves: here it is for its limit."""
     zone_plan: ZonePlan | None = None
     """The time zone data that it is planned with, or None if they cannot move it."""
     wake_at: Instant | None = None

@@ -16,7 +16,7 @@ from pydantic import Field, StringConstraints
 from cloudsched.domain.documents.document import Packed, WireModel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 Month = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")]
 """A month in UTC, such as ``2026-11``."""
@@ -87,6 +87,12 @@ MAX_HANDLERS: Final = 20
 """The most handlers that a task counts in its two months. The usage of others is counted for
 `OTHER_HANDLERS`."""
 OTHER_HANDLERS: Final = "(others)"
+
+
+def sum_usage(usage: Iterable[TaskUsage]) -> Amounts:
+    """Return the queries and tokens of months and handlers together."""
+    counts = [each.counts for each in usage]
+    return Amounts(sum(each.queries for each in counts), sum(each.tokens for each in counts))
 
 
 @lru_cache(maxsize=100)
@@ -169,6 +175,10 @@ class RunUsage(WireModel):
     step_queries: int = 0
     """The part of these queries that the journal's steps have, which each later attempt reports again."""
     step_tokens: int = 0
+    called_queries: int = 0
+    """The queries of the calls that have ended, which are not among the others. Each later attempt reports them
+    again."""
+    called_tokens: int = 0
 
     def add(self, reported: RunUsage) -> RunUsage:
         """Return the usage with an attempt's report added.
@@ -182,4 +192,6 @@ class RunUsage(WireModel):
             tokens=self.tokens + reported.tokens - reported.step_tokens + step_tokens - self.step_tokens,
             step_queries=step_queries,
             step_tokens=step_tokens,
+            called_queries=max(self.called_queries, reported.called_queries),
+            called_tokens=max(self.called_tokens, reported.called_tokens),
         )

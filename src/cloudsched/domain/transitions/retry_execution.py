@@ -196,11 +196,15 @@ def require_step(execution: Execution, from_step: int) -> None:
 
 def restore_usage(execution: Execution, entries: Collection[JournalEntry]) -> RunUsage:
     """Return the usage of the ended execution, of which the kept entries have a part."""
+    calls = [each for each in entries if each.kind is StepKind.CALL]
+    steps = [each for each in entries if each.kind is not StepKind.CALL]
     return RunUsage(
         queries=execution.queries,
         tokens=execution.tokens,
-        step_queries=sum(each.queries or 0 for each in entries),
-        step_tokens=sum(each.tokens or 0 for each in entries),
+        step_queries=sum(each.queries or 0 for each in steps),
+        step_tokens=sum(each.tokens or 0 for each in steps),
+        called_queries=sum(each.queries or 0 for each in calls),
+        called_tokens=sum(each.tokens or 0 for each in calls),
     )
 
 

@@ -26,13 +26,14 @@ from typing import (
     overload,
 )
 
+from cloudsched.domain.documents.journal import StepKind
 from cloudsched.domain.handler_code import running_handler
 from cloudsched.domain.transitions.outcome import Done
 from cloudsched.engine.durable.step_attempt import HandlerThread, ReportedUsage, refuse_change, require_not_timed_out
 from cloudsched.errors import CallFailed, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
 
     from cloudsched.domain.documents.execution import Run
@@ -59,6 +60,8 @@ class Recorded(NamedTuple):
     """The entry number up to which all calls are known to have tasks."""
     journal: tuple[JournalEntry, ...] | None
     """The complete journal, or None if it was not loaded, or if it is uncertain what was committed."""
+    called: ReportedUsage = ReportedUsage()
+    """The total usage of the calls that have ended."""
 
 
 NOTHING_RECORDED: Final = Recorded(ReportedUsage(), (), 0, None)
@@ -366,12 +369,21 @@ class Replay(DurableRun):
         if cursor is None:
             return Recorded(NOTHING_RECORDED.usage, (), self._run.calls_made, ())
         entries = tuple((cursor.entries or {}).values())
-        usage = ReportedUsage(sum(each.queries or 0 for each in entries), sum(each.tokens or 0 for each in entries))
+        steps = _sum_usage(each for each in entries if each.kind is not StepKind.CALL)
+        called = _sum_usage(each for each in entries if each.kind is StepKind.CALL)
         if cursor.is_durable:
             pending = tuple(cursor.pending.values())
         else:
             pending = ()
-        return Recorded(usage, pending, cursor.calls.made, _find_whole(cursor))
+        return Recorded(steps, pending, cursor.calls.made, _find_whole(cursor), called)
+
+
+def _sum_usage(entries: Iterable[JournalEntry]) -> ReportedUsage:
+    usage = ReportedUsage()
+    for each in entries:
+        usage.queries += each.queries or 0
+        usage.tokens += each.tokens or 0
+    return usage
 
 
 def _find_whole(cursor: JournalCursor) -> tuple[JournalEntry, ...] | None:

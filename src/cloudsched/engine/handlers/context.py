@@ -543,6 +543,8 @@ class Context(Calls):
             tokens=self._usage.tokens + inside.tokens,
             step_queries=inside.queries,
             step_tokens=inside.tokens,
+            called_queries=recorded.called.queries,
+            called_tokens=recorded.called.tokens,
             entries=recorded.entries,
             journal=recorded.journal,
             calls_made=recorded.calls_made,

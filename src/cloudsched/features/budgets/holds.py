@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.task import Hold, Task, TaskStatus
-from cloudsched.domain.documents.usage import Amounts, month_of, start_of_next_month
+from cloudsched.domain.documents.usage import Amounts, month_of, start_of_next_month, sum_usage
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.commit import Commit
@@ -49,9 +49,8 @@ def hold_by_limit(task: Task, now: datetime) -> Commit:
 def find_excess(task: Task, now: datetime, running: Amounts = NOTHING) -> str | None:
     """Return why a task's own limit leaves nothing in this month, or None."""
     month = month_of(now)
-    counts = [each.counts for each in task.usage if each.month == month]
-    queries = sum(each.queries for each in counts) + running.queries
-    used = describe_excess(task, Amounts(queries, sum(each.tokens for each in counts) + running.tokens))
+    own = sum_usage(each for each in (*task.usage, *task.used_by_calls) if each.month == month)
+    used = describe_excess(task, Amounts(own.queries + running.queries, own.tokens + running.tokens))
     if not used:
         return None
     return f"Its limit is used up ({used} of {month}); it resumes next month, or when the limit is raised."

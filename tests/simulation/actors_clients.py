@@ -129,7 +129,10 @@ def _apply(world: World, app: App, verb: str, task_id: str) -> Task | None:
             told = app.update(task_id, pull=random_pull(world.random))
         case "limit":
             until, most = world.now + _pick_span(world) * 5, world.random.choice([None, 1, 5, 50])
-            told = app.update(task_id, until=until, max_runs=most)
+            own = (
+                {"max_queries_per_month": world.random.choice([None, 2, 6])} if world.fault_profile.has_budgets else {}
+            )
+            told = app.update(task_id, until=until, max_runs=most, **own)
         case "backfill":
             end = app.container.clock.now() - _pick_span(world)
             told = app.backfill(task_id, end - _pick_span(world) * 3, end)

@@ -112,6 +112,10 @@ def test_a_limit_below_what_is_used_pauses_at_once(sim: Simulation) -> None:
     assert receipt is not None
     assert "BUDGET_USED_UP" in {each.reason for each in receipt.doubts}
     assert not receipt.scheduled
+    assert min(receipt.next) >= FEBRUARY
+    moved = sim.app.update(task.id, schedule="every day at 8:00").receipt
+    assert moved is not None
+    assert moved.next[0] == FEBRUARY + 8 * HOUR
 
 
 def test_a_workflow_stops_between_its_steps_and_goes_on_where_it_was(sim: Simulation) -> None:

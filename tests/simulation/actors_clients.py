@@ -128,11 +128,7 @@ def _apply(world: World, app: App, verb: str, task_id: str) -> Task | None:
         case "move":
             told = app.update(task_id, pull=random_pull(world.random))
         case "limit":
-            until, most = world.now + _pick_span(world) * 5, world.random.choice([None, 1, 5, 50])
-            own = (
-                {"max_queries_per_month": world.random.choice([None, 2, 6])} if world.fault_profile.has_budgets else {}
-            )
-            told = app.update(task_id, until=until, max_runs=most, **own)
+            told = app.update(task_id, **_pick_limits(world))
         case "backfill":
             end = app.container.clock.now() - _pick_span(world)
             told = app.backfill(task_id, end - _pick_span(world) * 3, end)
@@ -181,6 +177,14 @@ def _apply_verb(world: World, app: App, verb: str, task_id: str) -> Task:
         return app.pause(task_id, until=app.container.clock.now() + _pick_span(world))
     told: Task = getattr(app, verb)(task_id)
     return told
+
+
+def _pick_limits(world: World) -> dict[str, Any]:
+    limits: dict[str, Any] = {"until": world.now + _pick_span(world) * 5}
+    limits["max_runs"] = world.random.choice([None, 1, 5, 50])
+    if world.fault_profile.has_budgets:
+        limits["max_queries_per_month"] = world.random.choice([None, 2, 6])
+    return limits
 
 
 def _pick_app(world: World, app: App, task_id: str) -> App:

@@ -1663,9 +1663,9 @@ export type PullInput = string | {
 
 /** The limit of an owner's usage: of queries, tokens or both. */
 export interface PutBudget {
-  /** The largest number of queries in a calendar month, in UTC. 10^12, as if it is left out, is any number. Default: `1000000000000`. */
+  /** The most queries in a calendar month, in UTC. 10^12, as if it is left out, is any number. Default: `1000000000000`. */
   maxQueriesPerMonth?: number;
-  /** The largest number of tokens of a language model, likewise. Default: `1000000000000`. */
+  /** The most tokens of a language model, likewise. Default: `1000000000000`. */
   maxTokensPerMonth?: number;
 }
 

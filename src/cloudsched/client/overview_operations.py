@@ -350,7 +350,7 @@ class OverviewOperations:
     def put_budget(
         self, owner: str, max_queries_per_month: int | None = None, *, max_tokens_per_month: int | None = None
     ) -> Flow[BudgetDetails]:
-        """Set how many queries and tokens an owner's tasks may use in a month, None for any number. For admins."""
+        """Set the queries and tokens of a month for an owner's tasks, None for any number. For admins."""
         limits = {"maxQueriesPerMonth": max_queries_per_month, "maxTokensPerMonth": max_tokens_per_month}
         content = {name: most for name, most in limits.items() if most is not None}
         return fetch("a budget", BudgetDetails, "PUT", _budget_path(owner), content)

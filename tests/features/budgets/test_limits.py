@@ -201,8 +201,11 @@ def test_a_task_that_ends_as_it_reaches_its_limit_has_ended(sim: Simulation) -> 
     sim.advance(HOUR)
     assert sim.app.get(task.id).status is TaskStatus.COMPLETED
     assert inbox(sim) == []
-    again = as_user(sim.app).update(task.id, schedule="in 1 hour")
-    assert again.status is TaskStatus.PAUSED
+    again = as_user(sim.app).update(task.id, schedule="in 1 hour").receipt
+    assert again is not None
+    assert "BUDGET_USED_UP" in {each.reason for each in again.doubts}
+    sim.advance(2 * HOUR)
+    assert sim.app.get(task.id).paused_until == FEBRUARY
     sim.advance_to(FEBRUARY + HOUR)
     assert sim.app.get(task.id).status is TaskStatus.COMPLETED
     assert count(sim, task) == 2

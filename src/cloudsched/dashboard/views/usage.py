@@ -129,7 +129,7 @@ def _divide(used: int, most: int) -> float:
 
 
 def list_limits(budget: Json) -> list[tuple[float, int, int, str]]:
-    """Return the limits of a budget, the one nearest to its end first: the share, what is used, all of it, of what."""
+    """Return each limit of a budget: the share that is used, the use, all of it, of what. The fullest first."""
     limits = [(budget.get(what, 0), budget.get(field, _ANY), what) for what, field in _LIMITS.items()]
     shown = [each for each in limits if each[1] < _ANY] or limits
     return sorted(((_divide(used, most), used, most, what) for used, most, what in shown), reverse=True)

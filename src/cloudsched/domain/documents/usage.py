@@ -176,8 +176,7 @@ class RunUsage(WireModel):
     """The part of these queries that the journal's steps have, which each later attempt reports again."""
     step_tokens: int = 0
     called_queries: int = 0
-    """The queries of the calls that have ended, which are not among the others. Each later attempt reports them
-    again."""
+    """The queries of the calls that have ended, not among the others. Each later attempt reports them again."""
     called_tokens: int = 0
 
     def add(self, reported: RunUsage) -> RunUsage:

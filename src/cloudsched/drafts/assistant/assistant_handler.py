@@ -349,7 +349,8 @@ def _count_running(context: Context) -> Amounts:
     run = context.task.find_run(context.execution_id)
     counted = (run and run.usage) or RunUsage()
     recorded = context.durable_run.recorded.usage
-    return Amounts(max(0, recorded.queries - counted.step_queries), max(0, recorded.tokens - counted.step_tokens))
+    queries = max(0, recorded.queries - counted.step_queries)
+    return Amounts(queries, max(0, recorded.tokens - counted.step_tokens))
 
 
 def with_assistant(

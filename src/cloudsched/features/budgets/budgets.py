@@ -402,7 +402,8 @@ class Budgets(UsageLimit):
         """Tell an owner once that a budget holds tasks, in a commit of one of them."""
         if budget.is_told:
             return
-        held = list(islice(filter(_is_held_by_budget, self._list(budget.owner, TaskStatus.PAUSED)), MAX_CHANGES))
+        paused = self._list(budget.owner, TaskStatus.PAUSED)
+        held = list(islice(filter(_is_held_by_budget, paused), MAX_CHANGES))
         if not held:
             return
         with suppress(NotFound):  # the next look tells

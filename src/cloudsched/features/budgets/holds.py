@@ -37,7 +37,8 @@ def hold(task: Task, now: datetime, reason: str, until: datetime | None = None) 
         return Commit(task)
     paused = lifecycle.pause(task, now, reason, paused_by=None)
     held = with_changes(paused.task, now, paused_until=until, hold=Hold(at=now))
-    return Commit(with_entry(task, held, Action.PAUSED, None, now, reason=reason), executions=paused.executions)
+    noted = with_entry(task, held, Action.PAUSED, None, now, reason=reason)
+    return Commit(noted, executions=paused.executions)
 
 
 def hold_by_limit(task: Task, now: datetime) -> Commit:
@@ -57,7 +58,7 @@ def find_excess(task: Task, now: datetime, running: Amounts = NOTHING) -> str | 
 
 
 def is_held_by_limit(task: Task) -> bool:
-    """Return whether a task is paused because its own limit is used up. A hold by its owner's budget has no end."""
+    """Return whether a task is paused because its own limit is used up. Its owner's budget sets no end."""
     return task.paused_until is not None and find_sole_hold(task) is not None
 
 

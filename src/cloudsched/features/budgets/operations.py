@@ -24,9 +24,9 @@ class PutBudget(WireModel):
     """The limit of an owner's usage: of queries, tokens or both."""
 
     max_queries_per_month: Annotated[int, Field(strict=True, ge=0, le=MAX_AMOUNT)] = MAX_AMOUNT
-    """The largest number of queries in a calendar month, in UTC. 10^12, as if it is left out, is any number."""
+    """The most queries in a calendar month, in UTC. 10^12, as if it is left out, is any number."""
     max_tokens_per_month: Annotated[int, Field(strict=True, ge=0, le=MAX_AMOUNT)] = MAX_AMOUNT
-    """The largest number of tokens of a language model, likewise."""
+    """The most tokens of a language model, likewise."""
 
 
 @operation("GET", "/v1/budgets", "Usage", query=bodies.OwnerPageQuery, response_schema="BudgetPage")
@@ -63,10 +63,10 @@ def get_budget(call: ApiCall) -> Response:
 def put_budget(call: ApiCall, body: PutBudget) -> Response:
     """Set how many queries and tokens an owner's tasks may use in a month. For admins.
 
-    What is left out has no limit. A warning is logged at 80 %. At 100 % the owner is told, and their tasks are
-    paused, with the reason, until the next month begins or an admin raises the budget. Then the tasks' catch-up
-    policies decide about the occurrences that came due meanwhile. The sweep looks every five minutes, so more
-    may be used, by tasks that start until then or are running.
+    What is left out has no limit. A warning is logged at 80 %. At 100 % the owner is told, and their tasks
+    are paused, with the reason, until the next month begins or an admin raises the budget. Then the tasks'
+    catch-up policies decide about the occurrences that came due meanwhile. The sweep looks every five
+    minutes, so more may be used, by tasks that start until then or are running.
     """
     owner = read_owner(call)
     call.require_admin("change a budget")

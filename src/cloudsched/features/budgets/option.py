@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.transitions.claim import DeliveryResult, Hop
 from cloudsched.domain.transitions.commit import Commit, Effects
 from cloudsched.engine.state.options import Option
+from cloudsched.engine.state.quotas import is_revival
 from cloudsched.errors import NotAllowed
 from cloudsched.features.budgets.holds import HAS_LIMIT, find_excess, hold, hold_by_limit, is_held_by_limit, release
 
@@ -53,9 +54,9 @@ class UseLimits(Option):
         return paused.having(base=claim.base, effects=spent)
 
     def before_commit(self, commit: Commit, before: Task) -> Commit:
-        """Return the commit that pauses or resumes its task, as the task's own limit says, and tells its owner once.
+        """Return the commit that pauses or resumes its task, as the task's own limit says, and tells its owner.
 
-        What a pause would have to record is left to the next start.
+        What a pause would have to record is left to the next start, and so is a task that starts again.
         """
         task = commit.task
         if task.deleted_at is not None:
@@ -65,13 +66,13 @@ class UseLimits(Option):
         settled = Commit(task)
         if is_held_by_limit(task) and find_excess(task, now) is None:
             settled = release(task, now, HAS_LIMIT)
-        elif commit.effects.run is None:
+        elif commit.effects.run is None and not is_revival(before, task):
             with suppress(NotAllowed):  # the sweep has to make room first
                 settled = hold_by_limit(task, now)
         if not settled.executions:
             commit = commit.having(task=settled.task)
         if is_held_by_limit(commit.task) and not is_held_by_limit(before):
-            from cloudsched.features.budgets.used_up_notices import tell_of_limit  # noqa: PLC0415 - once a month at most
+            from cloudsched.features.budgets.used_up_notices import tell_of_limit  # noqa: PLC0415 - once a month
 
             commit = tell_of_limit(self._engine, commit, now)
         return commit

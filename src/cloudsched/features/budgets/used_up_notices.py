@@ -1,4 +1,4 @@
-"""Tell owners that their tasks are paused because a limit or a budget is used up: once, whatever it pauses."""
+"""Tell owners once that their tasks are paused, because a limit or a budget is used up."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class FailureNotices(Option):
         )
 
     def _tell_of_runaway(self, commit: Commit, execution_id: str, why: str, now: datetime) -> Commit:
-        """Tell an owner once an hour that tasks create too many. Each of these may fail, and there are hundreds."""
+        """Tell an owner once an hour that tasks create too many. Hundreds of these may fail."""
         task = commit.task
         hour = f"{now:%Y%m%dT%H}"
         told = self._runaways.get(task.owner, ("", ""))
@@ -74,13 +74,14 @@ class FailureNotices(Option):
         title = task.delivery_title or task.title
         body = f"{title!r}, and perhaps others, create too many tasks. They are stopped, and fail. {why}"
         body = f"{body}\n\nYou are told of this once an hour."
-        return add_notice(self._engine, commit, f"runaway-{hour}", InboxMessage("Too many tasks", body), [task], now)
+        notice = InboxMessage("Too many tasks", body)
+        return add_notice(self._engine, commit, f"runaway-{hour}", notice, [task], now)
 
 
 def add_notice(
     engine: EngineContext, commit: Commit, about: str, notice: InboxMessage, tasks: Iterable[Task], now: datetime
 ) -> Commit:
-    """Return the commit with a message: to the inbox, and by each channel by which one of the tasks tells failures.
+    """Return the commit with a message: to the inbox, and by the channels by which these tasks tell failures.
 
     `about` is what an owner is told of once, whichever task tells it: there is no second delivery about the
     same, and the inbox has one message.
@@ -89,7 +90,8 @@ def add_notice(
     telling = [each for each in tasks if each.tell_failures is not TellFailures.NEVER]
     senders = {channel: each for each in reversed(telling) for channel in each.delivery_channels}
     make = make_deliveries(engine).make_notice
-    planned = [make(each, about, channel, notice, now) for channel, each in senders.items() if channel.traits.is_sent]
+    sent = [(channel, each) for channel, each in senders.items() if channel.traits.is_sent]
+    planned = [make(each, about, channel, notice, now) for channel, each in sent]
     messages = make_messages(task, task.last_execution_id or about, [notice], now) if has_inbox(task) else ()
     return commit.having(
         messages=(*commit.messages, *(each.model_copy(update={"id": about}) for each in messages)),

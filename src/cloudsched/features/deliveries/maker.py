@@ -143,7 +143,7 @@ class DeliveryMaker:
         """Return the delivery of what its owner is told of once, by one channel, whichever task tells it."""
         execution_id = task.last_execution_id or about
         payload = {"title": message.title, "body": message.body, "data": _to_ids(task, execution_id)}
-        made = self._make(task, execution_id, channel, payload, now, key=f"{about} {channel}", is_failure=True)
+        made = self._make(task, execution_id, channel, payload, now, key=about, is_failure=True)
         origin = json.dumps([task.owner, about, channel])
         return made.model_copy(update={"id": f"d{hashlib.sha256(origin.encode()).hexdigest()[:31]}"})
 

@@ -182,9 +182,12 @@ def _apply_verb(world: World, app: App, verb: str, task_id: str) -> Task:
 def _pick_limits(world: World) -> dict[str, Any]:
     limits: dict[str, Any] = {"until": world.now + _pick_span(world) * 5}
     limits["max_runs"] = world.random.choice([None, 1, 5, 50])
-    if world.fault_profile.has_budgets:
-        limits["max_queries_per_month"] = world.random.choice([None, 2, 6])
-    return limits
+    return {**limits, **_pick_own_limit(world)}
+
+
+def _pick_own_limit(world: World) -> dict[str, Any]:
+    """Return a limit of queries for a task, or none, where owners have budgets."""
+    return {"max_queries_per_month": world.random.choice([None, 1, 4])} if world.fault_profile.has_budgets else {}
 
 
 def _pick_app(world: World, app: App, task_id: str) -> App:
@@ -229,6 +232,7 @@ def _make_draft(world: World, app: App, task_id: str) -> TaskDraft:
         owner="bob" if task_id in MORE_IDS else "ada",
         title="Work",
         schedule=_schedule(world),
+        **_pick_own_limit(world),
         **_handler(world, task_id),
         **_pick_policies(world, task_id),
     )

@@ -127,7 +127,7 @@ class _Multiplication:
     """
 
     def __init__(self) -> None:
-        self._creators: dict[str, None] = {}
+        self._creators = set[str]()
         self._counts: dict[str, int] = {}
         self._stopped_until: dict[str, datetime] = {}
 
@@ -135,8 +135,8 @@ class _Multiplication:
         """Count a creation, and return whether a whole share was counted since the last one."""
         if run not in self._creators:
             if len(self._creators) >= _MAX_CREATORS:
-                del self._creators[next(iter(self._creators))]
-            self._creators[run] = None
+                self._creators = set()
+            self._creators.add(run)
             return False
         count = self._counts.get(owner, 0) + 1
         self._counts[owner] = count % share
@@ -150,7 +150,7 @@ class _Multiplication:
         """Return until when an owner is stopped, None if not."""
         until = self._stopped_until.get(owner)
         if until is not None and until <= now:
-            del self._stopped_until[owner]
+            self._stopped_until.pop(owner, None)
             return None
         return until
 
@@ -224,7 +224,7 @@ class Quotas:
                 until = now + timedelta(seconds=full.retry_after or 0)
                 self._multiplication.stop(owner, until)
         if until is not None:
-            what = "tasks an hour that other tasks which runs have created create beside a first one"
+            what = "tasks an hour that multiply by their own runs"
             raise QuotaExceeded(what, limit, _RUN_HINT, -(-(until - now) // timedelta(seconds=1)))
 
     def require_interval(self, schedule: Schedule, now: datetime) -> None:

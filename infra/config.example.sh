@@ -44,7 +44,8 @@ CORS_ORIGINS=""
 MAX_ACTIVE_TASKS=""
 # How many tasks one user may create in a minute. Empty means any number.
 MAX_CREATIONS_A_MINUTE=""
-# How many tasks runs may create for one owner in a minute. Empty means 500, `unlimited` means any number.
+# How many tasks runs may create for one owner in a minute, and how many such tasks may multiply by their own runs in
+# an hour. Empty means 500, `unlimited` means any number.
 MAX_RUN_CREATIONS_A_MINUTE=""
 # `deploy` releases `firestore.rules`, unless the database has other rules. `replace` replaces those, too. `keep` leaves
 # the database's rules alone.

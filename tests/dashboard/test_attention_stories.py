@@ -123,7 +123,7 @@ def test_a_retry_that_a_budget_holds_is_held_and_not_retrying(pages: Pages, app:
         assert "It waits until its task is resumed" in text
         assert "</svg>Retrying" not in text
     assert "next attempt was due" in home
-    assert "nothing is overdue; used-up budgets hold 1 task" in home
+    assert "nothing is overdue; used-up budgets and limits hold 1 task" in home
     Budgets.of(app.container).put("bob", 10, by=OWN_CODE)
     pages.sim.advance(timedelta(hours=1))
     assert [each.status for each in pages.sim.executions("sync")] == [ExecutionStatus.FAILED]
@@ -176,4 +176,4 @@ def test_what_failures_and_budgets_have_paused_needs_somebody(pages: Pages, app:
     sentence, listed = read_attention(pages)
     assert sentence.startswith("2 things need you")
     assert "Weak is paused after 2 failures in a row" in listed
-    assert "Paid is paused: its owner's budget is used up" in listed
+    assert "Paid is paused: its limit or its owner's budget is used up" in listed

@@ -53,6 +53,16 @@ def test_a_budget_warns_at_80_percent_and_says_what_it_has_paused(
     assert row["used"].startswith(f"{used} of {most}")
 
 
+def test_a_budget_of_both_shows_the_one_that_ends_first() -> None:
+    """In words it shows both. One of tokens alone says nothing of queries."""
+    both = {**budget(10, 100), "maxTokensPerMonth": 1_000, "tokens": 900}
+    [row] = usage_view.build({**NOTHING, "budgets": [both]}, visit())["budgets"]
+    assert row["used"] == "900 of 1,000 tokens (90 %), 10 of 100 queries (10 %)"
+    assert row["status"].word == "Nearly used"
+    [row] = usage_view.build({**NOTHING, "budgets": [{**both, "maxQueriesPerMonth": 10**12}]}, visit())["budgets"]
+    assert "queries" not in row["used"] + row["what"]
+
+
 def test_budgets_that_need_somebody_come_first_and_in_the_sentence() -> None:
     """Sorted by how much is used; the sentence counts those that are used up and those that nearly are."""
     budgets = [{**budget(10, 100), "owner": "calm"}, {**budget(100, 100, is_used_up=True), "owner": "over"},

@@ -128,8 +128,7 @@ def _apply(world: World, app: App, verb: str, task_id: str) -> Task | None:
         case "move":
             told = app.update(task_id, pull=random_pull(world.random))
         case "limit":
-            until, most = world.now + _pick_span(world) * 5, world.random.choice([None, 1, 5, 50])
-            told = app.update(task_id, until=until, max_runs=most)
+            told = app.update(task_id, **_pick_limits(world))
         case "backfill":
             end = app.container.clock.now() - _pick_span(world)
             told = app.backfill(task_id, end - _pick_span(world) * 3, end)
@@ -180,6 +179,17 @@ def _apply_verb(world: World, app: App, verb: str, task_id: str) -> Task:
     return told
 
 
+def _pick_limits(world: World) -> dict[str, Any]:
+    limits: dict[str, Any] = {"until": world.now + _pick_span(world) * 5}
+    limits["max_runs"] = world.random.choice([None, 1, 5, 50])
+    return {**limits, **_pick_own_limit(world)}
+
+
+def _pick_own_limit(world: World) -> dict[str, Any]:
+    """Return a limit of queries for a task, or none, where owners have budgets."""
+    return {"max_queries_per_month": world.random.choice([None, 1, 4])} if world.fault_profile.has_budgets else {}
+
+
 def _pick_app(world: World, app: App, task_id: str) -> App:
     """Return the app of whoever creates a task: a user's where users may name its handler, and its lock is theirs."""
     return as_user(app) if world.kinds[task_id] == "work" and world.random.random() < 0.8 else app
@@ -222,6 +232,7 @@ def _make_draft(world: World, app: App, task_id: str) -> TaskDraft:
         owner="bob" if task_id in MORE_IDS else "ada",
         title="Work",
         schedule=_schedule(world),
+        **_pick_own_limit(world),
         **_handler(world, task_id),
         **_pick_policies(world, task_id),
     )

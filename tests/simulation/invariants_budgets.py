@@ -1,8 +1,9 @@
-"""The rule of budgets.
+"""The rules of budgets and limits.
 
 * U1: an attempt of a task that knows of its owner's budget is claimed only by a process that has asked, and when it
   asked, what all commits until then had counted was below the budget. So what is used beyond it is at most what was
   running, or being claimed, when it was used up. Each task of such an owner knows, whoever has created it.
+* U2: no attempt of a task is claimed while what the task has counted in the month reaches its own limit.
 """
 
 from __future__ import annotations
@@ -49,13 +50,21 @@ class BudgetInvariants:
             return
         known = {run.lease.token_hash for run in before.runs if run.lease}
         for run in after.runs:
-            if run.lease and run.lease.token_hash not in known and before.has_budget:
-                self._check_claim(after, run.execution_id)
+            if run.lease and run.lease.token_hash not in known:
+                self._check_limit(before, month, run.execution_id)
+                if before.has_budget:
+                    self._check_claim(after, run.execution_id)
 
     def _check_knows(self, task: Task) -> None:
         has_budget = self._world.fault_profile.has_budgets and task.owner in OWNERS  # from the beginning to the end
         if has_budget and task.delivery is None and not (task.has_ended or task.has_budget):
             fail(f"U1: {task.id} does not know that {task.owner} has a budget")
+
+    def _check_limit(self, task: Task, month: str, execution_id: str) -> None:
+        own = (*task.usage, *task.used_by_calls)
+        used, most = sum(each.counts.queries for each in own if each.month == month), task.max_queries_per_month
+        if most is not None and used >= most:
+            fail(f"U2: {task.id} {execution_id} is claimed with {used} of {most} queries used")
 
     def _check_claim(self, task: Task, execution_id: str) -> None:
         process = self._world.current

@@ -112,14 +112,18 @@ export interface BatchRetryRequest {
   dryRun?: boolean;
 }
 
-/** An owner's budget: the number of queries that the owner's tasks may use in a month. */
+/** An owner's budget: the queries, tokens or both that the owner's tasks may use in a month. */
 export interface BudgetDetails {
   owner: string;
+  /** 10^12: any number. */
   maxQueriesPerMonth: number;
-  /** The month of `queries`, in UTC. */
+  maxTokensPerMonth: number;
+  /** The month of `queries` and `tokens`, in UTC. */
   month: string;
   /** The number of queries that were used in that month. */
   queries: number;
+  /** The number of tokens, likewise. */
+  tokens: number;
   /** True if the owner's tasks are paused because of it. */
   isUsedUp: boolean;
   /** The time at which the usage was last summed up. */
@@ -908,6 +912,10 @@ export interface FailedTask {
   lockScope?: LockScope;
   /** The most runs with that key that may run at once. */
   lockLimit: number;
+  /** The queries that its runs may use in a calendar month, in UTC. It is paused once they are used up. */
+  maxQueriesPerMonth?: number;
+  /** The tokens of a language model that they may use, likewise. */
+  maxTokensPerMonth?: number;
   /** The version of the form that this document is stored in. */
   schemaVersion: number;
   id: string;
@@ -1416,6 +1424,10 @@ export interface NewTask {
   lockScope?: LockScope | null;
   /** The most runs with that key that may run at once. Default: `1`. */
   lockLimit?: number;
+  /** The queries that its runs may use in a calendar month, in UTC. It is paused once they are used up. */
+  maxQueriesPerMonth?: number | null;
+  /** The tokens of a language model that they may use, likewise. */
+  maxTokensPerMonth?: number | null;
   /** The caller's own stable id, or a random UUID if None. */
   id?: string | null;
   /** The task's owner; the caller if it is omitted, or `system`. */
@@ -1649,10 +1661,12 @@ export type PullInput = string | {
   skill?: string | null;
 };
 
-/** The limit of an owner's usage. */
+/** The limit of an owner's usage: of queries, tokens or both. */
 export interface PutBudget {
-  /** The largest number of queries in a calendar month, in UTC. */
-  maxQueriesPerMonth: number;
+  /** The most queries in a calendar month, in UTC. 10^12, as if it is left out, is any number. Default: `1000000000000`. */
+  maxQueriesPerMonth?: number;
+  /** The most tokens of a language model, likewise. Default: `1000000000000`. */
+  maxTokensPerMonth?: number;
 }
 
 /** A calendar to create or replace. At most one of `days`, `ics`, `url` and `holidays` is given. */
@@ -1889,6 +1903,10 @@ export interface ReportedTask {
   lockScope?: LockScope;
   /** The most runs with that key that may run at once. */
   lockLimit: number;
+  /** The queries that its runs may use in a calendar month, in UTC. It is paused once they are used up. */
+  maxQueriesPerMonth?: number;
+  /** The tokens of a language model that they may use, likewise. */
+  maxTokensPerMonth?: number;
   /** The version of the form that this document is stored in. */
   schemaVersion: number;
   id: string;
@@ -2289,7 +2307,7 @@ export interface StepRecord {
   /** The sender of the event that was taken. */
   sender?: EventSender;
   queries?: number;
-  /** The usage that its function reported, over all its attempts: a replay does not call it again. */
+  /** The usage that its function reported, over all its attempts: a replay does not call it again. Of a call, what its task has used. */
   tokens?: number;
 }
 
@@ -2381,6 +2399,10 @@ export interface Task {
   lockScope?: LockScope;
   /** The most runs with that key that may run at once. */
   lockLimit: number;
+  /** The queries that its runs may use in a calendar month, in UTC. It is paused once they are used up. */
+  maxQueriesPerMonth?: number;
+  /** The tokens of a language model that they may use, likewise. */
+  maxTokensPerMonth?: number;
   /** The version of the form that this document is stored in. */
   schemaVersion: number;
   id: string;
@@ -2548,6 +2570,10 @@ export interface TaskPatch {
   lockScope?: LockScope | null;
   /** The most runs with that key that may run at once. Default: `1`. */
   lockLimit?: number | null;
+  /** The queries that its runs may use in a calendar month, in UTC. It is paused once they are used up. */
+  maxQueriesPerMonth?: number | null;
+  /** The tokens of a language model that they may use, likewise. */
+  maxTokensPerMonth?: number | null;
   schedule?: string | ScheduleInput | null | null;
   /** The token of the draft that has the other fields, unchanged. */
   draftToken?: string | null;

@@ -472,8 +472,10 @@ export class Client<P extends object = AnyPayloads> extends TaskVerbs {
     return this.#get(`${person_(owner)}/budget`, undefined, options);
   }
 
-  putBudget(owner: string, maxQueriesPerMonth: number, options?: RequestOptions): Promise<api.BudgetDetails> {
-    return this.#send("PUT", `${person_(owner)}/budget`, { maxQueriesPerMonth }, options);
+  /** Set how much an owner's tasks may use in a month: queries if it is a number, else queries, tokens or both. */
+  putBudget(owner: string, limits: number | api.PutBudget, options?: RequestOptions): Promise<api.BudgetDetails> {
+    const body = typeof limits === "number" ? { maxQueriesPerMonth: limits } : limits;
+    return this.#send("PUT", `${person_(owner)}/budget`, body, options);
   }
 
   async deleteBudget(owner: string, options?: RequestOptions): Promise<void> {

@@ -171,6 +171,7 @@ test("people, calendars, feeds, scripts and lists for operators", async () => {
   await client.deleteFeed(feed.id);
   assert.deepEqual(await client.scripts({ owner }), []);
   assert.equal((await client.putBudget(owner, 5)).maxQueriesPerMonth, 5);
+  assert.equal((await client.putBudget(owner, { maxTokensPerMonth: 7 })).maxTokensPerMonth, 7);
   await client.deleteBudget(owner);
   assert.ok((await client.overview()).tasks);
   assert.ok(Array.isArray(await client.queues()) && Array.isArray(await client.workers()));

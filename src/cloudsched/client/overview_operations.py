@@ -347,9 +347,12 @@ class OverviewOperations:
         return fetch("a budget", BudgetDetails, "GET", _budget_path(owner))
 
     @operation
-    def put_budget(self, owner: str, max_queries_per_month: int) -> Flow[BudgetDetails]:
-        """Set how many queries an owner's tasks may use in a month. For admins."""
-        content = {"maxQueriesPerMonth": max_queries_per_month}
+    def put_budget(
+        self, owner: str, max_queries_per_month: int | None = None, *, max_tokens_per_month: int | None = None
+    ) -> Flow[BudgetDetails]:
+        """Set the queries and tokens of a month for an owner's tasks, None for any number. For admins."""
+        limits = {"maxQueriesPerMonth": max_queries_per_month, "maxTokensPerMonth": max_tokens_per_month}
+        content = {name: most for name, most in limits.items() if most is not None}
         return fetch("a budget", BudgetDetails, "PUT", _budget_path(owner), content)
 
     @operation

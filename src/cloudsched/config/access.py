@@ -119,7 +119,8 @@ class Access(SettingsSection):
     max_run_creations: int | None = setting(
         "CLOUDSCHED_MAX_RUN_CREATIONS_A_MINUTE",
         "How many tasks runs may create for one owner in a minute, or `unlimited`. It stops a handler that "
-        "creates tasks of its own kind. Calls and children are not limited by it.",
+        "creates tasks of its own kind. As many an hour may multiply by runs of tasks that runs have created. "
+        "Calls and children are not limited by it.",
         whole_number(none="unlimited"),
         default=500,
     )

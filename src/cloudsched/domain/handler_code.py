@@ -7,11 +7,17 @@ import signal
 import sys
 from contextvars import ContextVar
 from functools import cache
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.task import Task
 
 
 class HandlerCode(Protocol):
     """The code of one attempt of a handler, with its steps and its dependencies."""
+
+    task: Task
+    execution_id: str
 
     def note_change(self, call: str) -> None:
         """Note that it makes a change with `call`.

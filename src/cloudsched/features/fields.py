@@ -6,7 +6,7 @@ To take a feature out is to delete its classes here, beside its row in `features
 from __future__ import annotations
 
 from cloudsched.domain.schedules.adjustments import Adjustable
-from cloudsched.features.budgets.fields import TaskBudgetFields
+from cloudsched.features.budgets.fields import BudgetOptions, SpecBudgetFields, TaskBudgetFields
 from cloudsched.features.calendars.fields import CalendarFields
 from cloudsched.features.deliveries.fields import DeliveryOptions, SpecDeliveryFields, TaskDeliveryFields
 from cloudsched.features.locks.fields import (
@@ -53,7 +53,7 @@ class ScheduleFields(CalendarFields, Adjustable):
     """What a schedule has (`Schedule`)."""
 
 
-class SpecFields(SpecLockFields, SpecDeliveryFields, SpecPullFields):
+class SpecFields(SpecBudgetFields, SpecLockFields, SpecDeliveryFields, SpecPullFields):
     """What owners set in a task (`TaskSpec`)."""
 
 
@@ -69,7 +69,7 @@ class TaskFields(TaskBudgetFields, TaskLockFields, TaskDeliveryFields, TaskPullF
     """What a stored task has (`Task`)."""
 
 
-class CallOptions(LockOptions, DeliveryOptions, PullOptions):
+class CallOptions(BudgetOptions, LockOptions, DeliveryOptions, PullOptions):
     """What a call or a creation may set, by Python names (`CommonFields`)."""
 
 

@@ -146,11 +146,14 @@ _PERSON_OPERATIONS: Final = "Use DELETE or GET …/export of /v1/people/{owner}.
 FEATURES: Final = (
     Feature(
         name="budgets",
-        about="how many queries an owner's tasks may use in a month",
+        about="how many queries and tokens a task, and all tasks of an owner, may use in a month",
         folders=("features/budgets",),
         options={
             # Asked before a turn at a lock is taken.
-            "cloudsched.features.budgets.option:OwnerBudget": {"before_claim": "task.has_budget"},
+            "cloudsched.features.budgets.option:UseLimits": {
+                "before_claim": "task.is_limited",
+                "before_commit": "task.has_limit",
+            },
         },
         usage_limit="cloudsched.features.budgets.budgets:Budgets",
         conditions="cloudsched.features.budgets.budgets:find_conditions",

@@ -13,6 +13,7 @@ from cloudsched.dashboard.forms.fields import Submitted, read_json
 from cloudsched.dashboard.status import Status, show_status
 from cloudsched.dashboard.view import View
 from cloudsched.dashboard.views.causes import write_chip
+from cloudsched.dashboard.views.usage import list_limits
 from cloudsched.dashboard.words import join_phrases, only_if, write_count
 from cloudsched.domain.documents.delivery_channels import DeliveryStatus
 from cloudsched.domain.documents.document import complete_table
@@ -180,7 +181,8 @@ def _list_facts(person: Json) -> Iterator[tuple[str, str]]:
 def _write_budget(budget: Json | None) -> str:
     if budget is None:
         return "No budget limits them."
-    used = f"{budget['queries']:,} of {budget['maxQueriesPerMonth']:,} queries in {budget['month']}"
+    used = " and ".join(f"{used:,} of {most:,} {what}" for _, used, most, what in list_limits(budget))
+    used += f" in {budget['month']}"
     return f"{used}{only_if(budget['isUsedUp'], ': used up, their tasks are paused')}."
 
 

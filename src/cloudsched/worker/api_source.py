@@ -168,7 +168,7 @@ class ApiWork(ClaimedWork):
         logs = self._claim.logs
         level = None if logs is None else logging.getLevelNamesMapping().get(logs.level, logging.INFO)
         self._log = AttemptLog(self.task, self.run, self._source.clock, level, keeps_print=self._source.keeps_print)
-        journal = DurableRun(self.task.id, self.run.execution_id, self._source.clock)
+        journal = DurableRun(self.task, self.run.execution_id, self._source.clock)
         self._context = Context(self.task, self.run, self._source.clock, self.lease_keeper.renew, journal)
         return self._context
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +13,9 @@ from cloudsched import App, Context, Done, Schedule, TaskDraft
 from cloudsched.adapters.sqlite.search import SqliteSearch
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
+from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.engine.authority import OWN_CODE
+from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import START, Simulation
 
 LIMIT = 40
@@ -62,6 +66,128 @@ def test_a_reminder_that_makes_reminders_is_stopped(app: App, handler: str) -> N
         assert failed.error is not None
         assert NAME in failed.error.message
         assert str(LIMIT) in failed.error.message
+
+
+SOON: Any = {"handler": "double", "owner": "ada", "schedule": "in 1 minute"}
+
+
+def follow_up(ctx: Context, number: int) -> Done:
+    after = Schedule.once(ctx.now() + MINUTE)
+    return Done(then=[TaskDraft(handler="double", owner="ada", schedule=after) for _ in range(number)])
+
+
+def create_with_pause(app: App, ctx: Context) -> None:
+    ctx.step("first", app.create, **SOON)
+    ctx.sleep(MINUTE / 2)
+    ctx.step("second", app.create, **SOON)
+
+
+WAYS: dict[str, Callable[[App, Context], Any]] = {
+    "create": lambda app, _: [app.create(**SOON).id for _ in range(2)],
+    "at once": lambda app, _: [app.create(**{**SOON, "schedule": "now"}).id for _ in range(2)],
+    "create many": lambda app, _: len(app.create_many([SOON, SOON])),
+    "follow-ups": lambda _, ctx: follow_up(ctx, 2),
+    "one of each": lambda app, ctx: (app.create(**SOON), follow_up(ctx, 1))[1],
+    "as the user": lambda app, _: [app.acting_for("ada").create(**SOON).id for _ in range(2)],
+    "calls": lambda _, ctx: ctx.gather(ctx.call("spawn"), ctx.call("spawn")),
+    "a pause between": create_with_pause,
+}
+"""By way, what a reminder does that makes two a minute later."""
+
+
+def register(app: App, way: str) -> None:
+    @app.handler("spawn", tool=True)
+    def spawn() -> str:
+        return app.create(**SOON).id
+
+    @app.handler("double", access="users")
+    def double(ctx: Context) -> Any:  # noqa: ANN401 - whatever the way is
+        return WAYS[way](app, ctx)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_tasks_that_multiply_die_out(app: App, way: str) -> None:
+    """However they do it: nothing is left after some hours of retries, and their owner was told once an hour."""
+    register(app, way)
+    with simulate(app) as sim:
+        app.create(handler="double", owner="ada")
+        for _ in range(30):
+            sim.advance(MINUTE)
+        assert count_created(sim, timedelta(hours=1)) <= 4 * LIMIT
+        sim.advance(timedelta(hours=23))
+        assert app.container.store.search.count_unfinished("ada", 10) == 0
+        assert count_created(sim, timedelta(days=1)) <= 8 * LIMIT
+        told = [each.title for each in app.inbox("ada").items]
+        assert set(told) <= {"Too many tasks"}
+        assert len(told) <= 8
+
+
+def test_their_owner_is_told_once(app: App) -> None:
+    """Not by each of the tasks that fail, neither in the inbox nor by mail."""
+    create_two(app)
+    with simulate(app) as sim:
+        person = PersonSpec.model_validate({"email": {"address": "ada@example.com", "verified": True}})
+        PeopleWiring.of(app.container).people.put("ada", person, by=OWN_CODE)
+        app.create(handler="create", owner="ada", schedule=START, delivery_channels=["EMAIL"])
+        sim.advance(30 * MINUTE)
+        (told,) = app.inbox("ada").items
+        assert told.title == "Too many tasks"
+        assert NAME in told.body
+
+
+def test_chains_and_pipelines_go_on(app: App) -> None:
+    """For years, also if each run creates something beside the next one; or hundreds at once, in several stages."""
+    app.handler("report")(lambda: "fine")
+    steps = list[str]()
+
+    @app.handler("chain", retry=False)
+    def chain(ctx: Context, payload: dict[str, Any]) -> None:
+        steps.append("chain")
+        app.create(handler="chain", owner="ada", payload=payload, schedule=ctx.now() + timedelta(**payload))
+        if "days" in payload:
+            app.create(handler="report", owner="ada")
+
+    @app.handler("stage", retry=False)
+    def stage(ctx: Context, payload: dict[str, int]) -> None:
+        steps.append("stage")
+        if payload["left"]:
+            left = {"left": payload["left"] - 1}
+            app.create(handler="stage", owner="ada", payload=left, schedule=ctx.now() + 2 * MINUTE)
+
+    @app.handler("fan out", retry=False)
+    def fan_out_in_stages(ctx: Context) -> None:
+        for _ in range(LIMIT - 5):
+            app.create(handler="stage", owner="ada", payload={"left": 4}, schedule=ctx.now() + 2 * MINUTE)
+
+    with simulate(app, retention=timedelta(days=1)) as sim:
+        task = app.create(handler="fan out", owner="ada")
+        sim.advance(timedelta(hours=1))
+        assert sim.executions(task.id)[0].status == "SUCCEEDED"
+        assert steps.count("stage") == (LIMIT - 5) * 5
+        app.create(handler="chain", owner="ada", payload={"minutes": 1})
+        sim.advance(timedelta(hours=3))
+        assert steps.count("chain") > 170
+        sim.advance(timedelta(seconds=1))
+    with simulate(app) as sim:
+        app.create(handler="chain", owner="ada", payload={"days": 7})
+        steps.clear()
+        sim.advance(timedelta(days=3 * 365))
+        assert steps.count("chain") == 157
+
+
+def test_processes_stop_them_together() -> None:
+    """Each runs a part of the tasks of one store, and learns of the limit with its next share."""
+    store = SqliteStore()
+    apps = [App() for _ in range(4)]
+    for each in apps:
+        register(each, "create")
+    with ExitStack() as processes:
+        sims = [processes.enter_context(simulate(each, store=store)) for each in apps]
+        apps[0].create(handler="double", owner="ada")
+        for minute in range(40):
+            sims[minute % 4].advance_to(START + minute * MINUTE)
+        assert count_created(sims[0], timedelta(hours=2)) <= 4 * LIMIT
+        assert store.search.count_unfinished("ada", 1_000) <= LIMIT
 
 
 def test_the_limit_is_each_owners(app: App) -> None:

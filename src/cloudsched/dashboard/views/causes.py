@@ -55,8 +55,8 @@ CAUSES: Final = complete_table(
         NeedCause.HELD: Cause(
             show_status("PAUSED"),
             "Without budget",
-            "is paused: its owner's budget is used up,",
-            "are paused: their owners' budgets are used up, the first",
+            "is paused: its limit or its owner's budget is used up,",
+            "are paused: their limits or their owners' budgets are used up, the first",
         ),
         NeedCause.DELIVERY: Cause(
             Status("fail", "Not delivered", "fail"),

@@ -66,7 +66,7 @@ def _build_queue(health: Json, counts: Json, visit: Visit) -> HealthRow:
     since = counts.get("overdueSince")
     if since is None:
         held = sum(each["count"] for each in counts.get("needs", ()) if each["cause"] == NeedCause.HELD)
-        besides = only_if(held, f"; used-up budgets hold {write_count(held, 'task', 'tasks')}")
+        besides = only_if(held, f"; used-up budgets and limits hold {write_count(held, 'task', 'tasks')}")
         return HealthRow("Queue", _well("on time"), None, f"nothing is overdue{besides}")
     status = _well("on time")
     if visit.now - parse_instant(since) > LATE:

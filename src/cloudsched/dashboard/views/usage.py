@@ -35,6 +35,10 @@ _HEIGHT: Final = 16
 _BAR: Final = 10
 _LEAST: Final = 0.01
 """The least width of a bar that is not empty."""
+_LIMITS: Final = {"queries": "maxQueriesPerMonth", "tokens": "maxTokensPerMonth"}
+"""What a budget limits, and the field that says how much of it a month has."""
+_ANY: Final = 10**12
+"""The amount that stands for any."""
 _WHOLE: Final = 0.99
 """The width of a full bar."""
 
@@ -124,16 +128,22 @@ def _divide(used: int, most: int) -> float:
     return used / most
 
 
+def list_limits(budget: Json) -> list[tuple[float, int, int, str]]:
+    """Return each limit of a budget: the share that is used, the use, all of it, of what. The fullest first."""
+    limits = [(budget.get(what, 0), budget.get(field, _ANY), what) for what, field in _LIMITS.items()]
+    shown = [each for each in limits if each[1] < _ANY] or limits
+    return sorted(((_divide(used, most), used, most, what) for used, most, what in shown), reverse=True)
+
+
 def _find_share(budget: Json) -> float:
-    return _divide(budget["queries"], budget["maxQueriesPerMonth"])
+    return list_limits(budget)[0][0]
 
 
 def _build_budget(budget: Json) -> Json:
-    used = budget["queries"]
-    most = budget["maxQueriesPerMonth"]
-    share = _find_share(budget)
+    limits = list_limits(budget)
+    share, used, most, name = limits[0]
     status = _ENOUGH
-    what = f"{most - used:,} are left."
+    what = f"{most - used:,} {name} are left."
     if budget["isUsedUp"]:
         status = _USED_UP
         what = "The owner's tasks are paused until the next month begins, or an admin raises the budget."
@@ -142,11 +152,14 @@ def _build_budget(budget: Json) -> Json:
         what = "The next look, five minutes apart, pauses the owner's tasks."
     elif share >= WARNING:
         status = _NEARLY
-        what = f"{most - used:,} are left; then the owner's tasks pause."
+        what = f"{most - used:,} {name} are left; then the owner's tasks pause."
 
     return {
         **budget,
-        "used": f"{used:,} of {most:,}{only_if(most, f' ({int(share * 100)} %)')}",
+        "used": ", ".join(
+            f"{used:,} of {most:,} {name}{only_if(most, f' ({int(share * 100)} %)')}"
+            for share, used, most, name in limits
+        ),
         "chart": draw_budget(used, most),
         "status": status,
         "what": what,

@@ -117,7 +117,10 @@ class StepRecord(WireModel):
     """The sender of the event that was taken."""
     queries: int | None = None
     tokens: int | None = None
-    """The usage that its function reported, over all its attempts: a replay does not call it again."""
+    """The usage that its function reported, over all its attempts: a replay does not call it again.
+
+    Of a call, what its task has used.
+    """
 
     @property
     def description(self) -> str:

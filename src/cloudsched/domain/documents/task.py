@@ -513,10 +513,14 @@ class Task(TaskFields, PublicTask):  # type: ignore[misc]  # what the plugin of 
     """True if follow-up work of the last commit (a dispatch, say) could not be done. The sweep does it."""
     deleted_at: Instant | None = None
     """Set while the task is being deleted. Callers no longer see it."""
+    is_made_by_run: bool = False
+    """True if a run has created it, or the task that calls it."""
     delivery: Delivery | None = None
     """The result that it delivers, if the system made it to deliver one."""
     usage: Usage = ()
     """Its usage in this month and the one before."""
+    used_by_calls: Usage = ()
+    """What the calls of its runs have used, likewise. They count it themselves: here it is for its limit."""
     zone_plan: ZonePlan | None = None
     """The time zone data that it is planned with, or None if they cannot move it."""
     wake_at: Instant | None = None

@@ -6,17 +6,17 @@ counts only grow. Months are those of UTC.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 from pydantic import Field, StringConstraints
 
 from cloudsched.domain.documents.document import Packed, WireModel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 Month = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")]
 """A month in UTC, such as ``2026-11``."""
@@ -26,6 +26,19 @@ def month_of(instant: datetime) -> str:
     """Return the month in which an instant lies, in UTC."""
     utc = instant.astimezone(UTC)
     return f"{utc.year:04}-{utc.month:02}"
+
+
+def start_of_next_month(instant: datetime) -> datetime:
+    """Return when the month after that of an instant begins, in UTC."""
+    first = instant.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return (first + timedelta(days=32)).replace(day=1)
+
+
+class Amounts(NamedTuple):
+    """What limits of usage count."""
+
+    queries: int = 0
+    tokens: int = 0
 
 
 class UsageCounts(WireModel):
@@ -74,6 +87,12 @@ MAX_HANDLERS: Final = 20
 """The most handlers that a task counts in its two months. The usage of others is counted for
 `OTHER_HANDLERS`."""
 OTHER_HANDLERS: Final = "(others)"
+
+
+def sum_usage(usage: Iterable[TaskUsage]) -> Amounts:
+    """Return the queries and tokens of months and handlers together."""
+    counts = [each.counts for each in usage]
+    return Amounts(sum(each.queries for each in counts), sum(each.tokens for each in counts))
 
 
 @lru_cache(maxsize=100)
@@ -156,6 +175,9 @@ class RunUsage(WireModel):
     step_queries: int = 0
     """The part of these queries that each later attempt reports again: those of the journal's steps and beside them."""
     step_tokens: int = 0
+    called_queries: int = 0
+    """The queries of the calls that have ended, not among the others. Each later attempt reports them again."""
+    called_tokens: int = 0
 
     def add(self, reported: RunUsage) -> RunUsage:
         """Return the usage with an attempt's report added.
@@ -169,4 +191,6 @@ class RunUsage(WireModel):
             tokens=self.tokens + reported.tokens - reported.step_tokens + step_tokens - self.step_tokens,
             step_queries=step_queries,
             step_tokens=step_tokens,
+            called_queries=max(self.called_queries, reported.called_queries),
+            called_tokens=max(self.called_tokens, reported.called_tokens),
         )

@@ -387,14 +387,18 @@ class UsagePage(ApiResponse):
 
 
 class BudgetDetails(ApiResponse):
-    """An owner's budget: the number of queries that the owner's tasks may use in a month."""
+    """An owner's budget: the queries, tokens or both that the owner's tasks may use in a month."""
 
     owner: str
     max_queries_per_month: int = Field(ge=0)
+    """10^12: any number."""
+    max_tokens_per_month: int = Field(default=10**12, ge=0)
     month: str
-    """The month of `queries`, in UTC."""
+    """The month of `queries` and `tokens`, in UTC."""
     queries: int = Field(ge=0)
     """The number of queries that were used in that month."""
+    tokens: int = Field(default=0, ge=0)
+    """The number of tokens, likewise."""
     is_used_up: bool
     """True if the owner's tasks are paused because of it."""
     summed_until: AwareDatetime | None = None

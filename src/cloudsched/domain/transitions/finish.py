@@ -104,6 +104,9 @@ class AttemptReport:
     step_queries: int = 0
     """The part of these queries that each later attempt reports again: all of a durable handler."""
     step_tokens: int = 0
+    called_queries: int = 0
+    """The queries of all calls that have ended, which are not among the others."""
+    called_tokens: int = 0
     entries: Sequence[JournalEntry] = ()
     """The entries of a durable handler that are not yet in the stored journal."""
     journal: Sequence[JournalEntry] | None = None
@@ -164,7 +167,7 @@ def _with_report(run: Run, report: AttemptReport) -> Run:
         "progress": tuple(report.progress),
         "steps": max([run.steps, *[entry.number for entry in report.entries]]),
         "calls_made": max(run.calls_made, report.calls_made),
-        "usage": _add_usage(run, report) if report.queries or report.tokens else run.usage,
+        "usage": _add_usage(run, report),
         "defined_by": report.defined_by or run.defined_by,
         "losses": 0,
     }
@@ -173,12 +176,9 @@ def _with_report(run: Run, report: AttemptReport) -> Run:
 
 
 def _add_usage(run: Run, report: AttemptReport) -> RunUsage | None:
-    reported = RunUsage.build(
-        queries=report.queries,
-        tokens=report.tokens,
-        step_queries=report.step_queries,
-        step_tokens=report.step_tokens,
-    )
+    if not (report.queries or report.tokens or report.called_queries or report.called_tokens):
+        return run.usage
+    reported = RunUsage.build(**{name: getattr(report, name) for name in RunUsage.model_fields})
     before = run.usage or RunUsage()
     after = before.add(reported)
     return run.usage if after == before else after
@@ -189,7 +189,15 @@ def _with_reported_usage(task: Task, before: Run, after: Run, now: datetime) -> 
         return task
     known = before.usage or RunUsage()
     used = {"queries": after.usage.queries - known.queries, "tokens": after.usage.tokens - known.tokens}
-    return task.model_copy(update={"usage": add_usage(task.usage, task.as_begun(after).handler, now, used)})
+    called = {
+        "queries": after.usage.called_queries - known.called_queries,
+        "tokens": after.usage.called_tokens - known.called_tokens,
+    }
+    handler = task.as_begun(after).handler
+    changes = {"usage": add_usage(task.usage, handler, now, used)} if any(used.values()) else {}
+    if any(called.values()):
+        changes["used_by_calls"] = add_usage(task.used_by_calls, handler, now, called)
+    return task.model_copy(update=changes)
 
 
 def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed set

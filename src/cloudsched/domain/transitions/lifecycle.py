@@ -158,7 +158,7 @@ def require_not_held(task: Task) -> None:
     if hold is not None:
         raise NotAllowed(
             "start",
-            "paused: its owner may use no more for now",
+            "paused: it may use no more for now",
             task.message if hold.is_alone else "An admin may raise what its owner may use.",
         )
 
@@ -224,7 +224,9 @@ def pause(
         if resumed.task.status is not _S.ACTIVE:
             return resumed
         taken = pause(resumed.task, now, message, paused_by=paused_by, is_gone=is_gone, until=until, pause_id=pause_id)
-        return taken.having(task=taken.task.model_copy(update={"hold": Hold(at=now, is_alone=False)}))
+        # One that would end by itself needs no part in it: the next start makes it again.
+        remains = Hold(at=now, is_alone=False) if task.paused_until is None else None
+        return taken.having(task=taken.task.model_copy(update={"hold": remains}))
 
     message = message or ("Its declaration is gone from the code." if is_gone else "Paused by its owner.")
     ends = {"paused_until": until, "pause_id": pause_id}
@@ -255,8 +257,9 @@ def pause(
 
 def end_pause(task: Task, now: datetime) -> Commit:
     """Resume a task whose pause ends by itself. If nothing is left for it to do, it stays paused without an end."""
+    hold = find_sole_hold(task)
     try:
-        resumed = resume(task, now, since=task.paused_until)
+        resumed = resume(task, now, since=task.paused_until if hold is None else hold.at)
     except NotAllowed as error:
         return Commit(with_changes(task, now, paused_until=None, message=str(error)))
     again = resumed.task.model_copy(update={"message": PAUSE_HAS_ENDED}) if resumed.task.is_active else resumed.task

@@ -198,12 +198,15 @@ def restore_usage(execution: Execution, entries: Collection[JournalEntry]) -> Ru
     """Return the usage of the ended execution, of which a replay of the kept entries reports a part again."""
     if not entries:
         return RunUsage(queries=execution.queries, tokens=execution.tokens)
-    lost = [each for each in execution.steps if each.number > len(entries)]
+    calls = [each for each in entries if each.kind is StepKind.CALL]
+    lost = [each for each in execution.steps[len(entries) :] if each.kind is not StepKind.CALL]
     return RunUsage(
         queries=execution.queries,
         tokens=execution.tokens,
         step_queries=execution.queries - sum(each.queries or 0 for each in lost),
         step_tokens=execution.tokens - sum(each.tokens or 0 for each in lost),
+        called_queries=sum(each.queries or 0 for each in calls),
+        called_tokens=sum(each.tokens or 0 for each in calls),
     )
 
 

@@ -20,6 +20,7 @@ from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.documents.task import MAX_NAME, Source, Task, TaskSpec
+from cloudsched.domain.documents.usage import Amounts, RunUsage
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.outcome import Fail, Outcome, go_on
@@ -343,13 +344,13 @@ class AssistantModels:
     find: Callable[[str | None], Model]
 
 
-def _count_running(context: Context) -> int:
-    """Return how many queries the execution's steps have made that its task has not counted yet."""
-    counted = 0
+def _count_running(context: Context) -> Amounts:
+    """Return what the execution's steps have used that its task has not counted yet."""
     run = context.task.find_run(context.execution_id)
-    if run is not None and run.usage is not None:
-        counted = run.usage.step_queries
-    return max(0, context.durable_run.recorded.usage.queries - counted)
+    counted = (run and run.usage) or RunUsage()
+    recorded = context.durable_run.recorded.usage
+    queries = max(0, recorded.queries - counted.step_queries)
+    return Amounts(queries, max(0, recorded.tokens - counted.step_tokens))
 
 
 def with_assistant(

@@ -153,7 +153,7 @@ def _replay(
         draft_call=lambda *_: effects.refuse("a call"),
         suspend_policy=SuspendPolicy(),
     )
-    replay = _Replay(stored.task.id, run, clock, surroundings)
+    replay = _Replay(stored.task, run, clock, surroundings)
     context = _Context(
         stored.task,
         run,
@@ -249,9 +249,9 @@ class _Replay(Replay):
 
     cursor: _Cursor
 
-    def __init__(self, task_id: str, run: Run, clock: Clock, surroundings: Surroundings) -> None:
+    def __init__(self, task: Task, run: Run, clock: Clock, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
-        super().__init__(task_id, run, clock, lambda: surroundings)
+        super().__init__(task, run, clock, lambda: surroundings)
 
     def _open(self) -> _Cursor:
         if self._opened is None:

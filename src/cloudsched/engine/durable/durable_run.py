@@ -26,17 +26,19 @@ from typing import (
     overload,
 )
 
+from cloudsched.domain.documents.journal import StepKind
 from cloudsched.domain.handler_code import running_handler
 from cloudsched.domain.transitions.outcome import Done
 from cloudsched.engine.durable.step_attempt import HandlerThread, ReportedUsage, refuse_change, require_not_timed_out
 from cloudsched.errors import CallFailed, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
 
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.journal import FailureCause, JournalEntry, StepKind
+    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.durable.journal_cursor import JournalCursor
     from cloudsched.engine.durable.suspension import Surroundings, Suspended
@@ -58,6 +60,8 @@ class Recorded(NamedTuple):
     """The entry number up to which all calls are known to have tasks."""
     journal: tuple[JournalEntry, ...] | None
     """The complete journal, or None if it was not loaded, or if it is uncertain what was committed."""
+    called: ReportedUsage = ReportedUsage()
+    """The total usage of the calls that have ended."""
     is_replayed: bool = False
     """True if later attempts repeat all that this one has done: the handler is durable."""
 
@@ -73,9 +77,9 @@ class DurableRun:
     and random numbers. A request that would have to be recorded is refused.
     """
 
-    def __init__(self, task_id: str, execution_id: str, clock: Clock) -> None:
-        self._task_id = task_id
-        self._execution_id = execution_id
+    def __init__(self, task: Task, execution_id: str, clock: Clock) -> None:
+        self.task = task
+        self.execution_id = execution_id
         self._clock = clock
         self._uuids = 0
         self.made: tuple[object, str] | None = None
@@ -85,7 +89,7 @@ class DurableRun:
 
     @cached_property
     def _seed(self) -> bytes:
-        return hashlib.sha256(f"{self._task_id} {self._execution_id}".encode()).digest()
+        return hashlib.sha256(f"{self.task.id} {self.execution_id}".encode()).digest()
 
     @cached_property
     def _random(self) -> Random:
@@ -223,12 +227,12 @@ class Replay(DurableRun):
 
     def __init__(
         self,
-        task_id: str,
+        task: Task,
         run: Run,
         clock: Clock,
         make_surroundings: Callable[[], Surroundings],
     ) -> None:
-        super().__init__(task_id, run.execution_id, clock)
+        super().__init__(task, run.execution_id, clock)
         self._run = run
         self._make_surroundings = make_surroundings
         self._thread = HandlerThread()
@@ -378,12 +382,21 @@ class Replay(DurableRun):
         if cursor is None:
             return Recorded(NOTHING_RECORDED.usage, (), self._run.calls_made, ())
         entries = tuple((cursor.entries or {}).values())
-        usage = ReportedUsage(sum(each.queries or 0 for each in entries), sum(each.tokens or 0 for each in entries))
+        steps = _sum_usage(each for each in entries if each.kind is not StepKind.CALL)
+        called = _sum_usage(each for each in entries if each.kind is StepKind.CALL)
         if cursor.is_durable:
             pending = tuple(cursor.pending.values())
         else:
             pending = ()
-        return Recorded(usage, pending, cursor.calls.made, _find_whole(cursor), cursor.is_durable)
+        return Recorded(steps, pending, cursor.calls.made, _find_whole(cursor), called, cursor.is_durable)
+
+
+def _sum_usage(entries: Iterable[JournalEntry]) -> ReportedUsage:
+    usage = ReportedUsage()
+    for each in entries:
+        usage.queries += each.queries or 0
+        usage.tokens += each.tokens or 0
+    return usage
 
 
 def _find_whole(cursor: JournalCursor) -> tuple[JournalEntry, ...] | None:

@@ -32,6 +32,7 @@ from cloudsched.domain.documents.json_limits import (
     max_size,
     require_storable,
 )
+from cloudsched.domain.documents.usage import Amounts, sum_usage
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import BlobsUnavailable, CallFailed, StoreUnavailable, Unavailable, UnreadableDocument
 
@@ -147,6 +148,8 @@ class CallOutcome(NamedTuple):
     """The error if there is no result, or None if it succeeded."""
     finished_at: datetime | None
     """The instant at which it ended, by its own record, or None if its task is gone."""
+    used: Amounts = Amounts()
+    """What its task has used, with the calls below it."""
 
 
 def load_call_outcome(store: Store, handler: str, task_id: str) -> CallOutcome | None:
@@ -159,14 +162,15 @@ def load_call_outcome(store: Store, handler: str, task_id: str) -> CallOutcome |
     if not task.has_ended:
         return None
 
+    used = sum_usage((*task.usage, *task.used_by_calls))
     record = _load_outcome(store, task)
     if record is None:
         failure = CallFailed(handler, task_id, task.status, message=task.message)
-        return CallOutcome(None, failure, task.status_changed_at)
+        return CallOutcome(None, failure, task.status_changed_at, used)
 
     finished_at = record.finished_at or task.status_changed_at
     if record.status is ExecutionStatus.SUCCEEDED:
-        return CallOutcome(record.content, None, finished_at)
+        return CallOutcome(record.content, None, finished_at, used)
 
     error = record.error
     if error:
@@ -174,7 +178,7 @@ def load_call_outcome(store: Store, handler: str, task_id: str) -> CallOutcome |
     else:
         why = ("", record.message or "")
 
-    return CallOutcome(None, CallFailed(handler, task_id, record.status, *why), finished_at)
+    return CallOutcome(None, CallFailed(handler, task_id, record.status, *why), finished_at, used)
 
 
 def _load_outcome(store: Store, task: Task) -> Execution | None:
@@ -196,13 +200,18 @@ def describe_finished_call(
     outcome = load_outcome(entry.name, entry.child or "")
     if outcome is None:
         return None
-    times = {"finished_at": outcome.finished_at or now, "noticed_at": now}
+    known = {
+        "finished_at": outcome.finished_at or now,
+        "noticed_at": now,
+        "queries": (entry.queries or 0) + outcome.used.queries or None,
+        "tokens": (entry.tokens or 0) + outcome.used.tokens or None,
+    }
     failure = outcome.failure
     if failure is not None:
         error = StepError(type=failure.type, message=failure.message, status=failure.status)
-        return {"status": StepStatus.FAILED, "error": error, **times}
+        return {"status": StepStatus.FAILED, "error": error, **known}
     kept = results.store(entry.number, outcome.content, is_stored_elsewhere=True)
-    return {"status": StepStatus.SUCCEEDED, **times, **kept}
+    return {"status": StepStatus.SUCCEEDED, **known, **kept}
 
 
 def with_call_outcomes(

@@ -129,6 +129,7 @@ class DurableServices:
                         "script_tree": tree,
                     }
                 ),
+                "is_made_by_run": task.is_made_by_run,
                 "defined_by": None if script is None else script["definedBy"],
                 "retention": min(retentions, default=None),
             }

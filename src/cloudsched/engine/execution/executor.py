@@ -381,9 +381,9 @@ class Executor:
         handler = attempt.handler = self._engine.registry.find(task.handler)
         # Its code, or a dependency's, gets the context, which alone writes a journal, or has begun one before.
         if handler is None or handler.takes_context or handler.dependencies or run.steps:
-            durable_run: DurableRun = Replay(task.id, run, clock, lambda: self._durable.surround(attempt))
+            durable_run: DurableRun = Replay(task, run, clock, lambda: self._durable.surround(attempt))
         else:
-            durable_run = DurableRun(task.id, run.execution_id, clock)
+            durable_run = DurableRun(task, run.execution_id, clock)
         attempt.log = AttemptLog(
             task, run, clock, logs.level, lambda: durable_run.is_replaying, keeps_print=logs.keeps_print
         )

@@ -547,6 +547,8 @@ class Context(Calls):
             tokens=outside.tokens + inside.tokens,
             step_queries=repeated.queries + inside.queries,
             step_tokens=repeated.tokens + inside.tokens,
+            called_queries=recorded.called.queries,
+            called_tokens=recorded.called.tokens,
             entries=recorded.entries,
             journal=recorded.journal,
             calls_made=recorded.calls_made,

@@ -30,6 +30,7 @@ from cloudsched.domain.explanation.receipt import make_receipt
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.lifecycle import end_pause
+from cloudsched.domain.transitions.planning import find_sole_hold
 from cloudsched.engine.ports.records import record_of
 from cloudsched.engine.sweep.shard_sweeps import FRESH
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 log = own_logger(__name__)
 
+_TICK = timedelta(microseconds=1)
 ASKED_EVERY = timedelta(seconds=10)
 """The time for which the state of a queue is kept, also if it could not be asked for."""
 
@@ -86,9 +88,13 @@ class Conditions:
         """Return the receipt of a task as it is. It never raises: what has been written stays written."""
         try:
             now = self._clock.now()
-            if task.paused_until is not None:  # it goes on by itself
-                task = end_pause(task, task.paused_until).task
+            ends = task.paused_until
+            is_held = find_sole_hold(task) is not None
+            if ends is not None:  # it goes on by itself
+                task = end_pause(task, ends).task
             person, findings = self._look(task, now)
+            if ends is not None and is_held:  # what comes due until then runs no earlier
+                now = max(now, ends - _TICK)
             zone = time_zones.load_shown(task.timezone if person is None else person.timezone)
             return make_receipt(Evidence(task=task, now=now, conditions=findings), zone)
         except Exception:  # the write has happened, and its answer must arrive

@@ -16,6 +16,7 @@ n - 1 tasks, which is a tenth of the limit, rounded down, and never more than `M
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,14 @@ MAX_EXCESS = 7
 """The most tasks by which simultaneous creations of one owner exceed a limit."""
 _EXCESS_SHARE = 10
 _MINUTE = timedelta(minutes=1)
+_HOUR = timedelta(hours=1)
+_SHARES = 20
+"""The number of parts of a limit that are noted in the store, each as a whole."""
+_MAX_CREATORS = 10_000
+"""The number of runs of which a process remembers that they have created a task."""
+RUN_CREATIONS = "CLOUDSCHED_MAX_RUN_CREATIONS_A_MINUTE"
+"""The setting that each refusal of what a run creates names."""
+_RUN_HINT = f"If no handler creates them without end, raise {RUN_CREATIONS}."
 _CREATION = "creation"
 _FREE_SHARE = 10
 """The part of a limit that a process uses without asking, as a divisor."""
@@ -53,7 +62,7 @@ class QuotaLimits:
     least_interval: timedelta = timedelta(0)
     """Between two runs of a schedule."""
     run_creations_a_minute: int | None = None
-    """Tasks that runs create for one owner, whoever that is."""
+    """Tasks that runs create for one owner, whoever that is. See `Quotas.require_run_room`."""
 
     @property
     def counts(self) -> bool:
@@ -111,6 +120,41 @@ class _RunCreations:
         self._room[owner] = room
 
 
+class _Multiplication:
+    """What the runs of this process have created beside others, by owner, and who may not go on.
+
+    It counts only runs of tasks that runs have created. Each may create one task without being counted.
+    """
+
+    def __init__(self) -> None:
+        self._creators = set[str]()
+        self._counts: dict[str, int] = {}
+        self._stopped_until: dict[str, datetime] = {}
+
+    def is_due(self, owner: str, run: str, share: int) -> bool:
+        """Count a creation, and return whether a whole share was counted since the last one."""
+        if run not in self._creators:
+            if len(self._creators) >= _MAX_CREATORS:
+                self._creators = set()
+            self._creators.add(run)
+            return False
+        count = self._counts.get(owner, 0) + 1
+        self._counts[owner] = count % share
+        return count >= share
+
+    def stop(self, owner: str, until: datetime) -> None:
+        """Note until when runs of such tasks may create nothing for an owner."""
+        self._stopped_until[owner] = until
+
+    def find_stop(self, owner: str, now: datetime) -> datetime | None:
+        """Return until when an owner is stopped, None if not."""
+        until = self._stopped_until.get(owner)
+        if until is not None and until <= now:
+            self._stopped_until.pop(owner, None)
+            return None
+        return until
+
+
 def is_revival(before: Task, after: Task) -> bool:
     """Return whether a change starts a task again that has ended."""
     return before.status in FINAL_STATUSES and after.status not in FINAL_STATUSES
@@ -125,6 +169,7 @@ class Quotas:
         self._random = random
         self._limits = limits
         self._run_creations = _RunCreations()
+        self._multiplication = _Multiplication()
 
     def check(self, owner: str) -> QuotaCheck | None:
         """Count an owner's tasks before one is created. Return None if there is no limit.
@@ -137,8 +182,8 @@ class Quotas:
         read = self._store.locks.load(f"{QUOTA_PREFIX}{number}:{owner}")  # before counting: see the module
         return QuotaCheck(self._find_refusal(owner), read)
 
-    def require_run_room(self, owner: str) -> None:
-        """Check that runs may create another task for an owner: a runaway handler is stopped.
+    def require_run_room(self, owner: str, maker: Task, execution_id: str) -> None:
+        """Check that a run may create another task for an owner: a runaway handler is stopped.
 
         Raises QuotaExceeded.
 
@@ -147,14 +192,40 @@ class Quotas:
         the limit together, by a tenth of it each, and the usual creation costs no read.
         """
         limit = self._limits.run_creations_a_minute
+        if limit is None:
+            return
         now = self._clock.now()
-        if limit is None or self._run_creations.take(owner, now, limit // _FREE_SHARE):
+        if maker.is_made_by_run:
+            self._require_no_multiplication(owner, f"{maker.id} {execution_id}", limit, now)
+        if self._run_creations.take(owner, now, limit // _FREE_SHARE):
             return
         created = self._store.search.count_created_since(owner, now - _MINUTE, limit)
         if created >= limit:
-            hint = "If no handler creates them without end, raise CLOUDSCHED_MAX_RUN_CREATIONS_A_MINUTE."
-            raise QuotaExceeded("tasks a minute that runs create", limit, hint, 60)
+            raise QuotaExceeded("tasks a minute that runs create", limit, _RUN_HINT, 60)
         self._run_creations.add_room(owner, (limit - created) // _FREE_SHARE)
+
+    def _require_no_multiplication(self, owner: str, run: str, limit: int, now: datetime) -> None:
+        """Check that tasks which runs have created do not multiply by their own runs.
+
+        Those that create one task each, as chains do, go on for ever. What they create beside it is counted,
+        in all processes together, a share at a time. Beyond the limit in an hour, none of them creates
+        anything for the owner, so that they die out. A process learns of that with its next whole share.
+        """
+        until = self._multiplication.find_stop(owner, now)
+        share = -(-limit // _SHARES)
+        if until is None and self._multiplication.is_due(owner, run, share):
+            from cloudsched.engine.state.record_changes import count_recent  # noqa: PLC0415 - few runs multiply
+
+            key = f"multiplication-{hashlib.sha256(owner.encode()).hexdigest()[:32]}"
+            about: dict[str, Any] = {"span": _HOUR, "quota": "shares", "hint": ""}
+            try:
+                count_recent(self._store.records, self._clock, key, limit=limit // share, **about)
+            except QuotaExceeded as full:
+                until = now + timedelta(seconds=full.retry_after or 0)
+                self._multiplication.stop(owner, until)
+        if until is not None:
+            what = "tasks an hour that multiply by their own runs"
+            raise QuotaExceeded(what, limit, _RUN_HINT, -(-(until - now) // timedelta(seconds=1)))
 
     def require_interval(self, schedule: Schedule, now: datetime) -> None:
         """Check that a schedule which a user sets does not run too often. Raises InvalidInput."""

@@ -137,11 +137,13 @@ class Scheduler:
             now = self._engine.clock.now()
             at = as_of or now
             history = (HistoryEntry.build(at=at, action=Action.CREATED, by=by.actor),)
-            known = mark.fields(None, at, by.sender) if mark else {}
+            known: dict[str, Any] = mark.fields(None, at, by.sender) if mark else {}
             new_id = None if draft.id else self._engine.store.make_id(at)
-            task = new_task(draft, at, lead, new_id=new_id, history=history, defined_by=by.author, **known)
-            if running_handler.get() is not None:
-                self._engine.quotas().require_run_room(draft.owner)
+            code = running_handler.get()
+            known |= {"defined_by": by.author, "is_made_by_run": code is not None}
+            task = new_task(draft, at, lead, new_id=new_id, history=history, **known)
+            if code is not None:
+                self._engine.quotas().require_run_room(draft.owner, code.task, code.execution_id)
             quota = self._check_quotas(task, by, refusal, at)
         except (InvalidInput, QuotaExceeded):
             # A repetition of what was created before is answered, even if it would be refused by now.
@@ -260,7 +262,7 @@ class Scheduler:
                 defined_by=by.author,
             )
             self._limit_rate(task, transition.task, now, by)
-            return transition
+            return transition.having(task=self._engine.usage_limit().settle(task, transition.task, by.author))
 
         return self._after_change(self._act(existing.task.id, Action.EDITED, decide, by, mark=mark))
 
@@ -306,7 +308,7 @@ class Scheduler:
             if isinstance(patch.get("payload"), dict) and draft.handler == task.handler:
                 self._require_whole_payload(task, draft.payload, patch["payload"])
             self._limit_rate(task, transition.task, now, by)
-            return transition
+            return transition.having(task=self._engine.usage_limit().settle(task, transition.task, by.author))
 
         return self._after_change(self._act(task_id, Action.EDITED, decide, by, mark=mark))
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.owner_usage import MAX_MARKS, HandlerUsage, UsageMark, UsageSheet
 from cloudsched.domain.documents.system_tasks import ERASE_HANDLER
-from cloudsched.domain.documents.usage import UsageCounts, month_of
+from cloudsched.domain.documents.usage import Amounts, UsageCounts, month_of
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.state.record_changes import change_record, iterate_records
 
@@ -87,17 +87,17 @@ class UsageLedger:
         if self._write(owner, month, 0, (mark,), adds=True):
             self._write(owner, month, _choose_sheet(source), (mark,), adds=True)
 
-    def count_queries(self, owner: str, month: str, changed: Iterable[Task]) -> int:
-        """Return the queries of a month: those of the owner's sheets, and those of tasks that changed since."""
+    def count(self, owner: str, month: str, changed: Iterable[Task]) -> Amounts:
+        """Return what a month has used: what the owner's sheets have, and tasks that changed since."""
         sheets = self.list_sheets(owner, month)
-        known = {mark.key: mark.counts.queries for sheet in sheets for mark in sheet.marks}
-        settled = sum(each.counts.queries for sheet in sheets for each in sheet.settled)
+        known = {mark.key: mark.counts for sheet in sheets for mark in sheet.marks}
         for task in changed:
             for used in task.usage:
                 key = task.id, task.created_at, used.handler
                 if used.month == month:
-                    known[key] = max(known.get(key, 0), used.counts.queries)
-        return settled + sum(known.values())
+                    known[key] = used.counts.latest(known.get(key, used.counts))
+        counts = [*known.values(), *(each.counts for sheet in sheets for each in sheet.settled)]
+        return Amounts(sum(each.queries for each in counts), sum(each.tokens for each in counts))
 
     def list_sheets(self, owner: str, month: str) -> Sequence[UsageSheet]:
         """Return an owner's sheets of a month. Reads only those."""

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.usage import Amounts
+
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from cloudsched.domain.documents.authority import Requesters
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import Store
+
+
+NOTHING = Amounts()
 
 
 class Looks:
@@ -32,16 +38,20 @@ class UsageLimit:
         """
         return task
 
-    def find_refusal(self, owner: str, running: int = 0) -> str | None:  # noqa: ARG002 - the same
+    def settle(self, before: Task, task: Task, author: Requesters | None) -> Task:  # noqa: ARG002 - the same
+        """Return an edited task with the limits that its author may set. Raises InvalidInput."""
+        return task
+
+    def find_refusal(self, owner: str, running: Amounts = NOTHING) -> str | None:  # noqa: ARG002 - the same
         """Return why an owner may use no more now, None if they may.
 
         It is the one check before something is spent.
 
-        `running` are the queries of an attempt that its task has not counted yet.
+        `running` is what an attempt has used that its task has not counted yet.
         """
         return None
 
-    def find_refusal_of(self, task: Task, running: int = 0) -> str | None:  # noqa: ARG002 - the same
+    def find_refusal_of(self, task: Task, running: Amounts = NOTHING) -> str | None:  # noqa: ARG002 - the same
         """Return why a task may use no more now, None if it may."""
         return None
 

@@ -1,4 +1,4 @@
-"""Budgets: warn an owner who has used most of one, pause the tasks when it is used up, and resume them.
+"""Budgets: warn when an owner has used most of one, pause the tasks when it is used up, and resume them.
 
 A task whose owner has a budget knows that (`Task.has_budget`), and each of its starts asks first: what is
 used beyond a budget is at most what was running when it was used up. The answer is exact, since it counts
@@ -16,15 +16,17 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from pydantic.alias_generators import to_camel
 from typing_extensions import override
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.owner_usage import UsageFront
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER, ERASE_HANDLER, EXPORT_HANDLER
 from cloudsched.domain.documents.task import Task, TaskStatus
-from cloudsched.domain.documents.usage import month_of
+from cloudsched.domain.documents.usage import Amounts, month_of
 from cloudsched.domain.explanation.findings import Finding, Reason
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
@@ -35,15 +37,19 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.state.record_changes import change_record, iterate_records
 from cloudsched.engine.storage.pages import Page, iterate_items, make_token, read_token
-from cloudsched.engine.usage.usage_limit import Looks, UsageLimit
+from cloudsched.engine.usage.usage_limit import NOTHING, Looks, UsageLimit
 from cloudsched.engine.usage.usage_watch import is_due
-from cloudsched.errors import NotAllowed, NotFound, VersionConflict
-from cloudsched.features.budgets.budget import ENFORCED_EVERY, WARNING_SHARE, Budget
-from cloudsched.features.budgets.holds import hold, release
+from cloudsched.errors import InvalidInput, NotAllowed, NotFound, VersionConflict
+from cloudsched.features.budgets.budget import ENFORCED_EVERY, Budget
+from cloudsched.features.budgets.fields import LIMITED, MAX_AMOUNT
+from cloudsched.features.budgets.holds import find_excess, hold, is_held_by_limit, release
+from cloudsched.features.budgets.used_up_notices import tell_of_budget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from cloudsched.domain.documents.authority import Requesters
+    from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.runtime.container import Container
@@ -63,7 +69,7 @@ _NOTE_ID: Final = "budgets"
 _PAGE: Final = 100
 _LIST: Final = "budgets"
 _NEVER_PAUSED: Final = frozenset({BATCH_CHANGE_HANDLER, ERASE_HANDLER, EXPORT_HANDLER})
-"""The handlers that use no queries, and that owners may ask for whatever they have used."""
+"""The handlers that use nothing, and that owners may ask for whatever they have used."""
 
 
 class Budgets(UsageLimit):
@@ -77,6 +83,7 @@ class Budgets(UsageLimit):
         self._clock = container.clock
         self._ledger = container.many_tasks.ledger
         self._summation = container.many_tasks.summation
+        self._engine: Callable[[], EngineContext] = lambda: container.engine
         self._scheduler: Callable[[], Scheduler] = lambda: container.scheduler
         self._enforced_at: datetime | None = None
         self._looked_at: datetime | None = None
@@ -116,8 +123,15 @@ class Budgets(UsageLimit):
         more = make_token(_LIST, page[-1].created_at, page[-1].id) if len(page) == limit else None
         return Page([each for each in page if not each.is_ending], more)
 
-    def put(self, owner: str, max_queries_per_month: int, *, by: Authority) -> tuple[Budget, bool]:
-        """Set an owner's budget, and enforce it at once.
+    def put(
+        self,
+        owner: str,
+        max_queries_per_month: int = MAX_AMOUNT,
+        max_tokens_per_month: int = MAX_AMOUNT,
+        *,
+        by: Authority,
+    ) -> tuple[Budget, bool]:
+        """Set an owner's budget of queries, tokens or both, and enforce it at once.
 
         Return it, and whether it is new. Users may not: Forbidden.
         """
@@ -129,7 +143,11 @@ class Budgets(UsageLimit):
             nonlocal is_new
             is_new = known is None
             now = self._clock.now()
-            changes: dict[str, Any] = {"max_queries_per_month": max_queries_per_month, "updated_at": now}
+            changes: dict[str, Any] = {
+                "max_queries_per_month": max_queries_per_month,
+                "max_tokens_per_month": max_tokens_per_month,
+                "updated_at": now,
+            }
             if known is None:
                 return Budget(id=owner, owner=owner, created_at=now, **changes)
             return known.model_copy(update={**changes, "warned_month": None, "is_ending": False})
@@ -184,14 +202,18 @@ class Budgets(UsageLimit):
         is_marked = stored.record.is_marked or self._mark_all(owner)
         front = self._summation.sum_up(owner, on_changed=self._mark)
         month = self.current_month
-        used = self._ledger.count_queries(owner, month, ())
+        used = self._ledger.count(owner, month, ())
         changes = {"summed_until": front.summed_at, "is_marked": is_marked}
         budget = self._write(owner, lambda known: {**known.with_use(month, used).__dict__, **changes})
         if budget is None:
             return True
         self._warn(budget, month)
         is_whole = is_marked and front.page_token is None
-        return (self._pause_all(budget) if budget.has_none_left else self._let_go(budget)) and is_whole
+        if not budget.has_none_left:
+            return self._let_go(budget) and is_whole
+        is_whole = self._pause_all(budget) and is_whole
+        self._tell(budget)
+        return is_whole
 
     def _let_go(self, budget: Budget) -> bool:
         """Resume the tasks that a budget has paused if some of it is left again.
@@ -201,7 +223,7 @@ class Budgets(UsageLimit):
         if budget.is_used_up:
             if not self._resume_all(budget.owner):
                 return False
-            self._write(budget.owner, lambda known: {"is_used_up": known.has_none_left})
+            self._write(budget.owner, lambda known: {"is_used_up": known.has_none_left, "is_told": False})
         return True
 
     def _end(self, owner: str) -> bool:
@@ -220,7 +242,7 @@ class Budgets(UsageLimit):
             month = self.current_month
             self._write(
                 owner,
-                lambda known: known.with_use(month, self._ledger.count_queries(owner, month, ())).__dict__,
+                lambda known: known.with_use(month, self._ledger.count(owner, month, ())).__dict__,
             )
 
     def find_known_refusal(self, owner: str) -> str | None:
@@ -228,7 +250,8 @@ class Budgets(UsageLimit):
         known = self._find(owner)
         if known is None:
             return None
-        seen = known.with_use(self.current_month, known.queries_in_sheets if known.month == self.current_month else 0)
+        month = self.current_month
+        seen = known.with_use(month, Amounts(*(known.count_in_sheets(month, each) for each in LIMITED)))
         return seen.reason if seen.has_none_left else None
 
     def has_budget(self, owner: str) -> bool:
@@ -243,6 +266,9 @@ class Budgets(UsageLimit):
         tasks, which learn of a budget at the next look, nor for the calls and follow-ups of the same
         owner.
         """
+        if task.revision == 1 and task.has_limit and task.defined_by is None:  # new, and written by a server
+            limits = {field: most for field in LIMITED.values() if (most := getattr(task, field)) is not None}
+            task = task.model_copy(update={"highest_limits": limits})
         if after is not None and task.owner == after.owner:
             is_told = after.has_budget
         elif after is not None and task.parent is not None:
@@ -253,6 +279,22 @@ class Budgets(UsageLimit):
             is_told = not task.has_budget and self.has_budget(task.owner)
 
         return task.model_copy(update={"has_budget": True}) if is_told and not task.has_budget else task
+
+    @override
+    def settle(self, before: Task, task: Task, author: Requesters | None) -> Task:
+        """Return an edited task whose limits servers may set. Users may set none above those of servers."""
+        highest: dict[str, int | None] = {**(task.highest_limits or {})}
+        for field in LIMITED.values():
+            wanted, most = getattr(task, field), highest.get(field)
+            if wanted == getattr(before, field):
+                continue
+            if author is None:
+                highest[field] = wanted
+            elif most is not None and (wanted is None or wanted > most):
+                hint = "Give that or less. Only an admin may raise or remove it."
+                raise InvalidInput(to_camel(field), f"has a limit of {most:,} that an admin has set", hint)
+        left = {field: most for field, most in highest.items() if most is not None} or None
+        return task if left == task.highest_limits else task.model_copy(update={"highest_limits": left})
 
     def _has_nobody(self, now: datetime) -> bool:
         """Return whether no owner has a budget, as far as this process has seen within `MAX_UNAWARE`."""
@@ -268,11 +310,12 @@ class Budgets(UsageLimit):
         return BudgetLooks(store, self.enforce_all)
 
     @override
-    def find_refusal_of(self, task: Task, running: int = 0) -> str | None:
-        return self.find_refusal(task.owner, running) if task.has_budget else None
+    def find_refusal_of(self, task: Task, running: Amounts = NOTHING) -> str | None:
+        own = find_excess(task, self._clock.now(), running) if task.has_limit else None
+        return own or (self.find_refusal(task.owner, running) if task.has_budget else None)
 
     @override
-    def find_refusal(self, owner: str, running: int = 0) -> str | None:
+    def find_refusal(self, owner: str, running: Amounts = NOTHING) -> str | None:
         """Return why an owner may use no more now, None if they may.
 
         Costs a read if there is no budget. Else four, and one for each task that has changed since it was
@@ -286,7 +329,8 @@ class Budgets(UsageLimit):
         while (changed := self._summation.list_unsummed(owner, limit)) is None:
             self._summation.sum_up(owner, on_changed=self._mark)
             limit *= 4  # it ends, however fast they change
-        budget = known.with_use(month, self._ledger.count_queries(owner, month, changed) + running)
+        counted = self._ledger.count(owner, month, changed)
+        budget = known.with_use(month, Amounts(*map(sum, zip(counted, running, strict=True))))
         if not budget.has_none_left:
             return None
         if not known.is_used_up:  # so that the next look resumes what is paused now
@@ -319,18 +363,18 @@ class Budgets(UsageLimit):
 
     def _warn(self, budget: Budget, month: str) -> None:
         """Log once a month that most of a budget is used, or all of it."""
-        if budget.queries < WARNING_SHARE * budget.max_queries_per_month or budget.warned_month == month:
+        if not budget.is_nearly_used or budget.warned_month == month:
             return
         details = {
             "owner": budget.owner,
             "queries": budget.queries,
             "maxQueries": budget.max_queries_per_month,
+            "tokens": budget.tokens,
+            "maxTokens": budget.max_tokens_per_month,
         }
         log.warning(
-            "%s has used %d of %d queries of %s",
+            "%s has used most of the budget of %s",
             budget.owner,
-            budget.queries,
-            budget.max_queries_per_month,
             month,
             extra={"action": "budget_nearly_used", **details},
         )
@@ -348,16 +392,30 @@ class Budgets(UsageLimit):
                 "action": "budget_used_up",
                 "owner": budget.owner,
                 "queries": budget.queries,
+                "tokens": budget.tokens,
                 "tasks": count,
             }
-            log.warning("%s has no queries left: %d tasks are paused", budget.owner, count, extra=details)
+            log.warning("%s has used up a budget: %d tasks are paused", budget.owner, count, extra=details)
         return is_all
+
+    def _tell(self, budget: Budget) -> None:
+        """Tell an owner once that a budget holds tasks, in a commit of one of them."""
+        if budget.is_told:
+            return
+        paused = self._list(budget.owner, TaskStatus.PAUSED)
+        held = list(islice(filter(_is_held_by_budget, paused), MAX_CHANGES))
+        if not held:
+            return
+        with suppress(NotFound):  # the next look tells
+            tell = partial(tell_of_budget, self._engine(), budget=budget, held=held)
+            self._scheduler().change(held[0].id, tell, OWN_CODE)
+            self._write(budget.owner, lambda _: {"is_told": True})
 
     def _resume_all(self, owner: str) -> bool:
         count, is_all = self._change_all(
             owner,
             TaskStatus.PAUSED,
-            lambda task: find_hold(task) is not None,
+            _is_held_by_budget,
             release,
         )
         if count and is_all:
@@ -407,8 +465,13 @@ def _is_exempt(task: Task) -> bool:
     return task.handler in _NEVER_PAUSED or task.delivery is not None
 
 
-def find_conditions(container: Container, task: Task, _person: object, _now: object) -> Iterator[Finding]:
-    """Yield whether a task's owner has used up their budget."""
-    reason = Budgets.of(container).find_known_refusal(task.owner) if task.has_budget else None
-    if reason is not None:
+def _is_held_by_budget(task: Task) -> bool:
+    return find_hold(task) is not None and not is_held_by_limit(task)
+
+
+def find_conditions(container: Container, task: Task, _person: object, now: datetime) -> Iterator[Finding]:
+    """Yield whether a task has used up its limit, or its owner a budget."""
+    own = find_excess(task, now) if task.has_limit else None
+    theirs = Budgets.of(container).find_known_refusal(task.owner) if task.has_budget else None
+    for reason in filter(None, (own, theirs)):
         yield Finding(reason=Reason.BUDGET_USED_UP, sentence=reason)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
+from cloudsched.domain.documents.usage import month_of, start_of_next_month
 from cloudsched.engine.usage.usage_limit import Looks
 from cloudsched.errors import CloudschedError
 from cloudsched.features.budgets.budget import ENFORCED_EVERY, Budget
@@ -49,7 +50,7 @@ class BudgetLooks(Looks):
                     earliest += timedelta(microseconds=1)
                 return earliest + (_EPOCH - earliest) % ENFORCED_EVERY
             if any(each.is_used_up or each.is_ending for each in budgets):
-                return now if _month(now) != self._month else _find_next_month(now)
+                return now if month_of(now) != self._month else start_of_next_month(now)
         except CloudschedError:  # a store that a test lets fail
             pass
         return None
@@ -61,15 +62,6 @@ class BudgetLooks(Looks):
             seen = self._store.search.find_last_change(None)
             if self._enforce_all():
                 self._seen = seen
-                self._month = _month(now)
+                self._month = month_of(now)
         except CloudschedError:
             self._seen = None
-
-
-def _month(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m}"
-
-
-def _find_next_month(now: datetime) -> datetime:
-    first = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    return (first + timedelta(days=32)).replace(day=1)

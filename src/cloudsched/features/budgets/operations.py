@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.responses import overview_responses as responses
-from cloudsched.features.budgets.budget import MAX_QUERIES, Budget
+from cloudsched.errors import InvalidInput
 from cloudsched.features.budgets.budgets import Budgets
+from cloudsched.features.budgets.fields import MAX_AMOUNT
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation, read_owner
 from cloudsched.web.api.responses import json_response, page_response
 
+if TYPE_CHECKING:
+    from cloudsched.features.budgets.budget import Budget
+
 
 class PutBudget(WireModel):
-    """The limit of an owner's usage."""
+    """The limit of an owner's usage: of queries, tokens or both."""
 
-    max_queries_per_month: Annotated[int, Field(strict=True, ge=0, le=MAX_QUERIES)]
-    """The largest number of queries in a calendar month, in UTC."""
+    max_queries_per_month: Annotated[int, Field(strict=True, ge=0, le=MAX_AMOUNT)] = MAX_AMOUNT
+    """The most queries in a calendar month, in UTC. 10^12, as if it is left out, is any number."""
+    max_tokens_per_month: Annotated[int, Field(strict=True, ge=0, le=MAX_AMOUNT)] = MAX_AMOUNT
+    """The most tokens of a language model, likewise."""
 
 
 @operation("GET", "/v1/budgets", "Usage", query=bodies.OwnerPageQuery, response_schema="BudgetPage")
@@ -55,16 +61,19 @@ def get_budget(call: ApiCall) -> Response:
     error_statuses=(404, 409),
 )
 def put_budget(call: ApiCall, body: PutBudget) -> Response:
-    """Set how many queries an owner's tasks may use in a month. For admins.
+    """Set how many queries and tokens an owner's tasks may use in a month. For admins.
 
-    A warning is logged at 80 %. At 100 % the owner's tasks are paused, with the reason, until the next
-    month begins or an admin raises the budget. Then the tasks' catch-up policies decide about the
-    occurrences that came due meanwhile. The sweep looks every five minutes, so more may be used, by tasks
-    that start until then or are running.
+    What is left out has no limit. A warning is logged at 80 %. At 100 % the owner is told, and their tasks
+    are paused, with the reason, until the next month begins or an admin raises the budget. Then the tasks'
+    catch-up policies decide about the occurrences that came due meanwhile. The sweep looks every five
+    minutes, so more may be used, by tasks that start until then or are running.
     """
     owner = read_owner(call)
     call.require_admin("change a budget")
-    budget, is_new = Budgets.of(call.app.container).put(owner, body.max_queries_per_month, by=call.authority)
+    if not body.model_fields_set:
+        raise InvalidInput("maxQueriesPerMonth", "is missing", "Give it, or maxTokensPerMonth, or both.")
+    limits = body.max_queries_per_month, body.max_tokens_per_month
+    budget, is_new = Budgets.of(call.app.container).put(owner, *limits, by=call.authority)
     return _show_budget(call, budget, 201 if is_new else 200)
 
 
@@ -91,8 +100,10 @@ def _make_details(budget: Budget, month: str) -> responses.BudgetDetails:
     return responses.BudgetDetails(
         owner=budget.owner,
         max_queries_per_month=budget.max_queries_per_month,
+        max_tokens_per_month=budget.max_tokens_per_month,
         month=month,
         queries=budget.queries if is_current else 0,
+        tokens=budget.tokens if is_current else 0,
         is_used_up=budget.is_used_up,
         summed_until=budget.summed_until if is_current else None,
     )

@@ -9,6 +9,7 @@ The callback of a task (`on_completion`) is one more, and reports every end of a
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -135,6 +136,16 @@ class DeliveryMaker:
             self._make(task, record.id, each, payload, now, key=f"{_FAILURE} {each}", is_failure=True)
             for each in _list_sent(task)
         )
+
+    def make_notice(
+        self, task: Task, about: str, channel: DeliveryChannel, message: InboxMessage, now: datetime
+    ) -> Task:
+        """Return the delivery of what its owner is told of once, by one channel, whichever task tells it."""
+        execution_id = task.last_execution_id or about
+        payload = {"title": message.title, "body": message.body, "data": _to_ids(task, execution_id)}
+        made = self._make(task, execution_id, channel, payload, now, key=about, is_failure=True)
+        origin = json.dumps([task.owner, about, channel])
+        return made.model_copy(update={"id": f"d{hashlib.sha256(origin.encode()).hexdigest()[:31]}"})
 
     def make_ping(
         self, task: Task, execution_id: str, event: PingEvent, now: datetime, author: Requesters | None

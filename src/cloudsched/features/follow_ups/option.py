@@ -76,7 +76,7 @@ def _plan(engine: EngineContext, task: Task, run: Run, drafts: Sequence[TaskDraf
                 "Give it once.",
             )
         planned[task_id] = valid.model_copy(update={"id": task_id})
-    return PlannedTasks(tuple(planned.values()), engine)
+    return PlannedTasks(tuple(planned.values()), engine, run.execution_id)
 
 
 class PlannedTasks:
@@ -85,8 +85,9 @@ class PlannedTasks:
     At first each is taken to be new, so that the usual case reads nothing. After a conflict they are read.
     """
 
-    def __init__(self, drafts: tuple[TaskDraft, ...], engine: EngineContext) -> None:
+    def __init__(self, drafts: tuple[TaskDraft, ...], engine: EngineContext, execution_id: str) -> None:
         self._drafts = drafts
+        self._execution_id = execution_id
         self._engine = engine
         self._child_tasks = ChildTasks(engine)
         self._existing: dict[str, VersionedTask | None] = {}
@@ -123,8 +124,8 @@ class PlannedTasks:
         existing = self._existing.get(str(draft.id))
         if existing is None:
             try:
-                self._engine.quotas().require_run_room(draft.owner)
-                new = new_task(draft, now, lead)
+                self._engine.quotas().require_run_room(draft.owner, after, self._execution_id)
+                new = new_task(draft, now, lead, is_made_by_run=True)
                 return [TaskWrite(self._engine.usage_limit().prepare(new, now, after))]
             except InvalidInput:  # it may be a repetition, whose instant has passed
                 existing = self._load(str(draft.id))
@@ -133,7 +134,7 @@ class PlannedTasks:
         edit = _edit(existing.task, draft, now, lead)
         if edit.task is existing.task:
             return []
-        task = edit.task
+        task = self._engine.usage_limit().settle(existing.task, edit.task, None)
         if is_revival(existing.task, task):
             task = self._engine.usage_limit().prepare(task, now, after)
         return [TaskWrite(task, existing, edit.executions)]

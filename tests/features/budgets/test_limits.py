@@ -1,0 +1,337 @@
+"""A task's own limit for a month: it pauses the task at once, says so once, and lets it go on by itself."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from tests.authorities import as_user
+
+from cloudsched import App, Context, Done, Settings, Task, TaskDraft
+from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.engine.authority import OWN_CODE
+from cloudsched.errors import InvalidInput, NotAllowed
+from cloudsched.features.budgets.budgets import Budgets
+from cloudsched.people.wiring import PeopleWiring
+from cloudsched.testing import Simulation
+
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+FEBRUARY = datetime(2027, 2, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def app() -> App:
+    """Handlers that use queries and tokens."""
+    app = App(Settings())
+
+    @app.handler("spend", access="users")
+    def spend(ctx: Context) -> None:
+        ctx.used(queries=10, tokens=1_000)
+
+    @app.handler("walk", access="users")
+    def walk(ctx: Context) -> None:
+        for _ in range(4):
+            ctx.step("spend", lambda: ctx.used(queries=10))
+            ctx.sleep(HOUR)
+
+    @app.handler("call")
+    def call(ctx: Context) -> None:
+        for _ in range(3):
+            ctx.call("spend").result()
+
+    @app.handler("nest")
+    def nest(ctx: Context) -> None:
+        ctx.sleep(timedelta(minutes=1))
+        ctx.call("call").result()
+        ctx.sleep(timedelta(minutes=1))
+
+    return app
+
+
+def create(sim: Simulation, **more: Any) -> Task:
+    """Create a task that uses 10 queries an hour, as its owner does."""
+    fields: dict[str, Any] = {"owner": "ada", "handler": "spend", "schedule": "every hour", **more}
+    return as_user(sim.app).put(sim.app.to_draft(fields))[0]
+
+
+def count(sim: Simulation, task: Task) -> int:
+    return sum(each.status == "SUCCEEDED" for each in sim.executions(task.id))
+
+
+def inbox(sim: Simulation) -> list[str]:
+    return [each.title for each in sim.app.inbox("ada").items]
+
+
+@pytest.mark.parametrize("limit", [{"max_queries_per_month": 30}, {"max_tokens_per_month": 3_000}], ids=str)
+def test_a_task_pauses_at_its_limit_and_goes_on_in_the_next_month(sim: Simulation, limit: dict[str, int]) -> None:
+    """The run that reaches it pauses the task, which says why everywhere. The month's first instant resumes it."""
+    task, other = create(sim, **limit), create(sim)
+    sim.advance(3 * HOUR)
+    held = sim.app.get(task.id)
+    assert count(sim, task) == 3
+    assert held.status is TaskStatus.PAUSED
+    assert held.paused_until == FEBRUARY
+    assert "limit is used up" in held.message
+    assert held.message in {each.reason for each in held.history}
+    assert held.message.rstrip(".") in sim.app.explain(task.id).summary
+    assert sim.app.get(other.id).status is TaskStatus.ACTIVE
+
+    sim.advance_to(FEBRUARY - timedelta(seconds=1))
+    assert count(sim, task) == 3
+    sim.advance_to(FEBRUARY + 9 * HOUR)
+    assert count(sim, task) == 6
+    assert sim.app.get(task.id).status is TaskStatus.PAUSED
+    assert inbox(sim).count(f"Paused: {task.title}") == 2, "once in each month in which it was reached"
+
+
+def test_a_raised_limit_resumes_at_once(sim: Simulation) -> None:
+    """With what was due last, as its catch-up policy says. One that is removed, too."""
+    task = create(sim, max_queries_per_month=20)
+    sim.advance(5 * HOUR)
+    assert count(sim, task) == 2
+    raised = as_user(sim.app).update(task.id, max_queries_per_month=40)
+    assert raised.status is TaskStatus.ACTIVE
+    sim.advance(timedelta(minutes=1))
+    assert count(sim, task) == 3
+    sim.advance(3 * HOUR)
+    assert sim.app.get(task.id).status is TaskStatus.PAUSED
+    assert as_user(sim.app).update(task.id, max_queries_per_month=None).status is TaskStatus.ACTIVE
+    assert len(inbox(sim)) == 2
+
+
+def test_a_limit_below_what_is_used_pauses_at_once(sim: Simulation) -> None:
+    """The answer to the change says so, and so does the receipt."""
+    task = create(sim)
+    sim.advance(5 * HOUR)
+    held = as_user(sim.app).update(task.id, max_queries_per_month=20)
+    assert held.status is TaskStatus.PAUSED
+    receipt = sim.app.update(task.id, title="Other").receipt
+    assert receipt is not None
+    assert "BUDGET_USED_UP" in {each.reason for each in receipt.doubts}
+    assert not receipt.scheduled
+    assert min(receipt.next) >= FEBRUARY
+    moved = sim.app.update(task.id, schedule="every day at 8:00").receipt
+    assert moved is not None
+    assert moved.next[0] == FEBRUARY + 8 * HOUR
+
+
+def test_a_workflow_stops_between_its_steps_and_goes_on_where_it_was(sim: Simulation) -> None:
+    """A replay counts nothing again."""
+    task = create(sim, handler="walk", schedule="now", max_queries_per_month=30)
+    sim.advance(DAY)
+    assert sim.app.get(task.id).status is TaskStatus.PAUSED
+    sim.advance_to(FEBRUARY + DAY)
+    assert sim.app.get(task.id).status is TaskStatus.COMPLETED
+    used = {each.month: each.counts.queries for each in sim.app.get(task.id).usage}
+    assert used == {"2027-01": 30, "2027-02": 10}
+
+
+@pytest.mark.parametrize("way", ["call", "nest", "children", "parallel children"])
+def test_what_calls_use_counts_for_the_task_above(sim: Simulation, way: str) -> None:
+    """At every depth, once, replay or not. For the owner it counts once as well: the calls count it themselves."""
+    ways: dict[str, dict[str, Any]] = {
+        "children": {"children": [{"handler": "spend"}] * 3},
+        "parallel children": {"children": [{"handler": "spend"}] * 3, "parallel": True},
+    }
+    fields = ways.get(way, {"handler": way})
+    fields |= {"owner": "ada", "title": "T", "schedule": "every hour", "max_queries_per_month": 50}
+    task = sim.app.put(sim.app.to_draft(fields))[0]
+    sim.advance(DAY)
+    assert sim.app.get(task.id).status is TaskStatus.PAUSED
+    used = Budgets.of(sim.app.container).put("ada", 1_000, by=OWN_CODE)[0].queries
+    assert 50 <= used <= 60
+    assert " of 50 queries" in sim.app.get(task.id).message
+    sim.app.update(task.id, max_queries_per_month=61)
+    sim.advance(timedelta(minutes=10))
+    assert count(sim, task) >= 2, "a run goes on between two calls"
+
+
+def test_users_cannot_raise_what_servers_have_set(sim: Simulation) -> None:
+    """Nor remove it, by an edit of anything else in between, or a whole new body. Lower ones are theirs."""
+    task = sim.app.create(id="mine", owner="ada", handler="spend", schedule="every hour", max_queries_per_month=20)
+    ada = as_user(sim.app)
+    ada.update(task.id, title="Other")
+    for limit in (21, None):
+        with pytest.raises(InvalidInput, match="that an admin has set"):
+            ada.update(task.id, max_queries_per_month=limit)
+    with pytest.raises(InvalidInput, match="that an admin has set"):
+        create(sim, id="mine", handler="spend")
+    assert ada.update(task.id, max_queries_per_month=10, max_tokens_per_month=99).max_queries_per_month == 10
+    sim.app.update(task.id, title="By an admin")
+    assert ada.update(task.id, max_queries_per_month=20, max_tokens_per_month=None).max_queries_per_month == 20
+    sim.app.update(task.id, max_queries_per_month=None)
+    assert ada.update(task.id, max_queries_per_month=1_000).max_queries_per_month == 1_000
+
+
+def test_users_cannot_start_what_has_nothing_left(sim: Simulation) -> None:
+    """Their own pause replaces the hold. After it, the next start finds the limit again."""
+    task = create(sim, max_queries_per_month=10)
+    sim.advance(HOUR)
+    with pytest.raises(NotAllowed, match="limit is used up"):
+        as_user(sim.app).resume(task.id)
+    with pytest.raises(NotAllowed):
+        as_user(sim.app).trigger(task.id)
+    as_user(sim.app).pause(task.id)
+    assert sim.app.get(task.id).paused_until is None
+    as_user(sim.app).resume(task.id)
+    sim.advance(2 * HOUR)
+    assert sim.app.get(task.id).paused_until == FEBRUARY
+    assert count(sim, task) == 1
+    as_user(sim.app).pause(task.id)
+    sim.advance_to(FEBRUARY + DAY)
+    assert sim.app.get(task.id).status is TaskStatus.PAUSED, "a pause of its owner's stays"
+
+
+def test_runs_at_the_same_time_all_count(sim: Simulation) -> None:
+    """What is beyond the limit is at most what was running when it was reached."""
+    task = create(sim, max_queries_per_month=20, overlap="ALLOW")
+    for _ in range(5):
+        sim.app.trigger(task.id)
+    sim.advance(HOUR / 2)
+    assert sim.app.get(task.id).status is TaskStatus.PAUSED
+    assert 2 <= count(sim, task) <= 5
+
+
+def test_a_task_that_ends_as_it_reaches_its_limit_has_ended(sim: Simulation) -> None:
+    """Nobody is told. Started again in the same month, it waits for the next one, and does run then."""
+    task = create(sim, schedule="in 1 minute", max_queries_per_month=10)
+    sim.advance(HOUR)
+    assert sim.app.get(task.id).status is TaskStatus.COMPLETED
+    assert inbox(sim) == []
+    again = as_user(sim.app).update(task.id, schedule="in 1 hour").receipt
+    assert again is not None
+    assert "BUDGET_USED_UP" in {each.reason for each in again.doubts}
+    sim.advance(2 * HOUR)
+    assert sim.app.get(task.id).paused_until == FEBRUARY
+    sim.advance_to(FEBRUARY + HOUR)
+    assert sim.app.get(task.id).status is TaskStatus.COMPLETED
+    assert count(sim, task) == 2
+
+
+@pytest.mark.parametrize("number", [-1, 0, 10**13, 1.5, "10", True])
+def test_what_is_no_limit_is_refused(sim: Simulation, number: object) -> None:
+    with pytest.raises(InvalidInput, match="maxTokensPerMonth"):
+        create(sim, maxTokensPerMonth=number)
+
+
+def test_an_owners_budget_and_a_tasks_limit_hold_together(sim: Simulation) -> None:
+    """What a budget lets go stays held by its limit, and the other way round."""
+    Budgets.of(sim.app.container).put("ada", 30, by=OWN_CODE)
+    task = create(sim, max_queries_per_month=20)
+    other = create(sim)
+    sim.advance(5 * HOUR)
+    assert {sim.app.get(each.id).status for each in (task, other)} == {TaskStatus.PAUSED}
+    Budgets.of(sim.app.container).put("ada", 1_000, by=OWN_CODE)
+    sim.advance(5 * HOUR)
+    assert sim.app.get(other.id).status is TaskStatus.ACTIVE
+    assert sim.app.get(task.id).status is TaskStatus.PAUSED
+    assert count(sim, task) <= 2
+    Budgets.of(sim.app.container).put("ada", 1, by=OWN_CODE)
+    as_user(sim.app).update(task.id, max_queries_per_month=None)
+    before = count(sim, task)
+    sim.advance(5 * HOUR)
+    assert sim.app.get(task.id).status is TaskStatus.PAUSED
+    assert count(sim, task) == before
+
+
+def test_a_follow_up_sets_the_limit_as_code_does(app: App) -> None:
+    """Users cannot raise it, in a task that is new and in one that it edits."""
+
+    @app.handler("plan")
+    def plan(ctx: Context, payload: dict[str, Any]) -> Done:
+        later = {"at": (ctx.now() + DAY).isoformat()}
+        limit = payload["limit"]
+        return Done(
+            then=[TaskDraft.of(id="next", owner="ada", handler="spend", schedule=later, max_tokens_per_month=limit)]
+        )
+
+    with Simulation(app) as sim:
+        for limit in (10, 5):
+            app.create(handler="plan", payload={"limit": limit})
+            sim.run_until_idle(timedelta(seconds=9))
+            with pytest.raises(InvalidInput, match=f"limit of {limit}"):
+                as_user(app).update("next", max_tokens_per_month=11)
+
+
+# ── What owners are told ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def want_mail(sim: Simulation) -> None:
+    person = {"email": {"address": "ada@example.com", "verified": True}, "channels": {"OTHERS": ["EMAIL"]}}
+    PeopleWiring.of(sim.app.container).people.put("ada", PersonSpec.model_validate(person), by=OWN_CODE)
+
+
+def test_one_message_tells_of_a_budget_whatever_it_pauses(sim: Simulation) -> None:
+    """In the inbox, and by the channels of the tasks. It comes again once the budget is reached again."""
+    want_mail(sim)
+    for number in range(6):
+        channels = ["EMAIL"] if number in {2, 4} else []
+        create(sim, schedule="every day at 9:00", delivery_channels=channels)
+    Budgets.of(sim.app.container).put("ada", max_tokens_per_month=50_000, by=OWN_CODE)
+    sim.advance(20 * DAY)
+    told = [mail for mail in sim.sent("EMAIL") if mail.title == "Your tasks are paused"]
+    assert len(told) == 1
+    assert "50,000 tokens" in told[0].body
+    assert "2027-02-01" in told[0].body
+    assert inbox(sim) == ["Your tasks are paused"]
+    sim.advance_to(FEBRUARY + 20 * DAY)
+    assert inbox(sim) == ["Your tasks are paused"] * 2
+    Budgets.of(sim.app.container).put("ada", max_tokens_per_month=10**9, by=OWN_CODE)
+    sim.advance(timedelta(days=60))
+    assert inbox(sim) == ["Your tasks are paused"] * 2
+
+
+def test_a_limit_is_told_by_the_tasks_channels_unless_it_tells_no_failures(sim: Simulation) -> None:
+    """The inbox has it anyway."""
+    want_mail(sim)
+    loud = create(sim, max_queries_per_month=10, delivery_channels=["EMAIL"], title="Loud")
+    create(sim, max_queries_per_month=10, delivery_channels=["EMAIL"], title="Quiet", tell_failures="NEVER")
+    sim.advance(DAY)
+    assert [mail.title for mail in sim.sent("EMAIL")] == [f"Paused: {loud.title}"]
+    assert sorted(inbox(sim)) == ["Paused: Loud", "Paused: Quiet"]
+
+
+# ── Tokens of an owner ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_tokens_alone_use_up_a_budget(sim: Simulation) -> None:
+    """One that limits tokens counts no queries. Deleting tasks, or all of a person, brings nothing back."""
+    budgets = Budgets.of(sim.app.container)
+    budgets.put("ada", max_tokens_per_month=5_000, by=OWN_CODE)
+    for _ in range(10):
+        task = create(sim, schedule="now")
+        sim.advance(timedelta(seconds=1))
+        sim.app.delete(task.id)
+    PeopleWiring.of(sim.app.container).person_jobs.erase("ada", by=OWN_CODE)
+    sim.advance(timedelta(seconds=20))
+    task = create(sim)
+    sim.advance(DAY)
+    assert budgets.get("ada").tokens == 5_000
+    assert "5,000 of 5,000 tokens" in sim.app.get(task.id).message
+
+
+def test_a_budget_of_tokens_replaces_one_of_queries(sim: Simulation) -> None:
+    """A new budget is a whole one: what it does not name has no limit any more, and what that paused goes on."""
+    task = create(sim)
+    Budgets.of(sim.app.container).put("ada", 0, by=OWN_CODE)
+    assert sim.app.get(task.id).status is TaskStatus.PAUSED
+    Budgets.of(sim.app.container).put("ada", max_tokens_per_month=7, by=OWN_CODE)
+    assert sim.app.get(task.id).status is TaskStatus.ACTIVE
+
+
+@pytest.mark.parametrize("used", [-1, 10**10, True, 1.5])
+def test_no_handler_reports_what_is_no_amount(used: int) -> None:
+    """A negative one would make room again."""
+    app = App(Settings())
+
+    @app.handler("odd", retry=False)
+    def odd(ctx: Context) -> None:
+        ctx.used(tokens=used)
+
+    with Simulation(app) as sim:
+        task = app.create(handler="odd")
+        sim.run_until_idle()
+        assert [each.status for each in sim.executions(task.id)] == ["FAILED"]

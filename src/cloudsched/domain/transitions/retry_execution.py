@@ -199,7 +199,7 @@ def restore_usage(execution: Execution, entries: Collection[JournalEntry]) -> Ru
     if not entries:
         return RunUsage(queries=execution.queries, tokens=execution.tokens)
     calls = [each for each in entries if each.kind is StepKind.CALL]
-    lost = [each for each in execution.steps[len(entries) :] if each.kind is not StepKind.CALL]
+    lost = [each for each in execution.steps if each.number > len(entries) and each.kind is not StepKind.CALL]
     return RunUsage(
         queries=execution.queries,
         tokens=execution.tokens,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.execution import Run
-    from cloudsched.domain.documents.journal import FailureCause, JournalEntry, StepKind
+    from cloudsched.domain.documents.journal import FailureCause, JournalEntry
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.durable.journal_cursor import JournalCursor

@@ -15,8 +15,16 @@ _PART = re.compile(r"^(<!-- ([\w-]+): (.+?) -->\n).*?^(<!-- end -->)$", re.MULTI
 
 
 def put_parts(text: str, writers: dict[str, Callable[[str], str]]) -> str:
-    """Return a page with each part as its writer, who is given the words of its mark, writes it now."""
-    return _PART.sub(lambda part: f"{part[1]}\n{writers[part[2]](part[3]).strip()}\n\n{part[4]}", text)
+    """Return a page with each part as its writer, who is given the words of its mark, writes it now.
+
+    A part of another script stays.
+    """
+
+    def write(part: re.Match[str]) -> str:
+        writer = writers.get(part[2])
+        return part[0] if writer is None else f"{part[1]}\n{writer(part[3]).strip()}\n\n{part[4]}"
+
+    return _PART.sub(write, text)
 
 
 def list_parts(text: str, name: str) -> list[str]:

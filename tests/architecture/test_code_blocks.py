@@ -23,6 +23,7 @@ RUN_ELSEWHERE = {
     "schedules.md": "language/test_language_doc.py",
     "migrate.md": "recipes/test_moving.py",
     "web-frameworks.md": "recipes/test_web_frameworks.py",
+    "agent-schedules.md": "recipes/test_agent_schedules.py",
     "transactions.md": "stories/test_own_transactions.py",
     **{page.name: "stories/test_tutorial.py" for page in (ROOT / "docs" / "tutorial").glob("*.md")},
 }

@@ -109,7 +109,9 @@ def test_the_executions_diagram_knows_every_status() -> None:
     assert {b for a, b, _ in drawn if a in final} <= {ExecutionStatus.RETRYING}, "only a retry by hand reopens a record"
 
 
-@pytest.mark.parametrize("script", ["agent_tools", "commands", "complaints", "python_names", "verb_doors"])
+@pytest.mark.parametrize(
+    "script", ["agent_examples", "agent_tools", "commands", "complaints", "python_names", "verb_doors"]
+)
 def test_the_references_that_are_made_from_the_code_are_current(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`python .ci/site/SCRIPT.py` writes them from the code; no public name is missing."""
     monkeypatch.syspath_prepend(str(ROOT / ".ci" / "site"))

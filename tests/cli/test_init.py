@@ -13,7 +13,7 @@ import pytest
 import yaml
 from tests.cli.conftest import CommandResult
 
-from cloudsched.cli.init import FILES
+from cloudsched.cli.init import AGENTS, FILES
 
 Run = Callable[..., CommandResult]
 
@@ -72,6 +72,23 @@ def test_its_files_are_well_formed(project: Path) -> None:
     assert tomllib.loads((project / "pyproject.toml").read_text())["project"]["name"] == "my-shop"
     functions = execute(project / "functions", sys.executable, "-c", "import main; main.api, main.execute, main.sweep")
     assert functions.returncode == 0, functions.stderr
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_project_with_an_agent_passes_its_tests(agent: str, tmp_path: Path) -> None:
+    """Of each framework. Its requirements name the framework, and its files are well formed."""
+    assert execute(tmp_path, sys.executable, "-m", "cloudsched", "init", "--agent", agent).returncode == 0
+    done = execute(tmp_path, sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider")
+    assert done.returncode == 0, done.stdout + done.stderr
+    texts = {Path(each).name: (tmp_path / each).read_text("utf-8") for each in FILES}
+    assert not [name for name, text in texts.items() if "{{" in text.replace("${{", "")]
+    (needed,) = tomllib.loads(texts["pyproject.toml"])["project"]["dependencies"][:1]
+    assert needed.startswith(f"cloudsched[{agent}]")
+    assert texts["requirements.txt"].startswith(f"cloudsched[gcp,{agent}]")
+    assert "cloudsched run" not in texts["README.md"]
+    lint = execute(tmp_path, sys.executable, "-m", "ruff", "check", "--isolated", "--select", "E,F,B,UP", ".")
+    assert lint.returncode == 0, lint.stdout
+    assert execute(tmp_path, sys.executable, "-m", "ruff", "format", "--isolated", "--check", ".").returncode == 0
 
 
 def test_no_file_is_overwritten(tmp_path: Path, run_command: Run) -> None:

@@ -33,6 +33,12 @@ PIPELINES = {
     }
 }
 """The further files of a project that a CI service deploys."""
+AGENTS = {"adk": "adk", "langgraph": "langgraph", "openai-agents": "openai_agents", "pydantic-ai": "pydantic_ai"}
+"""The frameworks of agents, by their extras, each with its templates."""
+_EXAMPLES = """cloudsched run remind --payload '{"text": "Tea"}'       # call a handler, here and now
+cloudsched run onboard --durable --skip-waits           # one that takes a week, to its end
+"""
+"""The commands that only the handlers of a project without an agent have."""
 
 
 @click.command()
@@ -44,17 +50,22 @@ PIPELINES = {
     help="Write workflows, too, that deploy each commit to staging and, once approved, to production.",
 )
 @click.option(
+    "--agent",
+    type=click.Choice(sorted(AGENTS)),
+    help="Write an agent of this framework in place of the handlers: it keeps people's schedules, which wake it.",
+)
+@click.option(
     "--firebase",
     metavar="PROJECT",
     help="Configure it for a Firebase app: its users, and collections beside its own in its database.",
 )
-def init(*, folder: Path, name: str | None, ci: str | None, firebase: str | None) -> None:
+def init(*, folder: Path, name: str | None, ci: str | None, agent: str | None, firebase: str | None) -> None:
     """Write a new project into FOLDER: handlers, their tests, the functions to deploy, their configuration, and CI.
 
     No file that exists is overwritten: if there is one of the same name, nothing is written.
     """
     own_name = _read_name(name or folder.resolve().name)
-    files = {**FILES, **(PIPELINES[ci] if ci else {})}
+    files = {**FILES, **(PIPELINES[ci] if ci else {}), **(_list_agent_files(AGENTS[agent]) if agent else {})}
     taken = [path for path in files if (folder / path).exists() or (folder / path).is_symlink()]
     if taken:
         raise click.UsageError(f"{folder} has {', '.join(taken)} already; nothing was written. Name another folder.")
@@ -63,6 +74,11 @@ def init(*, folder: Path, name: str | None, ci: str | None, firebase: str | None
     requirement = find_own_requirement()
     values = {"name": own_name, "cloudsched": requirement.specifier, "pinned": requirement.pinned}
     values["project"] = firebase or ""
+    values["examples"] = "" if agent else _EXAMPLES
+    values["extra"] = f"[{agent}]" if agent else ""
+    values["and_extra"] = f",{agent}" if agent else ""
+    values["more"] = ', "langchain>=1.0"' if agent == "langgraph" else ""
+    values["more_lines"] = "langchain>=1.0\n" if agent == "langgraph" else ""
     try:
         for path, template in files.items():
             values["environment"] = Path(path).stem
@@ -86,6 +102,11 @@ def init(*, folder: Path, name: str | None, ci: str | None, firebase: str | None
         )
     place = "" if folder == Path() else f"cd {folder} && "
     click.echo(f"Next: {place}pip install pytest && python -m pytest, then cloudsched dev --reload")
+
+
+def _list_agent_files(framework: str) -> dict[str, str]:
+    own = {"functions/handlers.py": f"{framework}.py", "tests/test_handlers.py": f"test_{framework}.py"}
+    return {path: f"agents/{template}" for path, template in own.items()}
 
 
 def _read_name(text: str) -> str:

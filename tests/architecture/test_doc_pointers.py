@@ -26,7 +26,7 @@ SOURCES = [
     ),
     ROOT / "emulator.sh",
 ]
-CODE_BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+CODE_BLOCK = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 CODE_SPAN = re.compile(r"`[^`\n]*`")
 
 

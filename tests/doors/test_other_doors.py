@@ -37,6 +37,8 @@ NOBODY: Final = "nothing of anybody's, so whoever asks may see it"
 WHO_MAY: Final = {
     "show_unsubscribe_link": NOBODY,
     "follow_unsubscribe_link": BY_ADDRESS,
+    "show_question_link": BY_ADDRESS,
+    "follow_question_link": BY_ADDRESS,
     "get_feed": BY_ADDRESS,
     "health": NOBODY,
     "ready": NOBODY,

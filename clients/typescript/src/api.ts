@@ -1247,6 +1247,8 @@ export interface Message {
   readAt?: string;
   /** The time from which the store may remove it. */
   expireAt?: string;
+  /** The page on which its owner answers the question by a tap. It is never stored: only its owner, and the app's own code, see it. None if the deployment has no public address. */
+  answerUrl?: string;
 }
 
 /** A page of the messages in an inbox. */
@@ -1682,6 +1684,30 @@ export interface PutScript {
   description?: string;
   /** The handlers that it may call. If omitted, all that are tools. */
   tools?: Array<string> | null;
+}
+
+/** What a person is asked by name, and what an answer needs. */
+export interface QuestionData {
+  title: string;
+  body: string;
+  taskId: string;
+  executionId: string;
+  event: string;
+  /** The time until which an answer is accepted, or None if there is no limit. */
+  until?: string;
+  /** The page with the buttons Approve and Reject. Whoever opens it answers as that person. */
+  answerUrl?: string;
+  /** The seconds by which the message is late, if it is late enough to say so. */
+  late?: number;
+  [name: string]: unknown;
+}
+
+/** A question to a person, whom a handler asks by name (`ctx.wait_for` with channels). */
+export interface QuestionWebhook {
+  type: "question";
+  timestamp: string;
+  data: QuestionData;
+  [name: string]: unknown;
 }
 
 /** The runs that wait in a queue: all of them, or those that require one skill. */

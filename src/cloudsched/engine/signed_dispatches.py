@@ -24,7 +24,7 @@ from cloudsched.domain.transitions.wakeups import HORIZON, Dispatch
 from cloudsched.engine.ports.clock import MAX_SKEW
 from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 from cloudsched.engine.tracing import trace_for
-from cloudsched.errors import InvalidInput, Misconfigured, Unauthenticated
+from cloudsched.errors import InvalidInput, Misconfigured, QueueUnavailable, Unauthenticated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,6 +83,17 @@ class DispatchSender:
         if log.isEnabledFor(logging.DEBUG):
             ids = {"taskId": dispatch.task_id, "executionId": dispatch.execution_id}
             log.debug("dispatched", extra={"action": "dispatched", **ids})
+
+
+class DeferringSender(DispatchSender):
+    """Sends nothing, for a process that has no secret to sign with. The sweep sends what its changes make due."""
+
+    def __init__(self) -> None:
+        """Take nothing."""
+
+    def send_dispatch(self, dispatch: Dispatch, priority: Priority, channel: str | None = None) -> None:  # noqa: ARG002 - none is sent
+        """Refuse it. Raises QueueUnavailable."""
+        raise QueueUnavailable("The queue", "this process has no secret to sign with")
 
 
 def dispatch_or_hop(

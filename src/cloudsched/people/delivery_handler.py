@@ -41,6 +41,7 @@ class DeliveryHandler:
         self,
         senders: Callable[[], Mapping[str, Sender]],
         recipients: Callable[[], PeopleRecipients],
+        make_answer_url: Callable[[str, str, datetime], str | None],
         random: Random,
         has_ended: Callable[[str, str], bool],
     ) -> None:
@@ -48,6 +49,7 @@ class DeliveryHandler:
         self._random = random
         self._senders = senders
         self._recipients = recipients
+        self._make_answer_url = make_answer_url
 
     def run(self, context: Context, payload: dict[str, Any]) -> Outcome:
         """Send a delivery."""
@@ -77,6 +79,10 @@ class DeliveryHandler:
         if DeliveryChannel(delivery.channel).traits.has_unsubscribe:
             url = self._recipients().unsubscribe_url(owner, delivery.category)
             message = replace(message, unsubscribe_url=url)
+        if delivery.asks is not None and delivery.asked_at is not None:
+            url = self._make_answer_url(owner, delivery.asks, delivery.asked_at)
+            if url is not None:
+                message = replace(message, answer_url=url, data={**message.data, "answerUrl": url})
         return message
 
     def _find(

@@ -78,7 +78,8 @@ def test_the_public_function_serves_links_and_nothing_else(roles: RoleHarness) -
         == 200
     )
     links = [each.name for each in OPERATIONS if each.is_link]
-    assert links == ["show_unsubscribe_link", "follow_unsubscribe_link", "get_feed"]
+    kinds = ("unsubscribe_link", "question_link")
+    assert links == [*(f"{verb}_{kind}" for kind in kinds for verb in ("show", "follow")), "get_feed"]
     for each in OPERATIONS:
         if not each.is_link:
             path = re.sub(r"{\w+}", "ada", each.path)

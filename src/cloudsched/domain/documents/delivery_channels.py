@@ -143,6 +143,10 @@ class Delivery(WireModel):
     """How much later than due the execution began, if that is to be said."""
     is_failure: bool = False
     """True if it tells of a failure, and carries no result."""
+    asks: str | None = None
+    """The id of the question in the inbox of its owner, if it asks for an answer, and carries no result."""
+    asked_at: Instant | None = None
+    """The time at which that question was first asked."""
     siblings: tuple[str, ...] = ()
     """The ids of the execution's other deliveries."""
     url: str | None = None

@@ -142,6 +142,7 @@ SHARED: Final = [
     "update_dispatch_queue",
     "usage",
     "validate_task",
+    "verify_chat",
     "verify_webhook",
     "wait",
     "workers",

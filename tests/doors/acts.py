@@ -273,7 +273,7 @@ RECORDS: Final = (
     *(
         Act(name, name, state="records")
         for name in (
-            *("get_person", "delete_person", "export_person", "verify_webhook", "delete_feed"),
+            *("get_person", "delete_person", "export_person", "verify_webhook", "verify_chat", "delete_feed"),
             *("rotate_webhook_secret", "get_budget", "delete_budget"),
         )
     ),

@@ -328,6 +328,7 @@ FEATURES: Final = (
         operations=(
             "cloudsched.people.operations",
             "cloudsched.people.answer_operations",
+            "cloudsched.people.chat_operations",
             "cloudsched.people.feed_operations",
         ),
         commands=(

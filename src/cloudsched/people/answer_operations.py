@@ -30,7 +30,7 @@ _GONE: Final = 410
 _DECISIONS: Final = {"approve": True, "reject": False}
 
 
-@operation("GET", "/v1/links/answer/{linkToken}", "Links", right=None, is_link=True, response_schema="text/html")
+@operation("GET", "/v1/links/answer/{answerToken}", "Links", right=None, is_link=True, response_schema="text/html")
 def show_question_link(call: ApiCall) -> Response:
     """Show the page that asks a person for a yes or no.
 
@@ -38,14 +38,14 @@ def show_question_link(call: ApiCall) -> Response:
     """
     answers = PeopleWiring.of(call.app.container).answers
     try:
-        return _show(answers.look(answers.read(call.path["linkToken"])))
+        return _show(answers.look(answers.read(call.path["answerToken"])))
     except NotFound:
         return _refuse_link()
 
 
 @operation(
     "POST",
-    "/v1/links/answer/{linkToken}",
+    "/v1/links/answer/{answerToken}",
     "Links",
     right=None,
     is_link=True,
@@ -63,7 +63,7 @@ def follow_question_link(call: ApiCall) -> Response:
     decision = form.get("decision", [""])[0]
     note = _clean(form.get("note", [""])[0])
     try:
-        message = answers.read(call.path["linkToken"])
+        message = answers.read(call.path["answerToken"])
         if decision not in _DECISIONS:
             return _show(answers.look(message), "Press one of the buttons to answer.", status=400)
         return _show(answers.send(message, approved=_DECISIONS[decision], note=note, via="link"))
@@ -82,7 +82,7 @@ def _show(question: AskedQuestion, told: str = "", *, note: str = "", status: in
     title = clean_line(message.title)
     whole = "" if message.body in {"", message.title} else _clean(message.body)
     if question.answer is not None:
-        return render_page(title, whole, *_say_answer(question, question.answer))
+        return render_page(title, whole, *say_answer(question, question.answer))
     if question.problem:
         return render_page(title, whole, question.problem, status=_GONE)
 
@@ -105,7 +105,8 @@ def _write_form(question: AskedQuestion, note: str) -> str:
     return field + buttons
 
 
-def _say_answer(question: AskedQuestion, answer: Answer) -> list[str]:
+def say_answer(question: AskedQuestion, answer: Answer) -> list[str]:
+    """Return the answer that counts, in a sentence, and its note or an empty text."""
     verb = {True: "Approved", False: "Rejected", None: "Answered"}[answer.approved]
     said = f"{verb} by {clean_line(answer.by)}, {_say_time(question, answer.at)}."
     return [said, f"Note: {_clean(answer.note)}" if answer.note else ""]

@@ -41,7 +41,7 @@ class DeliveryHandler:
         self,
         senders: Callable[[], Mapping[str, Sender]],
         recipients: Callable[[], PeopleRecipients],
-        make_answer_url: Callable[[str, str, datetime], str | None],
+        find_answer_url: Callable[[str, str, datetime], str | Suppress | None],
         random: Random,
         has_ended: Callable[[str, str], bool],
     ) -> None:
@@ -49,7 +49,7 @@ class DeliveryHandler:
         self._random = random
         self._senders = senders
         self._recipients = recipients
-        self._make_answer_url = make_answer_url
+        self._find_answer_url = find_answer_url
 
     def run(self, context: Context, payload: dict[str, Any]) -> Outcome:
         """Send a delivery."""
@@ -67,6 +67,12 @@ class DeliveryHandler:
         message = _to_message(delivery, payload)
         if delivery.channel not in CALLBACKS:
             message = self._complete_for_person(message, task.owner, delivery, context.durable_run.clock_now())
+        if delivery.asks is not None and delivery.asked_at is not None:
+            url = self._find_answer_url(task.owner, delivery.asks, delivery.asked_at)
+            if isinstance(url, Suppress):
+                return Cancel(url.reason)
+            more = {} if url is None else {"answerUrl": url}
+            message = replace(message, question_id=task.id, answer_url=url, data={**message.data, **more})
         return self._send_to_all(sender, message, task, delivery, found)
 
     def _complete_for_person(
@@ -79,10 +85,6 @@ class DeliveryHandler:
         if DeliveryChannel(delivery.channel).traits.has_unsubscribe:
             url = self._recipients().unsubscribe_url(owner, delivery.category)
             message = replace(message, unsubscribe_url=url)
-        if delivery.asks is not None and delivery.asked_at is not None:
-            url = self._make_answer_url(owner, delivery.asks, delivery.asked_at)
-            if url is not None:
-                message = replace(message, answer_url=url, data={**message.data, "answerUrl": url})
         return message
 
     def _find(

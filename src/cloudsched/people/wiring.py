@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.explanation.findings import Finding, Reason
+from cloudsched.engine.ports.sender import Suppress
+from cloudsched.errors import NotFound
 from cloudsched.people.reach import find_obstacle, say_not_set_up
 from cloudsched.runtime.container import Wiring
 from cloudsched.runtime.lazy_property import lazy_property
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.sender import Sender
     from cloudsched.people.answers import Answers
+    from cloudsched.people.contact_links import ContactLinks
     from cloudsched.people.delivery_handler import DeliveryHandler
     from cloudsched.people.feeds import Feeds
     from cloudsched.people.people import People
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from cloudsched.people.person_export import PersonExport
     from cloudsched.people.person_jobs import PersonJobs
     from cloudsched.people.recipients import PeopleRecipients
+    from cloudsched.people.senders.chat_app import ChatApp
     from cloudsched.people.signed_links import SignedLinks
     from cloudsched.people.unsubscribe_links import UnsubscribeLinks
     from cloudsched.people.webhook_verification import WebhookVerification
@@ -91,10 +95,41 @@ class PeopleWiring(Wiring):
 
         return Answers(self.container.engine, lambda: self.container.scheduler, self.links)
 
+    @lazy_property
+    def chat_apps(self) -> Mapping[str, ChatApp]:
+        """The apps of the chats that are set up, by channel. They understand what their services post."""
+        from cloudsched.people.senders.channel_senders import open_slack, open_telegram  # noqa: PLC0415 - only when used
+
+        settings = self.container.settings
+        apps: dict[str, ChatApp] = {}
+        if settings.telegram_bot:
+            apps[DeliveryChannel.TELEGRAM] = open_telegram(settings)
+        if settings.slack_app:
+            apps[DeliveryChannel.SLACK] = open_slack(settings)
+        return apps
+
+    @lazy_property
+    def contact_links(self) -> ContactLinks:
+        """Links that prove that a chat is a person's own."""
+        from cloudsched.people.contact_links import ContactLinks  # noqa: PLC0415 - only when used
+
+        records = self.container.store.records
+        return ContactLinks(records, self.container.clock, self.people, self.links, self.senders)
+
     def make_answer_url(self, owner: str, message_id: str, asked_at: datetime) -> str | None:
         """Return where a person answers a question by a tap. None if the API has no public address."""
         root = self.container.settings.public_url
         return self.answers.make_url(root, owner, message_id, asked_at) if root else None
+
+    def find_answer_url(self, owner: str, message_id: str, asked_at: datetime) -> str | Suppress | None:
+        """Return the same for a question that is sent now, or why it need not be sent any more."""
+        try:
+            question = self.answers.look(self.answers.find_message(owner, message_id, asked_at))
+        except NotFound:
+            return Suppress("The question has been deleted.")
+        if question.answer is not None or question.problem:
+            return Suppress(question.problem or "The question has been answered.")
+        return self.make_answer_url(owner, message_id, asked_at)
 
     def with_answer_url(self, message: Message) -> Message:
         """Return a message as its owner sees it: a question has a link to answer it."""
@@ -156,7 +191,7 @@ class PeopleWiring(Wiring):
         return DeliveryHandler(
             lambda: self.senders,
             lambda: self.recipients,
-            self.make_answer_url,
+            self.find_answer_url,
             self.container.chance,
             self._has_ended,
         )

@@ -55,7 +55,15 @@ ASKED: dict[str, Any] = {}
 def app() -> App:
     app = App()
 
-    @app.handler("renew", events={"decision": Decision, "order": Order, "strict": Strict})
+    @app.handler("early", events={"decision": Decision}, early_events=("decision",))
+    def early(ctx: Context, _payload: dict[str, str]) -> str:
+        try:
+            ctx.wait_for("decision", timeout=DAY, by=("user:bob",), channels=["EMAIL"])
+        except EventTimedOut:
+            return "late"
+        return "answered"
+
+    @app.handler("renew", retry=False, events={"decision": Decision, "order": Order, "strict": Strict})
     def renew(ctx: Context, _payload: dict[str, str]) -> Any:  # noqa: ANN401 - JSON
         found = []
         for _ in range(ASKED.get("rounds", 1)):
@@ -66,6 +74,8 @@ def app() -> App:
                 found.append([given["approved"], given.get("note", ""), sender.person, sender.role, sender.via])
             except EventTimedOut:
                 found.append(["late"])
+        if ASKED.pop("fails", False):
+            raise ValueError("broken")
         return found
 
     return app
@@ -79,11 +89,11 @@ def roles(app: App) -> Iterator[RoleHarness]:
         yield opened
 
 
-def ask(roles: RoleHarness, **asked: Any) -> Task:
+def ask(roles: RoleHarness, handler: str = "renew", **asked: Any) -> Task:
     """Start a task of Ada's that asks Bob."""
     ASKED.update(asked)
     task = roles.sim.app.create(
-        owner="ada", title=SECRET, handler="renew", payload={"about": SECRET}, schedule=Schedule.once(roles.sim.now)
+        owner="ada", title=SECRET, handler=handler, payload={"about": SECRET}, schedule=Schedule.once(roles.sim.now)
     )
     roles.sim.advance(MINUTE)
     return task
@@ -238,6 +248,43 @@ def test_a_link_of_a_wait_that_timed_out_says_so(roles: RoleHarness) -> None:
         assert (late.status_code, "too late" in late.text) == (410, True)
         assert roles.ask(None, "GET", first).status_code == 410
     assert result(roles, task) == [["late"], ["late"]]
+
+
+def test_an_answer_after_the_time_is_not_kept_for_later(roles: RoleHarness) -> None:
+    """Although the run has not noticed yet that its time is over, and its handler keeps what comes early."""
+    task = ask(roles, "early")
+    path = find_mailed(roles)
+    roles.sim.clock.move_to(roles.sim.now + 2 * DAY)
+    late = tap(roles, path)
+    assert (late.status_code, "too late" in late.text) == (410, True)
+    assert result(roles, task) == "late"
+
+
+def test_a_run_that_is_retried_asks_anew(roles: RoleHarness) -> None:
+    """The link of the first time does not answer the second, which has the same place in the journal."""
+    task = ask(roles, fails=True)
+    first = find_mailed(roles)
+    tap(roles, first, "reject")
+    assert result(roles, task) == "FAILED"
+    (run,) = roles.sim.executions(task.id)
+    roles.sim.app.retry(task.id, run.id, from_step=1)
+    roles.sim.advance(MINUTE)
+    second = find_mailed(roles)
+    assert second != first
+    assert tap(roles, first, "reject").status_code == 404
+    assert "Approved" in tap(roles, second).text
+    assert result(roles, task)[0][0] is True
+
+
+def test_what_is_answered_already_is_not_sent_any_more(roles: RoleHarness) -> None:
+    """The mail server was away, and the person has looked into their inbox. Nor does the record say delivered."""
+    roles.sim.channel("EMAIL").is_down = True
+    task = ask(roles)
+    assert "Approved" in tap(roles, urlsplit(str(find_listed(roles))).path).text
+    roles.sim.channel("EMAIL").is_down = False
+    roles.sim.advance(DAY)
+    assert not roles.sim.sent("EMAIL")
+    assert not roles.sim.executions(task.id)[0].is_delivered
 
 
 @pytest.mark.parametrize("end", ["cancel", "delete"])

@@ -143,7 +143,7 @@ class DeliveryMaker:
         if message.until is not None:
             data["until"] = message.until.isoformat()
         payload = {"title": message.title, "body": message.body or message.title, "data": data, "kind": "question"}
-        return self._make(
+        made = self._make(
             task,
             message.execution_id,
             channel,
@@ -154,6 +154,11 @@ class DeliveryMaker:
             asks=message.id,
             asked_at=message.created_at,
         )
+        if made.retention is None:
+            return made
+        # A button names it, so it stays as long as it can be pressed.
+        wait = None if message.until is None else made.retention + max(message.until - now, timedelta(0))
+        return made.model_copy(update={"retention": wait})
 
     def make_ping(
         self, task: Task, execution_id: str, event: PingEvent, now: datetime, author: Requesters | None

@@ -17,7 +17,7 @@ from tests.web.callers import RoleHarness, open_roles
 from werkzeug.test import TestResponse
 from werkzeug.wrappers import Request
 
-from cloudsched import App, Context, EventTimedOut, Schedule, Task
+from cloudsched import App, AsyncContext, Context, EventTimedOut, Schedule, Task
 from cloudsched.config.settings import Settings
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.web.functions import serve_links
@@ -198,6 +198,32 @@ def test_a_key_that_only_reads_gets_no_link(roles: RoleHarness) -> None:
     ask(roles, options={"by": ("user:ada",), "channels": ()})
     assert find_listed(roles, "reader", "ada") is None
     assert find_listed(roles, "ada", "ada") is not None
+
+
+def test_a_server_that_acts_for_a_person_gets_their_link(roles: RoleHarness) -> None:
+    """So that its own pages can show it."""
+    ask(roles)
+    listed = roles.ask("admin", "GET", "/v1/inboxes/bob/messages", **{"X-On-Behalf-Of": "bob"}).get_json()
+    assert listed["messages"][0]["answerUrl"].endswith(find_mailed(roles))
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_an_async_handler_asks_the_same(*, replay: bool) -> None:
+    """Once, also if it is replayed at every point."""
+    app = App()
+
+    @app.handler("ask")
+    async def ask_bob(ctx: AsyncContext) -> object:
+        await ctx.step("first", lambda: 1)
+        return await ctx.wait_for("decision", timeout=DAY, by=("user:bob",), channels=["EMAIL"])
+
+    with open_roles(app, replay=replay) as roles:
+        roles.sim.add_person("bob")
+        task = app.create(owner="ada", title="Ask", handler="ask")
+        roles.sim.advance(timedelta(hours=12))
+        assert len(roles.sim.sent("EMAIL")) == 1
+        tap(roles, find_mailed(roles))
+        assert result(roles, task) == {"approved": True}
 
 
 def test_the_owner_who_is_asked_answers_as_such(roles: RoleHarness) -> None:

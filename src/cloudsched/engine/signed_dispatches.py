@@ -86,7 +86,7 @@ class DispatchSender:
 
 
 class DeferringSender(DispatchSender):
-    """Sends nothing, for a process that has no secret to sign with. The sweep sends what its changes make due."""
+    """Sends nothing, for a process without a secret to sign with. The sweep sends what it makes due."""
 
     def __init__(self) -> None:
         """Take nothing."""

@@ -1,7 +1,7 @@
 """The page on which a person who is asked by name approves or rejects, without signing in.
 
-Mail programs and their scanners open links by themselves. So a GET changes nothing, and a POST answers only if it
-says which button was pressed.
+Mail programs and their scanners open links by themselves. So a GET changes nothing, and a POST answers only
+if it says which button was pressed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
 from cloudsched.domain.recurrence import time_zones
-from cloudsched.errors import InvalidInput, NotFound
+from cloudsched.errors import InvalidInput, NotAllowed, NotFound
 from cloudsched.people.answers import MAX_NOTE
 from cloudsched.people.link_pages import render_page
 from cloudsched.people.senders.mail import clean_line
@@ -30,7 +30,15 @@ _GONE: Final = 410
 _DECISIONS: Final = {"approve": True, "reject": False}
 
 
-@operation("GET", "/v1/links/answer/{answerToken}", "Links", right=None, is_link=True, response_schema="text/html")
+@operation(
+    "GET",
+    "/v1/links/answer/{answerToken}",
+    "Links",
+    right=None,
+    is_link=True,
+    response_schema="text/html",
+    error_statuses=(410,),
+)
 def show_question_link(call: ApiCall) -> Response:
     """Show the page that asks a person for a yes or no.
 
@@ -50,13 +58,13 @@ def show_question_link(call: ApiCall) -> Response:
     right=None,
     is_link=True,
     response_schema="text/html",
-    error_statuses=(409,),
+    error_statuses=(409, 410),
 )
 def follow_question_link(call: ApiCall) -> Response:
     """Approve or reject, as a form with `decision` (`approve` or `reject`), and perhaps a `note`.
 
-    The execution gets `{"approved": true}` or `{"approved": false}` as the event that it waits for, with `note` if
-    there is one. The first answer counts. A repetition changes nothing, and shows that one.
+    The execution gets `{"approved": true}` or `{"approved": false}` as the event that it waits for, with
+    `note` if there is one. The first answer counts. A repetition changes nothing, and shows that one.
     """
     answers = PeopleWiring.of(call.app.container).answers
     form = parse_qs(read_body(call.request).decode("utf-8", "replace"), max_num_fields=10)
@@ -69,8 +77,9 @@ def follow_question_link(call: ApiCall) -> Response:
         return _show(answers.send(message, approved=_DECISIONS[decision], note=note, via="link"))
     except NotFound:
         return _refuse_link()
-    except InvalidInput as error:
-        return _show(answers.look(message), f"Nothing was sent: {error}", note=note, status=400)
+    except (InvalidInput, NotAllowed) as error:
+        status = 400 if isinstance(error, InvalidInput) else 409
+        return _show(answers.look(message), f"Nothing was sent: {error}", note=note, status=status)
 
 
 def _refuse_link() -> Response:

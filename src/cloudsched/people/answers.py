@@ -1,8 +1,8 @@
-"""Answers by a tap: a person who is asked by name approves or rejects, by a link or a button, without signing in.
+"""Answers by a tap: a person who is asked by name approves or rejects without signing in.
 
-A link names a message in the person's inbox, and when it asked. That message has the question, and what it belongs
-to. So a link shows what the person may see anyway, and nothing is left of it once they are erased. It answers one
-wait of one execution: a later one, which asks the same again, has another time.
+A link names a message in the person's inbox, and when it asked. That message has the question, and what it
+belongs to. So a link shows what the person may see anyway, and nothing is left of it once they are erased.
+It answers one wait of one execution: a later one, which asks the same again, has another time.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Answers:
         return f"{root}/v1/links/answer/{self._links.sign(_PURPOSE, content)}"
 
     def read(self, token: str) -> Message:
-        """Return the message that a link leads to. Raises NotFound: the link is forged, or its message is gone."""
+        """Return the message that a link leads to. Raises NotFound if the link is forged, or that is gone."""
         owner, message_id, asked_at = self._links.read(_PURPOSE, token)
         return self.find_message(owner, message_id, datetime.fromisoformat(asked_at))
 
@@ -113,8 +113,8 @@ class Answers:
     def send(self, message: Message, *, approved: bool, note: str = "", via: str) -> AskedQuestion:
         """Answer a question in the name of the person who is asked, and return it as it is then.
 
-        The first answer counts: any later one changes nothing. Raises InvalidInput if the note is too long, or the
-        handler does not take the answer.
+        The first answer counts: any later one changes nothing. Raises InvalidInput if the note is too long,
+        or the handler does not take the answer.
         """
         if len(note) > MAX_NOTE:
             raise InvalidInput("note", f"has {len(note)} characters", f"At most {MAX_NOTE} are kept.")

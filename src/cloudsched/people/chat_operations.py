@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.errors import DeliveryDelayed, DeliveryRefused, InvalidInput, NotFound
+from cloudsched.errors import DeliveryDelayed, DeliveryRefused, InvalidInput, NotAllowed, NotFound
 from cloudsched.people.answer_operations import say_answer
 from cloudsched.people.link_pages import render_page
 from cloudsched.people.reach import find_reach
@@ -38,8 +38,8 @@ _CHATS: Final = {str(each).lower(): each for each in (DeliveryChannel.TELEGRAM, 
 def take_telegram_update(call: ApiCall) -> Response:
     """Take what Telegram posts: a tap on a button below a question.
 
-    Telegram proves itself with the secret that `setWebhook` was given. The tap counts if the account is that of the
-    person who is asked. Whoever writes to the bot is told the number of their chat.
+    Telegram proves itself with the secret that `setWebhook` was given. The tap counts if the account is that
+    of the person who is asked. Whoever writes to the bot is told the number of their chat.
     """
     return _take(call, DeliveryChannel.TELEGRAM)
 
@@ -73,7 +73,7 @@ def _take(call: ApiCall, channel: DeliveryChannel) -> Response:
 
 
 def _answer(call: ApiCall, channel: DeliveryChannel, app: ChatApp, tap: Tap) -> str:
-    """Answer a question by a tap, show that in its place, and return what whoever pressed the button reads."""
+    """Answer a question by a tap, show that in its place, and return what the person reads."""
     wiring = PeopleWiring.of(call.app.container)
     stored = call.app.container.store.load(tap.delivery_id)
     delivery = None if stored is None else stored.task.delivery
@@ -87,7 +87,7 @@ def _answer(call: ApiCall, channel: DeliveryChannel, app: ChatApp, tap: Tap) -> 
         question = wiring.answers.send(message, approved=tap.approved, via=channel.lower())
     except NotFound:
         return "Nobody waits for your answer any more."
-    except InvalidInput as error:
+    except (InvalidInput, NotAllowed) as error:
         return f"Nothing was sent: {error}"
 
     said = question.problem
@@ -106,8 +106,8 @@ def _answer(call: ApiCall, channel: DeliveryChannel, app: ChatApp, tap: Tap) -> 
 def verify_chat(call: ApiCall) -> Response:
     """Send a person's chat, `telegram` or `slack`, a link that confirms that they want messages there.
 
-    Until somebody who reads that chat has pressed the button on its page, nothing else is sent there. The limits are
-    once a minute and five times a day, for a person and for an account.
+    Until somebody who reads that chat has pressed the button on its page, nothing else is sent there. The
+    limits are once a minute and five times a day, for a person and for an account.
     """
     owner = read_owner(call)
     wiring = PeopleWiring.of(call.app.container)
@@ -137,7 +137,15 @@ def show_contact_link(call: ApiCall) -> Response:
     return render_page("Are these messages yours?", text, note, form="<button>Yes, send them here</button>")
 
 
-@operation("POST", "/v1/links/contact/{linkToken}", "Links", right=None, is_link=True, response_schema="text/html")
+@operation(
+    "POST",
+    "/v1/links/contact/{linkToken}",
+    "Links",
+    right=None,
+    is_link=True,
+    response_schema="text/html",
+    error_statuses=(410,),
+)
 def follow_contact_link(call: ApiCall) -> Response:
     """Confirm that a chat wants a person's messages.
 

@@ -1,7 +1,7 @@
 """Proof that a chat is a person's own: the chat gets a link, whose page asks whether it wants the messages.
 
-A person may name a stranger's account. So nothing else is sent there until somebody who reads that chat has pressed
-the button. Looking at the page changes nothing.
+A person may name a stranger's account. So nothing else is sent there until somebody who reads that chat has
+pressed the button. Looking at the page changes nothing.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class ContactLinks:
         )
 
     def read(self, token: str) -> tuple[str, DeliveryChannel, str]:
-        """Return the person, the channel and the account of a link. Raises NotFound, also once it is too old."""
+        """Return the person, the channel and the account of a link. Raises NotFound, also if it is too old."""
         owner, channel, account, until = self._links.read(_PURPOSE, token)
         if datetime.fromisoformat(until) <= self._clock.now():
             raise NotFound("link", "…")

@@ -18,7 +18,7 @@ _STYLE: Final = (
 
 
 def render_page(title: str, *paragraphs: str, form: str = "", status: int = 200) -> Response:
-    """Return a page with a heading and paragraphs, which are escaped, and the content of a form, which is HTML."""
+    """Return a page with a heading and paragraphs, which it escapes, and a form, whose content is HTML."""
     text = "".join(f'<p dir="auto">{escape(each)}</p>' for each in paragraphs if each)
     shown = f'<form method="post">{form}</form>' if form else ""
     html = (

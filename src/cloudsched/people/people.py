@@ -330,7 +330,7 @@ def _decide_webhook(
 
 
 def _decide_chat(name: str, given: C | None, known: C | None, *, may_verify: bool) -> C | None:
-    """Return the account of a chat to store, and whether it is verified. The owner's word is not enough for that."""
+    """Return the account of a chat to store, and whether it is verified, which its owner cannot say."""
     if given is None:
         return None
     verified = known is not None and known.id == given.id and bool(known.verified)

@@ -1,8 +1,8 @@
 """The last parts of links that people open without signing in: what a link is about, and the proof of it.
 
-The proof is an HMAC with a key of its own. The key is made once and kept in the store, where no client can read
-it. It is not the secret that signs dispatches: that is rotated, and links in old mails have to work. The public
-function for links does not have that secret either.
+The proof is an HMAC with a key of its own. The key is made once and kept in the store, where no client can
+read it. It is not the secret that signs dispatches: that is rotated, and links in old mails have to work.
+The public function for links does not have that secret either.
 """
 
 from __future__ import annotations

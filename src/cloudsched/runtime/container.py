@@ -88,7 +88,7 @@ class Container:
         """What to write to start what brings the store, if the app is part of a service that has not been
         started."""
         self.serves_links_only = False
-        """True in the public function for links, which has no secret: the sweep sends what its answers make due."""
+        """True in the public function for links, which has no secret: the sweep sends what it makes due."""
         self.hanging = ""
         """How many handlers hang where the tasks run, which, and since when. Empty if none does."""
 

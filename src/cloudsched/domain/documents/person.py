@@ -117,8 +117,8 @@ class TelegramContact(WireModel):
     id: TelegramId
     """The number of the chat, which the bot tells whoever writes to it."""
     verified: Annotated[bool, Field(strict=True)] | None = None
-    """True if somebody who reads that chat has confirmed that they want the messages. No other message is sent to
-    one that is not. Only an admin may set it. It is lost when the account changes."""
+    """True if somebody who reads that chat has confirmed that they want the messages. No other message is
+    sent to one that is not. Only an admin may set it. It is lost when the account changes."""
 
 
 class SlackContact(WireModel):

@@ -371,8 +371,8 @@ class Context(Calls):
                 such as ``"user:dr-grey"``. Others' are refused. Each user gets the question in the inbox, and
                 may answer it with a credential of their own. They see nothing else of the task.
             question: The question that these users read.
-            channels: The channels by which it goes to them, besides their inboxes: ``"EMAIL"`` and so on. Each
-                message has a link to a page with the buttons Approve and Reject, which sends
+            channels: The channels by which it goes to them, besides their inboxes: ``"EMAIL"`` and so on.
+                Each message has a link to a page with the buttons Approve and Reject, which sends
                 ``{"approved": true}`` or ``{"approved": false}``, with a ``"note"`` if they write one.
             with_sender: Return ``(payload, sender)``, where `sender` is an `EventSender`.
 

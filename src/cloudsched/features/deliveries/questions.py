@@ -23,7 +23,7 @@ class Questions(Option):
     _engine: EngineContext
 
     def on_outcome(self, commit: Commit, _run: Run, report: AttemptReport, now: datetime) -> Commit:
-        """Return the commit with the deliveries. A question that is asked again, after a retry, is not sent again."""
+        """Return the commit with the deliveries. What is asked again, after a retry, is not sent again."""
         if not isinstance(report.outcome, Suspend):
             return commit
         make = make_deliveries(self._engine).make_question

@@ -1,7 +1,7 @@
 """Slack: an app sends direct messages, and its interactivity URL is told of taps (docs.slack.dev).
 
-* Slack signs what it posts: ``v0=`` and the HMAC-SHA256 of ``v0:timestamp:body``, with a timestamp of the last five
-  minutes.
+* Slack signs what it posts: ``v0=`` and the HMAC-SHA256 of ``v0:timestamp:body``, with a timestamp of the
+  last five minutes.
 * Slack answers 200 also to a message that it refuses, with ``"ok": false`` and the error.
 """
 
@@ -29,9 +29,25 @@ ROOT: Final = "https://slack.com/api"
 MAX_AGE: Final = timedelta(minutes=5)
 """The age from which a post of Slack's counts as one that somebody has kept."""
 _GONE: Final = frozenset({"channel_not_found", "user_not_found", "account_inactive", "is_archived"})
-_OPERATORS: Final = frozenset({"invalid_auth", "not_authed", "token_revoked", "token_expired", "missing_scope"})
+_OPERATORS: Final = frozenset(
+    {
+        "invalid_auth",
+        "not_authed",
+        "token_revoked",
+        "token_expired",
+        "missing_scope",
+    }
+)
 """The errors that the operator can mend: the message waits."""
-_LATER: Final = frozenset({"ratelimited", "internal_error", "fatal_error", "service_unavailable", "request_timeout"})
+_LATER: Final = frozenset(
+    {
+        "ratelimited",
+        "internal_error",
+        "fatal_error",
+        "service_unavailable",
+        "request_timeout",
+    }
+)
 
 
 class SlackApp:
@@ -43,7 +59,7 @@ class SlackApp:
         self._posts = ChatPosts("Slack", make_session, {"Authorization": f"Bearer {token}"})
 
     def send(self, message: OutgoingMessage, recipient: Recipient) -> str:
-        """Send a message to a member, with buttons below a question. Return its time, which is its name there."""
+        """Send a message to a member, with buttons below a question. Return its time, its name there."""
         content = {"channel": recipient.address, "unfurl_links": False, **_write(write_text(message))}
         if message.question_id:
             buttons = (("Approve", "approve"), ("Reject", "reject"))
@@ -110,7 +126,7 @@ class SlackApp:
 
 
 def _write(text: str) -> dict[str, Any]:
-    """Return a text as blocks, and for notifications. Neither has markup: no text mentions a whole channel."""
+    """Return a text as blocks, and for notifications. Neither has markup, which could call a channel."""
     fallback = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return {
         "text": fallback,

@@ -65,6 +65,7 @@ _PROBLEMS: Final = {
     404: "It does not exist, or the caller may not see it.",
     409: "The task's status does not permit this, it was changed too often meanwhile, a limit was reached, "
     "or the claim has ended (`lease-lost`).",
+    410: "What the link leads to is over.",
     412: "The task or the person is not in the state that `If-Match` names.",
     413: "The body is too large.",
     415: "The body is of another type than JSON.",

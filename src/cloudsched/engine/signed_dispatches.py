@@ -15,7 +15,7 @@ import logging
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic_core import from_json
 
@@ -42,6 +42,9 @@ _quote: Final = json.JSONEncoder().encode
 
 class DispatchSender:
     """Signs dispatches and puts them into the queue. It has no state: every dispatch can be sent again."""
+
+    defers_all: ClassVar[bool] = False
+    """True if it sends none by design, so that a deferred one is no sign of an outage."""
 
     def __init__(self, dispatcher: Dispatcher, keys: SigningKeys) -> None:
         self._dispatcher = dispatcher
@@ -87,6 +90,8 @@ class DispatchSender:
 
 class DeferringSender(DispatchSender):
     """Sends nothing, for a process without a secret to sign with. The sweep sends what it makes due."""
+
+    defers_all: ClassVar[bool] = True
 
     def __init__(self) -> None:
         """Take nothing."""

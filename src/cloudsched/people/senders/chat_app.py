@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from cloudsched.adapters.safe_http.user_posts import UserPosts
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.people.senders.mail import clean_line
 
@@ -69,6 +68,8 @@ class ChatPosts:
     """Posts JSON to a service. No error shows an address, which may have a token."""
 
     def __init__(self, service: str, make_session: MakeSession, headers: Mapping[str, str]) -> None:
+        from cloudsched.adapters.safe_http.user_posts import UserPosts  # noqa: PLC0415 - only when used
+
         self._posts = UserPosts(service, "", make_session)
         self._headers = headers
 

@@ -65,7 +65,7 @@ QUEUE_LOW="50/10"
 QUEUE_EMAIL="10/10"
 # The same for pushes to phones and browsers.
 QUEUE_MOBILE="10/10"
-# The same for calls of webhooks.
+# The same for calls of webhooks, Telegram and Slack.
 QUEUE_WEBHOOK="10/10"
 # The same for messages to your team's own channels.
 QUEUE_OPERATOR="5/5"

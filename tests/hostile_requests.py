@@ -466,12 +466,14 @@ def prepare(sim: Simulation, send: Callable[..., TestResponse]) -> dict[str, str
         "event": "approved",
         "owner": "ada",
         "messageId": "a.b",
+        "chat": "telegram",
         "queue": "gpu",
         "calendarId": "mine",
         "scriptName": "mine",
         "feedId": feed["id"],
         "feedSecret": feed["url"].rpartition("/")[2].removesuffix(".ics"),
         "linkToken": "a.b",
+        "answerToken": "a.b",
     }
 
 

@@ -18,7 +18,7 @@ BASH = re.compile(r"BASH.*|PIPESTATUS|OLDPWD")
 """What bash itself sets meanwhile."""
 SECRET_NAME = re.compile(
     r"(?:^|_)(?:SECRETS?|PASSWORD|PASSWD|TOKEN|CREDENTIALS|DSN|(?:API|ACCESS|MODEL|PRIVATE|SIGNING)_KEY)$"
-    r"|^CLOUDSCHED_(?:SMTP_URL|APPRISE_URLS|SWEEP_PING)$"
+    r"|^CLOUDSCHED_(?:SMTP_URL|APPRISE_URLS|TELEGRAM_BOT|SLACK_APP|SWEEP_PING)$"
 )
 KEY_NAME = re.compile(r"(?:^|_)KEY$")
 """May also name a column: its value tells."""

@@ -52,6 +52,7 @@ from cloudsched.engine.handlers.typed_calls import HandlerFunction, add_handle
 from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.storage.pages import Page, check_page_size
 from cloudsched.errors import Forbidden, InvalidInput, Misconfigured, NotFound, QuotaExceeded
+from cloudsched.features.table import has_feature
 from cloudsched.runtime.container import Container
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ SHARED: Final = [
     "update_dispatch_queue",
     "usage",
     "validate_task",
+    "verify_chat",
     "verify_webhook",
     "wait",
     "workers",
@@ -1268,7 +1270,13 @@ class App(_Shared):
         >>> [message.title for message in app.inbox("ada").items]
         ['Failed: Water the plants', 'Do not forget']
         """
-        return self.container.store.inbox.list(owner, limit=check_page_size(limit), page_token=page_token)
+        page = self.container.store.inbox.list(owner, limit=check_page_size(limit), page_token=page_token)
+        by = self._authority
+        may_answer = by.sender is not None and (by.owner == owner or by.sender.subject is None)
+        if not may_answer or not any(each.event for each in page.items) or not has_feature("people"):
+            return page
+        people = self.container.feature("people")
+        return replace(page, items=[people.with_answer_url(each) for each in page.items])
 
     @reads
     def draft(  # noqa: PLR0913 - named, but for the text

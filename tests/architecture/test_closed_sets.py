@@ -10,7 +10,7 @@ from tests.architecture.picture import ROOT
 from tests.architecture.test_imports import MODULES, nodes
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery_channels import SENT_CHANNELS, DeliveryChannel
+from cloudsched.domain.documents.delivery_channels import QUEUE_CHANNELS, DeliveryChannel
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap, Priority
 from cloudsched.domain.documents.task import TaskStatus
@@ -53,7 +53,7 @@ def test_a_match_of_members_has_them_all() -> None:
 def test_every_priority_and_channel_has_a_queue() -> None:
     """The scripts make queues from one file, which has them all; each has a line in the example."""
     table = json.loads((ROOT / "infra" / "resources.json").read_text("utf-8"))
-    priorities, channels = ([each.lower() for each in members] for members in (Priority, SENT_CHANNELS))
+    priorities, channels = ([each.lower() for each in members] for members in (Priority, QUEUE_CHANNELS))
     assert table["priorities"] == priorities
     assert [*table["queues"]] == [*priorities, *channels, "hops"]
     example = (ROOT / "infra" / "config.example.sh").read_text("utf-8")

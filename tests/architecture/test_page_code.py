@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from tests.doc_blocks import read_blocks, read_section
 from werkzeug.wrappers import Request, Response
 
-from cloudsched import App, Context, Execution, Settings, Task
+from cloudsched import App, Context, EventSender, Execution, Settings, Task
 from cloudsched.adapters.firestore.rising_ids import is_in_order
 from cloudsched.client import Client
 from cloudsched.config.access import Access
@@ -188,15 +188,17 @@ def test_a_model_does_a_task() -> None:
 
 def test_an_approval_is_waited_for() -> None:
     """The handler of the page asks, and goes on with the answer."""
-    asking = next(each for each in read_python("approvals.md") if each.startswith("# asking.py"))
+    blocks = read_python("approvals.md")
+    asking, answer = (each for each in blocks if each.startswith(("# renewals.py", "app.send_event")))
     app = run(asking, "approvals.md")["app"]
     with Simulation(app) as sim:
-        task = app.create(owner="ada", handler="invoice")
+        task = app.create(owner="ada", handler="renewal", payload={"drug": "x"})
         sim.advance(timedelta(minutes=1))
-        assert [each.title for each in sim.inbox("grace")] == ["Pay?"]
-        app.send_event(task.id, "decision", {"approved": True})
+        (question,) = sim.inbox("dr-grey")
+        assert question.title == "Renew x?"
+        run(answer, "approvals.md", app=app, task=task.id, run=question.execution_id, EventSender=EventSender)
         sim.advance(timedelta(minutes=1))
-        assert [each.content for each in sim.executions(task.id)] == ["paid"]
+        assert [each.content for each in sim.executions(task.id)] == ["renewed by user:dr-grey"]
 
 
 def test_mail_is_written_and_tested(app: App) -> None:

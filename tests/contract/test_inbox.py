@@ -31,6 +31,7 @@ def test_a_message_is_marked_as_read_once(store: Store, make_task: MakeTask, mak
     assert after.is_read
     assert {each.read_at for each in marked if each is not None} == {after.read_at}
     assert store.inbox.mark_read("ada", key, NOW + timedelta(days=1)) == after
+    assert store.inbox.get("ada", key) == after
     assert after == before.model_copy(update={"is_read": True, "read_at": after.read_at})
     assert not store.inbox.list("bob", limit=5).items[0].is_read
 
@@ -40,6 +41,7 @@ def test_what_does_not_exist_cannot_be_read(store: Store, make_task: MakeTask, m
     fill(store, make_task, make_message, "ada", 1)
     for owner, key in (("ada", "nothing"), ("bob", "m0"), ("ada", "a/b"), ("a/b", "m0")):
         assert store.inbox.mark_read(owner, key, NOW) is None
+        assert store.inbox.get(owner, key) is None
     assert store.inbox.count_unread("ada", 10) == 1
 
 

@@ -185,6 +185,8 @@ def read_hidden(page: str) -> dict[str, str]:
 @pytest.fixture
 def pages(simulate: Callable[..., Simulation]) -> Iterator[Pages]:
     made = {name: create_key(name, *role) for name, role in ROLES.items()}
-    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
+    sim = simulate(
+        access=Access(api_keys=tuple(str(kept) for _, kept in made.values())), public_url="https://api.example"
+    )
     with ExitStack() as parts:
         yield Pages(sim, {name: key for name, (key, _) in made.items()}, parts)

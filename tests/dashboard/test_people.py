@@ -10,7 +10,7 @@ import pytest
 from tests.dashboard.role_pages import Pages
 from tests.web.api.test_deliveries import app
 
-from cloudsched import App, Schedule
+from cloudsched import App, Context, Schedule
 from cloudsched.domain.documents.person import EmailContact, PersonSpec
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import Forbidden
@@ -53,6 +53,20 @@ def test_a_delivery_that_fails_is_listed_until_it_is_sent(pages: Pages, app: App
     pages.sim.advance(timedelta(hours=1))
     assert "No delivery has failed." in read(pages, "admin", "/deliveries")
     assert "Email Sent" in read(pages, "admin", "/deliveries?owner=ada")
+
+
+def test_a_question_in_the_inbox_leads_to_its_page(pages: Pages, app: App) -> None:
+    """For the person who is asked. An admin who looks is shown the question only."""
+
+    @app.handler("ask")
+    def ask(ctx: Context) -> object:
+        return ctx.wait_for("decision", timeout=timedelta(days=1), by=("user:ada",), question="Shall I?")
+
+    app.create(title="Plants", owner="bob", handler="ask")
+    pages.sim.advance(timedelta(minutes=1))
+    for who, is_linked in (("ada", True), ("admin", False)):
+        page = pages.get(who, "/deliveries?owner=ada").text
+        assert ("Shall I?" in page, "/v1/links/answer/" in page) == (True, is_linked)
 
 
 def test_what_waits_in_a_queue_is_listed_in_its_order(pages: Pages, app: App) -> None:

@@ -23,7 +23,7 @@ from cloudsched.cli.doctor import deployment
 from cloudsched.cli.doctor.configuration import DEFAULTS, read_configuration
 from cloudsched.cli.doctor.deployment import PRIORITIES, QUEUES, Deployment, Gcloud
 from cloudsched.cli.doctor.resource_checks import check_database
-from cloudsched.domain.documents.delivery_channels import SENT_CHANNELS
+from cloudsched.domain.documents.delivery_channels import QUEUE_CHANNELS
 from cloudsched.errors import Misconfigured
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
@@ -299,7 +299,7 @@ def test_the_doctor_knows_what_the_scripts_make() -> None:
     """The same queues as in ``infra/resources.json``."""
     table = json.loads((ROOT / "infra" / "resources.json").read_text("utf-8"))
     assert [*table["priorities"]] == [*PRIORITIES]
-    assert {*table["queues"]} == {*QUEUES, *map(str.lower, SENT_CHANNELS)}
+    assert {*table["queues"]} == {*QUEUES, *map(str.lower, QUEUE_CHANNELS)}
 
 
 def find_backup_findings(bad: list[dict[str, str]]) -> list[str]:

@@ -273,7 +273,7 @@ RECORDS: Final = (
     *(
         Act(name, name, state="records")
         for name in (
-            *("get_person", "delete_person", "export_person", "verify_webhook", "delete_feed"),
+            *("get_person", "delete_person", "export_person", "verify_webhook", "verify_chat", "delete_feed"),
             *("rotate_webhook_secret", "get_budget", "delete_budget"),
         )
     ),
@@ -348,4 +348,4 @@ MANY: Final = (
 )
 ACTS: Final = (*CREATIONS, *EDITS, *VERBS, *WORK, *READS_OF_A_TASK, *READS_OF_A_DAY, *READS_OF_LISTS, *RECORDS, *MANY)
 PUBLIC: Final = frozenset(each.name for each in OPERATIONS if each.right is None)
-"""The operations that take no credential, and so act for nobody; links are tried in `test_unsubscribe_links.py`."""
+"""The operations that take no credential, and so act for nobody; links are tried in `people/api`."""

@@ -33,10 +33,17 @@ from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.router import ApiServer
 
 BY_ADDRESS: Final = "whoever knows its address, which is a secret"
+BY_SERVICE: Final = "the chat's service, by its secret or signature"
 NOBODY: Final = "nothing of anybody's, so whoever asks may see it"
 WHO_MAY: Final = {
     "show_unsubscribe_link": NOBODY,
     "follow_unsubscribe_link": BY_ADDRESS,
+    "show_question_link": BY_ADDRESS,
+    "follow_question_link": BY_ADDRESS,
+    "show_contact_link": BY_ADDRESS,
+    "follow_contact_link": BY_ADDRESS,
+    "take_telegram_update": BY_SERVICE,
+    "take_slack_action": BY_SERVICE,
     "get_feed": BY_ADDRESS,
     "health": NOBODY,
     "ready": NOBODY,

@@ -13,6 +13,7 @@ from jsonschema_rs import Draft202012Validator
 from tests.people import test_on_completion as callbacks
 from werkzeug.wrappers import Request, Response
 
+from cloudsched import App, Context
 from cloudsched.adapters.safe_http import make_session
 from cloudsched.domain.documents.task import Source
 from cloudsched.domain.responses.webhooks import WEBHOOKS
@@ -124,3 +125,23 @@ def ask_for_verification(sim: Simulation, endpoint: Endpoint) -> None:
     container = sim.app.container
     WebhookVerification(container.store.records, container.clock, people, Asks).verify("grace", by=OWN_CODE)
     assert endpoint.posts[-1][0]["type"] == "webhook.verification"
+
+
+def test_a_question_is_as_it_is_described(endpoint: Endpoint) -> None:
+    """To somebody whom a handler asks by name, with the link that answers it."""
+    app = App()
+
+    @app.handler("ask")
+    def ask(ctx: Context) -> object:
+        return ctx.wait_for("decision", timeout=DAY, by=("user:ada",), question="Shall I?", channels=["WEBHOOK"])
+
+    with Simulation(app, public_url="https://api.example") as sim:
+        sim.add_person("ada")
+        sim.channel("WEBHOOK").fails(3)
+        app.create(owner="grace", title="Ask", handler="ask")
+        sim.advance(DAY / 2)
+        endpoint.post(sim.sent("WEBHOOK")[0].message)
+    ((body, headers),) = endpoint.posts
+    require_described(body, headers)
+    assert (body["type"], body["data"]["late"] > 0) == ("question", True)
+    assert body["data"]["answerUrl"].startswith("https://api.example/v1/links/answer/")

@@ -79,7 +79,7 @@ class RoleHarness:
 def open_roles(app: App = greeting_app.app, **settings: Any) -> Iterator[RoleHarness]:
     """Open an API for Ada and Bob, a reader of Ada's tasks, two servers, and a worker of all queues."""
     keys, access = make_keys(PEOPLE)
-    with Simulation(app, access=access, public_url="https://api.example", **settings) as sim:
+    with Simulation(app, access=access, **{"public_url": "https://api.example"} | settings) as sim:
         yield RoleHarness(sim, keys)
 
 

@@ -410,7 +410,7 @@ export interface Definition {
 }
 
 /** A way to deliver a result. */
-export type DeliveryChannel = "EMAIL" | "WEB" | "MOBILE" | "WEBHOOK" | "OPERATOR";
+export type DeliveryChannel = "EMAIL" | "WEB" | "MOBILE" | "WEBHOOK" | "OPERATOR" | "TELEGRAM" | "SLACK";
 
 /** A delivery in a list across executions. */
 export interface DeliveryEntry {
@@ -1255,6 +1255,8 @@ export interface Message {
   readAt?: string;
   /** The time from which the store may remove it. */
   expireAt?: string;
+  /** The page on which its owner answers the question by a tap. It is never stored: only its owner, and the app's own code, see it. None if the deployment has no public address. */
+  answerUrl?: string;
 }
 
 /** A page of the messages in an inbox. */
@@ -1348,6 +1350,8 @@ export interface NewPerson {
   email?: EmailContactInput | null;
   devices?: Array<Device>;
   webhook?: WebhookContactInput | null;
+  telegram?: TelegramContactInput | null;
+  slack?: SlackContactInput | null;
   /** The IANA zone of the tasks whose schedules follow the person. Default: `"UTC"`. */
   timezone?: string;
   /** The person's language, such as `de-AT`, for templates and handlers. */
@@ -1549,6 +1553,8 @@ export interface Person {
   email?: EmailContact;
   devices: Array<Device>;
   webhook?: WebhookContact;
+  telegram?: TelegramContact;
+  slack?: SlackContact;
   /** The IANA zone of the tasks whose schedules follow the person. */
   timezone: string;
   /** The person's language, such as `de-AT`, for templates and handlers. */
@@ -1569,6 +1575,9 @@ export interface PersonPatch {
   devices?: Array<Device> | null;
   /** The endpoint, in place of the present one. Another URL is not verified. */
   webhook?: WebhookContactInput | null;
+  telegram?: TelegramContactInput | null;
+  /** The account, in place of the present one. Another one is not verified, as with `telegram`. */
+  slack?: SlackContactInput | null;
   timezone?: string | null;
   locale?: string | null;
   /** The channels of the categories that are named here. All others keep theirs, and null removes a category's. */
@@ -1696,6 +1705,30 @@ export interface PutScript {
   description?: string;
   /** The handlers that it may call. If omitted, all that are tools. */
   tools?: Array<string> | null;
+}
+
+/** What a person is asked by name, and what an answer needs. */
+export interface QuestionData {
+  title: string;
+  body: string;
+  taskId: string;
+  executionId: string;
+  event: string;
+  /** The time until which an answer is accepted, or None if there is no limit. */
+  until?: string;
+  /** The page with the buttons Approve and Reject. Whoever opens it answers as that person. */
+  answerUrl?: string;
+  /** The seconds by which the message is late, if it is late enough to say so. */
+  late?: number;
+  [name: string]: unknown;
+}
+
+/** A question to a person, whom a handler asks by name (`ctx.wait_for` with channels). */
+export interface QuestionWebhook {
+  type: "question";
+  timestamp: string;
+  data: QuestionData;
+  [name: string]: unknown;
 }
 
 /** The runs that wait in a queue: all of them, or those that require one skill. */
@@ -2051,6 +2084,8 @@ export interface SavedPerson {
   email?: EmailContact;
   devices: Array<Device>;
   webhook?: WebhookContact;
+  telegram?: TelegramContact;
+  slack?: SlackContact;
   /** The IANA zone of the tasks whose schedules follow the person. */
   timezone: string;
   /** The person's language, such as `de-AT`, for templates and handlers. */
@@ -2201,12 +2236,28 @@ export interface SendEventRequest {
 export type SenderRole = "owner" | "admin" | "worker" | "person";
 
 /** A channel that is sent to, or the callback when an execution has ended. */
-export type SentChannel = "EMAIL" | "MOBILE" | "WEBHOOK" | "OPERATOR" | "COMPLETION" | "PING";
+export type SentChannel = "EMAIL" | "MOBILE" | "WEBHOOK" | "OPERATOR" | "TELEGRAM" | "SLACK" | "COMPLETION" | "PING";
 
 /** The occurrence to leave out. */
 export interface SkipRequest {
   /** The occurrence's instant with an offset, or `next`. Default: `"next"`. */
   occurrence?: string;
+}
+
+/** A person's account in the Slack workspace that has the deployment's app. */
+export interface SlackContact {
+  /** The member's id. */
+  id: string;
+  /** The same as of Telegram. */
+  verified?: boolean;
+}
+
+/** A person's account in the Slack workspace that has the deployment's app. */
+export interface SlackContactInput {
+  /** The member's id. */
+  id: string;
+  /** The same as of Telegram. */
+  verified?: boolean | null;
 }
 
 /** The duration of a snooze. */
@@ -2589,6 +2640,22 @@ export interface TaskPatch {
 
 /** The status of a task as a whole. */
 export type TaskStatus = "ACTIVE" | "PAUSED" | "COMPLETED" | "FAILED" | "CANCELLED" | "EXPIRED";
+
+/** A person's chat with the deployment's bot in Telegram. */
+export interface TelegramContact {
+  /** The number of the chat, which the bot tells whoever writes to it. */
+  id: string;
+  /** True if somebody who reads that chat has confirmed that they want the messages. No other message is sent to one that is not. Only an admin may set it. It is lost when the account changes. */
+  verified?: boolean;
+}
+
+/** A person's chat with the deployment's bot in Telegram. */
+export interface TelegramContactInput {
+  /** The number of the chat, which the bot tells whoever writes to it. */
+  id: string;
+  /** True if somebody who reads that chat has confirmed that they want the messages. No other message is sent to one that is not. Only an admin may set it. It is lost when the account changes. */
+  verified?: boolean | null;
+}
 
 /** The failed runs of a task about which its owner gets a message. */
 export type TellFailures = "FIRST" | "EACH" | "NEVER";

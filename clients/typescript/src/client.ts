@@ -373,6 +373,10 @@ export class Client<P extends object = AnyPayloads> extends TaskVerbs {
     }
   }
 
+  verifyChat(owner: string, chat: "telegram" | "slack", options: RequestOptions = {}): Promise<api.Person> {
+    return this.#post(`${person_(owner)}/chats/${chat}/verify`, undefined, options);
+  }
+
   verifyWebhook(owner: string, options: RequestOptions = {}): Promise<api.Person> {
     return this.#post(`${person_(owner)}/webhook/verify`, undefined, options);
   }

@@ -109,6 +109,7 @@ SWEEP: Final[Mapping[str, Cost]] = {
 wake-up."""
 INBOX: Final[Mapping[str, Cost]] = {
     "count_unread": _FREE,
+    "get": _FREE,
     "list": _read_page,
     "mark_read": _FREE,
     "remove_some": _FREE,

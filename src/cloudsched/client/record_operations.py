@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 from urllib.parse import quote
 
 from cloudsched.client.flow import ApiRequest, Flow, Sleep, fetch, given, operation, parse_task
@@ -261,6 +261,11 @@ class PeopleOperations:
     def verify_webhook(self, owner: str) -> Flow[PersonView]:
         """Ask a person's webhook whether it wants their messages. Raises InvalidInput if it does not confirm this."""
         return _fetch_person(ApiRequest("POST", f"{_person_path(owner)}/webhook/verify", {}))
+
+    @operation
+    def verify_chat(self, owner: str, chat: Literal["telegram", "slack"]) -> Flow[PersonView]:
+        """Send a person's chat a link that confirms that they want messages there. Raises InvalidInput."""
+        return _fetch_person(ApiRequest("POST", f"{_person_path(owner)}/chats/{quote(chat, safe='')}/verify", {}))
 
     @operation
     def mark_read(self, owner: str, message_id: str) -> Flow[Message]:

@@ -30,7 +30,9 @@ from cloudsched.config.variables import (
     MAIL_SENDER,
     MAIL_SERVER,
     PATH,
+    SLACK_APP,
     SWITCH,
+    TELEGRAM_BOT,
     TIME_OF_DAY,
     Kind,
     SettingsSection,
@@ -477,13 +479,29 @@ class Settings:
         default=(),
         is_secret=True,
     )
+    telegram_bot: tuple[str, ...] = setting(
+        "CLOUDSCHED_TELEGRAM_BOT",
+        "The token of your bot in [Telegram](../guides/delivery.md#send-to-telegram-and-slack) and, after a space, the "
+        "secret that you give `setWebhook`, with at least 16 characters.",
+        TELEGRAM_BOT,
+        default=(),
+        is_secret=True,
+    )
+    slack_app: tuple[str, ...] = setting(
+        "CLOUDSCHED_SLACK_APP",
+        "The bot token of your app in [Slack](../guides/delivery.md#send-to-telegram-and-slack), `xoxb-…` and, after a "
+        "space, its signing secret.",
+        SLACK_APP,
+        default=(),
+        is_secret=True,
+    )
     preferred_channels: bool | None = setting(
         "CLOUDSCHED_PREFERRED_CHANNELS",
         "`on` gives a new task that names no `deliveryChannels` those that its owner "
         "[prefers](../guides/delivery.md), at the cost of one more read.",
         ANSWER,
         default=None,
-        shown_default="`on` where mail or pushes are set up",
+        shown_default="`on` where mail, pushes or chats are set up",
     )
     default_lead: timedelta = setting(
         "CLOUDSCHED_DEFAULT_LEAD_SECONDS",
@@ -632,7 +650,7 @@ class Settings:
         """Return whether owners' preferences give new tasks their channels."""
         if self.preferred_channels is not None:
             return self.preferred_channels
-        return self.smtp_url is not None or self.fcm_project is not None
+        return bool(self.smtp_url or self.fcm_project or self.telegram_bot or self.slack_app)
 
     def require_store(self) -> StoreKind:
         """Return the kind of store to open. Outside the cloud, Google's Firestore needs an explicit setting."""

@@ -237,6 +237,23 @@ def _parse_channels(text: str) -> tuple[str, ...]:
     return channels
 
 
+def _parse_pair(first: str, second: str, form: str) -> Callable[[str], tuple[str, ...]]:
+    def parse(text: str) -> tuple[str, ...]:
+        if re.fullmatch(rf"{first} +{second}", text) is None:
+            raise ValueError(f"must be {form}.")  # without the text, which is secret
+        return tuple(text.split())
+
+    return parse
+
+
+_TELEGRAM_FORM = "a bot's token, a space, and a secret of 16 to 256 letters, digits, hyphens and underscores"
+TELEGRAM_BOT: Kind[tuple[str, ...]] = Kind(
+    _parse_pair(r"[0-9]+:[\w-]{20,}", r"[A-Za-z0-9_-]{16,256}", _TELEGRAM_FORM), " ".join
+)
+SLACK_APP: Kind[tuple[str, ...]] = Kind(
+    _parse_pair(r"xoxb-[\w-]{10,}", r"[0-9a-zA-Z]{16,}", "a bot token, xoxb-…, a space, and the app's signing secret"),
+    " ".join,
+)
 TEXT: Kind[str] = Kind(str)
 ADDRESS: Kind[str] = Kind(_parse_address)
 MAIL_SERVER: Kind[str] = Kind(_parse_mail_server)

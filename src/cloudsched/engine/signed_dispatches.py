@@ -15,7 +15,7 @@ import logging
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic_core import from_json
 
@@ -24,7 +24,7 @@ from cloudsched.domain.transitions.wakeups import HORIZON, Dispatch
 from cloudsched.engine.ports.clock import MAX_SKEW
 from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 from cloudsched.engine.tracing import trace_for
-from cloudsched.errors import InvalidInput, Misconfigured, Unauthenticated
+from cloudsched.errors import InvalidInput, Misconfigured, QueueUnavailable, Unauthenticated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,6 +42,9 @@ _quote: Final = json.JSONEncoder().encode
 
 class DispatchSender:
     """Signs dispatches and puts them into the queue. It has no state: every dispatch can be sent again."""
+
+    defers_all: ClassVar[bool] = False
+    """True if it sends none by design, so that a deferred one is no sign of an outage."""
 
     def __init__(self, dispatcher: Dispatcher, keys: SigningKeys) -> None:
         self._dispatcher = dispatcher
@@ -83,6 +86,19 @@ class DispatchSender:
         if log.isEnabledFor(logging.DEBUG):
             ids = {"taskId": dispatch.task_id, "executionId": dispatch.execution_id}
             log.debug("dispatched", extra={"action": "dispatched", **ids})
+
+
+class DeferringSender(DispatchSender):
+    """Sends nothing, for a process without a secret to sign with. The sweep sends what it makes due."""
+
+    defers_all: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        """Take nothing."""
+
+    def send_dispatch(self, dispatch: Dispatch, priority: Priority, channel: str | None = None) -> None:  # noqa: ARG002 - none is sent
+        """Refuse it. Raises QueueUnavailable."""
+        raise QueueUnavailable("The queue", "this process has no secret to sign with")
 
 
 def dispatch_or_hop(

@@ -173,6 +173,7 @@ FEATURES: Final = (
         wiring="cloudsched.features.deliveries.wiring:DeliveriesWiring",
         options={
             "cloudsched.features.deliveries.option:Deliveries": {"on_outcome": "base.task.has_deliveries"},
+            "cloudsched.features.deliveries.questions:Questions": {"on_outcome": "messages"},
             "cloudsched.features.deliveries.failure_notices:FailureNotices": {"before_failure": "task.id"},
             "cloudsched.features.deliveries.callbacks:Callbacks": {"before_record": "task.on_completion"},
             "cloudsched.features.deliveries.pings:Pings": {"before_commit": "task.ping"},
@@ -327,7 +328,12 @@ FEATURES: Final = (
             "cloudsched.people.documents:ContactSecrets",
             "cloudsched.people.documents:Feed",
         ),
-        operations=("cloudsched.people.operations", "cloudsched.people.feed_operations"),
+        operations=(
+            "cloudsched.people.operations",
+            "cloudsched.people.answer_operations",
+            "cloudsched.people.chat_operations",
+            "cloudsched.people.feed_operations",
+        ),
         commands=(
             CommandRow(
                 "people",

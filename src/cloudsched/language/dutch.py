@@ -420,6 +420,8 @@ DUTCH = Language(
             2: "postvak|inbox",
             3: "push|pushbericht|pushberichten|telefoon|mobiel",
             4: "webhook",
+            5: "telegram",
+            6: "slack",
         },
         "me": {1: "me|mij|aan mij"},
         "send": {1: "stuur|sturen|verstuur|versturen|zend|mail"},

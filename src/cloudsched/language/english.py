@@ -487,6 +487,8 @@ ENGLISH = Language(
             2: "inbox",
             3: "push|push notification|push notifications|push message|push messages|phone|mobile",
             4: "webhook",
+            5: "telegram",
+            6: "slack",
         },
         "me": {1: "me|to me"},
         "send": {1: "send|deliver|e-mail|email|mail|push"},

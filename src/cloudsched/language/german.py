@@ -429,6 +429,8 @@ GERMAN = Language(
             2: "postfach|posteingang|inbox",
             3: "push|push-nachricht|push-nachrichten|push-benachrichtigung|push-mitteilung|handy|smartphone|telefon",
             4: "webhook",
+            5: "telegram",
+            6: "slack",
         },
         "me": {1: "mir|an mich"},
         "send": {

@@ -132,7 +132,13 @@ def _write_content(channel: str, message: OutgoingMessage, recipient: Recipient)
     match DeliveryChannel.WEBHOOK if channel in CALLBACKS else DeliveryChannel(channel):
         case DeliveryChannel.MOBILE:
             return write_push(message, recipient.address)
-        case DeliveryChannel.OPERATOR | DeliveryChannel.EMAIL | DeliveryChannel.WEB:
+        case (
+            DeliveryChannel.OPERATOR
+            | DeliveryChannel.EMAIL
+            | DeliveryChannel.WEB
+            | DeliveryChannel.TELEGRAM
+            | DeliveryChannel.SLACK
+        ):
             return {"title": message.title, "body": message.body}
         case DeliveryChannel.WEBHOOK:
             content: dict[str, Any] = json.loads(write_body(message))

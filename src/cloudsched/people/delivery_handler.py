@@ -41,6 +41,7 @@ class DeliveryHandler:
         self,
         senders: Callable[[], Mapping[str, Sender]],
         recipients: Callable[[], PeopleRecipients],
+        find_answer_url: Callable[[str, str, datetime], str | Suppress | None],
         random: Random,
         has_ended: Callable[[str, str], bool],
     ) -> None:
@@ -48,6 +49,7 @@ class DeliveryHandler:
         self._random = random
         self._senders = senders
         self._recipients = recipients
+        self._find_answer_url = find_answer_url
 
     def run(self, context: Context, payload: dict[str, Any]) -> Outcome:
         """Send a delivery."""
@@ -65,6 +67,12 @@ class DeliveryHandler:
         message = _to_message(delivery, payload)
         if delivery.channel not in CALLBACKS:
             message = self._complete_for_person(message, task.owner, delivery, context.durable_run.clock_now())
+        if delivery.asks is not None and delivery.asked_at is not None:
+            url = self._find_answer_url(task.owner, delivery.asks, delivery.asked_at)
+            if isinstance(url, Suppress):
+                return Cancel(url.reason)
+            more = {} if url is None else {"answerUrl": url}
+            message = replace(message, question_id=task.id, answer_url=url, data={**message.data, **more})
         return self._send_to_all(sender, message, task, delivery, found)
 
     def _complete_for_person(

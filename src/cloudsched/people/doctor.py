@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.cli.doctor.resource_checks import check_function, check_queue, find_service, find_value
-from cloudsched.domain.documents.delivery_channels import SENT_CHANNELS
+from cloudsched.domain.documents.delivery_channels import QUEUE_CHANNELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ LINKS: Final = "links"
 
 def check(deployment: Deployment, services: dict[str, Any]) -> Iterator[CheckResult]:
     """Return whether each channel has its queue, and links lead to a function that is there."""
-    for channel in SENT_CHANNELS:
+    for channel in QUEUE_CHANNELS:
         yield check_queue(deployment, channel.lower())
     found = find_service(deployment, LINKS)
     leads_there = f"https://{deployment.name}-{LINKS}-"

@@ -7,7 +7,6 @@ button, a POST, changes anything.
 from __future__ import annotations
 
 import re
-from html import escape
 from typing import TYPE_CHECKING
 
 from werkzeug.wrappers import Response
@@ -16,6 +15,7 @@ from cloudsched.domain.documents.person import PersonPatch
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.responses.api_responses import ExportPage, WebhookSecret
 from cloudsched.errors import NotFound
+from cloudsched.people.link_pages import render_page
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.etags import parse_if_match
@@ -205,10 +205,6 @@ def rotate_webhook_secret(call: ApiCall) -> Response:
     return json_response(WebhookSecret(webhook_secret=secret).to_wire())
 
 
-_STYLE = (
-    "body { font: 16px/1.5 system-ui, sans-serif; max-width: 32rem; margin: 4rem auto; padding: 0 1rem }"
-    "button { font: inherit }"
-)
 _TOKEN = re.compile(r"[A-Za-z0-9_.-]{1,2000}")
 _INVALID_LINK = "This link is no longer valid, or was not copied whole."
 
@@ -227,8 +223,8 @@ def show_unsubscribe_link(call: ApiCall) -> Response:
     It changes nothing.
     """
     if not _TOKEN.fullmatch(call.path["linkToken"]):
-        return _page("Not unsubscribed", _INVALID_LINK, status=404)
-    return _page("Unsubscribe", "Do you want to end mails of this kind?", "Unsubscribe")
+        return render_page("Not unsubscribed", _INVALID_LINK, status=404)
+    return render_page("Unsubscribe", "Do you want to end mails of this kind?", form="<button>Unsubscribe</button>")
 
 
 @operation(
@@ -248,30 +244,7 @@ def follow_unsubscribe_link(call: ApiCall) -> Response:
     try:
         category = _wiring(call).unsubscribe_links.follow(call.path["linkToken"])
     except NotFound:
-        return _page("Not unsubscribed", _INVALID_LINK, status=404)
+        return render_page("Not unsubscribed", _INVALID_LINK, status=404)
     if category is None:
-        return _page("No mails", "Your contacts are no longer stored here, so you get no mails.")
-    return _page("Unsubscribed", f"You get no more mails of the kind {category.lower()}.")
-
-
-def _page(title: str, text: str, button: str | None = None, status: int = 200) -> Response:
-    form = ""
-    if button is not None:
-        form = f'<form method="post"><button>{escape(button)}</button></form>'
-    html = (
-        '<!doctype html><html lang="en">'
-        '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style>"
-        f"<h1>{escape(title)}</h1><p>{escape(text)}</p>{form}</html>"
-    )
-
-    headers = {
-        "Content-Type": "text/html; charset=utf-8",
-        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "
-        "frame-ancestors 'none'",
-        "Cache-Control": "no-store",
-        "Referrer-Policy": "same-origin",
-        "X-Content-Type-Options": "nosniff",
-        "X-Robots-Tag": "noindex",
-    }
-    return Response(html, status, headers)
+        return render_page("No mails", "Your contacts are no longer stored here, so you get no mails.")
+    return render_page("Unsubscribed", f"You get no more mails of the kind {category.lower()}.")

@@ -169,6 +169,10 @@ def _list_facts(person: Json) -> Iterator[tuple[str, str]]:
         if contact := person.get(key):
             proven = "verified" if contact.get("verified") else "not verified: nothing is sent there"
             yield name, f"{contact.get(shown, '')} ({proven})"
+    for name in ("Telegram", "Slack"):
+        if contact := person.get(name.lower()):
+            proven = "verified" if contact.get("verified") else "not verified: nothing is sent there"
+            yield name, f"{contact.get('id', '')} ({proven})"
     if devices := person.get("devices"):
         yield "Devices", f"{len(devices):,}"
     if person:

@@ -12,6 +12,8 @@ from cloudsched.domain.documents.person import (
     Person,
     PersonPatch,
     PersonSpec,
+    SlackContact,
+    TelegramContact,
     WebhookContact,
     list_removed,
 )
@@ -40,6 +42,7 @@ class SavedPerson(NamedTuple):
 
 
 S = TypeVar("S", PersonSpec, PersonPatch)
+C = TypeVar("C", TelegramContact, SlackContact)
 Check = Callable[["Person | None"], None]
 """Checks the state that a change replaces, None if there is none. If it raises, nothing changes."""
 
@@ -196,6 +199,9 @@ class People:
                 proven_address=proven_address,
             )
             fields["webhook"] = _decide_webhook(spec.webhook, current, may_verify=may_verify)
+            for chat in ("telegram", "slack"):
+                known_chat = None if current is None else getattr(current, chat)
+                fields[chat] = _decide_chat(chat, fields[chat], known_chat, may_verify=may_verify)
 
             now = self._clock.now()
             known = current or Person(id=owner, owner=owner, created_at=now, updated_at=now)
@@ -321,6 +327,19 @@ def _decide_webhook(
         hint = "leave it out, and have the endpoint asked (POST …/webhook/verify)"
         raise Forbidden(f"Only an admin may say that a webhook is verified; {hint}.")
     return WebhookContact(url=given.url, verified=verified)
+
+
+def _decide_chat(name: str, given: C | None, known: C | None, *, may_verify: bool) -> C | None:
+    """Return the account of a chat to store, and whether it is verified, which its owner cannot say."""
+    if given is None:
+        return None
+    verified = known is not None and known.id == given.id and bool(known.verified)
+    if may_verify and given.verified is not None:
+        verified = given.verified
+    if given.verified and not verified:
+        hint = f"leave it out, and have the chat asked (POST …/chats/{name}/verify)"
+        raise Forbidden(f"Only an admin may say that an account is verified; {hint}.")
+    return given.model_copy(update={"verified": verified})
 
 
 def _save_fields(

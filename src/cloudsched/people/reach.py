@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, assert_never
 
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
-from cloudsched.domain.documents.person import Person, WebhookContact, is_wanted
+from cloudsched.domain.documents.person import Person, SlackContact, TelegramContact, WebhookContact, is_wanted
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
@@ -36,6 +36,13 @@ def find_reach(person: Person, channel: DeliveryChannel) -> Reach:
         case DeliveryChannel.WEBHOOK:
             obstacle = _WEBHOOK_OBSTACLE if person.webhook else "The person has no webhook."
             return _reach(person.verified_webhook, obstacle)
+        case DeliveryChannel.TELEGRAM | DeliveryChannel.SLACK:
+            contact = find_chat(person, channel)
+            name = channel.title()
+            obstacle = f"The person has no account of {name}."
+            if contact is not None:
+                obstacle = f"Nobody who reads the person's {name} has confirmed that they want messages there."
+            return _reach(contact.id if contact is not None and contact.verified else None, obstacle)
         case DeliveryChannel.WEB | DeliveryChannel.OPERATOR:
             return Reach((), None)
         case unknown:
@@ -44,6 +51,19 @@ def find_reach(person: Person, channel: DeliveryChannel) -> Reach:
 
 def _reach(verified: str | None, obstacle: str) -> Reach:
     return Reach((verified,), None) if verified else Reach((), obstacle)
+
+
+def find_chat(person: Person, channel: DeliveryChannel) -> TelegramContact | SlackContact | None:
+    """Return a person's account of a chat."""
+    return person.telegram if channel is DeliveryChannel.TELEGRAM else person.slack
+
+
+def with_verified_chat(person: Person, channel: DeliveryChannel, account: str) -> Person:
+    """Return a person one of whose chats wants messages, if that still is their account."""
+    contact = find_chat(person, channel)
+    if contact is None or contact.id != account:
+        return person
+    return person.model_copy(update={channel.lower(): contact.model_copy(update={"verified": True})})
 
 
 def with_verified_webhook(person: Person, url: str) -> Person:
@@ -62,6 +82,10 @@ def drop_address(person: Person, channel: DeliveryChannel, address: str) -> Pers
         case DeliveryChannel.WEBHOOK:
             is_gone = person.webhook is not None and person.webhook.url == address
             return person.model_copy(update={"webhook": None}) if is_gone else person
+        case DeliveryChannel.TELEGRAM | DeliveryChannel.SLACK:
+            contact = find_chat(person, channel)
+            is_gone = contact is not None and contact.id == address
+            return person.model_copy(update={channel.lower(): None}) if is_gone else person
         case DeliveryChannel.EMAIL | DeliveryChannel.WEB | DeliveryChannel.OPERATOR:
             return person  # a mail server that refuses a mail does not say that the address is gone
         case unknown:

@@ -6,17 +6,23 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.explanation.findings import Finding, Reason
+from cloudsched.engine.ports.sender import Suppress
+from cloudsched.errors import NotFound
 from cloudsched.people.reach import find_obstacle, say_not_set_up
 from cloudsched.runtime.container import Wiring
 from cloudsched.runtime.lazy_property import lazy_property
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from datetime import datetime
 
     from cloudsched.domain.documents.category import Category
+    from cloudsched.domain.documents.execution import Message
     from cloudsched.domain.documents.person import Person
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.sender import Sender
+    from cloudsched.people.answers import Answers
+    from cloudsched.people.contact_links import ContactLinks
     from cloudsched.people.delivery_handler import DeliveryHandler
     from cloudsched.people.feeds import Feeds
     from cloudsched.people.people import People
@@ -24,6 +30,8 @@ if TYPE_CHECKING:
     from cloudsched.people.person_export import PersonExport
     from cloudsched.people.person_jobs import PersonJobs
     from cloudsched.people.recipients import PeopleRecipients
+    from cloudsched.people.senders.chat_app import ChatApp
+    from cloudsched.people.signed_links import SignedLinks
     from cloudsched.people.unsubscribe_links import UnsubscribeLinks
     from cloudsched.people.webhook_verification import WebhookVerification
     from cloudsched.runtime.container import Container
@@ -67,11 +75,68 @@ class PeopleWiring(Wiring):
         return PeopleRecipients(container.store.records, container.clock, self.make_unsubscribe_url, hosts)
 
     @lazy_property
+    def links(self) -> SignedLinks:
+        """Proves that links were made here."""
+        from cloudsched.people.signed_links import SignedLinks  # noqa: PLC0415 - only when used
+
+        return SignedLinks(self.container.store.records, self.container.clock)
+
+    @lazy_property
     def unsubscribe_links(self) -> UnsubscribeLinks:
         """Links by which recipients end mails."""
         from cloudsched.people.unsubscribe_links import UnsubscribeLinks  # noqa: PLC0415 - only when used
 
-        return UnsubscribeLinks(self.container.store.records, self.container.clock)
+        return UnsubscribeLinks(self.links, self.container.store.records, self.container.clock)
+
+    @lazy_property
+    def answers(self) -> Answers:
+        """Answers by a tap to what people are asked by name."""
+        from cloudsched.people.answers import Answers  # noqa: PLC0415 - only when used
+
+        return Answers(self.container.engine, lambda: self.container.scheduler, self.links)
+
+    @lazy_property
+    def chat_apps(self) -> Mapping[str, ChatApp]:
+        """The apps of the chats that are set up, by channel. They understand what their services post."""
+        from cloudsched.people.senders.channel_senders import open_slack, open_telegram  # noqa: PLC0415 - only when used
+
+        settings = self.container.settings
+        apps: dict[str, ChatApp] = {}
+        if settings.telegram_bot:
+            apps[DeliveryChannel.TELEGRAM] = open_telegram(settings)
+        if settings.slack_app:
+            apps[DeliveryChannel.SLACK] = open_slack(settings)
+        return apps
+
+    @lazy_property
+    def contact_links(self) -> ContactLinks:
+        """Links that prove that a chat is a person's own."""
+        from cloudsched.people.contact_links import ContactLinks  # noqa: PLC0415 - only when used
+
+        records = self.container.store.records
+        return ContactLinks(records, self.container.clock, self.people, self.links, self.senders)
+
+    def make_answer_url(self, owner: str, message_id: str, asked_at: datetime) -> str | None:
+        """Return where a person answers a question by a tap. None if the API has no public address."""
+        root = self.container.settings.public_url
+        return self.answers.make_url(root, owner, message_id, asked_at) if root else None
+
+    def find_answer_url(self, owner: str, message_id: str, asked_at: datetime) -> str | Suppress | None:
+        """Return the same for a question that is sent now, or why it need not be sent any more."""
+        try:
+            question = self.answers.look(self.answers.find_message(owner, message_id, asked_at))
+        except NotFound:
+            return Suppress("The question has been deleted.")
+        if question.answer is not None or question.problem:
+            return Suppress(question.problem or "The question has been answered.")
+        return self.make_answer_url(owner, message_id, asked_at)
+
+    def with_answer_url(self, message: Message) -> Message:
+        """Return a message as its owner sees it: a question has a link to answer it."""
+        if message.event is None:
+            return message
+        url = self.make_answer_url(message.owner, message.id, message.created_at)
+        return message.model_copy(update={"answer_url": url})
 
     def make_unsubscribe_url(self, owner: str, category: Category) -> str | None:
         """Return where a person ends mails of a category. None if the API has no public address with TLS."""
@@ -126,6 +191,7 @@ class PeopleWiring(Wiring):
         return DeliveryHandler(
             lambda: self.senders,
             lambda: self.recipients,
+            self.find_answer_url,
             self.container.chance,
             self._has_ended,
         )
@@ -151,3 +217,16 @@ def find_conditions(container: Container, task: Task, person: Person | None, _no
             yield Finding(reason=Reason.CHANNEL_NOT_SET_UP, sentence=say_not_set_up(channel))
         elif channel is not DeliveryChannel.OPERATOR and (why := find_obstacle(person, task.category, channel)):
             yield Finding(reason=Reason.NOT_REACHABLE, sentence=f"It reaches nobody by {channel}. {why}")
+    yield from _find_question_conditions(container, task)
+
+
+def _find_question_conditions(container: Container, task: Task) -> Iterator[Finding]:
+    """Yield why what a task asks people by name does not reach them, or cannot be answered by a tap."""
+    waits = [each.wait_for_event for each in task.runs]
+    channels = {channel for each in waits if each is not None for channel in each.channels}
+    for channel in sorted(channels):
+        if channel.traits.is_sent and channel not in PeopleWiring.of(container).senders:
+            yield Finding(reason=Reason.CHANNEL_NOT_SET_UP, sentence=say_not_set_up(channel))
+    if channels and not container.settings.public_url:
+        sentence = "Its question has no link to answer it: set CLOUDSCHED_PUBLIC_URL."
+        yield Finding(reason=Reason.CHANNEL_NOT_SET_UP, sentence=sentence)

@@ -17,7 +17,7 @@ from cloudsched.engine.engine_context import EngineContext
 from cloudsched.engine.execution.executor import Executor, WorkInProgress
 from cloudsched.engine.options.table import make_options
 from cloudsched.engine.ports.procedure import Procedure, make_procedure
-from cloudsched.engine.signed_dispatches import DispatchSender, SigningKeys
+from cloudsched.engine.signed_dispatches import DeferringSender, DispatchSender, SigningKeys
 from cloudsched.engine.state.commits import Committer
 from cloudsched.errors import Forbidden, InvalidInput, Misconfigured, QueueUnavailable, StoreUnavailable
 from cloudsched.features.table import FEATURES, find_place
@@ -87,6 +87,8 @@ class Container:
         self.how_to_start = ""
         """What to write to start what brings the store, if the app is part of a service that has not been
         started."""
+        self.serves_links_only = False
+        """True in the public function for links, which has no secret: the sweep sends what it makes due."""
         self.hanging = ""
         """How many handlers hang where the tasks run, which, and since when. Empty if none does."""
 
@@ -233,6 +235,8 @@ class Container:
 
     @lazy_property
     def _sender(self) -> DispatchSender:
+        if self.serves_links_only and not self.settings.secret:
+            return DeferringSender()
         return DispatchSender(self.dispatcher, self._keys)
 
     @lazy_property

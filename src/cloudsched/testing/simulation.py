@@ -33,6 +33,7 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.delivery_channels import SENDER_NAMES
+from cloudsched.domain.documents.record import secret_hash
 from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.signed_dispatches import SigningKeys
 from cloudsched.engine.storage.pages import iterate_pages
@@ -330,6 +331,8 @@ class Simulation:
             "email": {"address": f"{local}@example.com", "verified": True},
             "devices": [{"token": f"device-of-{local}"}],
             "webhook": {"url": f"https://example.com/{local}", "verified": True},
+            "telegram": {"id": str(int(secret_hash(owner)[:12], 16) + 1), "verified": True},
+            "slack": {"id": f"U{secret_hash(owner)[:10].upper()}", "verified": True},
         }
         return self.app.put_person(owner, **cast("PersonFields", {**known, **fields}))
 

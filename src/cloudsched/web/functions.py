@@ -62,12 +62,13 @@ def serve_api(
 
 
 def serve_links(app: App, request: Request) -> Response:
-    """Serve the pages that people open by a link: unsubscribing, and feeds. All else is 404.
+    """Serve the pages that people open by a link: unsubscribing, answers and feeds. All else is 404.
 
     It is for a public function beside a private API. See ``docs/guides/delivery.md``.
     """
     from cloudsched.web.api.router import ApiServer  # noqa: PLC0415 - the same
 
+    app.container.serves_links_only = True
     with _trace_request(app, request, is_mounted=False):
         return ApiServer(app, only_links=True).handle(request)
 

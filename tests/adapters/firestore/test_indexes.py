@@ -246,7 +246,8 @@ def call_every_port(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch, shards
         for call in calls.values():
             call()
         assert {*RECORDS} == list_record_kinds()
-        assert methods(InboxStore) == {"list", "mark_read", "count_unread", "remove_some"}
+        assert methods(InboxStore) == {"get", "list", "mark_read", "count_unread", "remove_some"}
+        store.inbox.get("ada", "m1")
         store.inbox.mark_read("ada", "m1", NOW)
         store.inbox.count_unread("ada", 10)
         store.inbox.remove_some("ada")

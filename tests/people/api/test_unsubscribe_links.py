@@ -14,6 +14,7 @@ from werkzeug.wrappers import Request
 
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
 from cloudsched.web.api.operations import OPERATIONS
@@ -38,7 +39,7 @@ def test_an_unsubscribe_link_ends_mails_of_its_category(roles: RoleHarness) -> N
         form = {"Content-Type": "application/x-www-form-urlencoded"}
         assert roles.ask(None, "POST", path, **form).status_code == 200
         assert roles.ask("ada", "GET", "/v1/people/ada").get_json()["channels"] == {
-            "REMINDER": ["WEB", "MOBILE", "WEBHOOK", "OPERATOR"]
+            "REMINDER": [str(each) for each in DeliveryChannel if each is not DeliveryChannel.EMAIL]
         }
     for forged in (path[:-1], path.replace(".", "x"), path.rpartition(".")[0] + "." + "A" * 43, path[:-2] + "é"):
         assert roles.ask(None, "POST", forged).status_code == 404
@@ -78,7 +79,9 @@ def test_the_public_function_serves_links_and_nothing_else(roles: RoleHarness) -
         == 200
     )
     links = [each.name for each in OPERATIONS if each.is_link]
-    assert links == ["show_unsubscribe_link", "follow_unsubscribe_link", "get_feed"]
+    kinds = ("unsubscribe_link", "question_link", "contact_link")
+    taken = ("take_telegram_update", "take_slack_action", "get_feed")
+    assert {*links} == {*(f"{verb}_{kind}" for kind in kinds for verb in ("show", "follow")), *taken}
     for each in OPERATIONS:
         if not each.is_link:
             path = re.sub(r"{\w+}", "ada", each.path)

@@ -115,6 +115,16 @@ def test_one_click_unsubscribes_by_rfc_8058() -> None:
     assert "a=1&amp;b=2" in write_html(make_message(unsubscribe_url=url))
 
 
+def test_a_question_links_to_its_page_in_both_forms() -> None:
+    url = "https://example.org/v1/links/answer/abc?a=1&b=2"
+    mail = arrive(make_message(answer_url=url))
+    plain, html = mail.get_body(("plain",)), mail.get_body(("html",))
+    assert plain is not None
+    assert html is not None
+    assert f"Approve or reject: {url}" in plain.get_content()
+    assert '<a href="https://example.org/v1/links/answer/abc?a=1&amp;b=2">' in html.get_content()
+
+
 @pytest.mark.parametrize("url", ["http://example.org/u", "https://e.org/u>\r\nBcc: x@y", "javascript:alert(1)"])
 def test_a_wrong_address_to_unsubscribe_is_refused(url: str) -> None:
     """Only HTTPS, and nothing that ends the header."""

@@ -30,6 +30,7 @@ def path_for(operation: Operation, task_id: str) -> str:
         taskId=task_id,
         executionId="x",
         owner="ada",
+        chat="telegram",
         event="e",
         queue="q",
         feedId="0" * 64,

@@ -53,6 +53,12 @@ class FirestoreInbox:
                 return message
         return None
 
+    def get(self, owner: str, message_id: str) -> Message | None:
+        """Return a message as it is now, or None."""
+        name = document_name(self._documents, "inboxes", owner, "messages", message_id)
+        found = None if name is None else self._rpc.get(name)[0]
+        return None if found is None else to_document(Message, found)
+
     def count_unread(self, owner: str, up_to: int) -> int:
         """Return how many of an owner's messages were not read, at most `up_to`."""
         parent = document_name(self._documents, "inboxes", owner)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from cloudsched.engine.ports.queue import QueueMessage
 
-_SHARED_QUEUES = {"COMPLETION": "WEBHOOK", "PING": "WEBHOOK"}
+_SHARED_QUEUES = dict.fromkeys(("COMPLETION", "PING", "TELEGRAM", "SLACK"), "WEBHOOK")
 """The channels that have the queue of another one."""
 
 

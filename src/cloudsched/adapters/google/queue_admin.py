@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from cloudsched.adapters.google.cloud_tasks import channel_queue_id, list_queue_ids
 from cloudsched.adapters.google.credentials import require_credentials
-from cloudsched.domain.documents.delivery_channels import SENT_CHANNELS
+from cloudsched.domain.documents.delivery_channels import QUEUE_CHANNELS
 from cloudsched.domain.responses.overview_responses import DispatchQueue
 from cloudsched.errors import InvalidInput, NotFound, QueueUnavailable
 
@@ -44,7 +44,7 @@ class QueueAdmin:
         )
 
         self._location = f"projects/{project}/locations/{location}"
-        channels = (channel_queue_id(queue, each) for each in SENT_CHANNELS)
+        channels = (channel_queue_id(queue, each) for each in QUEUE_CHANNELS)
         ids = (*list_queue_ids(queue, queues_per_priority), *channels)
         self._ids = tuple(dict.fromkeys(ids))
         where: dict[str, Any] = {}

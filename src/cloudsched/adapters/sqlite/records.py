@@ -55,6 +55,11 @@ class SqliteInbox:
 
         return self._database.write(work)
 
+    def get(self, owner: str, message_id: str) -> Message | None:
+        """Return a message as it is now, or None."""
+        rows = self._database.read(_LOAD_MESSAGE, (owner, message_id))
+        return Message.from_stored_json(message_id, rows[0][0]) if rows else None
+
     def count_unread(self, owner: str, up_to: int) -> int:
         """Return how many of an owner's messages were not read, at most `up_to`."""
         ((count,),) = self._database.read(_COUNT_UNREAD, (owner, up_to))

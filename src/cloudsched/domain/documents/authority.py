@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.documents.document import InputModel
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Iterable
 
 SYSTEM_OWNER: Final = "system"
 """The owner of all that belongs to the system rather than to a user. No user can have this name."""
@@ -74,6 +74,11 @@ class SenderRole(StrEnum):
 
 PERSON: Final = "user:"
 """What precedes a user's name where a handler asks for their events."""
+
+
+def list_people(senders: Iterable[str]) -> list[str]:
+    """Return the users among those whose events count."""
+    return [each.removeprefix(PERSON) for each in senders if each.startswith(PERSON)]
 
 
 class EventSender(InputModel):

@@ -42,6 +42,8 @@ class DeliveryChannel(StoredEnum):
     """The owner's own endpoint."""
     OPERATOR = "OPERATOR"
     """The operator's channels, such as a room for alerts. Users may not name it."""
+    TELEGRAM = "TELEGRAM"
+    SLACK = "SLACK"
 
     @property
     def traits(self) -> ChannelTraits:
@@ -62,8 +64,11 @@ class ChannelTraits:
     """True if its messages have a link that unsubscribes from their category."""
     is_signed: bool
     """True if its messages are signed with the person's secrets."""
+    has_queue: bool = True
+    """True if a sent message waits in a queue of the channel's own, rather than in that of webhooks."""
 
 
+_CHAT: Final = ChannelTraits(is_sent=True, may_users_name=True, has_unsubscribe=False, is_signed=False, has_queue=False)
 _TRAITS: Final[Mapping[str, ChannelTraits]] = complete_table(
     DeliveryChannel,
     {
@@ -92,10 +97,14 @@ _TRAITS: Final[Mapping[str, ChannelTraits]] = complete_table(
             has_unsubscribe=False,
             is_signed=False,
         ),
+        DeliveryChannel.TELEGRAM: _CHAT,
+        DeliveryChannel.SLACK: _CHAT,
     },
 )
 SENT_CHANNELS: Final = tuple(each for each in DeliveryChannel if each.traits.is_sent)
-"""The channels that have a sender, and a queue."""
+"""The channels that have a sender."""
+QUEUE_CHANNELS: Final = tuple(each for each in SENT_CHANNELS if each.traits.has_queue)
+"""Those that have a queue."""
 SENDER_NAMES: Final = (*(str(each) for each in SENT_CHANNELS), COMPLETION, PING)
 """The names by which senders are found."""
 USERS_CHANNELS: Final = tuple(each for each in DeliveryChannel if each.traits.may_users_name)
@@ -143,6 +152,10 @@ class Delivery(WireModel):
     """How much later than due the execution began, if that is to be said."""
     is_failure: bool = False
     """True if it tells of a failure, and carries no result."""
+    asks: str | None = None
+    """The id of the question in the inbox of its owner, if it asks for an answer, and carries no result."""
+    asked_at: Instant | None = None
+    """The time at which that question was first asked."""
     siblings: tuple[str, ...] = ()
     """The ids of the execution's other deliveries."""
     url: str | None = None

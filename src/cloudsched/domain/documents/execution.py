@@ -14,9 +14,10 @@ from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, Field
 
-from cloudsched.domain.documents.authority import DEFAULT_SENDERS, Requesters
+from cloudsched.domain.documents.authority import DEFAULT_SENDERS, Requesters, list_people
 from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.children import Child, OnChildFailure
+from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.document import (
     Document,
     Duration,
@@ -238,11 +239,20 @@ class Suspension(WireModel):
     """The roles whose events count, and the users, as ``user:…``."""
     question: str | None = None
     """The question that the event answers, for the users whom it names."""
+    asked_at: Instant | None = None
+    """The start of the wait for an event, which tells it from any other wait of the execution."""
+    channels: tuple[DeliveryChannel, ...] = ()
+    """The channels by which the question goes to these users, besides their inboxes."""
     quota_refusal: str | None = None
     """The reason why its owner's quota has no room for calls that it is to make. While some wait, the end of
     any call resumes it."""
     deadline: Instant | None = None
     """The time at which it stops waiting for an event, or None. It is resumed in between, to look for one."""
+
+    @property
+    def people(self) -> list[str]:
+        """The users who are asked by name."""
+        return list_people(self.senders)
 
 
 class Run(RunFields):
@@ -502,3 +512,6 @@ class Message(Document):
     """The time at which its owner first read it."""
     expire_at: Instant | None = None
     """The time from which the store may remove it."""
+    answer_url: str | None = None
+    """The page on which its owner answers the question by a tap. It is never stored: only its owner, and the
+    app's own code, see it. None if the deployment has no public address."""

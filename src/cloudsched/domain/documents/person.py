@@ -74,6 +74,8 @@ def _matching(pattern: str, words: str, example: str) -> tuple[AfterValidator, W
     return AfterValidator(check), WithJsonSchema(schema)
 
 
+TelegramId = Annotated[str, *_matching(r"^[1-9][0-9]{0,18}$", "the number of a chat with one person", "123456789")]
+SlackId = Annotated[str, *_matching(r"^[UW][A-Z0-9]{2,20}$", "a member's id", "U012AB3CD")]
 Name = Annotated[str, StringConstraints(max_length=200), AfterValidator(_require_one_line)]
 Address = Annotated[str, StringConstraints(max_length=MAX_ADDRESS), AfterValidator(_require_address)]
 DeviceToken = Annotated[str, *_matching(r"^[!-~]{1,4096}$", "a registration token", "dGhpcyBpcyBhIHRva2Vu:APA91b")]
@@ -109,6 +111,25 @@ class WebhookContact(WireModel):
     changes."""
 
 
+class TelegramContact(WireModel):
+    """A person's chat with the deployment's bot in Telegram."""
+
+    id: TelegramId
+    """The number of the chat, which the bot tells whoever writes to it."""
+    verified: Annotated[bool, Field(strict=True)] | None = None
+    """True if somebody who reads that chat has confirmed that they want the messages. No other message is
+    sent to one that is not. Only an admin may set it. It is lost when the account changes."""
+
+
+class SlackContact(WireModel):
+    """A person's account in the Slack workspace that has the deployment's app."""
+
+    id: SlackId
+    """The member's id."""
+    verified: Annotated[bool, Field(strict=True)] | None = None
+    """The same as of Telegram."""
+
+
 T = TypeVar("T")
 
 
@@ -128,6 +149,8 @@ _OTHER_NAMES: Final[Mapping[str, str]] = {
         "email": "address emailaddress mail",
         "devices": "device devicetoken devicetokens fcmtoken mobile push token tokens",
         "webhook": "callback hook url webhookurl",
+        "telegram": "telegramid telegramchat chatid",
+        "slack": "slackid slackuser memberid",
         "timezone": "timezonename tz zone",
         "locale": "lang language",
         "channels": "deliverychannels preferences subscriptions unsubscribed",
@@ -150,6 +173,8 @@ class PersonSpec(WireModel):
     email: EmailContact | None = None
     devices: Devices = ()
     webhook: WebhookContact | None = None
+    telegram: TelegramContact | None = None
+    slack: SlackContact | None = None
     timezone: ZoneName = "UTC"
     """The IANA zone of the tasks whose schedules follow the person."""
     locale: Locale | None = None
@@ -172,6 +197,9 @@ class PersonPatch(WireModel):
     """All devices, in place of the present ones."""
     webhook: WebhookContact | None = None
     """The endpoint, in place of the present one. Another URL is not verified."""
+    telegram: TelegramContact | None = None
+    slack: SlackContact | None = None
+    """The account, in place of the present one. Another one is not verified, as with `telegram`."""
     timezone: ZoneName | None = None
     locale: Locale | None = None
     channels: dict[Category, Channels | None] | None = None

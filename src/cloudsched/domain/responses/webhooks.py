@@ -68,6 +68,20 @@ class ChallengeData(WebhookText):
     """What the endpoint answers with, and nothing else."""
 
 
+class QuestionData(WebhookText):
+    """What a person is asked by name, and what an answer needs."""
+
+    task_id: str
+    execution_id: str
+    event: str
+    until: Instant | None = None
+    """The time until which an answer is accepted, or None if there is no limit."""
+    answer_url: str | None = None
+    """The page with the buttons Approve and Reject. Whoever opens it answers as that person."""
+    late: int | None = None
+    """The seconds by which the message is late, if it is late enough to say so."""
+
+
 class MessageWebhook(WebhookPart):
     """A message of a task to its owner."""
 
@@ -93,6 +107,14 @@ class ExecutionWebhook(WebhookPart):
     data: EndData
 
 
+class QuestionWebhook(WebhookPart):
+    """A question to a person, whom a handler asks by name (``ctx.wait_for`` with channels)."""
+
+    type: Literal["question"]
+    timestamp: Instant
+    data: QuestionData
+
+
 class VerificationWebhook(WebhookPart):
     """The question whether an endpoint wants a person's messages. It is asked before it gets any."""
 
@@ -103,6 +125,7 @@ class VerificationWebhook(WebhookPart):
 
 WEBHOOKS: Final[dict[str, type[WebhookPart]]] = {
     "message": MessageWebhook,
+    "question": QuestionWebhook,
     "executionEnded": ExecutionWebhook,
     "verification": VerificationWebhook,
 }

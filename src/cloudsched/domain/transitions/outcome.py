@@ -17,6 +17,7 @@ from cloudsched.domain.handler_code import running_handler
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cloudsched.domain.documents.delivery_channels import DeliveryChannel
     from cloudsched.domain.transitions.task_draft import TaskDraft
 
 
@@ -105,6 +106,10 @@ class Suspend:
     """The roles whose events count, and the users, as ``user:…``."""
     question: str | None = None
     """The question that the event answers, for the users whom it names."""
+    asked_at: datetime | None = None
+    """The start of its wait for an event."""
+    channels: tuple[DeliveryChannel, ...] = ()
+    """The channels by which the question goes to these users, besides their inboxes."""
     quota_refusal: str | None = None
     """Why its owner's quota has no room for calls that it is to make, or None if none of them waits."""
     any_call: bool = False

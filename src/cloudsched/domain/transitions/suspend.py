@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from cloudsched.domain.documents.authority import PERSON, SenderRole
+from cloudsched.domain.documents.authority import SenderRole, list_people
 from cloudsched.domain.documents.event import Event, EventName
 from cloudsched.domain.documents.execution import ExecutionStatus, Message, Run, Suspension
 from cloudsched.domain.documents.json_limits import require_storable, stored_size, truncate
@@ -88,6 +88,8 @@ def on_suspend(
                 events=outcome.events,
                 senders=outcome.senders,
                 question=outcome.question,
+                asked_at=outcome.asked_at,
+                channels=outcome.channels,
                 quota_refusal=outcome.quota_refusal,
                 deadline=outcome.deadline,
             ),
@@ -104,7 +106,6 @@ def make_questions(task: Task, run: Run, outcome: Suspend, now: datetime) -> tup
     earlier = run.resumed_from
     if earlier is not None and (earlier.events, earlier.senders) == (outcome.events, outcome.senders):
         return ()  # it has only looked whether they have answered
-    people = [each.removeprefix(PERSON) for each in outcome.senders if each.startswith(PERSON)]
     return tuple(
         Message(
             id=f"{task.id}-{run.execution_id}-asks-{run.steps}",
@@ -115,10 +116,10 @@ def make_questions(task: Task, run: Run, outcome: Suspend, now: datetime) -> tup
             body=outcome.question or "",
             event=event,
             until=outcome.deadline,
-            created_at=now,
-            expire_at=expiry_after(now, task.execution_retention),
+            created_at=outcome.asked_at or now,
+            expire_at=expiry_after(outcome.deadline or now, task.execution_retention),
         )
-        for person in people
+        for person in list_people(outcome.senders)
         for event in outcome.events
     )
 

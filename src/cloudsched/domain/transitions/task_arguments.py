@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.children import Child, OnChildFailure
     from cloudsched.domain.documents.delivery_channels import DeliveryChannel
-    from cloudsched.domain.documents.person import Device, EmailContact, WebhookContact
+    from cloudsched.domain.documents.person import Device, EmailContact, SlackContact, TelegramContact, WebhookContact
     from cloudsched.domain.documents.policy import CatchUp, CatchUpMode, Overlap, Priority, RetryPolicy, TellFailures
     from cloudsched.domain.documents.script import Script
     from cloudsched.domain.documents.task import Source
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     Seconds = timedelta | float | str
     """A length of time: a `timedelta`, a number of seconds, or ISO 8601 (``PT5M``)."""
+    ChannelName = Literal["EMAIL", "WEB", "MOBILE", "WEBHOOK", "OPERATOR", "TELEGRAM", "SLACK"]
 
 
 class CommonFields(CallOptions, total=False):
@@ -38,7 +39,7 @@ class CommonFields(CallOptions, total=False):
     parallel: bool | None
     on_child_failure: OnChildFailure | Literal["FAIL", "SKIP", "CONTINUE"] | None
     script: Script | Mapping[str, Any] | None
-    delivery_channels: Sequence[DeliveryChannel | Literal["EMAIL", "WEB", "MOBILE", "WEBHOOK", "OPERATOR"]] | None
+    delivery_channels: Sequence[DeliveryChannel | ChannelName] | None
     delivery_title: str | None
     tell_failures: TellFailures | Literal["FIRST", "EACH", "NEVER"] | None
     query_per_execution: float | None
@@ -65,11 +66,11 @@ class PersonFields(TypedDict, total=False):
     email: EmailContact | Mapping[str, Any] | None
     devices: Sequence[Device | Mapping[str, Any]] | None
     webhook: WebhookContact | Mapping[str, Any] | None
+    telegram: TelegramContact | Mapping[str, Any] | None
+    slack: SlackContact | Mapping[str, Any] | None
     timezone: str | None
     locale: str | None
-    channels: (
-        Mapping[Any, Sequence[DeliveryChannel | Literal["EMAIL", "WEB", "MOBILE", "WEBHOOK", "OPERATOR"]] | None] | None
-    )
+    channels: Mapping[Any, Sequence[DeliveryChannel | ChannelName] | None] | None
     """The channels of each category."""
 
 

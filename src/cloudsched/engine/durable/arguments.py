@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from cloudsched.domain.documents.authority import PERSON, SenderRole, is_subject
+from cloudsched.domain.documents.authority import PERSON, SenderRole, is_subject, list_people
+from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS, DeliveryChannel
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.policy import RetryPolicy, to_retry_policy
 from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME
@@ -136,6 +137,19 @@ def parse_senders(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any argument
         hint = f"Give some of {names}, and users by name, as in by=('admin', {user!r}). At most {MAX_SENDERS} in all."
         raise InvalidInput("by", f"is {_short_repr(value)}", hint)
     return tuple(dict.fromkeys(str(each) for each in senders))
+
+
+def parse_channels(value: Any, senders: Iterable[str]) -> tuple[DeliveryChannel, ...]:  # noqa: ANN401 - the same
+    """Return the channels by which a question goes to the users among the senders. Raises InvalidInput.
+
+    The operator's channel is none of them: whoever reads it could answer in the name of the person.
+    """
+    names = (*value,) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+    if isinstance(value, str) or not all(each in USERS_CHANNELS for each in names):
+        raise InvalidInput("channels", f"is {_short_repr(value)}", f"Give some of {', '.join(USERS_CHANNELS)}.")
+    if names and not list_people(senders):
+        raise InvalidInput("channels", "reach nobody", f"Name the users who are asked: by=('{PERSON}dr-grey',).")
+    return tuple(dict.fromkeys(map(DeliveryChannel, names)))
 
 
 def _is_person(value: object) -> bool:

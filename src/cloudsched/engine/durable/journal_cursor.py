@@ -44,6 +44,7 @@ from cloudsched.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from cloudsched.domain.documents.delivery_channels import DeliveryChannel
     from cloudsched.domain.transitions.commit import Commit
 
 
@@ -447,6 +448,8 @@ class JournalCursor:
         events: tuple[str, ...] = (),
         senders: tuple[str, ...] = DEFAULT_SENDERS,
         question: str | None = None,
+        asked_at: datetime | None = None,
+        channels: tuple[DeliveryChannel, ...] = (),
         any_call: bool = False,
         deadline: datetime | None = None,
     ) -> NoReturn:
@@ -460,6 +463,8 @@ class JournalCursor:
             events,
             senders,
             question,
+            asked_at,
+            channels,
             any_call=any_call,
             deadline=deadline,
         )

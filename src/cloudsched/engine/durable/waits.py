@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from cloudsched.domain.documents.authority import EventSender
+    from cloudsched.domain.documents.delivery_channels import DeliveryChannel
     from cloudsched.domain.documents.event import Event
     from cloudsched.domain.transitions.commit import Commit
     from cloudsched.engine.durable.journal_cursor import JournalCursor
@@ -32,6 +33,7 @@ def wait_for_event(
     timeout: timedelta | None,
     senders: tuple[str, ...],
     question: str | None,
+    channels: tuple[DeliveryChannel, ...] = (),
 ) -> tuple[Any, EventSender | None]:
     """Return the payload and the sender of the earliest event of that name from one of `senders`."""
     number, entry = cursor.next_entry(StepKind.EVENT, name)
@@ -41,7 +43,7 @@ def wait_for_event(
         entry = cursor.put(entry, due_at=_wait_deadline(timeout, entry))
     cursor.require_same(number, entry.description, entry.due_at, _wait_deadline(timeout, entry))
     if entry.status is StepStatus.WAITING:
-        entry = _wait_for_event(cursor, entry, senders, question)
+        entry = _wait_for_event(cursor, entry, senders, question, channels)
     elif entry.sender is not None and not entry.sender.counts_for(senders):
         sender = entry.sender
         taken = {"by": [sender.person if sender.role is SenderRole.PERSON else sender.role]}
@@ -54,7 +56,11 @@ def wait_for_event(
 
 
 def _wait_for_event(
-    cursor: JournalCursor, entry: JournalEntry, senders: tuple[str, ...], question: str | None
+    cursor: JournalCursor,
+    entry: JournalEntry,
+    senders: tuple[str, ...],
+    question: str | None,
+    channels: tuple[DeliveryChannel, ...],
 ) -> JournalEntry:
     while True:
         now = cursor.clock.now()
@@ -85,6 +91,8 @@ def _wait_for_event(
         events=names,
         senders=senders,
         question=question,
+        asked_at=entry.started_at,
+        channels=channels,
         deadline=entry.due_at,
     )
 

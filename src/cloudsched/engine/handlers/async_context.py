@@ -174,6 +174,7 @@ class AsyncContext(AnyContext):
         *,
         by: Sequence[str] = DEFAULT_SENDERS,
         question: str | None = None,
+        channels: Sequence[str] = (),
         with_sender: Literal[False] = False,
     ) -> E: ...
     @overload
@@ -185,6 +186,7 @@ class AsyncContext(AnyContext):
         *,
         by: Sequence[str] = DEFAULT_SENDERS,
         question: str | None = None,
+        channels: Sequence[str] = (),
         with_sender: Literal[True],
     ) -> tuple[E, EventSender]: ...
     @_awaited
@@ -196,6 +198,7 @@ class AsyncContext(AnyContext):
         *,
         by: Sequence[str] = DEFAULT_SENDERS,
         question: str | None = None,
+        channels: Sequence[str] = (),
         with_sender: bool = False,
     ) -> Any:
         """Return the payload of an event that is sent to this execution from outside.
@@ -203,7 +206,8 @@ class AsyncContext(AnyContext):
         See `Context.wait_for`.
         """
         function: Any = self._context.wait_for
-        request = partial(function, event, model, timeout, by=by, question=question, with_sender=with_sender)
+        asked = {"by": by, "question": question, "channels": channels, "with_sender": with_sender}
+        request = partial(function, event, model, timeout, **asked)
         return await self._durable(f"ctx.wait_for({event!r})", request, (StepKind.EVENT, event))
 
     @_awaited

@@ -27,6 +27,7 @@ from cloudsched.domain.transitions.notices import InboxMessage
 from cloudsched.domain.transitions.suspend import parse_event_name
 from cloudsched.engine.durable.arguments import (
     deadline,
+    parse_channels,
     parse_duration,
     parse_senders,
     parse_wait,
@@ -329,6 +330,7 @@ class Context(Calls):
         *,
         by: Sequence[str] = DEFAULT_SENDERS,
         question: str | None = None,
+        channels: Sequence[str] = (),
         with_sender: Literal[False] = False,
     ) -> E: ...
     @overload
@@ -340,6 +342,7 @@ class Context(Calls):
         *,
         by: Sequence[str] = DEFAULT_SENDERS,
         question: str | None = None,
+        channels: Sequence[str] = (),
         with_sender: Literal[True],
     ) -> tuple[E, EventSender]: ...
     def wait_for(
@@ -350,6 +353,7 @@ class Context(Calls):
         *,
         by: Sequence[str] = DEFAULT_SENDERS,
         question: str | None = None,
+        channels: Sequence[str] = (),
         with_sender: bool = False,
     ) -> Any:
         """Return the payload of an event that is sent to this execution from outside, once it has come.
@@ -367,14 +371,17 @@ class Context(Calls):
                 such as ``"user:dr-grey"``. Others' are refused. Each user gets the question in the inbox, and
                 may answer it with a credential of their own. They see nothing else of the task.
             question: The question that these users read.
+            channels: The channels by which it goes to them, besides their inboxes: ``"EMAIL"`` and so on.
+                Each message has a link to a page with the buttons Approve and Reject, which sends
+                ``{"approved": true}`` or ``{"approved": false}``, with a ``"note"`` if they write one.
             with_sender: Return ``(payload, sender)``, where `sender` is an `EventSender`.
 
         Raises:
             EventTimedOut: It did not come in time.
-            InvalidInput: No event can have that name, the timeout is not a timedelta, or `by` names something
-                else.
-            WorkflowError: The handler has not declared this type for the event, or the journal's payload is
-                not of it.
+            InvalidInput: No event can have that name, the timeout is not a timedelta, or `by` or `channels`
+                names something else.
+            WorkflowError: The handler has not declared this type for the event, the journal's payload is not
+                of it, or there are channels and the declared type cannot take what their links send.
 
         >>> approval = ctx.wait_for("approved", timeout=timedelta(days=2), question="May I order tea?")
         >>> approval.by
@@ -391,7 +398,11 @@ class Context(Calls):
         kind = None if model is None else self._find_event_type(name, model)
         asked = None if question is None else truncate(str(question), MAX_QUESTION)
 
-        wait = (name, limit, senders, asked)
+        ways = parse_channels(channels, senders)
+        if ways:
+            self._require_tap(name)
+
+        wait = (name, limit, senders, asked, ways)
         payload, sender = self.durable_run.perform(f"ctx.wait_for({name!r})", wait_for_event, *wait)
         content = payload
         if kind is not None:
@@ -399,6 +410,21 @@ class Context(Calls):
         elif isinstance(payload, dict):
             content = EventPayload(payload)
         return (content, sender) if with_sender else content
+
+    def _require_tap(self, name: str) -> None:
+        """Check that the type of an event takes what a tap on a link sends. Raises WorkflowError."""
+        kind = self.event_types.get(name)
+        if kind is None:
+            return
+        for approved in (True, False):
+            try:
+                kind.read({"approved": approved})
+            except InvalidInput as error:
+                sent = f'{{"approved": {str(approved).lower()}}}'
+                raise WorkflowError(
+                    f"The type of the event {name!r} does not take what a tap on a link sends, {sent}: {error}. "
+                    "Give its other fields a default, or leave out the channels."
+                ) from error
 
     def _find_event_type(self, name: str, model: type[Any]) -> EventType:
         declared = self.event_types.get(name)

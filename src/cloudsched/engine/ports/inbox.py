@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class InboxStore(Protocol):
-    """Marks, counts and removes messages. They are written by the commits that deliver them.
+    """Reads, marks, counts and removes messages. They are written by the commits that deliver them.
 
     * A mark changes a message once: the first one stays.
     * Counting costs a small part of a read for each message that is counted.
@@ -20,6 +20,10 @@ class InboxStore(Protocol):
 
     def mark_read(self, owner: str, message_id: str, at: datetime) -> Message | None:
         """Record when a message was first read, and return it, or None. Costs one read, and at most one write."""
+        ...
+
+    def get(self, owner: str, message_id: str) -> Message | None:
+        """Return a message as it is now, or None. One document is read."""
         ...
 
     def count_unread(self, owner: str, up_to: int) -> int:

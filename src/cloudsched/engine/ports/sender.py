@@ -37,6 +37,8 @@ class OutgoingMessage:
         created_at: The instant of what it reports, the same for all tries.
         kind: The type of the message for programs that receive it, such as ``notification``.
         data: The JSON that a program gets besides title and body.
+        answer_url: The address of the page on which the recipient answers by a tap, if it is a question.
+        question_id: What a button below a question says to name it, at most 40 letters and digits.
         unsubscribe_url: The HTTPS address at which the recipient can end such messages without signing in.
     """
 
@@ -49,6 +51,8 @@ class OutgoingMessage:
     data: Mapping[str, Any] = field(default_factory=dict)
     attachments: tuple[Attachment, ...] = ()
     unsubscribe_url: str | None = None
+    answer_url: str | None = None
+    question_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

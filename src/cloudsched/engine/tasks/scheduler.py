@@ -551,7 +551,8 @@ class Scheduler:
         try:
             self._engine.sender.send(task, executor_wakeups(task), self._engine.clock.now())
         except QueueUnavailable as error:
-            log.warning("deferred: %s", error, extra={"action": "deferred", "taskId": task.id})
+            if not self._engine.sender.defers_all:
+                log.warning("deferred: %s", error, extra={"action": "deferred", "taskId": task.id})
             with suppress(StoreUnavailable):  # then the sweep finds it once it is overdue
                 return self._engine.committer.try_to_change(stored, self._engine.clock.now(), deferred=True) or task
         return task

@@ -47,6 +47,7 @@ from cloudsched.features.deliveries.fields import PingEvent
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from cloudsched.domain.documents.execution import Message
     from cloudsched.domain.transitions.finish import AttemptReport
 
 MAX_DATA: Final = 100_000
@@ -147,6 +148,29 @@ class DeliveryMaker:
         origin = json.dumps([task.owner, about, channel])
         return made.model_copy(update={"id": f"d{hashlib.sha256(origin.encode()).hexdigest()[:31]}"})
 
+    def make_question(self, task: Task, message: Message, channel: DeliveryChannel, now: datetime) -> Task:
+        """Return the delivery that asks a person what their inbox asks. It says nothing else of the task."""
+        data = {"taskId": task.id, "executionId": message.execution_id, "event": message.event}
+        if message.until is not None:
+            data["until"] = message.until.isoformat()
+        payload = {"title": message.title, "body": message.body or message.title, "data": data, "kind": "question"}
+        made = self._make(
+            task,
+            message.execution_id,
+            channel,
+            payload,
+            now,
+            key=_question_key(channel, message.event or "", message.created_at),
+            recipient=message.owner,
+            asks=message.id,
+            asked_at=message.created_at,
+        )
+        if made.retention is None:
+            return made
+        # A button names it, so it stays as long as it can be pressed.
+        wait = None if message.until is None else made.retention + max(message.until - now, timedelta(0))
+        return made.model_copy(update={"retention": wait})
+
     def make_ping(
         self, task: Task, execution_id: str, event: PingEvent, now: datetime, author: Requesters | None
     ) -> Task | None:
@@ -194,11 +218,13 @@ class DeliveryMaker:
         now: datetime,
         *,
         key: str = "",
+        recipient: str | None = None,
         **more: Any,
     ) -> Task:
         from cloudsched.domain.transitions.edits import new_task  # noqa: PLC0415 - few dispatches deliver anything
 
-        delivery_id = _derive_id(task, execution_id, key or channel)
+        to = recipient or task.owner
+        delivery_id = derive_delivery_id(task.id, task.created_at, execution_id, key or channel, to)
         delivery = Delivery(
             channel=channel,
             task_id=task.id,
@@ -211,8 +237,8 @@ class DeliveryMaker:
         )
         draft = TaskDraft(
             id=delivery_id,
-            owner=task.owner,
-            title=f"{channel}: {task.title}"[:500],
+            owner=to,
+            title=f"{channel}: {payload['title'] if recipient else task.title}"[:500],
             handler=DELIVERY_HANDLER,
             category=task.category,
             payload=payload,
@@ -243,6 +269,24 @@ def find_ping_event(status: ExecutionStatus) -> PingEvent | None:
             assert_never(unknown)
 
 
+def _question_key(channel: str, event: str, asked_at: datetime) -> str:
+    return f"QUESTION {channel} {event} {asked_at.isoformat()}"
+
+
+def _list_question_ids(task: Task, execution_id: str) -> list[str]:
+    """Return the ids of the deliveries of the question that an execution asks now."""
+    run = task.find_run(execution_id)
+    wait = None if run is None else run.wait_for_event
+    if wait is None or wait.asked_at is None:
+        return []
+    return [
+        derive_delivery_id(task.id, task.created_at, execution_id, _question_key(channel, event, wait.asked_at), person)
+        for channel in wait.channels
+        for event in wait.events
+        for person in wait.people
+    ]
+
+
 def _kind_of(status: ExecutionStatus) -> str:
     return f"execution.{status.lower()}"
 
@@ -251,7 +295,8 @@ def delivery_ids(task: Task, execution_id: str) -> list[str]:
     """Return the ids of all deliveries that an execution of the task can have."""
     events = () if task.ping is None else tuple(f"{PING} {each}" for each in PingEvent)
     failures = tuple(f"{_FAILURE} {each}" for each in SENT_CHANNELS)
-    return [_derive_id(task, execution_id, each) for each in (*SENDER_NAMES, *failures, *events) if each != PING]
+    made = [_derive_id(task, execution_id, each) for each in (*SENDER_NAMES, *failures, *events) if each != PING]
+    return [*made, *_list_question_ids(task, execution_id)]
 
 
 def _list_sent(task: Task) -> tuple[DeliveryChannel, ...]:

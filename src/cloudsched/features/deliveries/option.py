@@ -63,7 +63,7 @@ class Deliveries(Option):
         Two that end at the same time conflict, and one of them decides again. After a conflict the record
         may have been removed.
         """
-        if delivery.channel in CALLBACKS or delivery.is_failure:
+        if delivery.channel in CALLBACKS or delivery.is_failure or delivery.asks:
             return commit
         if is_repeat and self._engine.store.load_execution(delivery.task_id, delivery.execution_id) is None:
             return commit

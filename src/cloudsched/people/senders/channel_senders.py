@@ -13,6 +13,8 @@ from cloudsched.errors import Misconfigured
 if TYPE_CHECKING:
     from cloudsched.config.settings import Settings
     from cloudsched.engine.ports.sender import Sender, Template
+    from cloudsched.people.senders.slack import SlackApp
+    from cloudsched.people.senders.telegram import TelegramBot
     from cloudsched.people.senders.webhook import WebhookSender
 
 _MAX_WEBHOOK_ANSWER: Final = 64_000
@@ -50,7 +52,7 @@ class Senders(Mapping[str, "Sender"]):
         return len(self._makers)
 
 
-def _find_maker(
+def _find_maker(  # noqa: PLR0911 - one return for each channel
     channel: DeliveryChannel,
     settings: Settings,
     template: Callable[[], Template | None],
@@ -67,6 +69,10 @@ def _find_maker(
             return partial(open_webhooks, settings)
         case DeliveryChannel.OPERATOR:
             return partial(_open_apprise, settings.apprise_urls) if settings.apprise_urls else None
+        case DeliveryChannel.TELEGRAM:
+            return partial(open_telegram, settings) if settings.telegram_bot else None
+        case DeliveryChannel.SLACK:
+            return partial(open_slack, settings) if settings.slack_app else None
         case unknown:
             assert_never(unknown)
 
@@ -103,6 +109,24 @@ def _open_pings(settings: Settings) -> Sender:
 
     make = partial(make_session, settings.access.reachable, max_bytes=_MAX_WEBHOOK_ANSWER)
     return PingSender(make, allows_http=settings.allows_http)
+
+
+def open_telegram(settings: Settings) -> TelegramBot:
+    """Return the bot, which the settings have."""
+    from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - only when used
+    from cloudsched.people.senders.telegram import TelegramBot  # noqa: PLC0415 - only when used
+
+    token, secret = settings.telegram_bot
+    return TelegramBot(token, secret, partial(make_session, max_bytes=_MAX_WEBHOOK_ANSWER))
+
+
+def open_slack(settings: Settings) -> SlackApp:
+    """Return the app, which the settings have."""
+    from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - only when used
+    from cloudsched.people.senders.slack import SlackApp  # noqa: PLC0415 - only when used
+
+    token, secret = settings.slack_app
+    return SlackApp(token, secret, partial(make_session, max_bytes=_MAX_WEBHOOK_ANSWER))
 
 
 def open_webhooks(settings: Settings) -> WebhookSender:

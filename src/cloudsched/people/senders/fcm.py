@@ -101,7 +101,7 @@ def write_push(message: OutgoingMessage, token: str) -> dict[str, Any]:
     tag = message.id
     if len(tag) > _MAX_COLLAPSE_ID:
         tag = hashlib.sha256(tag.encode()).hexdigest()
-    ids = {name: str(message.data[name]) for name in ("taskId", "executionId") if name in message.data}
+    ids = {name: str(message.data[name]) for name in ("taskId", "executionId", "answerUrl") if name in message.data}
     return {
         "message": {
             "token": token,

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 _VERBATIM = frozenset({"list-unsubscribe", "references", "in-reply-to", "message-id"})
+ANSWER = "Approve or reject"
+"""What leads to the page on which a question is answered."""
 _MAX_SUBJECT = 200
 _MAX_NAME = 100
 _DIRECTION_MARKS = dict.fromkeys([0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)])
@@ -84,6 +86,8 @@ def write_mail(
         mail["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
 
     text = _replace_unencodable(message.body)
+    if message.answer_url is not None:
+        text += f"\n\n{ANSWER}: {message.answer_url}"
     if message.unsubscribe_url is not None:
         text += f"\n\n-- \nUnsubscribe: {message.unsubscribe_url}"
     mail.set_content(text)
@@ -102,8 +106,10 @@ def write_html(message: OutgoingMessage) -> str:
     paragraphs = (each.strip("\n") for each in re.split(r"\n{2,}", message.body))
     body = "\n".join(f"<p>{escape(each)}</p>".replace("\n", "<br>\n") for each in paragraphs if each)
     footer = ""
+    if message.answer_url is not None:
+        footer = f'\n<p><a href="{escape(message.answer_url)}">{ANSWER}</a></p>'
     if message.unsubscribe_url is not None:
-        footer = f'\n<p><small><a href="{escape(message.unsubscribe_url)}">Unsubscribe</a></small></p>'
+        footer += f'\n<p><small><a href="{escape(message.unsubscribe_url)}">Unsubscribe</a></small></p>'
     title = escape(clean_line(message.title))
     head = f'<head><meta charset="utf-8"><title>{title}</title></head>'
     return f"<!doctype html>\n<html>{head}<body>\n<h2>{title}</h2>\n{body}{footer}\n</body></html>\n"

@@ -65,6 +65,7 @@ _PROBLEMS: Final = {
     404: "It does not exist, or the caller may not see it.",
     409: "The task's status does not permit this, it was changed too often meanwhile, a limit was reached, "
     "or the claim has ended (`lease-lost`).",
+    410: "What the link leads to is over.",
     412: "The task or the person is not in the state that `If-Match` names.",
     413: "The body is too large.",
     415: "The body is of another type than JSON.",
@@ -95,6 +96,8 @@ _PATH: Final = {
     "owner": ("The owner's id.", get_pattern(Owner), "ada"),
     "messageId": ("The message's id.", r"^[A-Za-z0-9_.-]{1,300}$", "weekday-report.20270104T080000Z"),
     "linkToken": ("What the link in the mail ends with.", r"^[A-Za-z0-9_.-]{1,1000}$", "YWRh.EXAMPLE"),
+    "answerToken": ("What the link ends with.", r"^[A-Za-z0-9_.-]{1,2000}$", "YWRh.EXAMPLE"),
+    "chat": ("The chat.", r"^(telegram|slack)$", "telegram"),
     "calendarId": ("The calendar's id.", r"^[A-Za-z0-9_-]{1,64}$", "fr-holidays"),
     "scriptName": ("The script's name.", r"^[A-Za-z0-9_-]{1,64}$", "nested-task"),
     "feedId": ("The feed's id.", r"^[0-9a-f]{64}$", _FEED_ID),
@@ -272,7 +275,7 @@ def _response_headers(operation: Operation, status: int) -> Json:
 def _content(schema: str) -> Json:
     if schema in {"text/html", "text/calendar"}:
         return {schema: {"schema": {"type": "string"}}}
-    if schema == "OpenApi":
+    if schema in {"OpenApi", "JsonObject"}:
         return {"application/json": {"schema": {"type": "object"}}}
     shown: Json = {"application/json": {"schema": ref(schema), "example": response_example(schema)}}
     if schema == "DraftResult":

@@ -114,7 +114,7 @@ _ROUTES = Map(map(_make_rule, OPERATIONS), merge_slashes=False, converters={"def
 API_PATHS: Final = frozenset(each.path.split("/")[1] for each in OPERATIONS)
 """The first segments of the API's paths. Below a mount, all other paths belong to other applications."""
 _LINKS = "/v1/links/"
-_SECRETS = frozenset({"feedSecret", "linkToken"})
+_SECRETS = frozenset({"feedSecret", "linkToken", "answerToken"})
 """The parts of paths that are credentials."""
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from pydantic import BaseModel, Field
 
 from cloudsched.agents.scheduling_tools import AgentCall, serving
+from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS
 from cloudsched.domain.documents.task import MAX_NAME
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.engine.handlers.async_context import AsyncContext  # noqa: TC001 - handlers are read by their types
@@ -77,6 +78,11 @@ class Waking:
         source = self.ctx.task.source
         return source.chat_id if source is not None and source.chat_id else self.person
 
+    @property
+    def _channels(self) -> list[str]:
+        """The channels of the task by which the person can be asked, beside the inbox."""
+        return [each for each in self.ctx.task.delivery_channels if each in USERS_CHANNELS]
+
     def write_prompt(self) -> str:
         """Return what the agent is told: the time, the task, what to do, and how to say nothing."""
         task = self.ctx.task
@@ -131,7 +137,9 @@ class Waking:
         question = f"{self.ctx.task.title}: may {tool} be called with {shown}?"
         event = _name_event("approval", [tool, arguments])
         try:
-            answer = await self.ctx.wait_for(event, timeout=PATIENCE, by=[f"user:{self.person}"], question=question)
+            answer = await self.ctx.wait_for(
+                event, timeout=PATIENCE, by=[f"user:{self.person}"], question=question, channels=self._channels
+            )
         except EventTimedOut:
             return False
         return isinstance(answer, dict) and answer.get("approved") is True

@@ -14,6 +14,7 @@ import pytest
 TESTS = Path(__file__).parents[1]
 CHECK = {"architecture": "what the structure and the pages must keep: `./emulator.sh check` runs it"}
 ALL = {
+    "agents/frameworks/test_kills.py": "a service that is killed while it runs an agent of each framework",
     "adapters/firestore/test_emulator.py::test_googles_emulator_ends_when_its_parent": "an emulator that nobody stops",
     "adapters/google/test_credentials.py::test_a_token_that_does_not_come": "Google's slow tokens",
     "cli/test_init.py": "a new project's own tests and commands",
@@ -84,6 +85,7 @@ ALL = {
     "recipes/test_moving.py": "Celery and APScheduler beside the guides that leave them",
     "run/test_run.py::test_a_module_that_leaves_something_behind": "that a test which leaves something behind is told",
     "simulation/test_histories.py::test_a_seed_repeats_its_history": "that a history can be repeated",
+    "stories/test_answer_by_tap.py": "the page of a link, by keyboard in a browser",
     "stories/test_crash_recovery.py": "hundreds of killed executors",
     "stories/test_demo.py": "the demo; CI's first command",
     "stories/test_dev.py": "what `dev` prints, reloads and survives",

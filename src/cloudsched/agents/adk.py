@@ -74,16 +74,16 @@ def wake(
     Args:
         app: The app.
         agent: The agent. Each turn of its model and each call of its tools is a durable step.
-        session_service: Has the sessions of people. A run knows the session of its task's conversation,
-            or else the one whose id is the owner's, and adds to it what was said. Without it, each run
-            begins anew.
+        session_service: Has the sessions of people. A run knows the owner's session whose id is the
+            `chatId` of the task's source, or else the owner's id, and adds to it what was said. Without it,
+            each run begins anew.
         app_name: The name under which the service has them.
         name: The name of the handler.
     """
 
     async def run(waking: Waking) -> str | None:
-        place = {"app_name": app_name, "user_id": waking.person, "session_id": waking.session_id}
-        known = Session(id=waking.session_id, app_name=app_name, user_id=waking.person)
+        place = _find_place(app_name, waking)
+        known = Session(id=place["session_id"], app_name=app_name, user_id=waking.person)
         if session_service is not None:
             known = await waking.ctx.step("read the session", _read_session, session_service, place)
 
@@ -92,7 +92,7 @@ def wake(
         for event in known.events:
             await memory.append_event(session, event)
         runner = Runner(app_name=app_name, agent=copy_agent(waking, agent), session_service=memory)
-        answer = await _converse(runner, waking)
+        answer = await _converse(runner, waking, place["session_id"])
 
         if session_service is not None:
             said = (await memory.get_session(**place)).events[len(known.events) :]
@@ -102,11 +102,18 @@ def wake(
     register(app, name, run)
 
 
-async def _converse(runner: Runner, waking: Waking) -> str:
+def _find_place(app_name: str, waking: Waking) -> dict[str, str]:
+    """Return where the session is. It is of the owner, whatever a task of theirs says."""
+    source = waking.ctx.task.source
+    chat_id = None if source is None else source.chat_id
+    return {"app_name": app_name, "user_id": waking.person, "session_id": chat_id or waking.person}
+
+
+async def _converse(runner: Runner, waking: Waking, session_id: str) -> str:
     """Run the agent, and again with the answers to the calls that have none yet. Return what it says last."""
     answer = ""
     parts = [types.Part(text=waking.write_prompt())]
-    place = {"user_id": waking.person, "session_id": waking.session_id}
+    place = {"user_id": waking.person, "session_id": session_id}
     while parts:
         waiting: list[Any] = []
         message = types.Content(role="user", parts=parts)

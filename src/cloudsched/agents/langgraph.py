@@ -60,8 +60,8 @@ def wake(app: App, graph: CompiledStateGraph[Any, Any, Any, Any], *, name: str =
     whose value has a ``tool`` and ``arguments`` asks the person, and goes on with ``{"approved": …}``. Any other one
     goes on with the payload of the event that the run waits for.
 
-    If the graph has a checkpointer, a run knows the thread of the task's conversation, or else the one whose id is the
-    owner's, and adds to it what was said. ``config["configurable"]["person"]`` is the task's owner.
+    If the graph has a checkpointer, a run knows the thread whose id is the task's owner, and adds to it what was said.
+    ``config["configurable"]["person"]`` is the owner, too.
 
     Args:
         app: The app.
@@ -70,7 +70,7 @@ def wake(app: App, graph: CompiledStateGraph[Any, Any, Any, Any], *, name: str =
     """
 
     async def run(waking: Waking) -> str | None:
-        config: Any = {"configurable": {"thread_id": waking.session_id, "person": waking.person}}
+        config: Any = {"configurable": {"thread_id": waking.person, "person": waking.person}}
         known: list[Any] = []
         if graph.checkpointer:
             known = _load(await waking.ctx.step("read the session", _read_messages, graph, config))

@@ -76,15 +76,15 @@ def wake(
         app: The app.
         agent: The agent. Each turn of its model and each call of its tools is a durable step. An agent that is used as
             a tool is one step.
-        make_session: Returns the session of an id: that of the task's conversation, or else the owner's. A run knows
-            it, and adds to it what was said. Without it, each run begins anew.
+        make_session: Returns the session of the task's owner. A run knows it, and adds to it what was said. Without it,
+            each run begins anew.
         make_context: Returns the context of a run for the task's owner. By default, it is the owner.
         max_turns: The most turns of the model in one run.
         name: The name of the handler.
     """
 
     async def run(waking: Waking) -> str | None:
-        session = None if make_session is None else make_session(waking.session_id)
+        session = None if make_session is None else make_session(waking.person)
         known: Any = []
         if session is not None:
             known = await waking.ctx.step("read the session", session.get_items, REMEMBERED)

@@ -51,10 +51,10 @@ def _make_tool(function: ToolFunction) -> Any:
 class Conversations(Protocol):
     """Keeps what was said in conversations. Pydantic AI leaves that to its users."""
 
-    async def load(self, session_id: str) -> list[ModelMessage]:
+    async def load(self, person: str) -> list[ModelMessage]:
         """Return what was said, the oldest first."""
 
-    async def add(self, session_id: str, messages: list[ModelMessage]) -> None:
+    async def add(self, person: str, messages: list[ModelMessage]) -> None:
         """Add what was said since. It may be called twice if a process dies."""
 
 
@@ -71,8 +71,8 @@ def wake(
     Args:
         app: The app.
         agent: The agent. Each turn of its model and each call of its tools is a durable step.
-        conversations: Keeps what was said: in the task's conversation, or else in the one whose id is the owner's. A
-            run knows it, and adds to it. Without it, each run begins anew.
+        conversations: Keeps what was said to each person. A run knows that of the task's owner, and adds to it. Without
+            it, each run begins anew.
         make_deps: Returns the dependencies of a run for the task's owner. By default, they are the owner.
         name: The name of the handler.
     """
@@ -81,7 +81,7 @@ def wake(
         known: list[Any] = []
         if conversations is not None:
             known = _MESSAGES.validate_python(
-                await waking.ctx.step("read the session", _load, conversations, waking.session_id)
+                await waking.ctx.step("read the session", _load, conversations, waking.person)
             )
         start = partial(
             agent.run,
@@ -101,14 +101,14 @@ def wake(
 
         if conversations is not None:
             said = result.all_messages()[len(known) :]
-            await waking.ctx.step("add to the session", conversations.add, waking.session_id, said)
+            await waking.ctx.step("add to the session", conversations.add, waking.person, said)
         return str(result.output or "")
 
     register(app, name, run)
 
 
-async def _load(conversations: Conversations, session_id: str) -> Any:
-    return _MESSAGES.dump_python(await conversations.load(session_id), mode="json")
+async def _load(conversations: Conversations, person: str) -> Any:
+    return _MESSAGES.dump_python(await conversations.load(person), mode="json")
 
 
 class _PydanticAiSteps(AbstractCapability[Any]):  # type: ignore[misc] # Pydantic AI is not looked at

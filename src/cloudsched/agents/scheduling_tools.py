@@ -70,6 +70,10 @@ def serving(call: AgentCall) -> Iterator[None]:
         _CALL.reset(before)
 
 
+ANSWER: Final = "answer"
+"""The tool that answers questions in the person's name."""
+
+
 class SchedulingTools:
     """The tools by which an agent keeps a person's schedules, with exactly the person's rights.
 
@@ -83,6 +87,7 @@ class SchedulingTools:
         zone: The person's IANA time zone, or such a function, if your app knows it: it is stored of the person. Without
             it, the agent asks.
         confirm: The names of tools that run only once the person has agreed to the call, in your framework's own way.
+            If there is one, `answer` is another: else an agent could agree to its own calls.
 
     Raises:
         InvalidInput: There is no tool, or no zone, of that name.
@@ -105,7 +110,7 @@ class SchedulingTools:
         self._app_or_client = app_or_client
         self._person = person
         self._zone = zone
-        self._confirm = frozenset(confirm)
+        self._confirm = frozenset(confirm) | ({ANSWER} if confirm else set())
 
     @cached_property
     def functions(self) -> tuple[ToolFunction, ...]:

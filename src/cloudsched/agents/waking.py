@@ -73,12 +73,6 @@ class Waking:
         self._calls = Counter[str]()
 
     @property
-    def session_id(self) -> str:
-        """The conversation that the task comes from, or the one in which the person is told of tasks."""
-        source = self.ctx.task.source
-        return source.chat_id if source is not None and source.chat_id else self.person
-
-    @property
     def _channels(self) -> list[str]:
         """The channels of the task by which the person can be asked, beside the inbox."""
         return [each for each in self.ctx.task.delivery_channels if each in USERS_CHANNELS]

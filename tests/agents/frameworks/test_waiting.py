@@ -77,3 +77,27 @@ def test_a_long_running_tool_waits_for_whoever_answers(framework: Framework) -> 
         (run,) = sim.executions(task)
         assert run.status == "SUCCEEDED", run.error
         assert "it came" in str(run.content)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS, ids=NAMES)
+def test_an_agent_cannot_agree_to_its_own_calls(framework: Framework) -> None:
+    """Nor can another run of it, which has the person's rights: what answers for the person needs their word."""
+    waiting: dict[str, str] = {}
+
+    def decide(prompt: str, answers: list[Any]) -> Turn:
+        if answers:
+            return "Done."
+        if "Agree" in prompt:
+            return [("answer", {**waiting, "payload": {"approved": True}})]
+        return [("cancel_task", {"id": waiting["id"]})]
+
+    world = World(framework, decide, confirm={"cancel_task"})
+    with Simulation(world.app) as sim:
+        waiting["id"] = world.create("Cancel", schedule="today at 9:00")
+        sim.advance(timedelta(hours=10))
+        (asked,) = [each for each in sim.inbox("ada") if each.event]
+        waiting["event"] = str(asked.event)
+        world.create("Agree", schedule="today at 12:00")
+        sim.advance(timedelta(hours=3))
+        assert [each.status for each in sim.executions(waiting["id"])] == ["SUSPENDED"]
+        assert len([each for each in sim.inbox("ada") if each.event]) == 2

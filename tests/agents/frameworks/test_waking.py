@@ -220,12 +220,12 @@ class Memory:
         kept: list[Any] = []
 
         class Conversations:
-            async def load(self, session_id: str) -> list[Any]:
-                assert session_id == "ada"
+            async def load(self, person: str) -> list[Any]:
+                assert person == "ada"
                 return kept
 
-            async def add(self, session_id: str, messages: list[Any]) -> None:
-                assert session_id == "ada"
+            async def add(self, person: str, messages: list[Any]) -> None:
+                assert person == "ada"
                 kept.extend(messages)
 
         return {"conversations": Conversations()}, lambda: len(kept)

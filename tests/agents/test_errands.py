@@ -149,6 +149,31 @@ def another_text(desk: Desk) -> None:
     assert desk.sim.app.get(task).payload == {"text": "bend", "city": "Rome"}
 
 
+def by_another_channel(desk: Desk) -> None:
+    task = desk.new("in 10 minutes")
+    changed = desk.ada("change_task", id=task, channels=["WEB"])
+    assert (changed["told"].split(".")[0], changed["doubts"]) == ("Changed", [])
+    desk.sim.advance(timedelta(minutes=11))
+    assert [each.body for each in desk.sim.inbox("ada")] == ["stretch"]
+
+
+def tomorrow_only_although_it_runs_today(desk: Desk) -> None:
+    task = desk.new("every day at 9:00")
+    coming = desk.ada("read_task", id=task)["next"]
+    moved = desk.ada("move_next", id=task, to="17:00", run_at=coming[1])
+    assert moved["next"][:2] == ["2027-01-01T09:00:00+01:00", "2027-01-02T17:00:00+01:00"]
+    desk.ada("skip_next", id=task, run_at=coming[2])
+    desk.sim.advance(4 * DAY)
+    assert desk.ran(task) == ["01 09:00", "02 17:00", "04 09:00"]
+
+
+def a_run_that_there_is_not(desk: Desk) -> None:
+    task = desk.new()
+    for tool, given in (("move_next", {"to": "17:00"}), ("skip_next", {})):
+        desk.is_refused("run_at", tool=tool, id=task, run_at="2027-01-02T09:00:00+01:00", **given)
+        desk.is_refused("run_at", tool=tool, id=task, run_at="tomorrow", **given)
+
+
 def without_a_part_of_it(desk: Desk) -> None:
     task = desk.new()
     desk.ada("change_task", id=task, payload_merge={"city": None})

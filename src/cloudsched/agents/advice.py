@@ -32,7 +32,7 @@ _ARGUMENTS: Final = {
     "idempotencyKey": ("key",),
     "pageToken": ("cursor",),
     "search": ("words",),
-    "occurrence": ("to",),
+    "occurrence": ("run_at", "to"),
 }
 """The arguments of tools that stand for a field of the API. The first one that a tool has is meant."""
 _OF_PROGRAMS: Final = re.compile(

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from cloudsched.agents.advice import advise, strip
 from cloudsched.agents.arguments import AgentTool, ToolRefused, offer
 from cloudsched.client.flow import ApiRequest, Listing, fetch, given, parse_task
 from cloudsched.client.task_operations import task_path
 from cloudsched.client.views import TaskView, reader
-from cloudsched.domain.documents.delivery_channels import DeliveryChannel  # noqa: TC001 - a tool's schema is made of it
+from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.receipt import Reason, Receipt
 from cloudsched.domain.documents.task import FINAL_STATUSES, TaskStatus
@@ -51,8 +51,10 @@ UNKNOWN_ZONE: Final = "UTC"
 """The zone that is stored of people who have told none."""
 IN_UTC: Final = "Etc/UTC"
 """The zone that is stored of people who are in UTC."""
+_SHOWN_FIELDS: Final = ("title", "payload", "schedule", "delivery_channels")
 _JUST_NOW: Final = timedelta(seconds=5)
 """The age at which a task was there before the call, whichever clock has measured it."""
+_KEPT: Final = "Tasks that exist keep their times, except those that follow the person."
 _ENDS_BY_ITSELF: Final = frozenset({Reason.ENDED, Reason.PAUSED})
 _WITHOUT_ZONE: Final = re.compile(
     r"\d{4}-\d\d-\d\dT\S*(Z|[+-]\d\d:?\d\d)|P\S*\d\S*|[^:]*\b(second|sec|minute|min|hour)s?\b[^:]*", re.IGNORECASE
@@ -75,6 +77,19 @@ Words = Annotated[
     ),
 ]
 Title = Annotated[str, Field(description="What it is, in a few words.", min_length=1, max_length=500)]
+Channels = Annotated[
+    list[DeliveryChannel] | None,
+    Field(
+        description="How the person gets the results: WEB (the inbox), EMAIL, MOBILE and so on. Without any, they "
+        "stay in read_task, unless the handler sends a message of its own."
+    ),
+]
+RunAt = Annotated[
+    AwareDatetime | None,
+    Field(
+        description="The time of the run that is meant, as in the task's `next`, if it is a later one than the next."
+    ),
+]
 ZoneName = Annotated[str, Field(description="An IANA time zone, such as Europe/Paris.")]
 
 
@@ -143,7 +158,14 @@ class AgentTools:
             found, cursor = await self._client.run_flow_async(listing.fetch(cursor))
             if found or cursor is None:
                 break
-        answer = {"zone": zone.key, "tasks": [self._show_row(each, zone) for each in found], "cursor": cursor}
+        now = _local(self._caller.now, zone, "minutes")
+        known = "unknown: call i_am_in" if zone.key == UNKNOWN_ZONE else zone.key
+        answer = {
+            "zone": known,
+            "now": now,
+            "tasks": [self._show_row(each, zone) for each in found],
+            "cursor": cursor,
+        }
         return {**answer, "questions": [] if is_continued else await self._list_questions(zone)}
 
     @offer(reads=True)
@@ -159,6 +181,7 @@ class AgentTools:
         waiting = [each for each in why.findings if each.reason == Reason.WAITING_FOR_EVENT]
         return {
             **self._show(task, zone),
+            "created": _local(task.created_at, zone, "minutes"),
             "payload": task.payload,
             "channels": list(task.delivery_channels),
             "why": [strip(each.sentence) for each in why.findings],
@@ -176,6 +199,7 @@ class AgentTools:
         meant = await self._client.describe_schedule(when, timezone=zone.key, count=SHOWN)
         return {
             "zone": zone.key,
+            "now": _local(self._caller.now, zone, "minutes"),
             "schedule": meant.description,
             "next": [_local(each.utc, zone) for each in meant.occurrences],
             "assumed": list(meant.assumptions or ()),
@@ -225,12 +249,7 @@ class AgentTools:
         payload: Annotated[
             dict[str, Any] | None, Field(description="What the handler is given, as its schema in list_handlers says.")
         ] = None,
-        channels: Annotated[
-            list[DeliveryChannel] | None,
-            Field(
-                description="How the person gets the result, such as EMAIL, WEB (the inbox) or MOBILE. None if empty."
-            ),
-        ] = None,
+        channels: Channels = None,
         key: Annotated[
             str | None, Field(description="Any text of your own: the same key never creates a second task.")
         ] = None,
@@ -271,6 +290,7 @@ class AgentTools:
             str | None, Field(description="A new schedule for all its runs, or 'make it 10:00', 'an hour later'.")
         ] = None,
         title: Title | None = None,
+        channels: Channels = None,
         payload_merge: Annotated[
             dict[str, Any] | None,
             Field(description="The fields of the payload to change. All others stay, and null removes one."),
@@ -287,20 +307,21 @@ class AgentTools:
             bool, Field(description="True only if a repeating task is to run once more, and then never again.")
         ] = False,
     ) -> dict[str, Any]:
-        """Change a task's schedule, title, payload or zone. What you do not name stays as it is.
+        """Change a task's schedule, title, channels, payload or zone. What you do not name stays as it is.
 
         It changes all runs to come. Use move_next or skip_next for one run only, and pause_task to stop for a while.
         The same call again may change it again: "an hour later" twice is two hours. A cancelled task is refused.
         """
         task = await self._find_changeable(id)
         zone = await (self._find_zone() if when is None else self._require_zone())
-        changes: dict[str, Any] = given(title=title, payload_merge=payload_merge or None, schedule=when)
+        merged = payload_merge or None
+        changes: dict[str, Any] = given(title=title, delivery_channels=channels, payload_merge=merged, schedule=when)
         if move_to_zone is not None:
             changes |= _move(task, when, _read_zone(move_to_zone, "move_to_zone"))
         elif when is not None and not task.schedule.follows_owner:
             changes["timezone"] = self._require_one_zone(task, zone)
         if not changes:
-            raise ToolRefused("Nothing to change: give when, title, payload_merge or move_to_zone.")
+            raise ToolRefused("Nothing to change: give when, title, channels, payload_merge or move_to_zone.")
 
         if when is not None and not task.is_one_time and not turn_into_single_run:
             planned = await self._client.validate_task(id, **changes)
@@ -311,7 +332,7 @@ class AgentTools:
                     "turn_into_single_run=true."
                 )
         changed = await self._client.update(id, etag=task.etag or None, idempotency_key=self._mark("change"), **changes)
-        is_same = all(getattr(task, each) == getattr(changed, each) for each in ("title", "payload", "schedule"))
+        is_same = all(getattr(task, each) == getattr(changed, each) for each in _SHOWN_FIELDS)
         done = "Nothing is different: it was so already" if is_same else "Changed"
         if task.status in FINAL_STATUSES and changed.status not in FINAL_STATUSES:
             done = "Changed: it had ended, and runs again"
@@ -325,19 +346,25 @@ class AgentTools:
             str,
             Field(description="Its new time: '17:00' on the same day, 'Friday', 'tomorrow at 10', 'an hour later'."),
         ],
+        run_at: RunAt = None,
     ) -> dict[str, Any]:
-        """Run the next run of a task at another time. All later runs stay as they are.
+        """Run one run of a task at another time: the next, which may be today's, or the one of `run_at`.
 
-        The same call again moves the run that is next then.
+        All other runs stay as they are. The same call again moves the run that is next then.
         """
         zone = await self._prepare(id, "to", to)
-        return self._receipt("Moved", await self._client.move(id, "next", to, idempotency_key=self._mark("move")), zone)
+        moved = await self._client.move(id, run_at or "next", to, idempotency_key=self._mark("move"))
+        return self._receipt("Moved", moved, zone)
 
     @offer()
-    async def skip_next(self, id: Id) -> dict[str, Any]:
-        """Leave out the next run of a repeating task. All later runs stay. The same call again skips one more."""
+    async def skip_next(self, id: Id, run_at: RunAt = None) -> dict[str, Any]:
+        """Leave out one run of a repeating task: the next, which may be today's, or the one of `run_at`.
+
+        All other runs stay. The same call again skips the run that is next then.
+        """
         zone = await self._prepare(id)
-        return self._receipt("Skipped", await self._client.skip(id, idempotency_key=self._mark("skip")), zone)
+        skipped = await self._client.skip(id, run_at or "next", idempotency_key=self._mark("skip"))
+        return self._receipt("Skipped", skipped, zone)
 
     @offer()
     async def pause_task(
@@ -367,7 +394,8 @@ class AgentTools:
     async def cancel_task(self, id: Id) -> dict[str, Any]:
         """Cancel a task for good: it does not run again. Its record stays, and no tool here can revive it.
 
-        Ask the person first. To stop for a while, use pause_task; to leave out one run, skip_next.
+        Ask the person first, if they have not said so. To stop for a while, use pause_task. To leave out one run, use
+        skip_next.
         """
         zone = await self._find_zone()
         task = await self._client.cancel(id)
@@ -398,7 +426,7 @@ class AgentTools:
         """
         zone = await self._prepare(id, "duration", duration)
         task = await self._client.snooze(id, duration, idempotency_key=self._mark("snooze"))
-        until = "" if task.snoozed_until is None else f": its last run is repeated at {_say(task.snoozed_until, zone)}"
+        until = "" if task.snoozed_until is None else f": its last run is repeated on {_say(task.snoozed_until, zone)}"
         return self._receipt(f"Snoozed{until}", task, zone)
 
     @offer(starts=True)
@@ -454,7 +482,7 @@ class AgentTools:
         except NotFound:
             await self._client.put_person(owner, timezone=stored)
         now = _local(self._caller.now, load_tzinfo(stored))
-        return {"zone": stored, "now": now, "told": f"Noted: the person is in {name}."}
+        return {"zone": stored, "now": now, "told": f"Noted: the person is in {name}. {_KEPT}"}
 
     # ------------------------------------------------------------------ what they share
 
@@ -574,12 +602,12 @@ class AgentTools:
             first, *others = doubts
             told = " ".join([f"{done}, but {first[:1].lower()}{first[1:]}", *others])
         if receipt.next and receipt.due_by is not None and self._caller.now < receipt.due_by < receipt.next[0]:
-            told += f" What is due or open goes on by {_say(receipt.due_by, zone)}."
+            told += f" What is due already begins or goes on by {_say(receipt.due_by, zone)}."
             told += f" After that, it runs on {_say(receipt.next[0], zone)}."
         elif receipt.next:
             told += f" It runs next on {_say(receipt.next[0], zone)}."
         elif receipt.scheduled and receipt.due_by is not None:
-            told += f" It begins by {_say(receipt.due_by, zone)}."
+            told += f" It begins or goes on by {_say(receipt.due_by, zone)}."
         return {**self._show(task, zone), "told": told}
 
 

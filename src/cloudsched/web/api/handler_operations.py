@@ -38,7 +38,7 @@ def _make_handler(handler: Handler) -> responses.HandlerInfo:
     events = {name: _make_schema(each.adapter) for name, each in handler.events.items()}
     return responses.HandlerInfo(
         name=handler.name,
-        description=" ".join(about.split()) or None,
+        description=" ".join(about.split()) or handler.draft,
         access=handler.access,
         is_tool=handler.is_tool,
         queue=None if handler.workers is None else handler.workers.queue,

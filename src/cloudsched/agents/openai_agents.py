@@ -75,7 +75,7 @@ def wake(
     Args:
         app: The app.
         agent: The agent. Each turn of its model and each call of its tools is a durable step. An agent that is used as
-            a tool is one step.
+            a tool is one step, and its tokens are not counted.
         make_session: Returns the session of the task's owner. A run knows it, and adds to it what was said. Without it,
             each run begins anew.
         make_context: Returns the context of a run for the task's owner. By default, it is the owner.

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.agents.frameworks.scripted import TOKENS, Adk, OpenAiAgents, PydanticAi, Script, Turn
+from tests.harness import new_project
 
 from cloudsched import App
+from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.testing import Simulation
 
 DAY = timedelta(days=1)
@@ -113,3 +116,31 @@ def test_a_tool_of_pydantic_ai_asks_for_another_try(*, replay: bool) -> None:
     framework.module.wake(app, framework.make(Script(decide), [book]))
     assert run_once(app, replay=replay).content == "It is booked"
     assert tried == ["Monday", "Friday"]
+
+
+def test_sessions_of_adk_are_on_firestore_beside_the_tasks(firestore_address: str, *, replay: bool) -> None:
+    """In one project: each run adds to the person's session, once, and knows what was said before."""
+    from google.adk.integrations.firestore.firestore_session_service import FirestoreSessionService
+    from google.auth.credentials import AnonymousCredentials
+    from google.cloud import firestore
+
+    project = new_project()
+    nobody: Any = AnonymousCredentials  # has no types
+    framework = Adk()
+    script = Script(lambda *_: f"turn {len(script.prompts)}")
+    app = App()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FIRESTORE_EMULATOR_HOST", firestore_address)
+        client = firestore.AsyncClient(project=project, credentials=nobody())
+        framework.module.wake(app, framework.make(script, []), session_service=FirestoreSessionService(client))
+        store = FirestoreStore(project=project, emulator=firestore_address, deadline=timedelta(minutes=1))
+        with Simulation(app, store=store, replay=replay) as sim:
+            task = app.create(owner="ada", handler="wake", payload={"prompt": "Go"}, schedule="every day at 9:00")
+            sim.advance(2 * DAY)
+            assert [each.content for each in sim.executions(task.id)] == ["turn 1", "turn 2"]
+        place = {"app_name": "cloudsched", "user_id": "ada", "session_id": "ada"}
+        fresh = FirestoreSessionService(firestore.AsyncClient(project=project, credentials=nobody()))
+        session = asyncio.run(fresh.get_session(**place))
+    said = [part.text for event in session.events for part in event.content.parts]
+    assert [each for each in said if each.startswith("turn")] == ["turn 1", "turn 2"]
+    assert len(said) == 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import json
+import os
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -16,8 +17,8 @@ from cloudsched.agents import SchedulingTools
 Calls = Sequence[tuple[str, dict[str, Any]]]
 Turn = str | Calls
 """What a model answers: a text, or calls of tools side by side."""
-NUMBERS = itertools.count()
-"""The numbers of all turns."""
+NUMBERS = itertools.count(os.getpid() * 1000)
+"""The numbers of all turns. A model names no two calls alike, whichever process asks it."""
 TOKENS = 100
 """The tokens of each turn."""
 

@@ -82,8 +82,10 @@ def test_a_project_with_an_agent_passes_its_tests(agent: str, tmp_path: Path) ->
     assert done.returncode == 0, done.stdout + done.stderr
     texts = {Path(each).name: (tmp_path / each).read_text("utf-8") for each in FILES}
     assert not [name for name, text in texts.items() if "{{" in text.replace("${{", "")]
-    (needed,) = tomllib.loads(texts["pyproject.toml"])["project"]["dependencies"][:1]
-    assert needed.startswith(f"cloudsched[{agent}]")
+    project = tomllib.loads(texts["pyproject.toml"])
+    assert project["project"]["dependencies"][0].startswith(f"cloudsched[{agent}]")
+    assert project["dependency-groups"]["dev"][0].startswith(f"cloudsched[dev,{agent}]"), "its tests need it"
+    assert set(project["project"]["dependencies"][1:]) <= set(project["dependency-groups"]["dev"])
     assert texts["requirements.txt"].startswith(f"cloudsched[gcp,{agent}]")
     assert "cloudsched run" not in texts["README.md"]
     lint = execute(tmp_path, sys.executable, "-m", "ruff", "check", "--isolated", "--select", "E,F,B,UP", ".")

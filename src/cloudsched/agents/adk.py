@@ -53,7 +53,7 @@ class _SchedulingTool(BaseTool):  # type: ignore[misc] # ADK is not looked at
             tool_context.actions.skip_summarization = True
         if self._function.needs_consent and not (confirmation and confirmation.confirmed):
             return {"refused": "Nothing was done: the person has not agreed."}
-        return await self._function.answer(args, context=tool_context)
+        return await self._function.answer(args, context=tool_context, is_confirmed=True)
 
 
 def tools(scheduling: SchedulingTools) -> list[Any]:

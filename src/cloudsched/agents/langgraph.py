@@ -42,7 +42,7 @@ def _make_tool(function: ToolFunction) -> Any:
     async def call(config: RunnableConfig, **arguments: Any) -> dict[str, Any]:
         if function.needs_consent and not _agrees(interrupt({"tool": function.__name__, "arguments": arguments})):
             return {"refused": "Nothing was done: the person did not agree."}
-        return await function.answer(arguments, context=config)
+        return await function.answer(arguments, context=config, is_confirmed=True)
 
     return StructuredTool(
         name=function.__name__, description=function.__doc__ or "", args_schema=function.schema, coroutine=call

@@ -50,7 +50,8 @@ def tools(scheduling: SchedulingTools) -> list[Any]:
 
 
 async def _invoke(function: ToolFunction, context: ToolContext[Any], arguments: str) -> str:
-    return json.dumps(await function.answer(_read(arguments), context=context), ensure_ascii=False)
+    answer = await function.answer(_read(arguments), context=context, is_confirmed=True)  # the SDK has asked
+    return json.dumps(answer, ensure_ascii=False)
 
 
 def _read(arguments: str) -> dict[str, Any]:

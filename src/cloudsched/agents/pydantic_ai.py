@@ -41,7 +41,7 @@ def tools(scheduling: SchedulingTools) -> list[Any]:
 
 def _make_tool(function: ToolFunction) -> Any:
     async def call(context: RunContext[Any], **arguments: Any) -> dict[str, Any]:
-        return await function.answer(arguments, context=context)
+        return await function.answer(arguments, context=context, is_confirmed=True)  # Pydantic AI has asked
 
     tool = Tool.from_schema(call, function.__name__, function.__doc__, function.schema, takes_ctx=True)
     tool.requires_approval = function.needs_consent

@@ -181,9 +181,9 @@ class ToolFunction:
         return await self._tools.call(self.__name__, arguments)
 
     async def answer(
-        self, arguments: Mapping[str, Any], *, context: object = None, is_confirmed: bool = True
+        self, arguments: Mapping[str, Any], *, context: object = None, is_confirmed: bool = False
     ) -> dict[str, Any]:
-        """Return what the tool answers, or ``{"refused": …}`` if it did nothing."""
+        """Return what the tool answers, or ``{"refused": …}`` if it did nothing. See `SchedulingTools.call`."""
         try:
             return await self._tools.call(self.__name__, arguments, context=context, is_confirmed=is_confirmed)
         except ToolRefused as refusal:

@@ -80,7 +80,8 @@ class Waking:
     def write_prompt(self) -> str:
         """Return what the agent is told: the time, the task, what to do, and how to say nothing."""
         task = self.ctx.task
-        now, due = self.ctx.now(), self.ctx.scheduled_for
+        now = self.ctx.now()
+        due = self.ctx.scheduled_for
         zone = load_tzinfo(task.timezone)
         return _INSTRUCTIONS.format(
             now=f"{now.astimezone(zone):%A %d %B %Y, %H:%M}",

@@ -101,7 +101,8 @@ def init(*, folder: Path, name: str | None, ci: str | None, agent: str | None, f
             "functions/requirements.txt get it. Other machines, such as CI, need a place that they can reach."
         )
     place = "" if folder == Path() else f"cd {folder} && "
-    click.echo(f"Next: {place}pip install pytest && python -m pytest, then cloudsched dev --reload")
+    needed = "--group dev" if agent else "pytest"
+    click.echo(f"Next: {place}pip install {needed} && python -m pytest, then cloudsched dev --reload")
 
 
 def _list_agent_files(framework: str) -> dict[str, str]:

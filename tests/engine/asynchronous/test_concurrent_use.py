@@ -14,6 +14,8 @@ import pytest
 from tests.engine.harness import DAY, create, run
 
 from cloudsched import App, AsyncContext
+from cloudsched.domain.documents.journal import StepKind
+from cloudsched.engine.handlers.operation_turns import LATECOMER_SECONDS, OperationTurns
 from cloudsched.errors import EventTimedOut, WorkflowError
 from cloudsched.testing import Simulation
 
@@ -161,6 +163,51 @@ def test_an_operation_that_is_cancelled_in_the_queue_never_begins(app: App, *, r
     execution = run(app, replay=replay)
     assert execution.content == ["a", "c", True]
     assert [each.name for each in execution.steps] == ["a", "c"]
+
+
+def test_each_operation_has_the_whole_time_to_come() -> None:
+    """However long those before it were awaited: it is not taken for another one too early."""
+    journal = [(StepKind.STEP, each) for each in "ab"]
+    turns = OperationTurns(lambda: journal[0] if journal else None)
+    begun = list[str]()
+
+    async def make(name: str, after: float) -> None:
+        await asyncio.sleep(after * LATECOMER_SECONDS)
+        await turns.take(name, (StepKind.STEP, name))
+        begun.append(name)
+        del journal[:1]
+        turns.give_back()
+
+    async def make_all() -> None:
+        other = asyncio.create_task(make("other", 0))  # waits for both of them
+        await asyncio.gather(make("a", 0.6), make("b", 1.4))
+        await other
+
+    loop = _QuickLoop()
+    try:
+        loop.run_until_complete(make_all())
+    finally:
+        loop.close()
+    assert begun == ["a", "b", "other"]
+
+
+class _QuickLoop(asyncio.SelectorEventLoop):
+    """A loop on which nobody waits: its clock goes to the next timer at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._now = 0.0
+        selector: Any = vars(self)["_selector"]
+        select = selector.select
+
+        def go_on(timeout: float | None) -> Any:  # noqa: ANN401 - of the selector
+            self._now += timeout or 0.0
+            return select(0)
+
+        selector.select = go_on
+
+    def time(self) -> float:
+        return self._now
 
 
 @pytest.mark.parametrize("replay", [False, True])

@@ -44,6 +44,8 @@ class OperationTurns:
         self._waiting: list[_Waiting] = []
         self._current: str | None = None
         self._abandoned: str | None = None
+        self._patience: asyncio.TimerHandle | None = None
+        """Ends the time in which the operation that the journal has next has to come."""
 
     @property
     def current(self) -> str | None:
@@ -54,7 +56,7 @@ class OperationTurns:
         """Wait for the turn of an operation. `recorded` is None if the journal has no entry of its own for it."""
         self.require_none_abandoned(what)
         if self.current is None and self._fits(recorded):
-            self._current = what
+            self._begin(what)
             return
 
         loop = asyncio.get_running_loop()
@@ -101,9 +103,21 @@ class OperationTurns:
             return
         fitting = [each for each in self._waiting if self._fits(each.recorded)]
         if not fitting and not is_late:  # what the journal has next may be requested in a moment
-            self._waiting[0].loop.call_later(LATECOMER_SECONDS, lambda: self._pass_on(is_late=True))
+            if self._patience is None:
+                self._patience = self._waiting[0].loop.call_later(LATECOMER_SECONDS, self._lose_patience)
             return
+
         chosen = (fitting or self._waiting)[0]
         self._waiting.remove(chosen)
-        self._current = chosen.what
+        self._begin(chosen.what)
         chosen.begin()
+
+    def _begin(self, what: str) -> None:
+        self._current = what
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    def _lose_patience(self) -> None:
+        self._patience = None
+        self._pass_on(is_late=True)

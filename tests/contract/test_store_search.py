@@ -15,6 +15,7 @@ from tests.contract.conftest import OpenStore, iter_pages
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, Suspension
+from cloudsched.domain.documents.run_counts import Outcome
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.store import Store
@@ -48,11 +49,13 @@ _TASKS = st.lists(
 _COMMON: dict[str, Any] = {
     "owner": st.none() | st.sampled_from(["ada", "eve"]),
     "status": st.none() | st.sampled_from(list(ExecutionStatus)),
+    "outcome": st.none(),
     "since": st.none() | _INSTANTS,
     "until": st.none() | _INSTANTS,
 }
 _QUERIES = st.one_of(
     st.builds(ExecutionQuery, **_COMMON, handler=st.none() | st.just("greet")),
+    st.builds(ExecutionQuery, **{**_COMMON, "status": st.none(), "outcome": st.sampled_from(Outcome)}),
     st.builds(ExecutionQuery, **_COMMON, label=st.sampled_from(["a=1", "b=1", "c=1"])),
     st.builds(ExecutionQuery, **_COMMON, category=st.sampled_from([Category.OTHERS, Category.REPORT])),
 )
@@ -79,7 +82,7 @@ def fits(task: dict[str, Any], status: ExecutionStatus, at: datetime, query: Exe
         and query.handler in {None, task["handler"]}
         and (query.label is None or query.label in task["labels"])
         and query.category in {None, task["category"]}
-        and query.status in {None, status}
+        and (query.statuses is None or status in query.statuses)
         and (query.since is None or at >= query.since)
         and (query.until is None or at < query.until)
     )

@@ -74,7 +74,7 @@ class CountingApi:
 
     def find(self, path: str, **__: object) -> dict[str, Any]:
         self.calls += 1
-        return {"days": []} if path.endswith("counts") else {}
+        return {"parts": []} if path.endswith("counts") else {}
 
 
 def test_a_month_asks_for_a_bounded_number_of_pages() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from cloudsched.dashboard.charts.life import Lived, draw_life
 from cloudsched.dashboard.charts.run_marks import draw_runs
-from cloudsched.dashboard.charts.strip import StripBar, count_due, draw_strip, make_bars
+from cloudsched.dashboard.charts.strip import StripBar, count_due, draw_strip
 from cloudsched.dashboard.status import BAD
 
 NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
@@ -24,34 +25,35 @@ def at(minutes: int) -> datetime:
     return NOW + timedelta(minutes=minutes)
 
 
-@given(MINUTES, st.integers(1, 96))
-def test_a_strip_counts_each_once(minutes: list[int], bins: int) -> None:
-    """Whatever lies in the span is in exactly one bar, and nothing else is."""
-    start, end = at(-720), at(720)
-    instants = [at(each) for each in minutes]
-    bars = make_bars(instants, [], start, end, bins=bins)
-    assert sum(bar.good for bar in bars) == sum(start <= each < end for each in instants)
+HOURS = [StripBar(at(60 * hour - 12), at(60 * hour + 48)) for hour in range(-12, 13)]
 
 
-@given(MINUTES, MINUTES)
+@given(st.lists(st.integers(0, 99), min_size=25, max_size=25), MINUTES)
 def test_now_divides_what_is_filled_from_what_is_outlined(past: list[int], future: list[int]) -> None:
-    """No filled bar begins right of the now line, no outlined one ends left of it."""
-    ran, due = [at(-abs(each) - 1) for each in past], [at(abs(each)) for each in future]
-    reach = timedelta(hours=12)
-    svg = draw_strip(count_due(make_bars(ran, [], at(-720), at(720), bins=48), due), NOW, reach, PARIS, None)
+    """No filled bar begins right of the now line, no outlined one ends left of it. Each bar has its number."""
+    bars = [replace(bar, ran=count if bar.start < NOW else 0) for bar, count in zip(HOURS, past, strict=True)]
+    shown = count_due(bars, [at(abs(each)) for each in future])
+    svg = draw_strip(shown, NOW, timedelta(hours=12), PARIS, None)
     for css, x, width in re.findall(r'class="(f-past|o)" x="([\d.]+)%" width="([\d.]+)%"', svg):
         assert float(x) < 50 if css == "f-past" else float(x) + float(width) > 50
     assert svg.count('class="nowl" x1="50%"') == 1
+    assert re.findall(r'class="val"[^>]*>([\d,]+)<', svg) == [f"{bar.ran or bar.due:,}" for bar in shown if bar.total]
 
 
 @given(MINUTES)
 def test_all_that_is_due_stands_in_one_bar(minutes: list[int]) -> None:
-    """Whatever is due while the strip lasts is counted once, by bars of any width."""
+    """Whatever is due while the strip lasts is counted once."""
     due = [at(each) for each in minutes]
-    hours = [StripBar(at(60 * hour - 12), at(60 * hour + 48)) for hour in range(-12, 13)]
-    for bars in (hours, make_bars([], [], at(-732), at(768), bins=17)):
-        counted = sum(bar.due for bar in count_due(bars, due))
-        assert counted == sum(bars[0].start <= each < bars[-1].end for each in due)
+    counted = sum(bar.due for bar in count_due(HOURS, due))
+    assert counted == sum(HOURS[0].start <= each < HOURS[-1].end for each in due)
+
+
+@given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
+def test_hours_without_a_start_in_time_have_a_ground_of_their_own(ran: int, late: int, skipped: int) -> None:
+    """An outage is seen: what was skipped or began late alone makes it, one run in time ends it."""
+    bar = replace(HOURS[3], ran=ran + late, late=late, skipped=skipped)
+    svg = draw_strip([bar], NOW, timedelta(hours=12), PARIS, None)
+    assert ('class="still"' in svg) == (ran == 0 and late + skipped > 0)
 
 
 @given(st.lists(st.tuples(st.integers(-5000, -1), st.integers(0, 100)), max_size=12), st.integers(1, 9000))

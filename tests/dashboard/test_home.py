@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from tests.dashboard.conftest import NOW, visit
@@ -194,7 +195,6 @@ def test_users_are_not_told_of_a_sweep_that_they_cannot_see() -> None:
 
 def answer(**changes: object) -> dict[str, Any]:
     base = {
-        "executions": {"executions": []},
         "open": [],
         "due": {"occurrences": []},
         "next": [],
@@ -206,22 +206,27 @@ def answer(**changes: object) -> dict[str, Any]:
     return {**base, **changes}
 
 
-def test_when_there_is_too_much_to_list_the_counts_stand_in() -> None:
-    """What ended well is counted by the hour; failures come first in the list, where those of calls do not count."""
+def test_the_numbers_are_those_that_the_api_has_counted() -> None:
+    """Of each hour: what ran, was skipped, failed and began late, with links to the lists that they count."""
     this_hour = NOW.replace(minute=0, second=0)
+    counted = {"ran": 700, "failed": 7, "skipped": 5, "calls": 3, "late": 2}
     hours = [
-        {"start": (this_hour - timedelta(hours=each)).isoformat(), "failed": 7, "others": 700}
+        {
+            "start": (this_hour - timedelta(hours=each)).isoformat(),
+            "end": (this_hour - timedelta(hours=each - 1)).isoformat(),
+            **counted,
+        }
         for each in range(11, -1, -1)
     ]
-    counts = {"hours": hours, "starts": [{"scheduledFor": ago(hours=1), "lateness": 4.2}], "open": {"RUNNING": 5000}}
-    failures = [execution("f"), execution("g"), execution("call", calledBy={"taskId": "g", "executionId": "e-g"})]
-    first = {"executions": [*failures, execution("t", status="SUCCEEDED")], "nextPageToken": "more"}
-    page = home_view.build(answer(executions=first, counts=counts), visit())
-    assert "8,400 ended well and 2 failed" in page["stripText"]
-    cut = home_view.build(answer(executions={**first, "executions": failures}, counts=counts), visit())
-    assert ", at least 2 failed in the last 12 h" in cut["sentence"]
+    late = [{"scheduledFor": ago(hours=1), "lateness": 154}]
+    counts = {"hours": hours, "lateStarts": late, "open": {"RUNNING": 5000}}
+    page = home_view.build(answer(counts=counts), visit())
+    assert "8,400 ran, 60 skipped, 84 failed" in page["stripText"]
+    assert ", 84 failed since " in page["sentence"]
     assert "5,000 open" in page["sentence"]
-    assert "4.2" in page["latenessText"]
+    assert "24 of 8,484 started more than a minute late, by up to 2\xa0min" in page["latenessText"]
     assert page["moreOpen"] == 5000 - 8
-    whole = home_view.build(answer(executions={"executions": first["executions"]}, counts=counts), visit())
-    assert "1 ended well and 2 failed" in whole["stripText"]
+    first = page["hours"][0]
+    assert first["numbers"] == {"ran": 700, "failed": 7, "skipped": 5, "late": 2, "due": 0}
+    query = parse_qs(urlsplit(first["links"]["skipped"]).query)
+    assert (query["from"], query["until"]) == ([hours[0]["start"]], [hours[0]["end"]])

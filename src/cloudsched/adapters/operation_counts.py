@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 if TYPE_CHECKING:
+    from cloudsched.domain.documents.run_counts import GroupCount, RunCounts
     from cloudsched.domain.transitions.commit import Commit, LinkedWrite
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.store import Store
@@ -66,6 +67,18 @@ def _read_page(page: Page[object], *_: object, **__: object) -> Mapping[str, int
 
 def _read_thousands(count: int, *_: object, **__: object) -> Mapping[str, int]:
     return {"reads": max(1, -(-count // 1000))}
+
+
+def _read_parts(counts: Sequence[RunCounts], *_: object) -> Mapping[str, int]:
+    """Each kind of run is counted as a whole, and then in each part if there is any."""
+    kinds = ("ran", "failed", "skipped", "calls", "late")
+    numbers = {name: [getattr(each, name) for each in counts] for name in kinds}
+    parts = sum(max(1, -(-number // 1000)) for each in numbers.values() if any(each) for number in each)
+    return {"reads": len(kinds) + parts}
+
+
+def _read_groups(groups: Sequence[GroupCount], *_: object) -> Mapping[str, int]:
+    return {"reads": 1 + sum(2 + -(-each.count // 1000) for each in groups)}
 
 
 def _read_keys(keys: Sequence[str], *_: object, limit: int, **__: object) -> Mapping[str, int]:
@@ -127,9 +140,12 @@ SEARCH: Final[Mapping[str, Cost]] = {
     "count_finished": _read_thousands,
     "count_offers": _read_thousands,
     "count_open": _read_thousands,
+    "count_runs": _read_parts,
     "count_tasks": _read_thousands,
     "count_unfinished": _read_thousands,
     "find_last_change": _ONE_READ,
+    "group_failures": _read_groups,
+    "group_tasks": _read_groups,
     "list_changed": _read_page,
     "list_executions": _read_page,
     "list_finished": _read_page,

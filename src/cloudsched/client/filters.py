@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.execution import ExecutionStatus
+    from cloudsched.domain.documents.run_counts import Outcome
     from cloudsched.domain.documents.task import TaskStatus
 
     TaskState = TaskStatus | Literal["ACTIVE", "PAUSED", "COMPLETED", "FAILED", "CANCELLED", "EXPIRED"]
@@ -64,6 +65,7 @@ class ExecutionFilters(KindOfExecution, total=False):
 
     page_size: int | None
     status: RunState | None
+    outcome: Outcome | Literal["RAN", "FAILED", "SKIPPED"] | None
     since: Instant | None
     until: Instant | None
     calls: bool | Literal["true", "false"] | None

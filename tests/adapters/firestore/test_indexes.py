@@ -37,6 +37,7 @@ from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.owner_usage import UsageFront, UsageSheet
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.recent_count import RecentCount
+from cloudsched.domain.documents.run_counts import Outcome
 from cloudsched.domain.documents.task import TaskStatus, Trouble
 from cloudsched.domain.documents.task_link import TaskLink
 from cloudsched.domain.transitions.commit import Commit, Version, VersionedTask
@@ -190,7 +191,10 @@ def search_everything(search: SearchStore) -> None:
         "count_tasks",
         "count_finished",
         "count_open",
+        "count_runs",
         "count_unfinished",
+        "group_failures",
+        "group_tasks",
         "count_created_since",
         "find_last_change",
         "list_changed",
@@ -214,6 +218,8 @@ def search_everything(search: SearchStore) -> None:
         "since": (None, NOW),
         "until": (None, NOW + timedelta(days=1)),
         "category": (None, Category.REPORT),
+        "is_late": (False, True),
+        "outcome": (None, Outcome.SKIPPED),
     }
     assert set(values) == {each.name for each in fields(ExecutionQuery)}, "give values of every filter"
     for each in itertools.product(*values.values()):
@@ -228,6 +234,11 @@ def search_everything(search: SearchStore) -> None:
                 search.count_finished(query, is_failure=False, up_to=5)
             with suppress(InvalidInput):
                 search.count_open(query, running, 5)
+            with suppress(InvalidInput):
+                search.count_runs(query, (NOW, NOW + timedelta(hours=1)))
+    for owner, by in itertools.product((None, "ada"), ("handler", "owner")):
+        search.group_failures(ExecutionQuery(owner, since=NOW), by)  # type: ignore[arg-type]
+        search.group_tasks(TaskQuery(owner, trouble=Trouble.FAILED))
     for task_query, _ in every_task_query():
         with suppress(InvalidInput):
             search.count_tasks(task_query, 5)
@@ -239,6 +250,8 @@ def methods(port: type) -> set[str]:
 
 def call_every_port(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch, shards: int) -> None:
     """Make each call of each port that can query, with every combination of its filters."""
+    count = rpc.FirestoreRpc.count
+    monkeypatch.setattr(rpc.FirestoreRpc, "count", lambda *what: 1 + count(*what))  # what there is none of ends early
     with closing(FirestoreStore(**DATABASE, shards=shards)) as store:  # type: ignore[arg-type]
         calls = every_call_of_the_store(store, make_task)
         others = {f"locks.{name}" for name in methods(LockStore)} | {f"sweep.{name}" for name in methods(SweepStore)}

@@ -68,12 +68,12 @@ def retry(roles: RoleHarness, who: str, **chosen: Any) -> dict[str, Any]:
 
 
 def test_failures_are_grouped_by_error_and_place(roles: RoleHarness) -> None:
-    """With how many, of how many tasks, first and last, and a sample; each caller sees their own."""
+    """The rarest first, with how many, of how many tasks, first and last, and a sample; each caller sees their own."""
     run(roles, "ada", "load", 3)
     run(roles, "bob", "parse", 2)
     shown = find(roles, "viewer")
     assert (shown["count"], shown["isAtLeast"]) == (5, False)
-    first, second = shown["groups"]
+    second, first = shown["groups"]
     assert (first["type"], first["count"], first["tasks"]) == ("ConnectionError", 3, 3)
     assert first["place"].endswith(" in load")
     assert first["place"].startswith("test_batch_retry.py:")
@@ -81,6 +81,10 @@ def test_failures_are_grouped_by_error_and_place(roles: RoleHarness) -> None:
     assert first["first"] <= first["last"]
     assert second["type"] == "ValueError"
     assert find(roles, "bob")["count"] == 2
+    counted = find(roles, "viewer", f"{FAILURES}?calls=false")
+    assert [(each["name"], each["count"]) for each in counted["handlers"]] == [("parse", 2), ("load", 3)]
+    assert [(each["name"], each["count"]) for each in counted["owners"]] == [("bob", 2), ("ada", 3)]
+    assert [each["name"] for each in find(roles, "bob", f"{FAILURES}?calls=false")["owners"]] == ["bob"]
     assert roles.ask("bob", "GET", f"{FAILURES}?owner=ada").status_code == 403
     assert [each["type"] for each in find(roles, "admin", f"{FAILURES}?error=JSON")["groups"]] == ["ValueError"]
 

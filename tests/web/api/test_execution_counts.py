@@ -13,7 +13,7 @@ from tests.web.conftest import Call
 from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.engine.ports.search import ExecutionQuery
-from cloudsched.engine.queries.overview import MAX_DAYS, count_days
+from cloudsched.engine.queries.overview import MAX_PARTS, count_by_time
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import START, Simulation
 
@@ -36,8 +36,8 @@ def app() -> App:
 def ask(call: Call, **query: str) -> list[dict[str, Any]]:
     answer = call("GET", "/v1/executions/counts", query_string=query)
     assert answer.status_code == 200, answer.text
-    days: list[dict[str, Any]] = answer.get_json()["days"]
-    return days
+    parts: list[dict[str, Any]] = answer.get_json()["parts"]
+    return parts
 
 
 def test_each_day_has_what_the_list_has(call: Call, create: Callable[..., Task], sim: Simulation) -> None:
@@ -55,15 +55,21 @@ def test_each_day_has_what_the_list_has(call: Call, create: Callable[..., Task],
         assert [datetime.fromisoformat(each["start"]).astimezone(PARIS).hour for each in days] == [1, *[0] * 6]
         for each in days:
             day = datetime.fromisoformat(each["start"]).astimezone(PARIS).date()
-            assert (each["failed"], each["others"]) == (listed.count((day, True)), listed.count((day, False)))
-        assert sum(each["failed"] + each["others"] for each in days) == len(records) > 70
+            assert (each["failed"], each["ran"]) == (listed.count((day, True)), listed.count((day, False)))
+        assert sum(each["failed"] + each["ran"] for each in days) == len(records) > 70
+        by_hour = ask(call, **query, timezone="Europe/Paris", per="PT1H", **named)
+        for name in ("ran", "failed"):
+            assert sum(each[name] for each in by_hour) == sum(each[name] for each in days)
+        assert {each["end"] for each in by_hour[:-1]} == {each["start"] for each in by_hour[1:]}
 
 
 @pytest.mark.parametrize(
     "query",
     [
         {},
-        {"from": "2027-01-01T00:00:00Z", "until": "2027-03-05T00:00:00Z"},
+        {"from": "2027-01-01T00:00:00Z", "until": "2027-07-25T00:00:00Z"},
+        {"from": "2027-01-01T00:00:00Z", "until": "2027-01-11T00:00:00Z", "per": "PT1H"},
+        {"from": "2027-01-01T00:00:00Z", "until": "2027-01-02T00:00:00Z", "per": "PT1S"},
         {"from": "2027-01-01T00:00:00Z", "until": "2027-01-02T00:00:00Z", "timezone": "Mars/Base"},
         {"from": "2027-01-01T00:00:00Z", "until": "2027-01-02T00:00:00Z", "owner": "ada", "handler": "work"},
     ],
@@ -80,11 +86,11 @@ def test_days_of_every_zone_lie_side_by_side(sim: Simulation) -> None:
     for name, year, month in (("Pacific/Apia", 2011, 12), ("America/Havana", 2027, 3), ("Asia/Beirut", 2027, 3)):
         zone = load_tzinfo(name)
         start = datetime(year, month, 10, tzinfo=zone)
-        days = count_days(search, ExecutionQuery(), start, start + timedelta(days=30), zone)
+        days = count_by_time(search, ExecutionQuery(), start, start + timedelta(days=30), zone)
         starts = [each.start for each in days]
         assert starts == sorted(set(starts))
         found = [(at.astimezone(zone).date() - start.date()).days for at in starts]
         assert found == [each for each in range(30) if (name, each) != ("Pacific/Apia", 20)]
-        assert len(days) <= MAX_DAYS
+        assert len(days) <= MAX_PARTS
     with pytest.raises(InvalidInput):
-        count_days(search, ExecutionQuery(), START, START + timedelta(days=400), load_tzinfo("UTC"))
+        count_by_time(search, ExecutionQuery(), START, START + timedelta(days=400), load_tzinfo("UTC"))

@@ -46,6 +46,7 @@ NAMES_OF_OTHERS = {
     "Turn/properties/role": "of language models",
     "schemas/HealthStatus": "as probes look for it",
     "ExecutionWebhook/properties/type": "of Standard Webhooks",
+    "/per/": "durations of ISO 8601",
     "orderBy": "fields, and a direction as SQL has it",
     **dict.fromkeys(("validateOnly", "replace", "everything", "calls", "receipt"), "true and false, as JSON has them"),
 }

@@ -192,6 +192,17 @@ def build_queue_key_query(owner: str | None, after: str, shards: Sequence[int] |
     return build_query("offers", 1, *filters, order=order, fields=("queueKey",), after=start)
 
 
+def build_group_query(listing: FirestoreListing, field: str, after: str, parent: str) -> Message:
+    """Return the query for the first document with the next value of a field, in the order of a listing's part."""
+    query = listing.to_query(1, parent)
+    del query.order_by[:]
+    for each in (field, listing.order, NAME):
+        query.order_by.add(field={"field_path": each}, direction=_Direction.ASCENDING)
+    if after:
+        query.start_at.values.append(encode(after))
+    return query
+
+
 def build_task_listing(query: TaskQuery, shards: Sequence[int] | None = None) -> FirestoreListing:
     """Return the listing of the tasks that match a query. The indexes of a parent's tasks have no shards.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+from bisect import bisect_right
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from typing_extensions import override
 
@@ -15,6 +17,7 @@ from cloudsched.adapters.firestore.queries import (
     EXECUTIONS,
     MAX_DISJUNCTIONS,
     FirestoreListing,
+    build_group_query,
     build_offer_listing,
     build_queue_key_query,
     build_task_listing,
@@ -23,12 +26,22 @@ from cloudsched.adapters.firestore.queries import (
 from cloudsched.adapters.firestore.shards import Shards, query_in_order
 from cloudsched.adapters.firestore.values import decode_instant, find_value
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
+from cloudsched.domain.documents.run_counts import (
+    CountedAs,
+    GroupCount,
+    RunCounts,
+    classify_run,
+    count_occurrences,
+    covers_at_least,
+)
 from cloudsched.domain.documents.task import Task
 from cloudsched.engine.ports.search import (
+    MAX_GROUPS,
     OMITTED_FIELDS,
     UNFINISHED_STATUSES,
     ExecutionQuery,
     TaskQuery,
+    refuse_count,
 )
 from cloudsched.engine.queries.listing_search import ListingSearch
 from cloudsched.engine.storage.matching_rows import find_matching_rows, list_keys
@@ -118,6 +131,12 @@ _STATUSES = {
 """The final statuses of failures, and all others."""
 
 
+MAX_COUNTED: Final = 1_000_000
+"""The most runs or tasks of one count: a thousand billed reads."""
+MAX_RANGES: Final = 100
+"""The most records of several occurrences that are read for counts: a read for each."""
+
+
 class FirestoreSearch(ListingSearch[FirestoreListing]):
     """A `SearchStore` in the database of a `FirestoreStore`."""
 
@@ -167,6 +186,101 @@ class FirestoreSearch(ListingSearch[FirestoreListing]):
         parts = replace(listing, fields=None).split()  # a count returns no fields
         queries = (part.to_query(up_to, self._documents) for part in parts)
         return min(up_to, sum(self._rpc.count(self._documents, query) for query in queries))
+
+    def count_runs(self, query: ExecutionQuery, edges: Sequence[datetime]) -> Sequence[RunCounts]:
+        """Return the numbers of the ended runs between each two edges.
+
+        What there is none of from the first edge to the last is not counted part by part.
+        """
+        refuse_count(query.find_looked_for(is_open=False))
+        if len(edges) < 2:  # noqa: PLR2004 - a beginning and an end
+            return []
+        parts = list(itertools.pairwise(edges))
+        counts = [RunCounts()] * len(parts)
+        marks: dict[str, dict[str, str | bool]] = {each.value: {"countedAs": each.value} for each in CountedAs}
+        if not (query.handler or query.category or query.label):
+            marks["late"] = {"isLate": True}
+        for name, equals in marks.items():
+            listing = self._mark(query, equals)
+            if not self._count(replace(listing, start=edges[0], end=edges[-1]), 1):
+                continue
+            for number, (start, end) in enumerate(parts):
+                count = self._count(replace(listing, start=start, end=end), MAX_COUNTED)
+                found: dict[str, Any] = {name: count}
+                counts[number] += RunCounts(**found)
+
+        if any(each.skipped for each in counts):
+            self._add_ranges(query, edges, counts)
+        return counts
+
+    def _add_ranges(self, query: ExecutionQuery, edges: Sequence[datetime], counts: list[RunCounts]) -> None:
+        """Add the further occurrences that skipped records cover, as far as `MAX_RANGES` records say."""
+        of_any_kind = replace(query, handler=None, category=None, label=None)
+        listing = replace(self._mark(of_any_kind, {"isRange": True}), start=edges[0], end=edges[-1])
+        page = self._fetch(Execution, listing, ("ranges", query, *edges), MAX_RANGES, None)
+        for each in page.items:
+            is_wanted = query.handler in {None, each.handler} and query.category in {None, each.category}
+            if is_wanted and query.label in {None, *each.labels} and classify_run(each) is CountedAs.SKIPPED:
+                number = bisect_right(edges, each.scheduled_for) - 1
+                more = count_occurrences(each) - 1
+                counts[number] += RunCounts(skipped=more, is_at_least=covers_at_least(each))
+        if page.next_page_token:
+            counts[:] = [replace(each, is_at_least=each.is_at_least or each.skipped > 0) for each in counts]
+
+    def _mark(self, query: ExecutionQuery, marks: Mapping[str, str | bool]) -> FirestoreListing:
+        """Return the listing of the final records with some marks, the earliest first."""
+        leader = self._lead(query.owner, LISTED)
+        values = {"handler": query.handler, "category": query.category}
+        return replace(
+            leader,
+            collection="executions",
+            order="scheduledFor",
+            equals={
+                **(leader.equals or {}),
+                **{name: str(value) for name, value in values.items() if value is not None},
+                **{f"{LISTED}.{name}": value for name, value in marks.items()},
+            },
+            contains=("labels", query.label) if query.label else None,
+            parents="tasks",
+            fields=_SHOWN,
+        )
+
+    def group_failures(self, query: ExecutionQuery, by: Literal["handler", "owner"]) -> Sequence[GroupCount]:
+        """Return the numbers of failed runs by handler or owner: two reads and a count for each that ever failed."""
+        listing = self._mark(query, {"countedAs": CountedAs.FAILED.value})
+        return self._group(replace(listing, start=query.since, end=query.until), by)
+
+    def group_tasks(self, query: TaskQuery) -> Sequence[GroupCount]:
+        """Return the numbers of tasks with a trouble by handler: two reads and a count for each."""
+        return self._group(replace(self._list_tasks(query), is_descending=False), "handler")
+
+    def _group(self, listing: FirestoreListing, by: str) -> list[GroupCount]:
+        """Return the numbers of a listing's documents by a field. Firestore has no GROUP BY: each name is looked up."""
+        if _is_too_long(listing):
+            return []
+        anytime = replace(listing, start=None, end=None)
+        equals = listing.equals or {}
+
+        def find_next(last: str) -> str | None:
+            queries = (build_group_query(part, by, last, self._documents) for part in anytime.split())
+            found = [each for query in queries for each in self._rpc.query(self._documents, query)]
+            return min((each.fields[by].string_value for each in found), default=None)
+
+        if by in equals:
+            names = [str(equals[by])]
+        else:
+            names = list_keys(find_next, limit=MAX_GROUPS, prefix="", after="")
+        groups = [self._count_group(listing, by, name) for name in names]
+        return sorted(filter(None, groups), key=lambda each: (each.count, each.name))
+
+    def _count_group(self, listing: FirestoreListing, by: str, name: str) -> GroupCount | None:
+        group = replace(listing, equals={**(listing.equals or {}), by: name})
+        first = query_in_order(self._rpc, self._documents, group, 1)
+        if not first:
+            return None
+        value, key = to_sort_key(first[0], group)
+        task_id = key.partition(".")[0]
+        return GroupCount(name, self._count(group, MAX_COUNTED), decode_instant(value), task_id)
 
     def find_last_change(self, owner: str | None) -> str:
         """Return when a task was stored last, as text, by Firestore's clock."""
@@ -243,6 +357,10 @@ class FirestoreSearch(ListingSearch[FirestoreListing]):
         if not looked_for:  # else another index is read, and these are compared afterwards
             values = {"handler": query.handler, "category": query.category}
             contains = ("labels", query.label) if query.label else None
+        if query.is_late:
+            marks: dict[str, Any] = {f"{LISTED}.isLate": True}
+        else:
+            marks = {"status": [*map(str, query.statuses)] if query.statuses else _STATUSES[is_failure]}
         return replace(
             leader,
             collection="executions",
@@ -252,7 +370,7 @@ class FirestoreSearch(ListingSearch[FirestoreListing]):
                 **(leader.equals or {}),
                 **{name: str(value) for name, value in values.items() if value is not None},
                 f"{LISTED}.isFailure": is_failure,
-                "status": str(query.status) if query.status else _STATUSES[is_failure],
+                **marks,
             },
             contains=contains,
             start=query.since,

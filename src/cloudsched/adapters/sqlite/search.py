@@ -6,21 +6,25 @@ first of them, and filters its rows by the others.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from typing_extensions import override
 
 from cloudsched.adapters.sqlite.tables import from_microseconds, to_microseconds
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
+from cloudsched.domain.documents.run_counts import CountedAs, GroupCount, RunCounts
 from cloudsched.domain.documents.task import Task
 from cloudsched.engine.ports.search import (
+    MAX_GROUPS,
     OMITTED_FIELDS,
     UNFINISHED_STATUSES,
     ExecutionQuery,
     TaskQuery,
+    refuse_count,
 )
 from cloudsched.engine.queries.listing_search import ListingSearch
 from cloudsched.engine.storage.matching_rows import find_matching_rows, list_keys
@@ -283,6 +287,45 @@ class SqliteSearch(ListingSearch[SqliteListing]):
         statement = f"SELECT count(*) FROM (SELECT 1 FROM {listing.table} WHERE {where} LIMIT ?)"
         return int(self._database.read(statement, [*listing.values, up_to])[0][0])
 
+    def count_runs(self, query: ExecutionQuery, edges: Sequence[datetime]) -> Sequence[RunCounts]:
+        """Return the numbers of the ended runs between each two edges, from the index alone."""
+        refuse_count(query.find_looked_for(is_open=False))
+        if len(edges) < 2:  # noqa: PLR2004 - a beginning and an end
+            return []
+        parts = [tuple(map(to_microseconds, pair)) for pair in itertools.pairwise(edges)]
+        bins = ", ".join(f"({number}, ?, ?)" for number, _ in enumerate(parts))
+        whole = replace(query, status=None, outcome=None, since=None, until=None)
+        counts = [RunCounts()] * len(parts)
+        for is_failure in (True, False):
+            listing = _select_finished(whole, is_failure=is_failure)
+            where = " AND ".join([f"{listing.order} >= begins", f"{listing.order} < ends", *listing.conditions])
+            statement = f"""WITH bins (bin, begins, ends) AS (VALUES {bins})
+                SELECT bin, counted_as, sum(occurrences), max(is_at_least), sum(is_late) FROM bins
+                CROSS JOIN {listing.table} WHERE {where} GROUP BY bin, counted_as"""
+            values = [*itertools.chain.from_iterable(parts), *listing.values]
+            for number, counted_as, count, is_at_least, late in self._database.read(statement, values):
+                counts[number] += RunCounts(**{counted_as: count}, late=late, is_at_least=bool(is_at_least))
+        return counts
+
+    def group_failures(self, query: ExecutionQuery, by: Literal["handler", "owner"]) -> Sequence[GroupCount]:
+        """Return the numbers of failed runs by handler or owner, from the index alone."""
+        listing = _select_finished(query, is_failure=True)
+        conditions = [*listing.conditions, "counted_as = ?"]
+        values = [*listing.values, CountedAs.FAILED]
+        return self._group(replace(listing, conditions=conditions, values=values), f"executions.{by}")
+
+    def group_tasks(self, query: TaskQuery) -> Sequence[GroupCount]:
+        """Return the numbers of tasks with a trouble by handler, from the index alone."""
+        return self._group(_build_trouble_listing(query), "handler")
+
+    def _group(self, listing: SqliteListing, column: str) -> list[GroupCount]:
+        where = " AND ".join([f"{column} IS NOT NULL", *listing.conditions])
+        # Beside min(), a column without a function is of the row that has the minimum (sqlite.org/lang_select.html).
+        statement = f"""SELECT {column}, count(*), min({listing.order}), {listing.keys[0]} FROM {listing.table}
+            WHERE {where} GROUP BY {column} ORDER BY count(*), {column} LIMIT ?"""
+        rows = self._database.read(statement, [*listing.values, MAX_GROUPS])
+        return [GroupCount(name, count, from_microseconds(first), key) for name, count, first, key in rows]
+
     def find_last_change(self, owner: str | None) -> str:
         """Return how often tasks were stored or deleted, as text."""
         mine, values = _of_owner(owner)
@@ -361,12 +404,16 @@ def _select_finished(query: ExecutionQuery, *, is_failure: bool) -> SqliteListin
         conditions = ["found.label = ?", "found.is_failure = ?"]
         values = [query.label, is_failure]
 
+    if query.is_late:
+        conditions.append("executions.is_late")
     equals = {
         "owner": query.owner,
         "handler": query.handler,
         "category": query.category,
-        "status": query.status,
     }
+    if query.statuses:
+        conditions.append(f"executions.status IN ({', '.join('?' * len(query.statuses))})")
+        values += query.statuses
 
     for column, value in equals.items():
         if value is not None and column not in looked_for:

@@ -14,9 +14,11 @@ from cloudsched.features.table import FEATURES, find_place
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LAYOUT_VERSION: Final = 16
+LAYOUT_VERSION: Final = 17
 
 _LATEST = "scheduled_for, task_id, id"
+_COUNTED = "counted_as, occurrences, is_at_least, is_late"
+"""What counts of runs sum up. Their indexes have it, so that no record is read for a count."""
 _ADD_LABELS = "INSERT INTO labels SELECT value, NEW.created_at, NEW.id FROM json_each(NEW.labels)"
 _REMOVE_LABELS = """DELETE FROM labels WHERE task_created_at = OLD.created_at AND task_id = OLD.id
     AND label IN (SELECT value FROM json_each(OLD.labels))"""
@@ -64,7 +66,7 @@ LAYOUT: Final[Sequence[str]] = (
     "CREATE INDEX deliveries_newest_of_owner ON tasks (owner, created_at, id) WHERE is_delivery",
     "CREATE INDEX tasks_waking ON tasks (wake_at, id) WHERE wake_at IS NOT NULL",
     "CREATE INDEX tasks_open ON tasks (open_status, open_since, id) WHERE open_status IS NOT NULL",
-    "CREATE INDEX tasks_in_trouble ON tasks (trouble, trouble_since, id) WHERE trouble IS NOT NULL",
+    "CREATE INDEX tasks_in_trouble ON tasks (trouble, trouble_since, id, handler, owner) WHERE trouble IS NOT NULL",
     "CREATE TABLE changes (owner TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID",
     f"""CREATE TRIGGER change_by_new_task AFTER INSERT ON tasks
         BEGIN {_BEGIN_COUNT}; {_COUNT_CHANGE.format("NEW")}; END""",
@@ -93,17 +95,23 @@ LAYOUT: Final[Sequence[str]] = (
         category TEXT,
         status TEXT NOT NULL,
         is_failure INTEGER,
+        counted_as TEXT,
+        occurrences INTEGER,
+        is_at_least INTEGER,
+        is_late INTEGER,
         labels TEXT,
         body TEXT NOT NULL,
         PRIMARY KEY (task_id, id))""",
     "CREATE INDEX executions_latest ON executions (task_id, scheduled_for, id)",
-    f"CREATE INDEX executions_finished ON executions (is_failure, {_LATEST}) WHERE is_failure IS NOT NULL",
-    f"""CREATE INDEX executions_of_owner ON executions (owner, is_failure, {_LATEST})
+    f"""CREATE INDEX executions_finished ON executions (is_failure, {_LATEST}, {_COUNTED}, handler, owner)
         WHERE is_failure IS NOT NULL""",
-    f"""CREATE INDEX executions_of_handler ON executions (handler, is_failure, {_LATEST})
+    f"""CREATE INDEX executions_of_owner ON executions (owner, is_failure, {_LATEST}, {_COUNTED}, handler)
         WHERE is_failure IS NOT NULL""",
-    f"""CREATE INDEX executions_of_category ON executions (category, is_failure, {_LATEST})
+    f"""CREATE INDEX executions_of_handler ON executions (handler, is_failure, {_LATEST}, {_COUNTED}, owner)
         WHERE is_failure IS NOT NULL""",
+    f"""CREATE INDEX executions_of_category ON executions (category, is_failure, {_LATEST}, {_COUNTED})
+        WHERE is_failure IS NOT NULL""",
+    f"CREATE INDEX executions_late ON executions (is_failure, {_LATEST}) WHERE is_late",
     """CREATE TABLE execution_labels (
         label TEXT NOT NULL,
         is_failure INTEGER NOT NULL,

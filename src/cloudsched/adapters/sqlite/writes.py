@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from cloudsched.adapters.sqlite.tables import DELETE_OFFER, to_microseconds
 from cloudsched.domain.documents.document import Document, find_changes
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_EXPANSION, require_document_fits
+from cloudsched.domain.documents.run_counts import classify_run, count_occurrences, covers_at_least, has_started_late
 from cloudsched.domain.documents.task import Task, find_list, find_open_position
 from cloudsched.domain.transitions.needs import find_trouble
 from cloudsched.errors import VersionConflict
@@ -136,7 +137,20 @@ _INSERT = f"""INSERT OR FAIL INTO tasks ({", ".join(_COLUMNS)}, body, id, versio
 _PUT_OFFER = "INSERT OR REPLACE INTO offers (task_id, owner, queue_key, offer_order, body) VALUES (?, ?, ?, ?, ?)"
 _SURELY_SMALL: Final = MAX_DOCUMENT_BYTES // MAX_EXPANSION // 2
 """A document with at most this many characters of JSON fits Firestore, whatever its name."""
-_RECORD_COLUMNS = ("scheduled_for", "owner", "handler", "category", "status", "is_failure", "labels", "body")
+_RECORD_COLUMNS = (
+    "scheduled_for",
+    "owner",
+    "handler",
+    "category",
+    "status",
+    "is_failure",
+    "counted_as",
+    "occurrences",
+    "is_at_least",
+    "is_late",
+    "labels",
+    "body",
+)
 _INSERT_EXECUTION = f"""INSERT OR FAIL INTO executions (task_id, id, {", ".join(_RECORD_COLUMNS)})
     VALUES (?, ?, {", ".join("?" * len(_RECORD_COLUMNS))}) ON CONFLICT DO NOTHING"""
 _UPDATE_EXECUTION = f"""UPDATE OR FAIL executions SET {", ".join(f"{name} = ?" for name in _RECORD_COLUMNS)}
@@ -255,6 +269,10 @@ def _to_execution_row(task_id: str, execution: Execution) -> Row:
         execution.category,
         execution.status,
         find_list(execution),
+        classify_run(execution),
+        count_occurrences(execution),
+        covers_at_least(execution),
+        has_started_late(execution),
         json.dumps(execution.labels) if execution.labels else None,
         _to_json(execution, "tasks", task_id, "executions", execution.id),
     )

@@ -129,10 +129,10 @@ def _fetch_counts(
     found = api.find("/v1/executions/counts", **near, **query)
     if found is None:
         return None
-    days: list[Json] = found["days"]
+    days: list[Json] = found["parts"]
     if wanted["status"]:
         return [{**each, "others": 0} for each in days]
-    return days
+    return [{**each, "others": each["ran"] + each["skipped"]} for each in days]
 
 
 def _fetch_ran(api: Api, near: Mapping[str, str], wanted: Mapping[str, str]) -> _Ran:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.charts.svg import draw_beside, draw_picture, element, percent
@@ -37,22 +36,28 @@ class StripBar:
 
     start: datetime
     end: datetime
-    good: int = 0
-    bad: int = 0
+    ran: int = 0
+    failed: int = 0
+    skipped: int = 0
+    late: int = 0
+    """Those of the ones that ran or failed that started late."""
     due: int = 0
 
+    @property
+    def total(self) -> int:
+        """Return the number of all of them."""
+        return self.ran + self.failed + self.skipped + self.due
 
-def make_bars(
-    good: Iterable[datetime], bad: Iterable[datetime], start: datetime, end: datetime, *, bins: int
-) -> list[StripBar]:
-    """Return equal bars of a span, with the past runs in each."""
-    ran = sorted(good)
-    failed = sorted(bad)
-    edges = [start + (end - start) * index / bins for index in range(bins + 1)]
-    return [
-        StripBar(first, last, _count_between(ran, first, last), _count_between(failed, first, last))
-        for first, last in pairwise(edges)
-    ]
+    @property
+    def is_still(self) -> bool:
+        """Return whether something was due in it, and nothing started in time."""
+        return self.ran + self.failed == self.late and bool(self.late or self.skipped)
+
+    def write(self) -> str:
+        """Return its numbers in words."""
+        names = ("ran", "failed", "skipped", "due")
+        counted = [f"{number:,} {name}" for name in names if (number := getattr(self, name))]
+        return ", ".join([*counted, *([f"{self.late:,} late"] if self.late else [])])
 
 
 def count_due(bars: Iterable[StripBar], due: Iterable[datetime]) -> list[StripBar]:
@@ -66,16 +71,22 @@ def _count_between(ordered: Sequence[datetime], start: datetime, end: datetime) 
 
 
 def draw_strip(
-    bars: Sequence[StripBar], now: datetime, reach: timedelta, zone: zoneinfo.ZoneInfo, known_until: datetime | None
+    bars: Sequence[StripBar],
+    now: datetime,
+    reach: timedelta,
+    zone: zoneinfo.ZoneInfo,
+    known_until: datetime | None,
+    marks: Iterable[Markup] = (),
 ) -> Markup:
-    """Return the chart of as much time before now as after it. All bars have one scale.
+    """Return the chart of as much time before now as after it. All bars have one scale, and each has its number.
 
-    A bar never crosses now: past runs end at the line, and due ones begin there. The time after `known_until`, for
-    which due runs are not known, is hatched. None if all are known.
+    A bar never crosses now: past runs end at the line, and due ones begin there. What was skipped stands on what ran.
+    Hours in which nothing started in time have a ground of their own. The time after `known_until`, for which due runs
+    are not known, is hatched. None if all are known.
     """
     start = now - reach
     end = now + reach
-    most = max([1, *(max(each.good, each.bad, each.due) for each in bars)])
+    most = max([1, *(max(each.ran + each.skipped, each.failed, each.due) for each in bars)])
     base = _TOP + _ABOVE
     height = base + _BELOW
 
@@ -83,31 +94,45 @@ def draw_strip(
         width = percent(max((right - left) / (end - start), 0.002))  # what began this second is seen, too
         return element("rect", cls=css, x=percent((left - start) / (end - start)), width=width, y=y, height=height)
 
-    marks = list(draw_ticks(start, end, zone, height))
-    marks.append(element("line", cls="base", x1=0, x2="100%", y1=base, y2=base))
+    parts = list(draw_ticks(start, end, zone, height))
+    parts += marks
+    parts.append(element("line", cls="base", x1=0, x2="100%", y1=base, y2=base))
     if known_until is not None and known_until < end:
         place = (known_until - start) / (end - start)
         width = (end - known_until) / (end - start)
         background = {"cls": "hatched", "fill": "url(#hatch)"}
-        marks.append(element("rect", **background, x=percent(place), width=percent(width), y=_TOP, height=_ABOVE))
+        parts.append(element("rect", **background, x=percent(place), width=percent(width), y=_TOP, height=_ABOVE))
 
     for each in bars:
         gap = (each.end - each.start) * _GAP
         left = max(each.start + gap, start)
         right = min(each.end - gap, end)
-        if each.good:
-            tall = max(3.0, _ABOVE * each.good / most)
-            marks.append(draw_bar("f-past", left, min(right, now), y=base - tall, height=tall))
+        if left >= right or not each.total:
+            continue
+        until_now = min(right, now)
+        drawn = []
+        if each.is_still:
+            drawn.append(draw_bar("still", each.start, min(each.end, now), y=_TOP, height=_ABOVE + _BELOW))
+        above: float = base
+        for css, number in (("f-past", each.ran), ("skipbar", each.skipped)):
+            if number:
+                tall = max(3.0, _ABOVE * number / most)
+                above -= tall
+                drawn.append(draw_bar(css, left, until_now, y=above, height=tall))
         if each.due:
             tall = max(3.0, _ABOVE * each.due / most)
-            marks.append(draw_bar("o", max(left, now), right, y=base - tall, height=tall))
-        if each.bad:
-            tall = max(4.0, _BELOW * each.bad / most)
-            marks.append(draw_bar("f-fail", left, min(right, now), y=base, height=tall))
+            above = min(above, base - tall)
+            drawn.append(draw_bar("o", max(left, now), right, y=base - tall, height=tall))
+        if each.failed:
+            tall = max(4.0, _BELOW * each.failed / most)
+            drawn.append(draw_bar("f-fail", left, until_now, y=base, height=tall))
+        middle = percent(((left + (right - left) / 2) - start) / (end - start))
+        said = f"{each.ran + each.skipped or each.due or each.failed:,}"
+        drawn.append(element("text", said, cls="val", x=middle, y=max(above - 3, 10), text_anchor="middle"))
+        parts.append(element("g", element("title", each.write()), *drawn))
 
-    marks.append(element("line", cls="nowl", x1="50%", x2="50%", y1=12, y2=height))
-    marks.append(element("text", f"most in a bar: {most:,}", x="100%", y=height - 2, text_anchor="end"))
-    return draw_picture(height, *marks)
+    parts.append(element("line", cls="nowl", x1="50%", x2="50%", y1=12, y2=height))
+    return draw_picture(height, *parts)
 
 
 def draw_lateness(

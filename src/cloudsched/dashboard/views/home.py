@@ -2,56 +2,35 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
 
-from cloudsched.dashboard.charts.strip import StripBar, count_due, draw_lateness, draw_strip, make_bars
-from cloudsched.dashboard.status import BAD, OPEN
-from cloudsched.dashboard.times import find_instant, parse_instant, write_duration
+from cloudsched.dashboard.charts.strip import StripBar, count_due, draw_lateness, draw_strip
+from cloudsched.dashboard.status import OPEN
+from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.views.attention import build_attention, fetch_needs
 from cloudsched.dashboard.views.execution_row import build_execution
 from cloudsched.dashboard.views.health import build_health, fetch_health
 from cloudsched.dashboard.words import only_if, write_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 
 REACH: Final = timedelta(hours=12)
 """The reach of the strip, each way."""
-ON_TIME: Final = timedelta(seconds=0.1)
-"""A smaller delay does not count as late."""
 _HOUR: Final = timedelta(hours=1)
-_EXECUTIONS: Final = 100
 _DUE: Final = 250
 _LISTED: Final = 8
-_BARS: Final = 48
-
-
-@dataclass(frozen=True, slots=True)
-class _Past:
-    """The executions that ended in the last hours."""
-
-    good: int
-    bad: int
-    is_at_least: bool
-    """True if more have failed than were listed."""
-    bars: Sequence[StripBar]
-    starts: Sequence[tuple[datetime, timedelta]]
-    """The instants at which occurrences of schedules were due, and their delays."""
-
-    def write_bad(self) -> str:
-        """Return the number of failures."""
-        return f"{only_if(self.is_at_least, 'at least ')}{self.bad:,}"
+_AHEAD: Final = 13
+"""The hours ahead, the last one of which is a part."""
 
 
 def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API for recent runs and failures, due tasks, waiting tasks, and the health."""
-    since = (visit.now - REACH).isoformat()
     until = (visit.now + REACH).isoformat()
     counts = api.find("/v1/overview")
     due = api.get("/v1/occurrences", **{"from": visit.soonest}, until=until, pageSize=_DUE)
@@ -60,7 +39,6 @@ def fetch(api: Api, visit: Visit) -> Json:
         following = api.get("/v1/tasks", dueFrom=visit.soonest, orderBy="nextExecutionTime", pageSize=1)["tasks"]
 
     return {
-        "executions": api.get("/v1/executions", **{"from": since}, pageSize=_EXECUTIONS),
         "open": [
             each
             for status in sorted(OPEN)
@@ -77,17 +55,17 @@ def fetch(api: Api, visit: Visit) -> Json:
 
 def build(answer: Json, visit: Visit) -> Json:
     """Return what Home shows."""
-    past = _read_past(answer, visit)
+    bars = _read_bars(answer["counts"], visit)
     attention = build_attention(answer["needs"], answer["queues"], visit)
     opened = sum(answer["counts"].get("open", {}).values()) or len(answer["open"])
     rows = _group_due(answer["due"]["occurrences"])
     return {
         **attention,
-        **_build_strip(past, answer["due"], visit),
+        **_build_strip(bars, answer["due"], visit),
         **_build_due(rows, answer, visit),
-        "sentence": _write_sentence(attention, past, opened, rows, visit),
-        "lateness": draw_lateness(past.starts, visit.now, REACH, visit.zone),
-        "latenessText": _write_lateness([late for _, late in past.starts]),
+        "sentence": _write_sentence(attention, bars, opened, rows, visit),
+        "lateness": draw_lateness(_list_late(answer["counts"], visit), visit.now, REACH, visit.zone),
+        "latenessText": _write_lateness(answer["counts"], visit),
         "open": [build_execution(each, visit) for each in answer["open"][:_LISTED]],
         "moreOpen": max(0, opened - _LISTED),
         "queues": answer["queues"],
@@ -95,20 +73,46 @@ def build(answer: Json, visit: Visit) -> Json:
     }
 
 
-def _build_strip(past: _Past, answer: Json, visit: Visit) -> Json:
-    """Return the strip, and its content in words. If not all that is due came, the rest is hatched."""
+def _read_bars(counts: Json, visit: Visit) -> list[StripBar]:
+    """Return the hours of the strip: those that the API has counted, and as many to come."""
+    bars = [
+        StripBar(
+            parse_instant(each["start"]),
+            parse_instant(each["end"]),
+            **{name: each[name] for name in ("ran", "failed", "skipped", "late")},
+        )
+        for each in counts.get("hours", ())
+    ]
+    last = bars[-1].end if bars else visit.now
+    ahead = [StripBar(last + _HOUR * hour, last + _HOUR * (hour + 1)) for hour in range(_AHEAD)]
+    return [*bars, *ahead]
+
+
+def _build_strip(bars: Sequence[StripBar], answer: Json, visit: Visit) -> Json:
+    """Return the strip, its content in words, and the hours as a table. If not all that is due came, it says so."""
     due = [parse_instant(each["utc"]) for each in answer["occurrences"]]
     known_until = None
-    drawn = ""
     if due and answer.get("nextPageToken"):
         known_until = due[-1]
-        drawn = f", drawn until {visit.moment(known_until).text}; what comes after that is hatched"
-    coming = write_count(len(due), "is", "are", is_at_least=known_until)
+    shown = count_due(bars, due)
+    since = visit.moment(bars[0].start).short
+    counted = [f"{sum(getattr(bar, name) for bar in bars):,} {name}" for name in ("ran", "skipped", "failed")]
+    coming = write_count(len(due), "is", "are", is_at_least=known_until is not None)
     return {
-        "strip": draw_strip(count_due(past.bars, due), visit.now, REACH, visit.zone, known_until),
-        "stripText": f"{past.good:,} ended well and {past.write_bad()} failed in the last 12 h; "
-        f"{coming} due in the next 12 h{drawn}",
+        "strip": draw_strip(shown, visit.now, REACH, visit.zone, known_until),
+        "stripText": f"Since {since}: {', '.join(counted)}. {coming} due in the next 12 h.",
+        "hours": [_build_hour(each) for each in shown if each.total],
     }
+
+
+def _build_hour(bar: StripBar) -> Json:
+    """Return an hour's numbers, each with the path of the list that it counts."""
+    bounds = {"from": bar.start.isoformat(), "until": bar.end.isoformat()}
+    lists = {name: f"runs?{urlencode({**bounds, 'outcome': name})}" for name in ("ran", "failed", "skipped")}
+    lists["late"] = f"runs?{urlencode({**bounds, 'minLateness': 'PT1M'})}"
+    lists["due"] = f"tasks?{urlencode({'dueFrom': bar.start.isoformat(), 'dueUntil': bar.end.isoformat()})}"
+    numbers = {name: getattr(bar, name) for name in lists}
+    return {"start": bar.start.isoformat(), "numbers": numbers, "links": lists}
 
 
 def _build_due(rows: Sequence[Json], answer: Json, visit: Visit) -> Json:
@@ -135,78 +139,31 @@ def _group_due(occurrences: Iterable[Json]) -> list[Json]:
     return [{**group[0], "more": len(group) - 1} for group in times.values()]
 
 
-def _read_past(answer: Json, visit: Visit) -> _Past:
-    """Return the ended runs, one by one if the API has listed all of them, otherwise as it has counted by hour.
-
-    The record of the run that made a call has the call's end, so a failed call is not counted beside it, as in the list
-    of runs.
-    """
-    listed = answer["executions"]["executions"]
-    executions = [each for each in listed if each["status"] not in OPEN and not each.get("calledBy")]
-    bad = [parse_instant(each["scheduledFor"]) for each in executions if each["status"] in BAD]
-    if answer["executions"].get("nextPageToken") and answer["counts"].get("hours"):
-        return _read_counts(answer["counts"], bad, visit, is_cut=all(each["status"] in BAD for each in listed))
-
-    good = [parse_instant(each["scheduledFor"]) for each in executions if each["status"] not in BAD]
-    return _Past(
-        good=len(good),
-        bad=len(bad),
-        is_at_least=False,
-        bars=make_bars(good, bad, visit.now - REACH, visit.now + REACH, bins=_BARS),
-        starts=[*_list_starts(executions)],
-    )
+def _list_late(counts: Json, visit: Visit) -> list[tuple[datetime, timedelta]]:
+    """Return the latest runs that started late, and by how much."""
+    found = [(parse_instant(each["scheduledFor"]), each["lateness"]) for each in counts.get("lateStarts", ())]
+    return [(at, timedelta(seconds=late)) for at, late in found if at >= visit.now - REACH]
 
 
-def _list_starts(executions: Iterable[Json]) -> Iterator[tuple[datetime, timedelta]]:
-    for each in executions:
-        started = find_instant(each, "startedAt")
-        if started is not None and each.get("trigger", "SCHEDULE") == "SCHEDULE":
-            due = parse_instant(each["scheduledFor"])
-            yield due, max(timedelta(0), started - due)
+def _write_lateness(counts: Json, visit: Visit) -> str:
+    hours = counts.get("hours", ())
+    started = sum(each["ran"] + each["failed"] for each in hours)
+    late = sum(each["late"] for each in hours)
+    if not started:
+        return "Lateness: nothing has started in these hours."
+    if not late:
+        return f"Lateness: all {started:,} started within a minute."
+    most = max((late for _, late in _list_late(counts, visit)), default=timedelta(0))
+    return f"Lateness: {late:,} of {started:,} started more than a minute late, by up to {write_duration(most)}."
 
 
-def _read_counts(counts: Json, bad: Sequence[datetime], visit: Visit, *, is_cut: bool) -> _Past:
-    """Return the ended runs as they were counted.
-
-    Failures are listed first, so their number is exact unless they fill the list.
-    """
-    failed = Counter(at.replace(minute=0, second=0, microsecond=0) for at in bad)
-    bars = []
-    for each in counts["hours"]:
-        start = parse_instant(each["start"])
-        bars.append(StripBar(start, start + _HOUR, each["others"], each["failed"] if is_cut else failed[start]))
-    last = bars[-1].end
-    ahead = [StripBar(last + _HOUR * hour, last + _HOUR * (hour + 1)) for hour in range(13)]
-    starts = [(parse_instant(each["scheduledFor"]), timedelta(seconds=each["lateness"])) for each in counts["starts"]]
-    return _Past(
-        good=sum(bar.good for bar in bars),
-        bad=len(bad),
-        is_at_least=is_cut,
-        bars=[*bars, *ahead],
-        starts=[(at, late) for at, late in starts if at >= visit.now - REACH],
-    )
-
-
-def _write_lateness(lateness: Iterable[timedelta]) -> str:
-    ordered = sorted(lateness)
-    if not ordered:
-        return "Lateness: no schedule's occurrence has started in the last 12 h."
-    if ordered[-1] < ON_TIME:
-        return f"Lateness: all {len(ordered):,} that started did so on time."
-    half = ordered[(len(ordered) - 1) // 2]
-    return (
-        f"Lateness: of {len(ordered):,} that started, half did so within {write_duration(half)}, "
-        f"the latest after {write_duration(ordered[-1])}."
-    )
-
-
-def _write_sentence(attention: Json, past: _Past, opened: int, due: Sequence[Json], visit: Visit) -> str:
+def _write_sentence(attention: Json, bars: Sequence[StripBar], opened: int, due: Sequence[Json], visit: Visit) -> str:
     said = str(attention["calm"]).partition(":")[0].partition(".")[0]
     if attention["needs"]:
         things = write_count(attention["count"], "thing needs you", "things need you")
         said = only_if(attention["isAtLeast"], "At least ") + things
-    if past.bad:
-        said += f", {past.write_bad()} failed in the last 12 h"
+    if failed := sum(bar.failed for bar in bars):
+        said += f", {failed:,} failed since {visit.moment(bars[0].start).short}"
     said += f". {opened:,} open."
     if due:
         said += f" Next: {due[0]['title']}, {visit.moment(due[0]['utc']).relative}."

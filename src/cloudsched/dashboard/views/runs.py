@@ -16,13 +16,14 @@ from cloudsched.dashboard.words import only_if
 from cloudsched.domain.documents.execution import ExecutionStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 
 FILTERS: Final = (
     "status",
+    "outcome",
     "handler",
     "owner",
     "label",
@@ -33,9 +34,9 @@ FILTERS: Final = (
     "minLateness",
 )
 """The filters that the API has under these names, beside the window and the calls."""
-RETRY_FILTERS: Final = (*FILTERS, "from", "until")
-"""The filters that choose the executions to retry."""
-_ENUMS: Final = ("status", "category")
+RETRY_FILTERS: Final = (*(name for name in FILTERS if name != "outcome"), "from", "until")
+"""The filters that choose the executions to retry, which have failed."""
+_ENUMS: Final = ("status", "outcome", "category")
 """The filters whose values the API writes in capitals."""
 WINDOWS: Final[dict[str, tuple[str, timedelta | None]]] = {
     "PT15M": ("15 minutes", timedelta(minutes=15)),
@@ -80,7 +81,7 @@ def fetch(api: Api, visit: Visit) -> Json:
     calls = only_if(not visit.query.get("calls"), "false")
     page = api.get("/v1/executions", **filters, calls=calls, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
     failures = None
-    if filters.get("status") in {None, *BAD}:
+    if filters.get("status") in {None, *BAD} and filters.get("outcome") in {None, "FAILED"}:
         failures = api.get("/v1/executions/failures", **filters, calls=calls)
     return {**page, "failures": failures, "filters": filters}
 
@@ -94,6 +95,7 @@ def build(answer: Json, visit: Visit) -> Json:
     return {
         "sentence": _write_sentence(answer, window, visit),
         "rows": [_build_run(each, visit) for each in answer["executions"]],
+        "counted": [*_list_counted(failures or {}, visit)],
         "groups": [_build_group(each, filters, visit) for each in (failures or {}).get("groups", ())],
         "failed": _write_failed(failures),
         "window": window if window in WINDOWS else WINDOW,
@@ -128,12 +130,23 @@ def _build_group(group: Json, filters: Mapping[str, str], visit: Visit) -> Json:
     """Return a group of failures, with the address and the filters of the failures of its type alone."""
     name = "status" if group["type"] in set(ExecutionStatus) else "errorType"
     of_type = {name: group["type"]}
+    if group.get("handler") and not {"label", "category"} & filters.keys():  # the API takes one of these
+        of_type["handler"] = group["handler"]
     return {
         **group,
+        "number": f"{only_if(group.get('isAtLeast'), 'at least ')}{group['count']:,}",
         "message": group["sample"]["error"].removeprefix(f"{group['type']}: "),
         "href": visit.with_query(**of_type, page=None),
         "retry": {name: text for name, text in {**filters, **of_type}.items() if name in RETRY_FILTERS},
     }
+
+
+def _list_counted(failures: Json, visit: Visit) -> Iterator[tuple[str, list[Json]]]:
+    """Yield the failures by handler and by owner, if they are of several."""
+    for name in ("handler", "owner"):
+        counts = failures.get(f"{name}s") or ()
+        if len(counts) > 1:
+            yield name, [{**each, "href": visit.with_query(**{name: each["name"], "page": None})} for each in counts]
 
 
 def _write_failed(failures: Json | None) -> str:

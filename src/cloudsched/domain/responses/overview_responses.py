@@ -163,18 +163,29 @@ class LockPage(PageResponse):
     locks: tuple[LockDetails, ...]
 
 
-class HourCounts(ApiResponse):
-    """The ended executions that were scheduled for one hour."""
+class PartCounts(ApiResponse):
+    """The ended runs that were scheduled for one part of the time: an hour or a day, for example."""
 
     start: AwareDatetime
-    failed: int = Field(ge=0, le=10000)
+    end: AwareDatetime
+    """The part ends before this instant."""
+    ran: int = Field(ge=0)
+    """The number that succeeded."""
+    failed: int = Field(ge=0)
     """The number that failed or timed out."""
-    others: int = Field(ge=0, le=10000)
-    """The number that ended in another way."""
+    skipped: int = Field(ge=0)
+    """The occurrences that were skipped, cancelled or expired. One record may cover many."""
+    calls: int = Field(ge=0)
+    """The runs that other runs made. None of the other numbers has them, because the caller's record has their end."""
+    late: int = Field(ge=0)
+    """The number of those that ran or failed, and started more than a minute after they were due. It is counted for
+    all runs and by owner: with another filter it is 0."""
+    is_at_least: bool = False
+    """True if more occurrences may have been skipped than were counted."""
 
 
-class RecentStart(ApiResponse):
-    """The lateness of an occurrence's start."""
+class LateStart(ApiResponse):
+    """A run that started more than a minute after it was due."""
 
     scheduled_for: AwareDatetime
     lateness: float = Field(ge=0)
@@ -199,6 +210,19 @@ class SweepState(ApiResponse):
     """How many handlers hang now, which, and since when. None if none does."""
 
 
+class NeedGroup(ApiResponse):
+    """The tasks of one handler that need attention for one cause."""
+
+    handler: str
+    count: int = Field(ge=1)
+    oldest: AwareDatetime
+    """The time since which the first of them does, or of those that wait, the time at which the first gives up."""
+    task_id: str
+    """That task."""
+    title: str | None = None
+    """Its title. The first 20 groups have it."""
+
+
 class NeedCount(ApiResponse):
     """The number of tasks that need attention for one cause. A call counts as part of the task that made it."""
 
@@ -209,8 +233,9 @@ class NeedCount(ApiResponse):
     oldest: AwareDatetime | None = None
     """The time since which the first of them does, or of those that wait, the time at which the first gives
     up."""
-    is_oldest_at_least: bool = False
-    """True if there may be an older one, because only the latest hundred were looked at."""
+    groups: tuple[NeedGroup, ...] = ()
+    """These tasks by handler, the rarest first, so that many of one do not hide the only one of another. At most 200.
+    None for what is overdue."""
 
 
 class OverviewCounts(ApiResponse):
@@ -222,7 +247,7 @@ class OverviewCounts(ApiResponse):
     """The number of tasks of each status."""
     open: dict[ExecutionStatus, int]
     """The number of tasks with an open execution, by the status of the most active one."""
-    hours: tuple[HourCounts, ...]
+    hours: tuple[PartCounts, ...]
     """The last twelve hours, the earliest first. The last one has just begun."""
     due_soon: int = Field(ge=0, le=10000)
     """The number of tasks that are due within an hour, or overdue."""
@@ -231,8 +256,8 @@ class OverviewCounts(ApiResponse):
     holds back."""
     needs: tuple[NeedCount, ...]
     """The number of tasks that need attention, for each cause, even if there are none."""
-    starts: tuple[RecentStart, ...]
-    """The lateness of the latest ended executions of schedules, at most 20, the earliest first."""
+    late_starts: tuple[LateStart, ...]
+    """The latest runs of these hours that started late, at most 20, the earliest first."""
     sweep: SweepState | None = None
     """The last sweep, for callers who see the tasks of all owners."""
 
@@ -270,14 +295,26 @@ class RetryCount(ApiResponse):
     """The first ten, the latest first."""
 
 
-class FailureGroup(ApiResponse):
-    """Executions that failed with the same type of error at the same place."""
+class FailureCount(ApiResponse):
+    """The failures of one handler or owner."""
 
+    name: str
+    count: int = Field(ge=1)
+    first: AwareDatetime
+    """The instant that the earliest of them was scheduled for."""
+
+
+class FailureGroup(ApiResponse):
+    """Executions of a handler that failed with the same type of error at the same place."""
+
+    handler: str | None = None
     type: str
     """The error's type, or the status if there is no error."""
     place: str
     """The innermost line of the traceback, as ``file.py:12 in name``. Empty if there is none."""
     count: int = Field(ge=1)
+    is_at_least: bool = False
+    """True if there may be more, because only the latest of the handler were looked at."""
     tasks: int = Field(ge=1)
     """The number of tasks that they belong to."""
     first: AwareDatetime
@@ -290,11 +327,16 @@ class FailureGroup(ApiResponse):
 class FailureSummary(ApiResponse):
     """The failures among the matching executions."""
 
-    count: int = Field(ge=0, le=500)
+    count: int = Field(ge=0)
     is_at_least: bool = False
     """True if there may be more, because only the latest were looked at."""
     groups: tuple[FailureGroup, ...]
-    """Those with the most first, at most 50."""
+    """The rarest first, at most 200."""
+    handlers: tuple[FailureCount, ...] | None = None
+    """All of them by handler, the rarest first. None if the filters have no index to count by: it takes `calls=false`,
+    and perhaps `owner`, `from` and `until`."""
+    owners: tuple[FailureCount, ...] | None = None
+    """All of them by owner, likewise."""
 
 
 class ChangeCursor(ApiResponse):
@@ -424,19 +466,8 @@ def to_amounts(counts: UsageCounts) -> dict[str, float]:
     }
 
 
-class DayCounts(ApiResponse):
-    """The ended executions that were scheduled for one day. Each count ends at 10,000."""
-
-    start: AwareDatetime
-    """Its first instant."""
-    failed: int = Field(ge=0, le=10000)
-    """The number that failed or timed out."""
-    others: int = Field(ge=0, le=10000)
-    """The number that ended in another way, including those that were skipped or cancelled."""
-
-
 class ExecutionCounts(ApiResponse):
-    """The numbers of executions that ended, by day."""
+    """The numbers of executions that ended, part by part."""
 
-    days: tuple[DayCounts, ...]
+    parts: tuple[PartCounts, ...]
     """The earliest first."""

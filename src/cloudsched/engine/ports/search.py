@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
+from cloudsched.domain.documents.run_counts import OUTCOME_STATUSES, Outcome
 from cloudsched.domain.documents.task import Task, TaskStatus, Trouble
 from cloudsched.engine.storage.pages import Page, make_token
 from cloudsched.errors import InvalidInput
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
+    from cloudsched.domain.documents.run_counts import GroupCount, RunCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,8 @@ def refuse_count(looked_for: Mapping[str, str]) -> None:
 
 UNFINISHED_STATUSES = (TaskStatus.ACTIVE, TaskStatus.PAUSED)
 """The statuses of tasks that have not ended."""
+MAX_GROUPS: Final = 200
+"""The most handlers or owners that a grouped count returns."""
 OMITTED_FIELDS = ("steps", "content", "payload", "log")
 """The fields of a record that lists across tasks leave out. Each has one name, here and as stored."""
 
@@ -128,8 +132,18 @@ class ExecutionQuery:
     """Scheduled before this instant, exclusively."""
     category: Category | None = None
     """The category that its task had."""
+    is_late: bool = False
+    """True for those alone that started late (`domain.documents.run_counts`). Goes with owner and times alone."""
+    outcome: Outcome | None = None
+    """What they count as. Goes with no status."""
 
     def __post_init__(self) -> None:
+        if self.outcome is not None and self.status is not None:
+            raise InvalidInput("outcome", "goes with no status", "Give one of them.")
+        if self.is_late and replace(self, is_late=False) != ExecutionQuery(
+            self.owner, since=self.since, until=self.until
+        ):
+            raise InvalidInput("isLate", "goes with an owner and times alone", "Leave the other filters out.")
         given = [name for name in ("handler", "label", "category") if getattr(self, name) is not None]
         if len(given) > 1:
             hint = (
@@ -137,6 +151,15 @@ class ExecutionQuery:
                 f"and until: leave out {' or '.join(given)}."
             )
             raise InvalidInput(given[-1], f"cannot be combined with {given[0]}: no index has both", hint)
+
+    @property
+    def statuses(self) -> Sequence[ExecutionStatus] | None:
+        """The statuses that match. None for any."""
+        if self.outcome is not None:
+            return OUTCOME_STATUSES[self.outcome]
+        if self.status is not None:
+            return (self.status,)
+        return None
 
     def find_looked_for(self, *, is_open: bool) -> Mapping[str, str]:
         """Return the filters that no index has. A page reads what the others find, and checks these itself."""
@@ -208,6 +231,29 @@ class SearchStore(Protocol):
 
     def count_finished(self, query: ExecutionQuery, *, is_failure: bool, up_to: int) -> int:
         """Return how many items `list_finished` has, at most `up_to`."""
+        ...
+
+    def count_runs(self, query: ExecutionQuery, edges: Sequence[datetime]) -> Sequence[RunCounts]:
+        """Return the numbers of the ended runs that are scheduled between each two edges, which rise.
+
+        Of the query's times and status nothing is looked at. `domain.documents.run_counts` says what counts as what.
+        """
+        ...
+
+    def group_failures(self, query: ExecutionQuery, by: Literal["handler", "owner"]) -> Sequence[GroupCount]:
+        """Return the numbers of failed runs by handler or owner, the rarest first, at most `MAX_GROUPS`.
+
+        Calls are not among them. The query has an owner and times alone. `GroupCount.first` is the instant that the
+        earliest of them was scheduled for.
+        """
+        ...
+
+    def group_tasks(self, query: TaskQuery) -> Sequence[GroupCount]:
+        """Return the numbers of tasks with a trouble by handler, the rarest first, at most `MAX_GROUPS`.
+
+        The query has a trouble, and perhaps `trouble_until` and an owner. `GroupCount.first` is the earliest instant
+        by which `list_tasks` has any of them.
+        """
         ...
 
     def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> int:

@@ -32,7 +32,7 @@ from cloudsched.engine.storage.pages import Page, bad_token, make_token
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.engine.engine_context import EngineContext
@@ -158,6 +158,7 @@ class ExecutionFilter:
 
 _NEVER = timedelta(-1)
 EVERY_EXECUTION = ExecutionFilter()
+WITHOUT_CALLS = ExecutionFilter(has_calls=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +192,7 @@ def find_executions_with_tasks(
     `MAX_READ`, and then at most one page of a store, which looks through `MAX_LOOKED_THROUGH`. Raises
     InvalidInput.
     """
-    parts = _choose_parts(query.status)
+    parts = _choose_parts(query.statuses)
     # An open execution runs what it began with, and its task may have another handler by now: no index has
     # that.
     of_any_handler = replace(query, handler=None)
@@ -248,13 +249,14 @@ def list_open_executions(task: Task) -> list[Execution]:
     return sorted(found, key=lambda one: (one.scheduled_for, one.id), reverse=True)
 
 
-def _choose_parts(status: ExecutionStatus | None) -> tuple[ExecutionStatus | _Finished, ...]:
-    """Return the parts of the list in their order.
+def _choose_parts(statuses: Sequence[ExecutionStatus] | None) -> tuple[ExecutionStatus | _Finished, ...]:
+    """Return the parts of the list in their order. Several statuses are of one part.
 
     A task is listed by its most active run, and may have others.
     """
-    if status is None:
+    if statuses is None:
         return (_Finished.FAILURES, *OPEN_STATUSES, _Finished.OTHERS)
+    status = statuses[0]
     if status in FAILURE_STATUSES:
         return (_Finished.FAILURES,)
     if status.is_final:
@@ -267,7 +269,7 @@ def _matches(execution: Execution, task: Task, query: ExecutionQuery) -> bool:
     run = task.find_run(execution.id)
     return (
         (query.handler is None or (run is not None and task.as_begun(run).handler == query.handler))
-        and query.status in {None, execution.status}
+        and (query.statuses is None or execution.status in query.statuses)
         and (query.since is None or at >= query.since)
         and (query.until is None or at < query.until)
     )
@@ -296,7 +298,7 @@ def list_failures(
     search: SearchStore, query: ExecutionQuery, only: ExecutionFilter, most: int
 ) -> tuple[list[Execution], bool]:
     """Return the latest matching executions that failed or timed out, and whether there may be more."""
-    if query.status is not None and query.status not in FAILURE_STATUSES:
+    if query.statuses is not None and FAILURE_STATUSES.isdisjoint(query.statuses):
         return [], False
     found: list[Execution] = []
     token: str | None = None

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, time, timedelta
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from cloudsched.domain.documents.execution import OPEN_STATUSES, Execution, Trigger
+from cloudsched.domain.documents.execution import OPEN_STATUSES, Execution
+from cloudsched.domain.documents.run_counts import Outcome, PartLength
 from cloudsched.domain.documents.task import NeedCause, TaskStatus, Trouble
 from cloudsched.domain.responses.overview_responses import (
-    DayCounts,
     FailedExecution,
+    FailureCount,
     FailureGroup,
     FailureSummary,
-    HourCounts,
+    LateStart,
     NeedCount,
+    NeedGroup,
     OverviewCounts,
-    RecentStart,
+    PartCounts,
 )
-from cloudsched.domain.transitions.needs import GIVES_UP_SOON, find_trouble, find_unstarted, is_late
+from cloudsched.domain.transitions.needs import GIVES_UP_SOON, find_unstarted, is_late
 from cloudsched.engine.concurrency.fork_safety import make_lock
-from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery
-from cloudsched.engine.queries.execution_search import ExecutionFilter, list_failures
+from cloudsched.engine.ports.search import MAX_GROUPS, ExecutionQuery, SearchStore, TaskQuery
+from cloudsched.engine.queries.execution_search import WITHOUT_CALLS, ExecutionFilter, list_failures
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
+    from cloudsched.domain.documents.run_counts import GroupCount
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.sweep.shard_sweeps import SweepNote, SweepNotes
@@ -40,11 +45,11 @@ HOURS = 12
 KEPT_SECONDS = 10.0
 """The time that counts are kept, in seconds of real time."""
 RECENT = 20
-"""The number of failures, and of other executions, whose starts are looked at: a read for each."""
+"""The number of failures, and of other executions, that started late and are shown: a read for each."""
 _LOOKED_AT = (1, 10, 100)
 """The numbers of due tasks to read, the next one as long as open runs hold back all tasks that were read."""
-_DATED = 100
-"""The number of tasks that need attention for which it is looked up since when."""
+_TITLED = 20
+"""The number of handlers with tasks that need attention whose oldest task is read for its title."""
 _MAX_KEPT = 1000
 """The number of owners for whom counts are kept."""
 
@@ -56,9 +61,9 @@ waits for an open run of its task is not overdue."""
 class Overview:
     """Counts tasks and executions. Counts are cached for some seconds, however many people look.
 
-    One count is a billed read for each 1,000 counted, or part of it: 39 counts, so 39 reads where there is
-    little. The lateness costs a read for each of the latest executions, at most 40. The sweep costs one, each
-    overdue task one, at most 111, and each task that needs attention one, at most 100 for each cause.
+    One count is a billed read for each 1,000 counted, or part of it: 19 counts, and 12 more for each kind of run
+    that there was any of in the last hours. The runs that started late cost a read each, at most 40. The sweep costs
+    one, each overdue task one, at most 111, and each handler with tasks that need attention four for each cause.
     """
 
     def __init__(
@@ -117,16 +122,16 @@ class Overview:
         mine = ExecutionQuery(owner=owner)
         this_hour = now.replace(minute=0, second=0, microsecond=0)
         overdue = self._list_overdue(owner)
-        starts = [this_hour - timedelta(hours=number) for number in reversed(range(HOURS))]
+        edges = [this_hour + timedelta(hours=number) for number in range(1 - HOURS, 2)]
         return OverviewCounts(
             counted_at=now,
             tasks={status: search.count_tasks(TaskQuery(owner, status), MAX_COUNT) for status in TaskStatus},
             open={status: search.count_open(mine, status, MAX_COUNT) for status in OPEN_STATUSES},
-            hours=tuple(HourCounts(**count_ended(search, mine, start, start + timedelta(hours=1))) for start in starts),
+            hours=_count_parts(search, mine, edges),
             due_soon=search.count_tasks(TaskQuery(owner, due_until=now + timedelta(hours=1)), MAX_COUNT),
             overdue_since=next(iter(overdue[0]), None),
             needs=tuple(self._count_needs(owner, overdue)),
-            starts=self._list_starts(mine),
+            late_starts=self._list_late(replace(mine, since=edges[0], until=edges[-1], is_late=True)),
         )
 
     def _list_overdue(self, owner: str | None) -> _Overdue:
@@ -150,77 +155,126 @@ class Overview:
         count = self._store.search.count_tasks(query, MAX_COUNT)
         if not count:
             return NeedCount(cause=cause, count=0)
-        page = self._store.list_tasks(query, limit=_DATED)
-        positions = [position for task in page.items if (position := find_trouble(task))]
+        groups = self._store.search.group_tasks(query)
+        oldest = [each.first_id for each in groups[:_TITLED]]
+        titles = {each.task.id: each.task.title for each in self._store.load_many(oldest)}
         return NeedCount(
             cause=cause,
             count=count,
             is_at_least=count >= MAX_COUNT,
-            oldest=min((since for _, since in positions), default=None),
-            is_oldest_at_least=page.next_page_token is not None,
+            oldest=min((each.first for each in groups), default=None),
+            groups=tuple(
+                NeedGroup(
+                    handler=each.name,
+                    count=each.count,
+                    oldest=each.first,
+                    task_id=each.first_id,
+                    title=titles.get(each.first_id),
+                )
+                for each in groups
+            ),
         )
 
-    def _list_starts(self, query: ExecutionQuery) -> tuple[RecentStart, ...]:
-        pages = [self._store.search.list_finished(query, is_failure=each, limit=RECENT) for each in (True, False)]
+    def _list_late(self, query: ExecutionQuery) -> tuple[LateStart, ...]:
         found = [
-            RecentStart(scheduled_for=at, lateness=max(0.0, (one.started_at - at).total_seconds()))
-            for page in pages
-            for one, at in ((each, each.scheduled_for) for each in page.items)
-            if one.started_at is not None and one.trigger is Trigger.SCHEDULE
+            LateStart(scheduled_for=each.scheduled_for, lateness=(each.started_at - each.scheduled_for).total_seconds())
+            for is_failure in (True, False)
+            for each in self._store.search.list_finished(query, is_failure=is_failure, limit=RECENT).items
+            if each.started_at is not None
         ]
         return tuple(sorted(found, key=lambda each: each.scheduled_for)[-RECENT:])
 
 
-MAX_DAYS: Final = 62
-"""The most days that are counted."""
+MAX_PARTS: Final = 200
+"""The most parts of the time that are counted."""
 
 
-def count_days(
-    search: SearchStore, query: ExecutionQuery, since: datetime, until: datetime, zone: ZoneInfo
-) -> tuple[DayCounts, ...]:
-    """Return the counts of each day from `since` to `until`, the earliest first. Both may lie within a day.
+def count_by_time(
+    search: SearchStore,
+    query: ExecutionQuery,
+    since: datetime,
+    until: datetime,
+    zone: ZoneInfo,
+    per: PartLength = PartLength.DAY,
+) -> tuple[PartCounts, ...]:
+    """Return the counts of each part of the time from `since` to `until`, the earliest first.
 
-    A count is a billed read for each 1,000 counted, or part of it. There are two a day. Raises InvalidInput.
+    The first and the last may be shorter. On Firestore a count is a billed read for each 1,000 counted, or part of
+    it: five for the whole time, and one a part for each kind of run that there is any of. Raises InvalidInput.
     """
-    parts = list(_split(since, until, zone))
-    if len(parts) > MAX_DAYS:
-        raise InvalidInput("until", f"is more than {MAX_DAYS} days after from", "Ask for some of them.")
-    return tuple(DayCounts(**count_ended(search, query, start, end)) for start, end in parts)
+    return _count_parts(search, query, split_time(since, until, zone, per))
 
 
-def _split(since: datetime, until: datetime, zone: ZoneInfo) -> Iterator[tuple[datetime, datetime]]:
-    start = since
-    for _ in range(MAX_DAYS + 1):
-        if start >= until:
-            return
-        following = start.astimezone(zone).date() + timedelta(days=1)
-        midnight = datetime.combine(following, time(), zone).astimezone(UTC)
-        if midnight <= start:  # a day that the zone skips as a whole
-            midnight = datetime.combine(following + timedelta(days=1), time(), zone).astimezone(UTC)
-        end = min(midnight, until)
-        yield start, end
-        start = end
+def _count_parts(search: SearchStore, query: ExecutionQuery, edges: Sequence[datetime]) -> tuple[PartCounts, ...]:
+    counts = search.count_runs(query, edges)
+    return tuple(
+        PartCounts(start=start, end=end, **asdict(each))
+        for (start, end), each in zip(itertools.pairwise(edges), counts, strict=True)
+    )
 
 
-def count_ended(search: SearchStore, query: ExecutionQuery, start: datetime, end: datetime) -> dict[str, Any]:
-    """Return the counts of what was scheduled from one instant to before another, and has ended."""
-    within = replace(query, since=start, until=end)
-    failed, others = (search.count_finished(within, is_failure=each, up_to=MAX_COUNT) for each in (True, False))
-    return {"start": start, "failed": failed, "others": others}
+def split_time(since: datetime, until: datetime, zone: ZoneInfo, per: PartLength) -> list[datetime]:
+    """Return the edges of the parts of the time, by the wall clock of a zone. Raises InvalidInput for too many."""
+    edges = [since]
+    while edges[-1] < until:
+        if len(edges) > MAX_PARTS:
+            raise InvalidInput("until", f"is more than {MAX_PARTS} parts after from", "Ask for some of them.")
+        edges.append(min(_find_next_edge(edges[-1], zone, per), until))
+    return edges
+
+
+def _find_next_edge(start: datetime, zone: ZoneInfo, per: PartLength) -> datetime:
+    local = start.astimezone(zone)
+    match per:
+        case PartLength.DAY:
+            following = local.date() + timedelta(days=1)
+            midnight = datetime.combine(following, time(), zone).astimezone(UTC)
+            if midnight <= start:  # a day that the zone skips as a whole
+                midnight = datetime.combine(following + timedelta(days=1), time(), zone).astimezone(UTC)
+            return midnight
+        case PartLength.HOUR:
+            length = timedelta(hours=1)
+        case PartLength.QUARTER:
+            length = timedelta(minutes=15)
+    since_hour = timedelta(minutes=local.minute, seconds=local.second, microseconds=local.microsecond)
+    return start + length - since_hour % length
 
 
 MAX_FAILURES: Final = 500
 """The most failures that are looked at, the latest: a read for each, and for each that is passed over."""
-MAX_GROUPS: Final = 50
+_RARE: Final = 20
+"""The most failures of a handler that are looked at beside them, if none of its is among these."""
 _FOLDERS: Final = re.compile(r"^.*[\\/]")
 _FRAME: Final = re.compile(r'^\s*File "([^"\n]+)", line (\d+), in (\S+)', re.MULTILINE)
 
 
 def summarize_failures(search: SearchStore, query: ExecutionQuery, only: ExecutionFilter) -> FailureSummary:
-    """Return the failures among the matching executions in groups, of many only the latest."""
+    """Return the failures among the matching executions in groups, of many only the latest of each handler."""
     failures, is_cut = list_failures(search, query, only, MAX_FAILURES)
-    groups = tuple(_group(failures))[:MAX_GROUPS]
-    return FailureSummary(count=len(failures), is_at_least=is_cut, groups=groups)
+    counted = ExecutionQuery(query.owner, since=query.since, until=query.until)
+    if only != WITHOUT_CALLS or query not in {counted, replace(counted, outcome=Outcome.FAILED)}:
+        cut = {each.handler for each in failures if is_cut}
+        return FailureSummary(count=len(failures), is_at_least=is_cut, groups=_group(failures, cut))
+
+    handlers = search.group_failures(counted, "handler")
+    looked_at = Counter(each.handler for each in failures)
+    for each in handlers:
+        if is_cut and each.name not in looked_at:
+            rare, _ = list_failures(search, replace(query, handler=each.name), only, _RARE)
+            failures += rare
+            looked_at[each.name] = len(rare)
+    cut = {each.name for each in handlers if each.count > looked_at[each.name]}
+    return FailureSummary(
+        count=sum(each.count for each in handlers),
+        is_at_least=len(handlers) == MAX_GROUPS,
+        groups=_group(failures, cut),
+        handlers=_name_counts(handlers),
+        owners=_name_counts(search.group_failures(counted, "owner")),
+    )
+
+
+def _name_counts(groups: Sequence[GroupCount]) -> tuple[FailureCount, ...]:
+    return tuple(FailureCount(name=each.name, count=each.count, first=each.first) for each in groups)
 
 
 def name_failure(execution: Execution) -> FailedExecution:
@@ -249,22 +303,30 @@ def find_place(execution: Execution) -> str:
     return f"{_FOLDERS.sub('', file)}:{line} in {name}"
 
 
-def _group(failures: Sequence[Execution]) -> Iterator[FailureGroup]:
-    groups: dict[tuple[str, str], list[Execution]] = {}
+def _group(failures: Sequence[Execution], cut: Collection[str | None]) -> tuple[FailureGroup, ...]:
+    """Return failures in groups, the rarest first. Of the handlers in `cut` there are more."""
+    groups: dict[tuple[str | None, str, str], list[Execution]] = {}
     for each in failures:
         if each.error is None:
             kind = each.status.value
         else:
             kind = each.error.type
-        groups.setdefault((kind, find_place(each)), []).append(each)
-    for (kind, place), members in sorted(groups.items(), key=lambda each: -len(each[1])):
+        groups.setdefault((each.handler, kind, find_place(each)), []).append(each)
+
+    found = []
+    for (handler, kind, place), members in sorted(groups.items(), key=lambda each: len(each[1])):
         ordered = sorted(members, key=lambda each: each.scheduled_for)
-        yield FailureGroup(
-            type=kind,
-            place=place,
-            count=len(members),
-            tasks=len({each.task_id for each in members}),
-            first=ordered[0].scheduled_for,
-            last=ordered[-1].scheduled_for,
-            sample=name_failure(ordered[-1]),
+        found.append(
+            FailureGroup(
+                handler=handler,
+                type=kind,
+                place=place,
+                count=len(members),
+                is_at_least=handler in cut,
+                tasks=len({each.task_id for each in members}),
+                first=ordered[0].scheduled_for,
+                last=ordered[-1].scheduled_for,
+                sample=name_failure(ordered[-1]),
+            )
         )
+    return tuple(found[:MAX_GROUPS])

@@ -19,7 +19,7 @@ from cloudsched.engine.queries.execution_search import (
 from cloudsched.engine.queries.execution_search import list_executions as list_task_executions
 from cloudsched.engine.queries.occurrences import OccurrenceQuery
 from cloudsched.engine.queries.occurrences import list_occurrences as list_coming
-from cloudsched.engine.queries.overview import count_days
+from cloudsched.engine.queries.overview import count_by_time
 from cloudsched.engine.queries.overview import summarize_failures as sum_up_failures
 from cloudsched.errors import Forbidden, InvalidInput
 from cloudsched.web.api import request_bodies as bodies
@@ -143,17 +143,18 @@ def find_executions(call: ApiCall, query: bodies.ExecutionListQuery) -> Response
     response_schema="ExecutionCounts",
 )
 def count_executions(call: ApiCall, query: bodies.ExecutionCountQuery) -> Response:
-    """Count the executions that ended on each day: those that failed, and all others.
+    """Count the executions that ended in each day, hour or quarter: ran, failed, skipped, and calls.
 
-    Each count ends at 10,000, and costs one read for each 1,000. The first and the last day may be parts
-    of days. Users see the counts of their own tasks. Occurrences that never ran share a record, which
-    counts once, on the day of its first one.
+    The first and the last part may be shorter. Users see the counts of their own tasks. Occurrences that
+    never ran share a record, which counts as many as it covers, in the part of its first one. A count costs
+    one read for each 1,000.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     zone = load_tzinfo(query.timezone)
     search = call.app.container.store.search
-    days = count_days(search, query.to_execution_query(owner), query.since, query.until, zone)
-    return json_response(overview_responses.ExecutionCounts(days=days).to_wire())
+    wanted = query.to_execution_query(owner)
+    parts = count_by_time(search, wanted, query.since, query.until, zone, query.per)
+    return json_response(overview_responses.ExecutionCounts(parts=parts).to_wire())
 
 
 @operation(
@@ -166,8 +167,9 @@ def count_executions(call: ApiCall, query: bodies.ExecutionCountQuery) -> Respon
 def summarize_failures(call: ApiCall, query: bodies.ExecutionFilterQuery) -> Response:
     """Summarize the failures among matching executions: their number, and groups of them.
 
-    A group has the same type of error at the same place. The filters are those of the list. The latest
-    500 failures are read, with one read for each.
+    A group has the same handler and type of error at the same place. The filters are those of the list. The latest
+    500 failures are read, with one read for each, and 20 of each handler that has none among these. With
+    `calls=false` and no other filter than `owner`, `from` and `until`, all are counted by handler and by owner.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     search = call.app.container.store.search

@@ -15,6 +15,7 @@ from cloudsched.domain.documents.category import Category, Label, Labels
 from cloudsched.domain.documents.document import Duration, InputInstant, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.person import PersonSpec, ZoneName
+from cloudsched.domain.documents.run_counts import Outcome, PartLength
 from cloudsched.domain.documents.task import MAX_NAME, Owner, TaskStatus, Trouble
 from cloudsched.domain.responses.api_responses import MAX_DRAFT_TOKEN
 from cloudsched.domain.schedules.schedule import Schedule
@@ -134,6 +135,9 @@ class ExecutionFilterQuery(AnyOwnerQuery):
 
     status: ExecutionStatus | None = None
     """Only executions with this status."""
+    outcome: Outcome | None = None
+    """Only ended executions that count as this: skipped are also those that were cancelled or expired, and failed those
+    that timed out. Not together with ``status``."""
     handler: str | None = None
     """Only executions of this handler. Not together with ``label`` or ``category``."""
     label: Label | None = None
@@ -165,6 +169,7 @@ class ExecutionFilterQuery(AnyOwnerQuery):
             self.since,
             self.until,
             self.category,
+            outcome=self.outcome,
         )
 
     def to_execution_filter(self) -> ExecutionFilter:
@@ -177,14 +182,16 @@ class ExecutionListQuery(PageQuery, ExecutionFilterQuery):
 
 
 class ExecutionCountQuery(AnyOwnerQuery):
-    """The executions to count, and the time zone of the days."""
+    """The executions to count, and the parts of the time to count them by."""
 
     since: InputInstant = Field(alias="from")
     """Only executions that are scheduled for this instant or later."""
     until: InputInstant
-    """Only executions that are scheduled for an earlier instant than this, at most 62 days later."""
+    """Only executions that are scheduled for an earlier instant than this, at most 200 parts later."""
+    per: PartLength = PartLength.DAY
+    """The length of a part: a day, an hour or a quarter of an hour."""
     timezone: ZoneName = "UTC"
-    """The zone whose midnights divide the days."""
+    """The zone whose wall clock divides the parts."""
     handler: str | None = None
     """Only executions of this handler. Not together with ``owner``, ``label`` or ``category``."""
     label: Label | None = None

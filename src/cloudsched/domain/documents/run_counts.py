@@ -1,0 +1,146 @@
+"""How a run counts: the one definition behind every number of runs on a page, in the API and in a store's index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.domain.documents.execution import (
+    FAILURE_STATUSES,
+    NOT_RUN_STATUSES,
+    Execution,
+    ExecutionStatus,
+    Trigger,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+STARTED_LATE: Final = timedelta(minutes=1)
+"""An occurrence that starts longer after it was due counts as late."""
+
+
+class CountedAs(StrEnum):
+    """The number that an ended run belongs to."""
+
+    RAN = "ran"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    """Skipped, cancelled or expired: it has ended by a decision."""
+    CALL = "calls"
+    """Made by another run, whose record has the call's end. It is in none of the others."""
+
+
+class Outcome(StrEnum):
+    """What a run that is no call counts as."""
+
+    RAN = "RAN"
+    FAILED = "FAILED"
+    SKIPPED = "SKIPPED"
+
+
+OUTCOME_STATUSES: Final = {
+    Outcome.RAN: (ExecutionStatus.SUCCEEDED,),
+    Outcome.FAILED: tuple(sorted(FAILURE_STATUSES)),
+    Outcome.SKIPPED: tuple(sorted(NOT_RUN_STATUSES)),
+}
+"""The statuses that count as each."""
+
+
+class PartLength(StrEnum):
+    """The length of the parts of the time that are counted."""
+
+    DAY = "P1D"
+    HOUR = "PT1H"
+    QUARTER = "PT15M"
+
+
+@dataclass(frozen=True, slots=True)
+class RunCounts:
+    """The numbers of runs that have ended, in a part of the time."""
+
+    ran: int = 0
+    """Those that succeeded."""
+    failed: int = 0
+    """Those that failed or timed out."""
+    skipped: int = 0
+    """The occurrences that were skipped, cancelled or expired. One record may cover many."""
+    calls: int = 0
+    """Those that other runs made, however they ended. None of the other numbers has them."""
+    late: int = 0
+    """Those that started more than `STARTED_LATE` after they were due. They are among those that ran or failed."""
+    is_at_least: bool = False
+    """True if more may have been skipped: a record does not know how many it covers, or not all records were read."""
+
+    def __add__(self, other: RunCounts) -> RunCounts:
+        return RunCounts(
+            self.ran + other.ran,
+            self.failed + other.failed,
+            self.skipped + other.skipped,
+            self.calls + other.calls,
+            self.late + other.late,
+            is_at_least=self.is_at_least or other.is_at_least,
+        )
+
+
+def classify_run(execution: Execution) -> CountedAs | None:
+    """Return what an execution counts as. None for an open one."""
+    if not execution.status.is_final:
+        return None
+    if execution.called_by is not None:
+        return CountedAs.CALL
+    if execution.status in FAILURE_STATUSES:
+        return CountedAs.FAILED
+    if execution.status in NOT_RUN_STATUSES:
+        return CountedAs.SKIPPED
+    return CountedAs.RAN
+
+
+def count_occurrences(execution: Execution) -> int:
+    """Return the number that a record counts for: of skipped occurrences, as many as it covers."""
+    if execution.covers is None or classify_run(execution) is not CountedAs.SKIPPED:
+        return 1
+    return execution.covers.count
+
+
+def covers_at_least(execution: Execution) -> bool:
+    """Return whether more occurrences may have been skipped than a record knows."""
+    if execution.covers is None or classify_run(execution) is not CountedAs.SKIPPED:
+        return False
+    return execution.covers.is_at_least
+
+
+def has_started_late(execution: Execution) -> bool:
+    """Return whether a run of a schedule ran or failed, and started more than `STARTED_LATE` after it was due."""
+    if execution.trigger is not Trigger.SCHEDULE or execution.started_at is None:
+        return False
+    if classify_run(execution) not in {CountedAs.RAN, CountedAs.FAILED}:
+        return False
+    return execution.started_at - execution.scheduled_for > STARTED_LATE
+
+
+def count_runs(executions: Iterable[Execution]) -> RunCounts:
+    """Return the numbers of some executions, as stores count theirs."""
+    total = RunCounts()
+    for each in executions:
+        counted_as = classify_run(each)
+        if counted_as is None:
+            continue
+        number = count_occurrences(each)
+        late = int(has_started_late(each))
+        total += RunCounts(**{counted_as.value: number}, late=late, is_at_least=covers_at_least(each))
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCount:
+    """The number of tasks or runs of one handler or owner."""
+
+    name: str
+    count: int
+    first: datetime
+    """The earliest instant by which they are listed."""
+    first_id: str
+    """The id of the task that has it."""

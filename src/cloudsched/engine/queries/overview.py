@@ -243,7 +243,7 @@ def _find_next_edge(start: datetime, zone: ZoneInfo, per: PartLength) -> datetim
 MAX_FAILURES: Final = 500
 """The most failures that are looked at, the latest: a read for each, and for each that is passed over."""
 _RARE: Final = 20
-"""The most failures of a handler that are looked at beside them, if none of its is among these."""
+"""The most handlers whose failures are looked at besides, if few are among these, and the most of each."""
 _FOLDERS: Final = re.compile(r"^.*[\\/]")
 _FRAME: Final = re.compile(r'^\s*File "([^"\n]+)", line (\d+), in (\S+)', re.MULTILINE)
 
@@ -258,10 +258,10 @@ def summarize_failures(search: SearchStore, query: ExecutionQuery, only: Executi
 
     handlers = search.group_failures(counted, "handler")
     looked_at = Counter(each.handler for each in failures)
-    for each in handlers:
-        if is_cut and each.name not in looked_at:
+    for each in handlers[:_RARE]:
+        if is_cut and looked_at[each.name] < min(each.count, _RARE):
             rare, _ = list_failures(search, replace(query, handler=each.name), only, _RARE)
-            failures += rare
+            failures = [one for one in failures if one.handler != each.name] + rare
             looked_at[each.name] = len(rare)
     cut = {each.name for each in handlers if each.count > looked_at[each.name]}
     return FailureSummary(

@@ -168,7 +168,7 @@ def summarize_failures(call: ApiCall, query: bodies.ExecutionFilterQuery) -> Res
     """Summarize the failures among matching executions: their number, and groups of them.
 
     A group has the same handler and type of error at the same place. The filters are those of the list. The latest
-    500 failures are read, with one read for each, and 20 of each handler that has none among these. With
+    500 failures are read, with one read for each, and 20 of each handler that has few among these. With
     `calls=false` and no other filter than `owner`, `from` and `until`, all are counted by handler and by owner.
     """
     owner = call.caller.resolve_listed_owner(query.owner)

@@ -1,0 +1,143 @@
+"""Every number of runs is the same wherever it stands, over stores in which all kinds of runs are mixed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import pytest
+from tests.web.conftest import Call
+
+from cloudsched import App, Context, Schedule
+from cloudsched.domain.documents.execution import Execution
+from cloudsched.domain.documents.run_counts import RunCounts, count_runs
+from cloudsched.engine.ports.search import ExecutionQuery
+from cloudsched.engine.queries.execution_search import find_executions
+from cloudsched.testing import Simulation
+
+HOUR: Final = timedelta(hours=1)
+OWNERS: Final = ("ada", "bob", "ops")
+HANDLERS: Final = ("works", "fails", "flaky", "calls", "slow", "asks")
+
+
+@pytest.fixture
+def app() -> App:
+    """Handlers that end in every way."""
+    app = App()
+
+    @app.handler("works", access="users")
+    def work() -> None: ...
+
+    @app.handler("fails", access="users", retry=0)
+    def fail() -> None:
+        raise ValueError("no")
+
+    @app.handler("flaky", access="users", retry=1)
+    def fail_at_first(ctx: Context) -> None:
+        if ctx.attempt == 1 and ctx.scheduled_for.hour % 2:
+            raise ValueError("at first")
+
+    @app.handler("calls", access="users", retry=0)
+    def call(ctx: Context) -> None:
+        ctx.call("works")
+        if ctx.scheduled_for.hour % 3 == 0:
+            ctx.call("fails")
+
+    @app.handler("slow", access="users")
+    def sleep(ctx: Context) -> None:
+        ctx.sleep(3 * HOUR)
+
+    @app.handler("asks", access="users")
+    def ask(ctx: Context) -> None:
+        ctx.wait_for("word", timeout=5 * HOUR)
+
+    return app
+
+
+def live(sim: Simulation, chance: random.Random) -> None:
+    """Let a random set of tasks live for a day and a half, with an outage of some hours in it."""
+    for number in range(12):
+        start = sim.now + chance.randrange(60) * HOUR / 60
+        sim.app.create(
+            title=f"T{number}",
+            owner=chance.choice(OWNERS),
+            handler=chance.choice(HANDLERS),
+            schedule=Schedule.every(chance.choice([1, 2, 5]) * HOUR, start=start),
+            overlap=chance.choice(["SKIP", "BUFFER", "ALLOW"]),
+            catch_up=chance.choice(["LATEST", "ALL", "NONE"]),
+        )
+    sim.advance(chance.randrange(12, 24) * HOUR)
+    sim.clock.move_to(sim.now + chance.randrange(3, 9) * HOUR)  # nothing starts meanwhile
+    sim.advance(chance.randrange(2, 6) * HOUR)
+
+
+def list_all(sim: Simulation, query: ExecutionQuery) -> Iterator[Execution]:
+    token = None
+    while True:
+        page = find_executions(sim.app.container.store.search, query, 100, token)
+        yield from page.items
+        token = page.next_page_token
+        if token is None:
+            return
+
+
+def add_up(parts: list[dict[str, Any]]) -> RunCounts:
+    names = ("ran", "failed", "skipped", "calls", "late")
+    sums: dict[str, Any] = {name: sum(each[name] for each in parts) for name in names}
+    return RunCounts(**sums, is_at_least=any(each["isAtLeast"] for each in parts))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_number_is_that_of_the_records(call: Call, sim: Simulation, seed: int) -> None:
+    """The overview, counts by day and hour, failures by handler and owner, lists by outcome, and usage."""
+    begin = sim.now
+    live(sim, random.Random(seed))  # noqa: S311 - the same tasks in each run
+    end = sim.now + HOUR
+    span = {"from": begin.isoformat(), "until": end.isoformat()}
+    records = [each for each in list_all(sim, ExecutionQuery()) if each.status.is_final]
+    expected = count_runs(records)
+    assert expected.ran, "hardly anything was tried"
+    assert expected.failed + expected.skipped + expected.calls > 9, "hardly anything was tried"
+
+    for per in ("P1D", "PT1H"):
+        counted = ask(call, "/v1/executions/counts", **span, per=per, timezone="Europe/Paris")["parts"]
+        assert add_up(counted) == expected
+    for owner in OWNERS:
+        mine = ask(call, "/v1/executions/counts", **span, owner=owner)["parts"]
+        assert add_up(mine) == count_runs(each for each in records if each.owner == owner)
+
+    failures = ask(call, "/v1/executions/failures", **span, calls="false")
+    assert failures["count"] == expected.failed
+    assert sum(each["count"] for each in failures["groups"]) == expected.failed
+    for name in ("handlers", "owners"):
+        assert sum(each["count"] for each in failures[name]) == expected.failed
+
+    sim.app.container.many_tasks.overview.forget()
+    for hour in ask(call, "/v1/overview")["hours"]:
+        start, finish = datetime.fromisoformat(hour["start"]), datetime.fromisoformat(hour["end"])
+        within = [each for each in records if start <= each.scheduled_for < finish]
+        assert add_up([hour]) == count_runs(within)
+        for outcome in ("RAN", "FAILED", "SKIPPED"):
+            listed = ask(
+                call,
+                "/v1/executions",
+                **{"from": hour["start"], "until": hour["end"]},
+                outcome=outcome,
+                calls="false",
+                pageSize="500",
+            )["executions"]
+            covered = sum(each.get("covers", {}).get("count", 1) for each in listed)
+            assert covered == hour[outcome.lower()]
+
+    used = ask(call, "/v1/usage")["total"]["executions"]
+    started = [each for each in records if each.started_at is not None]
+    assert used == len(started)
+
+
+def ask(call: Call, path: str, **query: str) -> dict[str, Any]:
+    answer = call("GET", path, query_string=query)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.get_json()
+    return found

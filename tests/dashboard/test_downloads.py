@@ -1,15 +1,23 @@
-"""What a run got and returned, as downloads: of nobody else's tasks."""
+"""Downloads: lists are whole or say why not, and nobody gets what a run of others got and returned."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from tests.dashboard.conftest import TASKS, find_execution, get
 from tests.dashboard.role_pages import ROLES, Pages
 
 from cloudsched import App
+from cloudsched.dashboard import downloads
+from cloudsched.dashboard.api import Api
+from cloudsched.engine.queries import task_search
+from cloudsched.errors import CloudschedError
 
 
 @pytest.fixture
@@ -46,3 +54,102 @@ def test_downloads_have_all_of_it(ui: str) -> None:
     assert get(f"{ui}/tasks/{task}/executions/none/result.json").status_code == 404
     failed = f"{ui}/tasks/sync/executions/{find_execution(ui, 'sync')}"
     assert get(f"{failed}/result.json").status_code == 404
+
+
+def read_rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def create_many(pages: Pages, count: int, **fields: Any) -> set[str]:
+    for number in range(count):
+        pages.sim.app.create(id=f"t{number}", owner="ada", handler="greet", payload={}, **fields)
+    return {f"t{number}" for number in range(count)}
+
+
+def test_a_file_has_all_rows_of_its_list(pages: Pages) -> None:
+    """More than two of the API's largest pages, each row once, as CSV and as JSON."""
+    wanted = create_many(pages, 1001, schedule="in 3 days")
+    rows = read_rows(pages.get("ada", "/tasks.csv").text)
+    assert len(rows) == 1001
+    assert {row["id"] for row in rows} == wanted
+    found = json.loads(pages.get("ada", "/tasks.json").text)
+    assert found.keys() == {"tasks"}
+    assert [row["id"] for row in found["tasks"]] == [row["id"] for row in rows]
+    assert read_rows(pages.get("bob", "/tasks.csv").text) == []
+
+
+def test_a_file_has_the_runs_of_its_window_and_its_name_says_which(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over several pages, those of the filters alone; a hostile filter cannot end the header."""
+    monkeypatch.setattr(downloads, "PAGE_SIZE", 3)
+    pages.sim.app.create(id="t", owner="ada", handler="greet", payload={}, schedule={"rrule": "FREQ=HOURLY"})
+    pages.sim.advance(timedelta(hours=30))
+    now = pages.sim.now
+    got = pages.get("ada", "/runs.csv?within=P1D&status=SUCCEEDED")
+    listed = pages.sim.app.executions("t", limit=100).items
+    wanted = {each.id for each in listed if each.scheduled_for >= now - timedelta(days=1)}
+    assert len(wanted) > 20
+    rows = read_rows(got.text)
+    assert {row["id"] for row in rows} == wanted
+    assert len(rows) == len(wanted)
+    window = f"{now - timedelta(days=1):%Y-%m-%dT%H-%M}--{now:%Y-%m-%dT%H-%M}"
+    assert got.headers["Content-Disposition"] == f'attachment; filename="runs-succeeded-{window}.csv"'
+    hostile = pages.get("ada", '/runs.csv?handler=ä"; x=../%0d%0aEvil: 1').headers
+    assert "Evil" not in hostile
+    names = re.fullmatch(
+        r"""attachment; filename="([^"/\\]+)"; filename\*=UTF-8''([\w.%-]+)""", hostile["Content-Disposition"]
+    )
+    assert names
+    assert names[2].startswith("runs-%C3%A4-")
+
+
+@pytest.mark.parametrize("limit", [10, 11])
+def test_a_file_that_is_cut_ends_with_an_error(pages: Pages, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    """Exactly as many rows as a file may have are whole; one more is said to be missing."""
+    monkeypatch.setattr(downloads, "PAGE_SIZE", 5)
+    monkeypatch.setattr(downloads, "MAX_ROWS", limit)
+    create_many(pages, 11, schedule="in 3 days")
+    rows = read_rows(pages.get("ada", "/tasks.csv").text)
+    found = json.loads(pages.get("ada", "/tasks.json").text)
+    assert len(found["tasks"]) == limit
+    if limit == 11:
+        assert len(rows) == 11
+        assert "error" not in found
+    else:
+        assert rows[-1]["id"].startswith("ERROR: There are more than these 10 rows.")
+        assert found["error"].startswith("There are more than these 10 rows.")
+
+
+def test_a_file_whose_list_fails_half_way_ends_with_an_error(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read is there, and the last line says that the rest is not. A list that fails at once is no file."""
+    monkeypatch.setattr(downloads, "PAGE_SIZE", 5)
+    create_many(pages, 11, schedule="in 3 days")
+    ask = Api.get
+
+    def get_some(api: Api, path: str, **query: Any) -> dict[str, Any]:
+        if query.get("pageToken"):
+            raise CloudschedError("The store did not answer.")
+        return ask(api, path, **query)
+
+    monkeypatch.setattr(Api, "get", get_some)
+    rows = read_rows(pages.get("ada", "/tasks.csv").text)
+    assert rows[-1]["id"] == "ERROR: Rows are missing after these 5: The store did not answer."
+    assert len(rows) == 6
+    found = json.loads(pages.get("ada", "/tasks.json").text)
+    assert len(found["tasks"]) == 5
+    assert found["error"] == "Rows are missing after these 5: The store did not answer."
+    refused = pages.get("ada", "/tasks.csv?orderBy=nothing")
+    assert refused.status_code == 400
+    assert "Content-Disposition" not in refused.headers
+
+
+def test_a_search_goes_on_over_pages_that_found_nothing(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is looked through may have gaps longer than a look; an exact id is a row, and not another page."""
+    monkeypatch.setattr(task_search, "MAX_LOOKED_THROUGH", 4)
+    create_many(pages, 30, schedule="in 3 days")
+    pages.sim.app.create(id="other", owner="ada", handler="greet", title="needle", payload={}, schedule="in 2 hours")
+    pages.sim.app.create(id="other2", owner="ada", handler="greet", title="needle", payload={}, schedule="in 9 days")
+    rows = read_rows(pages.get("ada", "/tasks.csv?q=needle").text)
+    assert {row["id"] for row in rows} == {"other", "other2"}
+    assert [row["id"] for row in read_rows(pages.get("ada", "/tasks.csv?q=t7").text)] == ["t7"]

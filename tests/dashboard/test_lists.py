@@ -81,7 +81,7 @@ def test_what_is_shown_becomes_a_file(pages: Pages, app: App) -> None:
     pages.sim.advance(timedelta(minutes=1))
     answer = pages.get("admin", "/tasks.csv?owner=ada")
     assert answer.mimetype == "text/csv"
-    assert 'filename="tasks.csv"' in answer.headers["Content-Disposition"]
+    assert 'filename="tasks-ada-' in answer.headers["Content-Disposition"]
     [row] = csv.DictReader(io.StringIO(answer.text))
     assert (row["id"], row["title"]) == ("one", '\'=HYPERLINK("http://evil")')
     found = json.loads(pages.get("admin", "/tasks.json").text)["tasks"]

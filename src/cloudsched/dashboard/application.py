@@ -12,7 +12,7 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched.dashboard.api import Api
 from cloudsched.dashboard.changes import find_cursor
-from cloudsched.dashboard.downloads import FILES, write_file
+from cloudsched.dashboard.downloads import FILES, send_list
 from cloudsched.dashboard.forms.fields import Submitted
 from cloudsched.dashboard.forms.problems import FormProblem, describe_problem
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, protect
@@ -155,10 +155,10 @@ class Dashboard:
         return self._show_page(request, visit, view, answer, refusal=refusal)
 
     def _export(self, request: Request, name: str, kind: str) -> Response:
-        answer = VIEWS[name].fetch(self._api, self._look(request))
-        if "goTo" in answer:
-            return redirect(request, answer["goTo"])
-        return write_file(answer, name, kind)
+        list_rows = VIEWS[name].list_rows
+        assert list_rows is not None  # noqa: S101 - others have no such address
+        visit = self._look(request)
+        return send_list(self._api, visit, name, kind, *list_rows(visit))
 
     def _send(self, request: Request, view: View, arguments: Mapping[str, Any]) -> Response:
         """Carry out a view's form, and return a redirect, or the form again."""

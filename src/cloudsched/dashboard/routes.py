@@ -33,8 +33,8 @@ _TASK: Final = "/tasks/<task_id>"
 _EXECUTION: Final = f"{_TASK}/executions/<execution_id>"
 VIEWS: Final[dict[str, View]] = {
     "home": View("/", home.fetch, home.build, "home.html", "Home", key="h"),
-    "tasks": View("/tasks", tasks.fetch, tasks.build, "tasks.html", "Tasks", key="t"),
-    "runs": View("/runs", runs.fetch, runs.build, "runs.html", "Runs", key="r"),
+    "tasks": View("/tasks", tasks.fetch, tasks.build, "tasks.html", "Tasks", key="t", list_rows=tasks.list_rows),
+    "runs": View("/runs", runs.fetch, runs.build, "runs.html", "Runs", key="r", list_rows=runs.list_rows),
     "calendar": View("/calendar", calendar.fetch, calendar.build, "calendar.html", "Calendar", key="c"),
     "queues": View("/queues", queues.fetch, queues.build, "queues.html", "Queues", queues.send, key="q"),
     **{name: view for row in FEATURES if row.pages for name, view in find_place(row.pages).items()},
@@ -69,7 +69,11 @@ MAP: Final = Map(
         Rule(f"{_EXECUTION}/result.json", endpoint="result", methods=["GET"]),
         Rule(f"{_EXECUTION}/payload.json", endpoint="payload", methods=["GET"]),
         Rule(f"{_TASK}/verbs/<verb>", endpoint="verb", methods=["POST"]),
-        Rule("/<any(tasks, runs):name>.<any(csv, json):kind>", endpoint="export", methods=["GET"]),
+        *(
+            Rule(f"{view.path}.<any(csv, json):kind>", endpoint="export", methods=["GET"], defaults={"name": name})
+            for name, view in VIEWS.items()
+            if view.list_rows
+        ),
         Rule("/changes", endpoint="changes", methods=["GET"]),
         Rule("/static/<name>", endpoint="static", methods=["GET"]),
     ],

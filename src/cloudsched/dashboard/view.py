@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from cloudsched.dashboard.api import Json
     from cloudsched.dashboard.forms.fields import Again, Submitted
@@ -29,6 +29,8 @@ class View:
     """The key that leads there after ``g``. Empty if it is not in the top bar."""
     send: Callable[..., Submitted | Again] | None = None
     """Carries out the view's form. None if it has none."""
+    list_rows: Callable[[Visit], tuple[str, Mapping[str, str | None]]] | None = field(default=None, kw_only=True)
+    """Returns the list of the API that has the view's rows, and the filters. None if it cannot be downloaded."""
     is_form: bool = field(default=False, kw_only=True)
     """True if the view is a form. Only those who may change something see it, and it does not change by itself."""
     is_live: bool = field(default=True, kw_only=True)

@@ -75,14 +75,19 @@ def _read_window(visit: Visit) -> str:
     return visit.query.get("within") or WINDOW
 
 
+def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:
+    """Return the list of the API that the view shows a page of, and its filters."""
+    return "/v1/executions", {**read_run_filters(visit), "calls": only_if(not visit.query.get("calls"), "false")}
+
+
 def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API for a page of executions, and for the failures among them."""
     filters = read_run_filters(visit)
-    calls = only_if(not visit.query.get("calls"), "false")
-    page = api.get("/v1/executions", **filters, calls=calls, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
+    path, asked = list_rows(visit)
+    page = api.get(path, **asked, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
     failures = None
     if filters.get("status") in {None, *BAD} and filters.get("outcome") in {None, "FAILED"}:
-        failures = api.get("/v1/executions/failures", **filters, calls=calls)
+        failures = api.get(f"{path}/failures", **asked)
     return {**page, "failures": failures, "filters": filters}
 
 

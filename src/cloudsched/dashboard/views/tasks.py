@@ -31,24 +31,28 @@ _ORDERS: Final = {
 }
 
 
+def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:
+    """Return the list of the API that the view shows a page of, and its filters."""
+    filters, words = read_task_filters(visit)
+    return "/v1/tasks", {
+        **filters,
+        "status": filters.get("status", "").upper(),
+        "trouble": read_trouble(visit),
+        "troubleUntil": visit.query.get("troubleUntil"),
+        "search": shlex.join(words),
+        "calls": only_if(not visit.query.get("calls"), "false"),
+        "orderBy": visit.query.get("orderBy"),
+    }
+
+
 def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API for one page of the list of tasks. An exact id of a task or of a person opens at once."""
     filters, words = read_task_filters(visit)
     if elsewhere := _find_exact(api, visit, filters, words):
         return {"goTo": elsewhere}
 
-    asked = {**filters, "status": filters.get("status", "").upper()}
-    page = api.get(
-        "/v1/tasks",
-        **asked,
-        trouble=read_trouble(visit),
-        troubleUntil=visit.query.get("troubleUntil"),
-        search=shlex.join(words),
-        calls=only_if(not visit.query.get("calls"), "false"),
-        orderBy=visit.query.get("orderBy"),
-        pageSize=PAGE_SIZE,
-        pageToken=visit.query.get("page"),
-    )
+    path, asked = list_rows(visit)
+    page = api.get(path, **asked, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
     return {
         **page,
         "needs": api.list_items("/v1/overview", "needs"),

@@ -15,7 +15,7 @@ from cloudsched.dashboard.changes import find_cursor
 from cloudsched.dashboard.downloads import FILES, send_list
 from cloudsched.dashboard.forms.fields import Submitted
 from cloudsched.dashboard.forms.problems import FormProblem, describe_problem
-from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, protect
+from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, finish
 from cloudsched.dashboard.local_clock import move_clock
 from cloudsched.dashboard.rendering import (
     TEMPLATES,
@@ -24,9 +24,9 @@ from cloudsched.dashboard.rendering import (
     find_root,
     redirect,
     send_page,
-    serve_file,
 )
 from cloudsched.dashboard.routes import DONE, MAP, TABS, UNDONE_BY, VIEWS
+from cloudsched.dashboard.static_files import serve_file
 from cloudsched.dashboard.task_verbs import act
 from cloudsched.dashboard.times import find_zone, parse_instant
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
@@ -77,7 +77,7 @@ class Dashboard:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Serve a request."""
         request = Request(environ)
-        return protect(self.respond(request))(environ, start_response)
+        return finish(request, self.respond(request))(environ, start_response)
 
     def respond(self, request: Request) -> Response:
         """Return the response to a request."""
@@ -149,10 +149,13 @@ class Dashboard:
         visit = self._look(request)
         if view.is_form and not visit.may_change:
             raise _LOOK_ONLY
+        cursor = ""
+        if view.is_live and not view.is_form:
+            cursor = self._api.get("/v1/changes")["cursor"]  # what changes from now on is not on the page
         answer = view.fetch(self._api, visit, **arguments)
         if "goTo" in answer:
             return redirect(request, answer["goTo"])
-        return self._show_page(request, visit, view, answer, refusal=refusal)
+        return self._show_page(request, visit, view, {"cursor": cursor, **answer}, refusal=refusal)
 
     def _export(self, request: Request, name: str, kind: str) -> Response:
         list_rows = VIEWS[name].list_rows
@@ -194,6 +197,7 @@ class Dashboard:
             "title": page.get("title") or view.tab,
             "tab": view.tab,
             "is_live": view.is_live and not view.is_form,
+            "cursor": answer.get("cursor", ""),
             "zones": visit.list_zones(*zones),
         }
         if refusal is not None:
@@ -255,12 +259,21 @@ class Dashboard:
         return self._render(request, visit, "problem.html", problem.status, page=page, title=title)
 
     def _render(self, request: Request, visit: Visit, template: str, status: int, **shown: object) -> Response:
-        frame = {"tab": "", "is_live": True, "said": "", "tone": "", "undo": None, "zones": visit.list_zones()}
+        frame = {
+            "tab": "",
+            "is_live": True,
+            "cursor": "",
+            "said": "",
+            "tone": "",
+            "undo": None,
+            "zones": visit.list_zones(),
+        }
         text = TEMPLATES.get_template(template).render(
             {**frame, **shown},
             visit=visit,
             root=find_root(request),
             address=find_address(request),
+            is_first=request.method == "GET" and not visit.own_zone and not visit.has_chosen_zone,
             tabs=TABS,
             interval=LOCAL_INTERVAL if visit.is_local else CLOUD_INTERVAL,
             mode=self._clock_mode,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import TYPE_CHECKING
 
 from werkzeug.exceptions import HTTPException
 
 from cloudsched.dashboard.api import execution_path
 from cloudsched.dashboard.routes import MAP
+from cloudsched.dashboard.views.execution import hash_record
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
@@ -30,5 +29,4 @@ def find_cursor(api: Api, request: Request) -> str:
         endpoint = ""
     if endpoint != "execution" or not request.args.get("open"):
         return str(api.get("/v1/changes")["cursor"])
-    record = api.get(execution_path(**arguments))
-    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
+    return hash_record(api.get(execution_path(**arguments)))

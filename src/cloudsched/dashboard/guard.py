@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.dashboard.compression import compress
 from cloudsched.domain.local_requests import (
     find_detour,
     find_foreign_name,
@@ -42,14 +43,14 @@ def find_refusal(request: Request, hosts: frozenset[str] | None, *, has_sign_in:
     return refusal or find_foreign_page(request.method, dict(request.headers), needs_origin=True)
 
 
-def protect(response: Response) -> Response:
-    """Give a response the headers that keep browsers strict."""
+def finish(request: Request, response: Response) -> Response:
+    """Give a response the headers that keep browsers strict, and compress it."""
     response.headers["Content-Security-Policy"] = _POLICY
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Referrer-Policy"] = "same-origin"
     response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
     response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
-    return response
+    return compress(request, response)
 
 
 def _find_elsewhere(request: Request) -> str | None:

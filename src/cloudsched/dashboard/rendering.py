@@ -1,8 +1,7 @@
-"""What pages are made of: templates, files of the browser's, and addresses relative to the mount."""
+"""What pages are made of: templates, and addresses relative to the mount."""
 
 from __future__ import annotations
 
-import mimetypes
 import re
 from http import HTTPStatus
 from importlib import import_module
@@ -13,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.ext import Extension
 from werkzeug.wrappers import Request, Response
 
+from cloudsched.dashboard.static_files import find_folder
 from cloudsched.dashboard.status import Status, show_status
 from cloudsched.dashboard.times import ShownInstant, write_took
 from cloudsched.dashboard.words import write_count
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.visit import Visit
 
 _FOLDER: Final = Path(__file__).parent
-_STATIC: Final = _FOLDER / "static"
 
 
 class _Unindent(Extension):
@@ -72,22 +71,12 @@ TEMPLATES.filters |= {
     "n": "{:,}".format,
     "took": write_took,
 }
+TEMPLATES.globals |= {"static": find_folder()}
 
 
 def send_page(text: str, status: int = HTTPStatus.OK) -> Response:
     """Return a page, which no browser keeps."""
     return Response(text, status=status, mimetype="text/html", headers={"Cache-Control": "no-store"})
-
-
-def serve_file(name: str, request: Request) -> Response:
-    """Return a file, or 304 if the browser has it already. 404 for a path that is not directly in the folder."""
-    file = _STATIC / name
-    if "/" in name or file.parent != _STATIC or not file.is_file():
-        return Response("There is no such file.", status=HTTPStatus.NOT_FOUND, mimetype="text/plain")
-    response = Response(file.read_bytes(), mimetype=mimetypes.guess_type(name)[0] or "application/octet-stream")
-    response.headers["Cache-Control"] = "no-cache"
-    response.add_etag()
-    return response.make_conditional(request)
 
 
 def find_entrance(request: Request) -> Response | None:

@@ -75,7 +75,7 @@ MAP: Final = Map(
             if view.list_rows
         ),
         Rule("/changes", endpoint="changes", methods=["GET"]),
-        Rule("/static/<name>", endpoint="static", methods=["GET"]),
+        Rule("/static/<path:name>", endpoint="static", methods=["GET"]),
     ],
     strict_slashes=False,
     merge_slashes=False,

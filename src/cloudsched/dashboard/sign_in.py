@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.dashboard.guard import find_refusal, protect
-from cloudsched.dashboard.rendering import TEMPLATES, find_entrance, find_root, send_page, serve_file
+from cloudsched.dashboard.guard import find_refusal, finish
+from cloudsched.dashboard.rendering import TEMPLATES, find_entrance, find_root, send_page
+from cloudsched.dashboard.static_files import serve_file
 from cloudsched.dashboard.words import only_if
 from cloudsched.errors import CloudschedError
 
@@ -85,7 +86,7 @@ class SignIn:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Serve a request."""
         request = Request(environ)
-        return protect(self._respond(request))(environ, start_response)
+        return finish(request, self._respond(request))(environ, start_response)
 
     def _respond(self, request: Request) -> Response:  # noqa: PLR0911 - one answer for each kind of request
         refusal = find_refusal(request, self._hosts, has_sign_in=True)

@@ -128,15 +128,14 @@ def test_while_a_form_is_sent_the_view_is_busy(tour: Visitor, site: Site) -> Non
     page.locator("main:not([aria-busy])").wait_for()
 
 
-def test_a_form_waits_for_what_the_first_visit_asks(visitor: Visitor, site: Site) -> None:
+def test_a_form_waits_for_what_the_page_asks(visitor: Visitor, site: Site) -> None:
     """It may ask for the very task that the form deletes, and the browser would complain that this is gone."""
     task = site.create("gone-while-asked")
     page = visitor.open(f"tasks/{task}", clock=True)
-    page.context.clear_cookies()  # as in a browser that has never been here: its zone is noted, and all asked again
     held: list[Any] = []
     page.route("**/changes*", lambda route: route.continue_() if held else held.append(route))
     with page.expect_request("**/changes*"):
-        page.reload()
+        page.clock.run_for(POLL)
     page.get_by_text("Cancel or delete…").click()
     with page.expect_request("**/verbs/delete") as sent:
         page.get_by_role("button", name="Delete the task and its executions").click()
@@ -144,6 +143,34 @@ def test_a_form_waits_for_what_the_first_visit_asks(visitor: Visitor, site: Site
         held[0].continue_()
     assert sent.value.method == "POST"
     page.wait_for_url("**/tasks?done=delete")
+
+
+@pytest.mark.parametrize("path", ["", "tasks", "calendar"])
+def test_a_page_that_has_not_changed_is_fetched_once(visitor: Visitor, path: str) -> None:
+    """It has the cursor of what it shows, so its first look finds nothing new. All else that it loads is kept."""
+    page = visitor.open(path, clock=True)  # the first look, which tells the server the zone
+    asked = list_requests(page)
+    page.goto(page.url)
+    poll(page)
+    documents = [url for url in asked if "/static/" not in url and "/changes?" not in url]
+    assert documents == [page.url]
+    assert len([url for url in asked if "/static/" in url]) <= 3
+
+
+def test_the_first_page_is_in_the_zone_of_the_browser(visitor: Visitor) -> None:
+    """Nothing shows before, and the page is asked for twice at most, also by a browser that keeps no cookie."""
+    page = visitor.open("tasks")
+    assert f"Times in {ZONE}" in page.locator(".foot").inner_text()
+    strict = visitor.open("tasks", java_script_enabled=False)
+    assert "Times in UTC" in strict.locator(".foot").inner_text()
+    asked: list[str] = []
+    page.context.clear_cookies()
+    page.add_init_script("Object.defineProperty(document, 'cookie', {get: () => '', set: () => {}})")
+    page.on("request", lambda request: asked.append(request.url) if request.is_navigation_request() else None)
+    page.reload()
+    page.wait_for_load_state("networkidle")
+    assert len(asked) == 1
+    assert page.locator("h1").is_visible()
 
 
 def test_an_execution_is_asked_for_itself(tour: Visitor, site: Site) -> None:
@@ -172,7 +199,7 @@ def test_script_and_server_write_times_alike(tour: Visitor) -> None:
     seconds = [0, 0.05, 0.5, 1, 9.99, 10, 59, 60, 61, 599, 600, 3599, 3600, 3661, 86399, 86400, 90061, 30 * 86400, 1e9]
     both = [*seconds, *(-each for each in seconds if each)]
     written = page.evaluate(
-        "async lengths => { const {writeRelative} = await import(new URL('static/relative.js', location.href));"
+        "async lengths => { const {writeRelative} = await import(new URL('relative.js', document.scripts[0].src));"
         "return lengths.map(each => writeRelative(each)) }",
         [each * 1000 for each in both],
     )

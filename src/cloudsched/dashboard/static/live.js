@@ -13,12 +13,14 @@ let failures = 0;
 let timer = 0;
 let looking = Promise.resolve();
 let seen = Date.now();
-let cursor = null;
+let cursor = body.dataset.cursor || null; // of the latest change that the page shows
 let held = null; // a page of which something waits until pointer, focus or selection are gone
 let calm = "";
 let saidUntil = 0; // what a form has done stays to be read, though the page goes on
 
 const address = () => (body.dataset.address ? new URL(body.dataset.address, location.href).href : location.href);
+
+document.addEventListener("ask", refresh);
 
 export function start() {
   if (!every) return; // a form: what somebody types stays as it is
@@ -52,7 +54,7 @@ async function look() {
     if (news.iso) showNow(news);
     if (news.cursor === null || news.cursor !== cursor) await fetchPage();
     else if (held) show(held);
-    cursor = news.cursor;
+    cursor ??= news.cursor;
     failures = 0;
     seen = Date.now();
     showFresh();
@@ -182,6 +184,7 @@ function show(text, { isAsked = false } = {}) {
   const fresh = new DOMParser().parseFromString(text, "text/html");
   const next = fresh.getElementById("main");
   if (!next) throw new Error("not a page");
+  cursor = fresh.body.dataset.cursor || null;
   if (main.hasAttribute("aria-busy")) next.setAttribute("aria-busy", "true");
   const live = [document.getElementById("live"), next.querySelector("#live")];
   if (live[0] && live[1]) live[1].textContent = live[0].textContent; // it speaks only when it changes

@@ -6,10 +6,10 @@ import { takeKeys } from "./keys.js";
 import { preview } from "./preview.js";
 import { stay } from "./stay.js";
 
-const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-if (zone && !document.cookie.includes("cloudsched-zone=")) {
+const zone = `cloudsched-zone=${Intl.DateTimeFormat().resolvedOptions().timeZone}`;
+if (!document.cookie.split("; ").includes(zone)) {
   const path = new URL(document.body.dataset.root, location.href).pathname;
-  document.cookie = `cloudsched-zone=${zone}; path=${path}; SameSite=Strict; max-age=31536000`;
+  document.cookie = `${zone}; path=${path}; SameSite=Strict; max-age=31536000`;
   refresh();
 }
 document.addEventListener("submit", (event) => {

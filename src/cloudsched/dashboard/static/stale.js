@@ -1,6 +1,4 @@
 // Says loudest of all that what the page shows may be wrong: no answer has come since.
-import { refresh } from "./live.js";
-
 let note = null;
 let ticking = 0;
 
@@ -16,7 +14,7 @@ export function showStale(seen, wait, what = "") {
     const since = wait === null ? "" : ` since ${new Date(seen).toLocaleTimeString()}`;
     note.firstChild.textContent = `No answer${since}. You see what was at ${shown}: it may be wrong by now.`;
     note.lastChild.hidden = wait === null;
-    note.lastChild.addEventListener("click", refresh);
+    note.lastChild.addEventListener("click", () => document.dispatchEvent(new Event("ask")));
     document.querySelector(".top").append(note); // sticks with the bar, however high that is
     document.body.classList.add("stale");
   }

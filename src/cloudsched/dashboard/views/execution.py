@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -74,6 +76,8 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
         "eventSchemas": {},
         "deliveries": [],
     }
+    if record["status"] in OPEN:
+        answer["cursor"] = hash_record(record)
     if may_have_changed(record, task):
         answer["history"] = api.find(f"{task_path(task_id)}/history")
     if _find_awaited(record):
@@ -81,6 +85,11 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
     if task.get("deliveryChannels") or record.get("isDelivered"):  # it costs as much as the execution
         answer["deliveries"] = api.list_items(f"{path}/deliveries", "deliveries")
     return answer
+
+
+def hash_record(record: Json) -> str:
+    """Return a text that changes with an execution, for pages that show it as it goes on."""
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _show_ends(record: Json, tree: Json | None) -> Json:

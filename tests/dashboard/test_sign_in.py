@@ -49,6 +49,34 @@ def sign_in(url: str, key: str, *, then: str = "", **headers: str) -> tuple[requ
     return session, session.post(f"{url}sign-in", data=form, headers=origin, timeout=60, allow_redirects=False)
 
 
+def follow(session: requests.Session, response: requests.Response) -> str:
+    """Return where somebody who has signed in is led to, once the browser has shown that it kept the cookie."""
+    second = session.get(
+        requests.compat.urljoin(response.url, response.headers["Location"]), timeout=60, allow_redirects=False
+    )
+    assert second.status_code == 303
+    return str(requests.compat.urljoin(second.url, second.headers["Location"]))
+
+
+def test_a_browser_that_keeps_no_cookie_is_told_so(keyed: str) -> None:
+    """Instead of being asked for its key again and again. A wrong key is not said to be right."""
+    _, response = sign_in(keyed, ADMIN[0], then="tasks/t")
+    asked = requests.get(requests.compat.urljoin(response.url, response.headers["Location"]), timeout=60)
+    assert asked.status_code == 401
+    assert "did not send back the cookie" in asked.text
+    assert 'name="then" value="tasks/t"' in asked.text
+    assert "cookie" not in sign_in(keyed, "csk_boss_" + "A" * 43)[1].text
+    assert "cookie" not in requests.get(f"{keyed}sign-in", timeout=60).text
+
+
+def test_a_workers_key_opens_nothing(keyed: str) -> None:
+    """It is for claims alone: no cookie, and no page."""
+    session, response = sign_in(keyed, WORKER[0])
+    assert response.status_code == 401
+    assert "Set-Cookie" not in response.headers
+    assert session.get(f"{keyed}tasks", timeout=60).status_code == 401
+
+
 @pytest.mark.parametrize("path", ["", "tasks", "tasks/t", "calendar", "changes", "nothing"])
 def test_without_a_key_nothing_is_shown(keyed: str, path: str) -> None:
     """Every address is a 401 with a form; no task, no time and no script of the page."""
@@ -65,7 +93,7 @@ def test_a_key_opens_the_page_that_was_asked_for(keyed: str) -> None:
     """The cookie is for this page alone, no script reads it, no other site sends it, and it is not the key."""
     session, response = sign_in(keyed, ADMIN[0], then="tasks/t?tz=UTC")
     assert response.status_code == 303
-    assert requests.compat.urljoin(response.url, response.headers["Location"]) == f"{keyed}tasks/t?tz=UTC"
+    assert follow(session, response) == f"{keyed}tasks/t?tz=UTC"
     cookie = response.headers["Set-Cookie"]
     for part in ("HttpOnly", "SameSite=Strict"):
         assert part in cookie
@@ -177,9 +205,8 @@ def test_other_sites_neither_sign_in_nor_look(keyed: str) -> None:
 )
 def test_the_way_back_leads_nowhere_else(keyed: str, then: str) -> None:
     """Whatever the form says, the answer stays below the mount."""
-    _, response = sign_in(keyed, ADMIN[0], then=then)
-    target = requests.compat.urljoin(f"{keyed}sign-in", response.headers["Location"])
-    assert target == keyed
+    session, response = sign_in(keyed, ADMIN[0], then=then)
+    assert follow(session, response) == keyed
 
 
 def test_the_address_is_only_text_in_the_form(keyed: str) -> None:

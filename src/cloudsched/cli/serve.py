@@ -49,7 +49,7 @@ CHECK_SECONDS = 10.0
 )
 @handlers_option("The app whose handlers run.")
 def serve(*, data: Path, host: str, port: int, threads: int, root_path: str, handlers: str | None) -> None:
-    """Serve the API and run tasks, in one process over one file: for a laptop or one small server.
+    """Serve the API and the page, and run tasks, in one process over one file: for a laptop or a small server.
 
     The store, the queue and the sweep are inside. There is no emulator, and the clock is the system's.
     Settings come from the environment. Callers authenticate as in the cloud, or CLOUDSCHED_OPEN=on admits
@@ -101,6 +101,7 @@ def _startup_lines(service: Service, loaded: LoadedApp, checked: str) -> list[st
         f"store     {service.settings.data}",
         f"handlers  {loaded.handler_names} ({loaded.origin})",
         f"API       {service.url}/v1/tasks",
+        f"page      {service.url}/ui/",
         f"access    {access}",
         f"check     {checked}",
         "Ready. Ctrl-C stops it.",

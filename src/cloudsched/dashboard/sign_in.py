@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from urllib.parse import urlencode
 
 from werkzeug.wrappers import Request, Response
 
@@ -37,6 +38,10 @@ SIGN_IN: Final = "/sign-in"
 SIGN_OUT: Final = "/sign-out"
 _LONGEST_KEY: Final = 4096
 _LONGEST_ADDRESS: Final = 2000
+_NOT_KEPT: Final = (
+    "Your key is right, but your browser did not send back the cookie that says so. Allow cookies for this site. If a "
+    "proxy stands before it, it must pass on Set-Cookie and Cookie, and leave the cookie's path alone."
+)
 
 
 class Sessions(Protocol):
@@ -103,6 +108,10 @@ class SignIn:
             self._sessions.end(token)
             return self._ask(request, "You are signed out.", HTTPStatus.OK)
         page = self._sessions.find(token)
+        if request.path == SIGN_IN and "then" in request.args:  # it has just been answered
+            if page is None:
+                return self._ask(request, _NOT_KEPT)
+            return Response(status=HTTPStatus.SEE_OTHER, headers={"Location": f"./{_find_way_back(request)}"})
         if request.path.startswith("/static/"):
             return serve_file(request.path.removeprefix("/static/"), request)
         if page is None:
@@ -122,7 +131,8 @@ class SignIn:
         except CloudschedError as error:
             return self._ask(request, str(error))
         self._sessions.end(request.cookies.get(_cookie_name(request), ""))
-        response = Response(status=HTTPStatus.SEE_OTHER, headers={"Location": _find_way_back(request)})
+        then = urlencode({"then": _find_way_back(request)})
+        response = Response(status=HTTPStatus.SEE_OTHER, headers={"Location": f".{SIGN_IN}?{then}"})
         response.set_cookie(
             _cookie_name(request),
             token,
@@ -143,7 +153,7 @@ class SignIn:
 def _find_wish(request: Request) -> str:
     """Return the address that somebody wants to see, below the mount."""
     if request.path == SIGN_IN:
-        return request.form.get("then", "")
+        return request.values.get("then", "")
     if request.path == SIGN_OUT:
         return ""
     query = request.query_string.decode("latin-1")
@@ -158,9 +168,9 @@ def _cookie_name(request: Request) -> str:
 
 def _find_way_back(request: Request) -> str:
     """Return the address of the first request, relative to the mount, and never one elsewhere."""
-    then = request.form.get("then", "")
+    then = _find_wish(request)
     path = then.partition("?")[0]
     is_below = len(then) <= _LONGEST_ADDRESS and then.isascii() and then.isprintable() and "\\" not in then
     if not is_below or then.startswith("/") or ":" in path or ".." in path.split("/"):
-        then = ""
-    return f"./{then}"
+        return ""
+    return then

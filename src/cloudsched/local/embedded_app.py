@@ -26,6 +26,7 @@ from cloudsched.errors import Misconfigured
 from cloudsched.local.runner import FolderRunner
 from cloudsched.local.server_processes import call_in_worker, is_master
 from cloudsched.local.service import make_application
+from cloudsched.local.ui_page import UiPage
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import THREADS, to_asgi
 
@@ -51,12 +52,12 @@ class Embedded:
     Use it in a ``with``, as the `lifespan` of an ASGI service, or call `start` and `stop`. It takes no
     signals and changes no logging. All of its threads are daemons, and an exit of the interpreter stops it.
 
-    It is a WSGI application, to be mounted under a prefix: the API, and the page if there is one. `asgi` is
+    It is a WSGI application, to be mounted under a prefix: the API, and the page. `asgi` is
     the same for ASGI.
     """
 
     def __init__(
-        self, app: App, data: Path, settings: Settings | None, threads: int, page: EmbeddedPage | None
+        self, app: App, data: Path, settings: Settings | None, threads: int, page: EmbeddedPage | UiPage | None
     ) -> None:
         self._app = app
         self._data = data
@@ -236,7 +237,7 @@ def embedded(
     *,
     settings: Settings | None = None,
     threads: int = DEFAULT_WORKERS,
-    page: bool | Identify = False,
+    page: bool | Identify | None = None,
 ) -> Embedded:
     """Return an object that runs an app's tasks inside this process, once it is started. See `Embedded`.
 
@@ -246,12 +247,15 @@ def embedded(
         settings: The settings, read from the environment if None. The store and the queue that they name are
             not used.
         threads: The most handlers that run at the same time.
-        page: True to serve the page beside the API. People sign in to it with a key of the API. Or a function
-            of yours that says who looks. It takes the WSGI environ, or the request of Django or Flask, and
-            returns a `Visitor`, or None for somebody who may not.
+        page: By default the page is at ``/ui/`` beside the API, and people sign in to it with a key of the API.
+            True serves it at the root instead, and False nowhere. A function of yours that says who looks also
+            serves it at the root. It takes the WSGI environ, or the request of Django or Flask, and returns a
+            `Visitor`, or None for somebody who may not.
     """
-    served = None
-    if page:
+    served: EmbeddedPage | UiPage | None = None
+    if page is None:
+        served = UiPage(app, Path(data))
+    elif page:
         with require_extra("The page of an embedded app", "server"):
             from cloudsched.local.embedded_page import EmbeddedPage  # noqa: PLC0415 - it takes as long as all the rest
 

@@ -3,12 +3,13 @@
 * If the web app says who looks (`Identify`), the API is asked as that person, in the role that the web app
   names.
 * If the API has credentials, people sign in with theirs, and each request to the API carries it.
-* If it has none, it is asked as if the request for the page had been sent to it.
+* If it is open to its own machine, it is asked as if the request for the page had been sent to it.
+* Otherwise the page is closed.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from werkzeug.wrappers import Response
 
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 
     from cloudsched.app import App
     from cloudsched.local.visitor import Identify
+
+
+_CLOSED: Final = (
+    "This page is closed, because nobody may use it yet. Set CLOUDSCHED_API_KEYS, CLOUDSCHED_FIREBASE_PROJECT or "
+    "CLOUDSCHED_SERVICE_ACCOUNTS, and people sign in; on your own machine, CLOUDSCHED_OPEN=on lets you in without a "
+    "key. A web app that runs cloudsched may say who looks: embedded(app, data, page=your_function)."
+)
 
 
 class EmbeddedPage:
@@ -61,6 +69,9 @@ class EmbeddedPage:
             if visitor is None:
                 return Response("You may not see this page. Sign in to the app first.", 403, mimetype="text/plain")
             return self._pages.get(visitor)
-        if self._app.container.settings.access.is_configured:
+        access = self._app.container.settings.access
+        if access.is_configured:
             return self._sign_in
+        if not access.open:
+            return Response(_CLOSED, 503, mimetype="text/plain")
         return self._pages.get(None)

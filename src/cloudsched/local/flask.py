@@ -44,7 +44,7 @@ class Cloudsched:
         app: The app whose handlers run.
         data: The folder of its store, ``CLOUDSCHED_DATA`` of the Flask app's config if None.
         url_prefix: The prefix of the API and the page. None serves neither.
-        page: True to serve the page beside the API. See `cloudsched.embedded`. A function takes Flask's
+        page: Where the page is, and who says who looks. See `cloudsched.embedded`. A function takes Flask's
             request.
         settings: As for `cloudsched.embedded`.
         threads: As for `cloudsched.embedded`.
@@ -62,7 +62,7 @@ class Cloudsched:
         *,
         data: str | Path | None = None,
         url_prefix: str | None = "/scheduler",
-        page: bool | Identify = False,
+        page: bool | Identify | None = None,
         settings: Settings | None = None,
         threads: int = DEFAULT_WORKERS,
     ) -> None:

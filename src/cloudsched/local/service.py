@@ -1,4 +1,4 @@
-"""Run the tasks of a data folder in this process, and serve the API beside it."""
+"""Run the tasks of a data folder in this process, and serve the API and the page beside it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from werkzeug.wrappers import Request, Response
 from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS
 from cloudsched.engine.concurrency.service_threads import find_faults
 from cloudsched.local.runner import FolderRunner
+from cloudsched.local.ui_page import UiPage
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
-    from wsgiref.types import WSGIApplication
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
@@ -52,7 +53,7 @@ def run_service(
     threads: int = DEFAULT_WORKERS,
     root_path: str = "",
 ) -> Iterator[Service]:
-    """Serve the API and run due tasks for as long as the context lasts.
+    """Serve the API and the page, and run due tasks for as long as the context lasts.
 
     Only one process at a time may use the folder. The store and the queue that the settings name are not
     used.
@@ -62,7 +63,8 @@ def run_service(
     runner.lock.require()
     with ExitStack() as parts:
         parts.callback(runner.release)
-        web = parts.enter_context(WebServer(make_application(app), host, port, root_path=root_path))
+        application = _add_page(make_application(app), UiPage(app, data))
+        web = parts.enter_context(WebServer(application, host, port, root_path=root_path))
         settings = parts.enter_context(runner.open(settings))
         parts.callback(runner.end)
         runner.begin()
@@ -70,6 +72,14 @@ def run_service(
         web.serve()
         parts.callback(web.stop)
         yield Service(app, settings, f"http://{web.address}")
+
+
+def _add_page(api: WSGIApplication, page: UiPage) -> WSGIApplication:
+    def choose(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        chosen = page if page.is_for(environ.get("PATH_INFO", "")) else api
+        return chosen(environ, start_response)
+
+    return choose
 
 
 def make_application(app: App, *, is_mounted: bool = False) -> WSGIApplication:

@@ -14,6 +14,7 @@ from cloudsched.dashboard.guard import LOCAL_HOSTS
 from cloudsched.errors import CloudschedError, Forbidden, Unauthenticated
 from cloudsched.local.mailbox_page import is_mailbox_path, show_mailbox
 from cloudsched.local.stack_guard import require_caller
+from cloudsched.local.ui_page import MOUNT, UiPage
 from cloudsched.web.functions import wsgi
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from cloudsched.local.mailbox import Mailbox
     from cloudsched.local.stack_clock import StackClock
 
-MOUNT: Final = "/ui"
 CLOCK_PATH: Final = "/dev/clock"
 _ONLY_ADMINS: Final = "Only an admin may move the clock: it is the same for everybody here."
 
@@ -53,7 +53,7 @@ class StackPages:
         path = request.path
         if path == "/":
             return redirect(f"{MOUNT}/")
-        if path == MOUNT or path.startswith(f"{MOUNT}/"):
+        if UiPage.is_for(path):
             return self._dashboard
         if path == CLOCK_PATH:
             return self._serve_clock(request)

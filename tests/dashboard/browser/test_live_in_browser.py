@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import requests
 from playwright.sync_api import Page, expect
-from tests.dashboard.browser.conftest import Site, Visitor
+from tests.dashboard.browser.conftest import ZONE, Site, Visitor
 from tests.dashboard.conftest import ATTACK
 from tests.harness import wait_until
 

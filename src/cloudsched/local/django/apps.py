@@ -74,10 +74,10 @@ def _load_app() -> App:
     return app
 
 
-def _find_page() -> bool | Identify:
+def _find_page() -> bool | Identify | None:
     page = getattr(settings, "CLOUDSCHED_PAGE", None)
     if page is None:
-        return find_superuser if apps.is_installed("django.contrib.auth") else False
+        return find_superuser if apps.is_installed("django.contrib.auth") else None
     found = import_string(page) if isinstance(page, str) else page
     if not isinstance(found, bool) and not callable(found):
         raise ImproperlyConfigured(f"CLOUDSCHED_PAGE is {page!r}: name a function, or say True or False.")

@@ -22,6 +22,9 @@ from cloudsched.engine.ports.search import (
     MAX_GROUPS,
     OMITTED_FIELDS,
     UNFINISHED_STATUSES,
+    DueGroup,
+    DueGroups,
+    DueQuery,
     ExecutionQuery,
     TaskQuery,
     refuse_count,
@@ -325,6 +328,29 @@ class SqliteSearch(ListingSearch[SqliteListing]):
             WHERE {where} GROUP BY {column} ORDER BY count(*), {column} LIMIT ?"""
         rows = self._database.read(statement, [*listing.values, MAX_GROUPS])
         return [GroupCount(name, count, from_microseconds(first), key) for name, count, first, key in rows]
+
+    @override
+    def group_due(self, query: DueQuery, up_to: int) -> DueGroups:
+        """Return the groups of the matching tasks, the soonest first. An index has their keys."""
+        conditions = ["NOT is_unlisted", "next_at IS NOT NULL", "next_at < ?"]
+        values: list[object] = [to_microseconds(query.until)]
+        filters = {"owner": query.owner, "handler": query.handler, "category": query.category}
+        for column, value in filters.items():
+            if value is not None:
+                prefix = "" if column == "owner" else "+"  # only the owner has an index by time
+                conditions.append(f"{prefix}{column} = ?")
+                values.append(value)
+        if query.label is not None:
+            conditions.append(_LOOKED_FOR["label"].format("tasks"))
+            values.append(query.label)
+        statement = f"""SELECT plan_key, next_at, count(*), min(id) FROM tasks WHERE {" AND ".join(conditions)}
+            GROUP BY next_at, coalesce(plan_key, id) ORDER BY next_at LIMIT ?"""
+        rows = self._database.read(statement, [*values, up_to + 1])
+        found = [DueGroup(key, from_microseconds(at), count, task_id) for key, at, count, task_id in rows]
+        if len(found) <= up_to:
+            return DueGroups(found)
+        last = found[-1].next_at
+        return DueGroups([each for each in found if each.next_at < last], last)
 
     def find_last_change(self, owner: str | None) -> str:
         """Return how often tasks were stored or deleted, as text."""

@@ -45,6 +45,7 @@ LAYOUT: Final[Sequence[str]] = (
         is_unlisted INTEGER NOT NULL,
         created_at INTEGER NOT NULL,
         next_at INTEGER,
+        plan_key INTEGER,
         wake_at INTEGER,
         parent TEXT,
         is_delivery INTEGER NOT NULL,
@@ -58,8 +59,8 @@ LAYOUT: Final[Sequence[str]] = (
     "CREATE INDEX tasks_newest_of_owner ON tasks (owner, created_at, id) WHERE NOT is_unlisted",
     "CREATE INDEX tasks_newest_of_handler ON tasks (handler, created_at, id) WHERE NOT is_unlisted",
     "CREATE INDEX tasks_newest_of_status ON tasks (status, created_at, id) WHERE NOT is_unlisted",
-    "CREATE INDEX tasks_next ON tasks (next_at, id) WHERE NOT is_unlisted AND next_at IS NOT NULL",
-    """CREATE INDEX tasks_next_of_owner ON tasks (owner, next_at, id)
+    "CREATE INDEX tasks_next ON tasks (next_at, id, plan_key) WHERE NOT is_unlisted AND next_at IS NOT NULL",
+    """CREATE INDEX tasks_next_of_owner ON tasks (owner, next_at, id, plan_key)
         WHERE NOT is_unlisted AND next_at IS NOT NULL""",
     """CREATE INDEX tasks_newest_of_parent ON tasks (parent, created_at, id)
         WHERE NOT is_unlisted AND parent IS NOT NULL""",

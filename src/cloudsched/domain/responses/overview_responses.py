@@ -466,6 +466,26 @@ def to_amounts(counts: UsageCounts) -> dict[str, float]:
     }
 
 
+class OccurrencePart(ApiResponse):
+    """The number of upcoming occurrences in one part of a time."""
+
+    start: AwareDatetime
+    """Its first instant."""
+    end: AwareDatetime
+    """The first instant after it."""
+    due: int = Field(ge=0)
+    """The number of occurrences in it that have not been claimed yet."""
+
+
+class OccurrenceCounts(ApiResponse):
+    """The numbers of upcoming occurrences."""
+
+    parts: tuple[OccurrencePart, ...]
+    """The earliest first."""
+    complete_until: AwareDatetime | None = None
+    """From this instant on, some occurrences are missing. None if none is."""
+
+
 class ExecutionCounts(ApiResponse):
     """The numbers of executions that ended, part by part."""
 

@@ -102,6 +102,8 @@ def refuse_count(looked_for: Mapping[str, str]) -> None:
         raise InvalidInput(name, "cannot be counted with the other filters: no index has them all", "Read the list.")
 
 
+MAX_GROUPED = 1000
+"""The most tasks that `SearchStore.group_due` reads, where it has to read them."""
 UNFINISHED_STATUSES = (TaskStatus.ACTIVE, TaskStatus.PAUSED)
 """The statuses of tasks that have not ended."""
 MAX_GROUPS: Final = 200
@@ -186,6 +188,50 @@ def make_finished_token(query: ExecutionQuery, last: Execution, *, is_failure: b
     )
 
 
+@dataclass(frozen=True, slots=True)
+class DueQuery:
+    """The filters of a count of what is due. A task must match every filter that is set."""
+
+    until: datetime
+    """Its next occurrence is before this instant."""
+    owner: str | None = None
+    handler: str | None = None
+    label: str | None = None
+    """One of its labels, whole."""
+    category: Category | None = None
+
+    def matches(self, task: Task) -> bool:
+        """Return whether a task matches the filters that no index by time has."""
+        return (
+            self.handler in {None, task.handler}
+            and self.label in {None, *task.labels}
+            and self.category in {None, task.category}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DueGroup:
+    """Tasks that are due next at one instant, and at the same times from then on."""
+
+    key: int | None
+    """The key of their plan (`find_plan_key`). None of a single task that has none."""
+    next_at: datetime
+    count: int
+    task_id: str
+    """One of them."""
+    task: Task | None = None
+    """That one, if it was read anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class DueGroups:
+    """Some groups of tasks, the soonest first."""
+
+    items: Sequence[DueGroup]
+    complete_until: datetime | None = None
+    """Tasks that are due next at this instant or later are missing. None if none is."""
+
+
 class SearchStore(Protocol):
     """Lists and counts executions and queues.
 
@@ -227,6 +273,13 @@ class SearchStore(Protocol):
 
     def count_tasks(self, query: TaskQuery, up_to: int) -> int:
         """Return how many tasks match, at most `up_to`. Those that are being deleted may be counted, too."""
+        ...
+
+    def group_due(self, query: DueQuery, up_to: int) -> DueGroups:
+        """Return the groups of the matching tasks that are due before an instant, at most `up_to`, the soonest first.
+
+        Where the database cannot group, a group may be one task, and at most `MAX_GROUPED` tasks are read.
+        """
         ...
 
     def count_finished(self, query: ExecutionQuery, *, is_failure: bool, up_to: int) -> int:

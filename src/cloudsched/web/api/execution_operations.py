@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.batch_change import BatchRetry, RetryFilter
@@ -10,6 +11,8 @@ from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.responses import overview_responses
 from cloudsched.domain.transitions.planning import upcoming_occurrences
+from cloudsched.engine.ports.search import DueQuery
+from cloudsched.engine.queries.due_counts import count_due, split_time
 from cloudsched.engine.queries.execution_search import (
     FoundExecution,
     find_executions_with_tasks,
@@ -104,6 +107,32 @@ def list_occurrences(call: ApiCall, query: bodies.OccurrenceListQuery) -> Respon
         occurrences=shown, next_page_token=found.next_page_token, complete_until=found.complete_until
     )
     return json_response(page.to_wire())
+
+
+@operation(
+    "GET",
+    "/v1/occurrences/counts",
+    "Executions",
+    query=bodies.OccurrenceCountQuery,
+    response_schema="OccurrenceCounts",
+)
+def count_occurrences(call: ApiCall, query: bodies.OccurrenceCountQuery) -> Response:
+    """Count the upcoming occurrences in each day, hour or quarter of an hour.
+
+    They are those that the list of occurrences has. Tasks of one schedule are searched once, so the count
+    is complete for many. Where the store cannot group tasks (Firestore), it reads 1000 of them at most.
+    `completeUntil` says from when on some are missing. Users see the counts of their own tasks.
+    """
+    owner = call.caller.resolve_listed_owner(query.owner)
+    edges = split_time(query.since, query.until, load_tzinfo(query.timezone), query.per)
+    wanted = DueQuery(query.until, owner, query.handler, query.label, query.category)
+    found = count_due(call.app.container.store, wanted, edges)
+    parts = tuple(
+        overview_responses.OccurrencePart(start=start, end=end, due=due)
+        for (start, end), due in zip(pairwise(found.edges), found.due, strict=True)
+    )
+    counts = overview_responses.OccurrenceCounts(parts=parts, complete_until=found.complete_until)
+    return json_response(counts.to_wire())
 
 
 @operation(

@@ -219,6 +219,25 @@ class OccurrenceListQuery(OwnerPageQuery):
     """Only occurrences of tasks with this category."""
 
 
+class OccurrenceCountQuery(AnyOwnerQuery):
+    """The occurrences to count, and the parts of the time."""
+
+    since: InputInstant = Field(alias="from")
+    """Only occurrences at this instant or later."""
+    until: InputInstant
+    """Only occurrences before this instant. There are at most 3,000 parts."""
+    timezone: ZoneName = "UTC"
+    """The zone whose clock divides the time."""
+    per: Literal["P1D", "PT1H", "PT15M"] = "P1D"
+    """The length of a part: a day, an hour or a quarter of an hour."""
+    handler: str | None = None
+    """Only occurrences of this handler's tasks."""
+    label: Label | None = None
+    """Only occurrences of tasks with this label."""
+    category: Category | None = None
+    """Only occurrences of tasks with this category."""
+
+
 class ValidateQuery(WireModel):
     """The choice to check a request without storing anything."""
 

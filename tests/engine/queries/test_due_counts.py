@@ -1,0 +1,151 @@
+"""What is counted as due is what the list of occurrences has, for any tasks, parts and filters."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.task import DueRange, Task
+from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.domain.transitions.commit import Commit
+from cloudsched.domain.transitions.planning import note_zone, occurrence_from
+from cloudsched.engine.ports.search import DueQuery
+from cloudsched.engine.queries.due_counts import count_due, split_time
+from cloudsched.engine.queries.occurrences import OccurrenceQuery, list_occurrences
+from cloudsched.testing import START
+
+BEGIN = datetime(2027, 3, 24, 14, 42, 7, tzinfo=UTC)
+"""Four days before clocks go forward in Paris, and some before and after other zones' changes."""
+RULES = (
+    "FREQ=DAILY",
+    "FREQ=DAILY;INTERVAL=2",
+    "FREQ=DAILY;BYDAY=MO,SU",
+    "FREQ=DAILY;BYHOUR=1,2,3",
+    "FREQ=DAILY;COUNT=12",
+    "FREQ=WEEKLY",
+    "FREQ=WEEKLY;BYDAY=SU,WE",
+    "FREQ=WEEKLY;INTERVAL=2;BYDAY=SU,TH",
+    "FREQ=HOURLY",
+    "FREQ=HOURLY;INTERVAL=7",
+    "FREQ=MINUTELY;INTERVAL=90",
+    "FREQ=MINUTELY;BYHOUR=9;INTERVAL=20",
+    "FREQ=MONTHLY;BYDAY=-1SU",
+    "FREQ=MONTHLY",
+    "FREQ=DAILY;UNTIL=20270401T000000Z",
+)
+TASKS = st.lists(
+    st.tuples(
+        st.sampled_from(RULES),
+        st.sampled_from(("UTC", "Europe/Paris", "America/New_York", "Australia/Lord_Howe")),
+        st.integers(0, 3),
+        st.sampled_from((0, 90, 150, 1380)),
+        st.integers(-30, 60),
+        st.sampled_from(("", "until", "max_runs", "backlog", "once", "skip", "both", "exdate")),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+def make_task(number: int, drawn: tuple[str, str, int, int, int, str]) -> Task | None:
+    rule, zone, day, minute, hours, twist = drawn
+    local = datetime(2027, 3, 20 + day) + timedelta(minutes=minute)  # noqa: DTZ001 - local
+    more: dict[str, Any] = {"gap": "SKIP"} if twist == "skip" else {"fold": "BOTH"} if twist == "both" else {}
+    if twist == "exdate":
+        more["exdates"] = ("2027-03-26",)
+    schedule = Schedule(rrule=rule, dtstart=local, timezone=zone, **more)
+    if twist == "once":
+        schedule = Schedule.once(BEGIN + timedelta(hours=hours))
+    policy: dict[str, Any] = {}
+    if twist == "until":
+        policy["until"] = BEGIN + timedelta(days=3, minutes=minute)
+    if twist == "max_runs":
+        policy |= {"max_runs": 5, "run_count": 2}
+    if twist == "backlog":
+        until = BEGIN + timedelta(hours=2)
+        policy |= {"backlog": (DueRange(next_at=BEGIN - timedelta(days=1), until=until),), "plan_from": until}
+    task = Task(
+        id=f"task-{number}", owner="ada" if number % 2 else "grace", title="A task", handler=f"do-{number % 3}",
+        schedule=schedule, is_one_time=schedule.is_one_time, timezone=zone, created_at=START, updated_at=START,
+        status_changed_at=START, labels=("a=b",) if number % 3 else (), **policy,
+    )  # fmt: skip
+    coming = occurrence_from(task, BEGIN + timedelta(hours=hours))
+    if coming is None:
+        return None
+    task = task.model_copy(update={"next_execution_time": coming, "wake_at": coming})
+    return task.model_copy(update={"zone_plan": note_zone(task)})
+
+
+@given(
+    TASKS,
+    st.sampled_from(("P1D", "PT1H", "PT15M")),
+    st.sampled_from(("UTC", "Europe/Paris", "Asia/Kathmandu")),
+    st.sampled_from(({}, {"owner": "ada"}, {"handler": "do-1"}, {"label": "a=b"})),
+)
+def test_each_part_counts_what_the_list_has_there(
+    drawn: list[tuple[str, str, int, int, int, str]], per: str, zone: str, filters: dict[str, Any]
+) -> None:
+    """Parts join, in every zone and over clock changes, and each counts the listed occurrences in it."""
+    store = SqliteStore()
+    for number, each in enumerate(drawn):
+        if (task := make_task(number, each)) is not None:
+            store.commit(Commit(task))
+    until = BEGIN + timedelta(days=12)
+    edges = split_time(BEGIN, until, ZoneInfo(zone), per)
+    assert (edges[0], edges[-1]) == (BEGIN, until)
+    for _ in range(2):  # the second time, most is remembered
+        found = count_due(store, DueQuery(until, **filters), edges)
+        query = OccurrenceQuery(until, filters.get("owner"), BEGIN, filters.get("handler"), filters.get("label"))
+        listed = [at for at, _ in list_occurrences(store, query, 10_000).items]
+        expected = [len([at for at in listed if start <= at < end]) for start, end in pairwise(edges)]
+        assert list(found.due) == expected
+        assert found.complete_until is None
+    store.close()
+
+
+def test_a_task_of_every_second_is_counted_without_a_walk_over_its_month() -> None:
+    """Two and a half million occurrences are complete within what one request may search."""
+    store = SqliteStore()
+    schedule = Schedule(rrule="FREQ=SECONDLY", dtstart=BEGIN.replace(tzinfo=None))
+    usual: dict[str, Any] = dict.fromkeys(("created_at", "updated_at", "status_changed_at"), START)
+    task = Task(
+        id="each-second", owner="ada", title="A task", handler="do", schedule=schedule, is_one_time=False,
+        timezone="UTC", next_execution_time=BEGIN, **usual,
+    )  # fmt: skip
+    store.commit(Commit(task))
+    until = BEGIN + timedelta(days=30)
+    found = count_due(store, DueQuery(until), split_time(BEGIN, until, ZoneInfo("UTC"), "P1D"))
+    assert sum(found.due) == 30 * 86_400
+    assert found.complete_until is None
+
+
+def test_a_count_that_is_cut_says_from_when_on_it_is() -> None:
+    """A rule that has to be walked over ends at its part of the search; all before that is counted."""
+    store = SqliteStore()
+    schedule = Schedule(rrule="FREQ=SECONDLY;BYHOUR=0,2,4,6,8,10,12,14,16,18,20,22", dtstart=BEGIN.replace(tzinfo=None))
+    usual: dict[str, Any] = dict.fromkeys(("created_at", "updated_at", "status_changed_at"), START)
+    first = schedule.next_after(BEGIN)
+    task = Task(
+        id="walked", owner="ada", title="A task", handler="do", schedule=schedule, is_one_time=False,
+        timezone="UTC", next_execution_time=first, **usual,
+    )  # fmt: skip
+    store.commit(Commit(task))
+    until = BEGIN + timedelta(days=30)
+    edges = split_time(BEGIN, until, ZoneInfo("UTC"), "PT15M")
+    found = count_due(store, DueQuery(until), edges)
+    assert found.complete_until is not None
+    assert first is not None
+    assert first < found.complete_until < until
+    whole = [
+        due
+        for due, (start, end) in zip(found.due, pairwise(edges), strict=True)
+        if first <= start and end <= found.complete_until
+    ]
+    assert whole
+    assert set(whole) <= {0, 900}

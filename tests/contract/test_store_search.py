@@ -16,7 +16,6 @@ from tests.contract.conftest import OpenStore, iter_pages
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, Suspension
 from cloudsched.domain.documents.run_counts import Outcome
-
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.search import DueQuery, ExecutionQuery

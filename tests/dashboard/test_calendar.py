@@ -15,7 +15,6 @@ from tests.dashboard.conftest import look
 
 from cloudsched.dashboard.api import Json
 from cloudsched.dashboard.calendar import view as calendar_view
-from cloudsched.dashboard.calendar.day_chart import count_bins
 from cloudsched.dashboard.calendar.labels import TIERS, OccurrenceMark, Placed, measure, place_marks
 from cloudsched.dashboard.times import DAY, find_start, make_day
 
@@ -97,14 +96,6 @@ def _span(each: Placed, width: float) -> tuple[float, float]:
     return (at - label, at + 6) if each.is_left else (at - 6, at + label)
 
 
-@given(st.lists(st.tuples(st.floats(0, 1), st.sampled_from(["ran", "failed", "due"]))), st.sampled_from([24, 96]))
-def test_density_counts_each_once(places: list[tuple[float, str]], parts: int) -> None:
-    """Each occurrence is in exactly one bar, of its own kind."""
-    bins = count_bins(places, parts)
-    for kind in ("ran", "failed", "due"):
-        assert sum(getattr(each, kind) for each in bins) == sum(name == kind for _, name in places)
-
-
 def occurrence(at: str, task: str = "t") -> Json:
     return {"utc": at, "taskId": task, "title": task.upper()}
 
@@ -140,71 +131,6 @@ def ended(at: str, status: str = "SUCCEEDED", task: str = "t") -> Json:
     return {"id": at, "taskId": task, "title": task.upper(), "status": status, "scheduledFor": at}
 
 
-def counts(**days: tuple[int, int]) -> list[Json]:
-    """Return what the API counts, by the day of March 2027, such as ``d22=(failed, others)``."""
-    return [
-        {"start": f"2027-03-{int(day[1:]) - 1}T23:00:00Z", "failed": failed, "others": others}
-        for day, (failed, others) in days.items()
-    ]
-
-
-def test_a_full_day_is_hatched_with_its_counts_and_never_nothing() -> None:
-    """Of a day that was not listed it says what was counted; the one that was listed in part is hatched up to there."""
-    page = calendar_view.build(
-        answer(
-            ran=[ended("2027-03-27T10:00:00Z"), ended("2027-03-22T10:00:00Z", "FAILED")],
-            moreRan=True,
-            ranFrom="2027-03-27T09:00:00Z",
-            counts=counts(d22=(1, 2880), d23=(0, 10_000), d24=(0, 0), d25=(0, 7), d26=(3, 0), d27=(0, 900)),
-        ),
-        look(week="2027-03-22"),
-    )
-    rows = [(row["counts"], row["failed"]) for row in page["rows"]]
-    assert rows == [
-        ("2,880 ended", "1 failed"),
-        ("at least 10,000 ended", ""),
-        ("nothing", ""),
-        ("7 ended", ""),
-        ("", "3 failed"),
-        ("900 ended", ""),
-        ("nothing", ""),
-    ]
-    full = [
-        re.findall(r'<rect x="([\d.]+)%" y="0" width="([\d.]+)%"[^>]*url\(#full\)', row["chart"])
-        for row in page["rows"]
-    ]
-    assert full == [[("0.00", "100.00")]] * 2 + [[]] + [[("0.00", "100.00")]] * 2 + [[("0.00", "41.67")], []]
-    assert "not all drawn: 2,880 ended, 1 failed" in page["rows"][0]["chart"]
-    assert "at least 13,787 ended, 4 failed" in page["sentence"]
-
-
-def test_without_counts_it_says_at_least() -> None:
-    """Where the API cannot count: a cut list is the least there is, and days that it does not reach are unknown."""
-    page = calendar_view.build(
-        answer(ran=[ended("2027-03-27T10:00:00Z")], moreRan=True, ranFrom="2027-03-27T09:00:00Z"),
-        look(week="2027-03-22"),
-    )
-    assert [row["counts"] for row in page["rows"]] == ["more is not counted"] * 5 + ["at least 1 ended", "nothing"]
-    assert "nothing" not in page["sentence"]
-    assert "neither drawn nor counted" in " ".join(page["notes"])
-
-
-def test_what_is_due_beyond_the_bound_is_said_and_hatched() -> None:
-    """The days after that are not empty; the month says so, too."""
-    due = [occurrence("2027-03-28T12:00:00Z")]
-    page = calendar_view.build(answer(*due, dueUntil="2027-03-28T12:00:00Z", paused=3), look(week="2027-03-22"))
-    notes = " ".join(page["notes"]).replace("\N{NO-BREAK SPACE}", " ")
-    assert "From Sun 28 Mar 2027 14:00 +0200 on" in notes
-    assert "3 paused tasks are not shown." in notes
-    assert page["rows"][6]["counts"] == "at least 1 due"
-    assert "more is due" in page["rows"][6]["chart"]
-    month = calendar_view.build(answer(*due, dueUntil="2027-03-28T12:00:00Z"), look(month="2027-03"))
-    words = {cell["number"]: cell["words"] for week in month["month"] for cell in week if cell}
-    assert words[30] == "30 March, what is due is not counted"
-    assert "at least 1 due" in words[28]
-    assert words[26] == "26 March, nothing"
-
-
 def test_what_nobody_has_begun_is_late_and_not_due() -> None:
     """An instant in the past is no promise: in the row, the table, and the words; what was passed over did not run."""
     page = calendar_view.build(
@@ -215,7 +141,7 @@ def test_what_nobody_has_begun_is_late_and_not_due() -> None:
         ),
         look(day="2027-03-27"),
     )
-    assert "1 not run, 1 late, 1 due" in page["sentence"]
+    assert "1 skipped, 1 late, 1 due" in page["sentence"]
     assert [row["status"].word for row in page["table"]] == ["Skipped", "Late", "Due"]
 
 
@@ -249,3 +175,34 @@ def test_a_category_hides_other_tasks(ui: str) -> None:
         both = {**asked, "label": "team=sales", "handler": "report", "category": "OTHERS"}
         assert "Weekday report" in requests.get(f"{ui}/calendar", params=both, timeout=60).text
     assert requests.get(f"{ui}/calendar", params={"category": "news"}, timeout=60).status_code == 400
+
+
+def test_what_was_skipped_is_counted_whole_and_has_its_own_word() -> None:
+    """A record that stands for 400 occurrences says so, and is neither due nor a success."""
+    covers = {"count": 400, "until": "2027-03-25T06:39:00Z"}
+    skipped = {**ended("2027-03-25T00:00:00Z", "SKIPPED"), "covers": covers, "finishedAt": "2027-03-25T06:39:01Z"}
+    page = calendar_view.build(answer(ran=[skipped]), look(week="2027-03-22"))
+    assert "400 skipped" in page["sentence"]
+    row = next(each for each in page["table"] if each["title"]) if page["table"] else None
+    day = calendar_view.build(answer(ran=[skipped]), look(day="2027-03-25"))["table"]
+    row = row or day[0]
+    assert row["status"].word == "Skipped"
+    assert "399 more" in row["note"]
+
+
+def test_a_time_in_which_nothing_started_is_said_and_drawn() -> None:
+    """An outage of 36 hours is a sentence, and a band in each of its days."""
+    stop = {"start": "2027-03-23T02:00:00Z", "end": "2027-03-24T14:00:00Z"}
+    page = calendar_view.build(answer(stops=[stop]), look(week="2027-03-22"))
+    assert "Nothing started for 1 d 12 h" in page["sentence"].replace("\N{NO-BREAK SPACE}", " ")
+    assert [each["name"].split()[0][:3] for each in page["rows"] if 'class="stop"' in each["chart"]] == ["Tue", "Wed"]
+
+
+def test_a_busy_task_gives_way_to_what_fails_rarely() -> None:
+    """A handler that fails for many tasks has bars, and payroll its mark."""
+    many = [{**ended(f"2027-03-25T0{n % 9}:00:00Z", "FAILED", f"t{n}"), "handler": "broken"} for n in range(60)]
+    payroll = {**ended("2027-03-25T05:30:00Z", "FAILED", "payroll"), "handler": "payroll"}
+    page = calendar_view.build(answer(ran=[*many, payroll]), look(week="2027-03-22"))
+    chart = next(each["chart"] for each in page["rows"] if "Thu" in each["name"])
+    assert "tasks/payroll/" in chart
+    assert "tasks/t1/" not in chart

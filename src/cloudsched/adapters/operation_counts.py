@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 if TYPE_CHECKING:
+    from cloudsched.engine.ports.search import DueGroups
     from cloudsched.domain.documents.run_counts import GroupCount, RunCounts
     from cloudsched.domain.transitions.commit import Commit, LinkedWrite
     from cloudsched.engine.ports.queue import Dispatcher
@@ -75,6 +76,11 @@ def _read_parts(counts: Sequence[RunCounts], *_: object) -> Mapping[str, int]:
     numbers = {name: [getattr(each, name) for each in counts] for name in kinds}
     parts = sum(max(1, -(-number // 1000)) for each in numbers.values() if any(each) for number in each)
     return {"reads": len(kinds) + parts}
+
+
+def _read_due(groups: DueGroups, *_: object) -> Mapping[str, int]:
+    """Return one read for each task: Firestore reads them all, one by one."""
+    return {"reads": max(1, sum(each.count for each in groups.items))}
 
 
 def _read_groups(groups: Sequence[GroupCount], *_: object) -> Mapping[str, int]:
@@ -144,6 +150,7 @@ SEARCH: Final[Mapping[str, Cost]] = {
     "count_tasks": _read_thousands,
     "count_unfinished": _read_thousands,
     "find_last_change": _ONE_READ,
+    "group_due": _read_due,
     "group_failures": _read_groups,
     "group_tasks": _read_groups,
     "list_changed": _read_page,

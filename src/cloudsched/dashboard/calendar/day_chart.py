@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.calendar.entries import Bin
 from cloudsched.dashboard.calendar.labels import SHIFT, OccurrenceMark, Placed, place_marks
 from cloudsched.dashboard.charts.svg import draw_beside, draw_picture, draw_vertical, element, group, percent
 from cloudsched.dashboard.times import DAY, WallDay
@@ -15,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from markupsafe import Markup
+
+    from cloudsched.dashboard.calendar.entries import Bin
 
 _HOURS: Final = range(0, 24, 2)
 _LANE: Final = 18
@@ -29,19 +29,22 @@ _LEAST: Final = 68
 """The least height of a row, which has the day's name and its counts."""
 _GAP: Final = 0.03
 """The empty part of a bin, so that bars stand apart."""
-_LEAST_WIDTH: Final = 0.002
-"""The least width of a bar, as a part of the day."""
-_LABEL_SIDE: Final = 0.75
+_UNITS: Final = 9600
+"""The width of a day in the units of its bars."""
+_NAMED_STOP: Final = 0.1
+"""The least part of a day in which "nothing started" has room."""
+_CHEVRONS: Final = "M-5-4l4 4-4 4M1-4l4 4-4 4"
 
 
 @dataclass(frozen=True, slots=True)
-class Unlisted:
-    """A part of a day that is not shown completely."""
+class Bar:
+    """The numbers of a part of a day, with the list that has them."""
 
     left: float
     right: float
-    text: str
-    """The known facts about it."""
+    found: Bin
+    href: str
+    words: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,40 +54,41 @@ class DayRow:
     day: WallDay
     name: str
     marks: Sequence[OccurrenceMark]
-    bins: Sequence[Bin]
-    """Equal parts of its 24 wall-clock hours."""
+    bars: Sequence[Bar]
     most: int
     """The end of the scale of all days."""
     now: float | None
     lanes: int
     more_href: str
-    unlisted: Sequence[Unlisted] = ()
+    stops: Sequence[tuple[float, float]] = ()
+    """The places between which nothing started."""
 
 
 def draw_day(row: DayRow) -> Markup:
     """Return a day's row."""
     placed, hidden = place_marks(row.marks, row.now, row.lanes)
-    has_bars = any(each != Bin() for each in row.bins)
+    has_bars = bool(row.bars)
     used = max((each.lane + 1 for each in placed), default=0)
-    more_lane = max(used, 1) * any(hidden)
+    more_lane = 0 if has_bars else max(used, 1) * any(hidden)
     base = max(used + bool(more_lane), 1) * _LANE + _ROOM + _ABOVE * has_bars
-    below = base + _BELOW * has_bars + _TEXT * bool(row.day.spans)
-    height = max(below + _TEXT * bool(row.unlisted) + 2, _LEAST)
+    below = base + _BELOW * has_bars + _TEXT * bool(row.day.spans or row.stops)
+    height = max(below + 2, _LEAST)
 
     scenery = [draw_vertical("ax", hour / 24, 0, height) for hour in _HOURS]
-    scenery += _draw_unlisted(row.unlisted, height)
-    scenery += _draw_spans(row.day, height, y=height - 3 - _TEXT * bool(row.unlisted))
+    scenery += _draw_stops(row.stops, height)
+    scenery += _draw_spans(row.day, height, y=height - 3)
     if has_bars:
-        for index in range(len(row.bins)):
-            scenery += _draw_bin(row, index, base)
+        scenery.append(_draw_bars(row, base))
         scenery.append(element("line", cls="base", x1=0, x2="100%", y1=base + 0.5, y2=base + 0.5))
     if row.now is not None:
         scenery.append(draw_vertical("nowl", row.now, 0, height))
 
-    links = [_draw_mark(each, is_first=index == 0) for index, each in enumerate(placed)]
-    links += _draw_more(hidden, row, more_lane * _LANE + 13, is_first=not links)
+    bars = [_link_bar(each, base, is_first=index == 0) for index, each in enumerate(row.bars)]
+    links = [_draw_mark(each, is_first=index == 0 and not bars) for index, each in enumerate(placed)]
+    if more_lane:
+        links += _draw_more(hidden, row, more_lane * _LANE + 13, is_first=not links)
     hidden_scenery = element("g", *scenery, **{"aria-hidden": "true"})
-    return element("svg", hidden_scenery, *links, cls="c", height=height, role="group", aria_label=row.name)
+    return element("svg", hidden_scenery, *bars, *links, cls="c", height=height, role="group", aria_label=row.name)
 
 
 def _draw_more(hidden: Sequence[int], row: DayRow, y: int, *, is_first: bool) -> Iterator[Markup]:
@@ -105,59 +109,47 @@ def _order(*, is_first: bool) -> dict[str, str]:
     return {} if is_first else {"tabindex": "-1"}
 
 
-def _draw_unlisted(unlisted: Sequence[Unlisted], height: int) -> Iterator[Markup]:
-    for each in unlisted:
-        wide = percent(max(each.right - each.left, 0.004))
-        yield element("rect", x=percent(each.left), y=0, width=wide, height=height, fill="url(#full)")
-        is_last = each.left > _LABEL_SIDE
-        place = each.right if is_last else each.left
-        yield draw_beside(each.text, place, 4, is_before=is_last, y=height - 5, css="strong")
+def _draw_stops(stops: Sequence[tuple[float, float]], height: int) -> Iterator[Markup]:
+    """Yield a band where nothing started."""
+    for left, right in stops:
+        yield element("rect", cls="stop", x=percent(left), y=0, width=percent(right - left), height=height)
+        if right - left > _NAMED_STOP:
+            middle = percent((left + right) / 2)
+            yield element("text", "nothing started", cls="stopt", x=middle, y=height - 3, text_anchor="middle")
 
 
-def _draw_bin(row: DayRow, index: int, base: int) -> Iterator[Markup]:
-    """Yield the bars of a part of the day: what ran and what did not, what is due, and what failed below them."""
-    each = row.bins[index]
-    start = (index + _GAP) / len(row.bins)
-    end = (index + 1 - _GAP) / len(row.bins)
-    middle = _divide(each, start, end, row.now)
+def _draw_bars(row: DayRow, base: int) -> Markup:
+    """Return the bars of a day: what ran, then what was skipped, and what is due or late. What failed is below."""
+    paths: dict[str, list[str]] = {css: [] for css in ("f-past", "s-skip", "o", "f-fail")}
+    for bar in row.bars:
+        gap = (bar.right - bar.left) * _GAP
+        left = round((bar.left + gap) * _UNITS)
+        width = max(1, round((bar.right - bar.left - 2 * gap) * _UNITS))
+        top = 0.0
+        found = bar.found
+        for css, count in (("f-past", found.ran), ("s-skip", found.skipped), ("o", found.due + found.late)):
+            if count:
+                height = _measure(count, row.most)
+                paths[css].append(f"M{left} {base - top:.0f}h{width}v-{height:.1f}h-{width}z")
+                top += height
+        if found.failed:
+            height = max(4.0, _BELOW * found.failed / row.most)
+            paths["f-fail"].append(f"M{left} {base + 1}h{width}v{height:.1f}h-{width}z")
+    drawn = [element("path", cls=css, d="".join(each)) for css, each in paths.items() if each]
+    box = f"0 0 {_UNITS} {base + _BELOW + 2}"
+    return element("svg", *drawn, width="100%", height=base + _BELOW + 2, viewBox=box, preserveAspectRatio="none")
 
-    def draw_bar(css: str, count: int, first: float, last: float, below: float = 0.0) -> Markup:
-        height = _measure(count, row.most)
-        x = percent(min(first, end - _LEAST_WIDTH))
-        wide = percent(max(last - first, _LEAST_WIDTH))
-        return element("rect", cls=css, x=x, width=wide, y=base - below - height, height=height)
 
-    passed_over = each.skipped + each.late
-    ran = _measure(each.ran, row.most)
-    if each.ran:
-        yield draw_bar("f-past", each.ran, start, middle)
-    if passed_over:  # stands on what ran
-        yield draw_bar("o", passed_over, start, middle, ran)
-    if each.due:
-        below = 0.0
-        if middle == start:
-            below = ran + _measure(passed_over, row.most)
-        yield draw_bar("o", each.due, middle, end, below)
-    if each.failed:
-        height = max(4.0, _BELOW * each.failed / row.most)
-        yield element("rect", cls="f-fail", x=percent(start), width=percent(end - start), y=base + 1, height=height)
+def _link_bar(bar: Bar, base: int, *, is_first: bool) -> Markup:
+    """Return the link of a bar to the list that it counts. Its name has the numbers."""
+    x, width = percent(bar.left), percent(bar.right - bar.left)
+    area = element("rect", x=x, width=width, y=base - _ABOVE, height=_ABOVE + _BELOW)
+    return element("a", element("title", bar.words), area, href=bar.href, cls="b", **_order(is_first=is_first))
 
 
 def _measure(count: int, most: int) -> float:
     """Return the height of a bar."""
-    if not count:
-        return 0.0
     return max(3.0, (_ABOVE - 2) * count / most)
-
-
-def _divide(each: Bin, start: float, end: float, now: float | None) -> float:
-    """Return the place between the past of a bin and what is due: now, if that is in it."""
-    if now is not None:
-        return min(end, max(start, now))
-    has_past = each.ran or each.skipped or each.late
-    if each.due and not has_past:
-        return start
-    return end
 
 
 def _draw_spans(day: WallDay, height: int, *, y: int) -> Iterator[Markup]:
@@ -184,8 +176,14 @@ def _draw_mark(placed: Placed, *, is_first: bool) -> Markup:
         classes.append("fail")
         cross = element("path", d="M-4-4l8 8M4-4l-8 8", stroke="currentColor", **{"stroke-width": "2.4"})
         shape = element("svg", cross, x=percent(mark.at), y=y, overflow="visible")
+    elif mark.is_skipped:
+        chevrons = element("path", cls="skip", d=_CHEVRONS)
+        shape = element("svg", chevrons, x=percent(mark.at), y=y, overflow="visible")
     else:
         shape = element("circle", cls="o" if mark.is_future else "f-past", cx=percent(mark.at), cy=y, r=4.5)
+    if mark.started is not None:
+        tail = element("line", cls="tail", x1=percent(mark.at), x2=percent(mark.started), y1=y, y2=y)
+        shape = group(tail, shape)
     if placed.tier:
         classes.append(f"w{placed.tier}")
 
@@ -204,11 +202,3 @@ def draw_hours() -> Markup:
         side = "middle" if hour else "start"
         texts.append(element("text", f"{hour:02}", x=percent(hour / 24), y=18, cls=css, text_anchor=side))
     return draw_picture(26, *texts)
-
-
-def count_bins(places: Sequence[tuple[float, str]], parts: int) -> list[Bin]:
-    """Return the numbers of each kind, by their names in a `Bin`, in each of the equal parts of a day."""
-    counts: list[Counter[str]] = [Counter() for _ in range(parts)]
-    for place, kind in places:
-        counts[min(parts - 1, int(place * parts))][kind] += 1
-    return [Bin(**each) for each in counts]

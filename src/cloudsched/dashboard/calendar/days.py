@@ -1,13 +1,21 @@
-"""The days of a calendar with what is known of each: its occurrences, its numbers, and what is not drawn."""
+"""The days of a calendar with what is known of each: its occurrences, its numbers, and when nothing started."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.dashboard.calendar.day_chart import Unlisted
-from cloudsched.dashboard.calendar.entries import DayTotals, Entry, count_entries, find_busy, read_entries
+from cloudsched.dashboard.calendar.entries import (
+    Bin,
+    DayTotals,
+    Entry,
+    add_bins,
+    count_entries,
+    find_busy,
+    read_entries,
+)
 from cloudsched.dashboard.times import DAY, WallDay, find_instant, find_start, parse_instant
 
 if TYPE_CHECKING:
@@ -18,16 +26,46 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """The numbers of a part of a day."""
+
+    start: datetime
+    end: datetime
+    found: Bin
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A time in which nothing started although something was due."""
+
+    start: datetime
+    end: datetime
+
+    @property
+    def length(self) -> timedelta:
+        """Return how long it was."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
 class DayFacts:
     """A day as it is drawn."""
 
     day: WallDay
     entries: Sequence[Entry]
     busy: set[str]
-    """The tasks that are busy then."""
+    """The tasks that have no marks of their own then."""
     totals: DayTotals
-    unlisted: Sequence[Unlisted]
-    """Its parts that are not drawn completely."""
+    parts: Sequence[Part]
+    stops: Sequence[tuple[float, float]]
+    """The places between which nothing started."""
+
+    @property
+    def has_bars(self) -> bool:
+        """Return whether more happens than its marks show."""
+        found = self.totals.found
+        total = found.ran + found.failed + found.skipped + found.late + found.due
+        return bool(self.busy) or total > sum(each.count for each in self.entries)
 
 
 def gather(answer: Json, days: Sequence[WallDay], visit: Visit) -> dict[date, DayFacts]:
@@ -35,59 +73,53 @@ def gather(answer: Json, days: Sequence[WallDay], visit: Visit) -> dict[date, Da
     entries: dict[date, list[Entry]] = {each.day: [] for each in days}
     for entry in read_entries(answer, visit.now):
         entries.get(entry.at.astimezone(visit.zone).date(), []).append(entry)
-    counted = _count(answer, visit)
-    past = find_instant(answer, "ranFrom")
-    last = find_instant(answer, "ranUntil")
-    future = find_instant(answer, "dueUntil")
+    parts = read_parts(answer, visit)
+    complete = find_instant(answer, "dueUntil")
+    is_counted = answer.get("counts") is not None
+    stops = [Stop(parse_instant(each["start"]), parse_instant(each["end"])) for each in answer.get("stops", ())]
 
     facts = {}
     for each in days:
-        begin = find_start(each.day, visit.zone)
+        mine = parts.get(each.day, [])
+        listed = count_entries(entries[each.day])
+        counted = add_bins(part.found for part in mine)
+        past = counted if is_counted else listed
+        late = counted.late if answer.get("lateCounts") is not None else listed.late
+        due = counted.due if answer.get("dueCounts") is not None else listed.due
+        found = Bin(ran=past.ran, failed=past.failed, skipped=past.skipped, late=late, due=due)
         end = find_start(each.day + DAY, visit.zone)
-        is_listed = (past is None or begin >= past) and (last is None or end <= last)
         totals = DayTotals(
-            count_entries(entries[each.day]),
-            counted.get(each.day),
-            is_past_listed=is_listed or begin >= visit.now or counted.get(each.day) == (0, 0),
-            is_future_listed=future is None or end <= future,
+            found,
+            is_past_whole=is_counted or not answer["moreRan"] or find_start(each.day, visit.zone) >= visit.now,
+            is_future_whole=complete is None or end <= complete,
         )
-        unlisted = [*_list_past(each, totals, past, visit), *_list_future(each, totals, future)]
-        facts[each.day] = DayFacts(each, entries[each.day], find_busy(entries[each.day]), totals, unlisted)
+        places = [*_place_stops(each, stops)]
+        facts[each.day] = DayFacts(each, entries[each.day], find_busy(entries[each.day]), totals, mine, places)
     return facts
 
 
-def _count(answer: Json, visit: Visit) -> dict[date, tuple[int, int]]:
-    """Return the numbers of failures and of other ends that the API has counted, by day."""
-    counted: dict[date, tuple[int, int]] = {}
+def read_parts(answer: Json, visit: Visit) -> dict[date, list[Part]]:
+    """Return the numbers that the API has counted, part by part of each day."""
+    found: defaultdict[tuple[datetime, datetime], list[Bin]] = defaultdict(list)
     for each in answer.get("counts") or ():
-        middle = parse_instant(each["start"]) + timedelta(hours=6)  # its day, also if clocks change at midnight
-        day = middle.astimezone(visit.zone).date()
-        failed, others = counted.get(day, (0, 0))
-        counted[day] = (failed + each["failed"], others + each["others"])
-    return counted
+        past = Bin(ran=each["ran"], failed=each["failed"], skipped=each["skipped"])
+        found[parse_instant(each["start"]), parse_instant(each["end"])].append(past)
+    for name in ("late", "due"):
+        for each in answer.get(f"{name}Counts") or ():
+            if each["due"]:
+                found[parse_instant(each["start"]), parse_instant(each["end"])].append(Bin(**{name: each["due"]}))
+    days: defaultdict[date, list[Part]] = defaultdict(list)
+    for (start, end), bins in sorted(found.items()):
+        middle = start + min(end - start, timedelta(hours=12)) / 2  # its day, also if clocks change at midnight
+        days[middle.astimezone(visit.zone).date()].append(Part(start, end, add_bins(bins)))
+    return days
 
 
-def _list_past(day: WallDay, totals: DayTotals, past: datetime | None, visit: Visit) -> Iterator[Unlisted]:
-    """Yield the part of a day before the complete list of ended runs, with its counts."""
-    if past is None or totals.is_past_listed:
-        return
-    begin = find_start(day.day, day.zone)
-    right = _place(day, min(past, max(visit.now, begin)))
-    if right <= 0:
-        return
-    if totals.ended:
-        yield Unlisted(0.0, right, f"not all drawn: {totals.write()}")
-    else:
-        yield Unlisted(0.0, right, "not all drawn")
-
-
-def _list_future(day: WallDay, totals: DayTotals, future: datetime | None) -> Iterator[Unlisted]:
-    """Yield the part of a day after the complete list of due occurrences."""
-    if future is None or totals.is_future_listed:
-        return
-    left = _place(day, future)
-    if left < 1:
-        yield Unlisted(left, 1.0, "more is due")
+def _place_stops(day: WallDay, stops: Sequence[Stop]) -> Iterator[tuple[float, float]]:
+    for each in stops:
+        left, right = _place(day, each.start), _place(day, each.end)
+        if right > left:
+            yield left, right
 
 
 def _place(day: WallDay, at: datetime) -> float:

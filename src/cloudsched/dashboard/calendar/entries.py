@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.status import BAD, Status, show_status
@@ -12,15 +13,15 @@ from cloudsched.dashboard.words import join_phrases, only_if
 from cloudsched.domain.documents.execution import NOT_RUN_STATUSES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from cloudsched.dashboard.api import Json
 
 _DUE: Final = Status("due", "Due", "due")
 _LATE: Final = Status("late", "Late", "timeout")
-MOST_COUNTED: Final = 10_000
-"""The largest number that the API counts."""
+_LATE_FROM: Final = timedelta(minutes=3)
+"""A run that starts this much later than it was due is late."""
 BUSY: Final = 6
 """A task that is due more often than this on a day is busy that day, and goes into the bars."""
 
@@ -49,6 +50,13 @@ class Entry:
     status: Status
     kind: str
     """Its field in a `Bin`: ``ran``, ``failed``, ``skipped``, ``late`` or ``due``."""
+    handler: str = ""
+    started: datetime | None = None
+    """The time at which it started, if that was late."""
+    count: int = 1
+    """The number of occurrences that share its record."""
+    until: datetime | None = None
+    """The last of these."""
 
 
 def read_entries(answer: Json, now: datetime) -> Iterator[Entry]:
@@ -56,7 +64,21 @@ def read_entries(answer: Json, now: datetime) -> Iterator[Entry]:
     for each in answer["ran"]:
         href = f"tasks/{each['taskId']}/executions/{each['id']}"
         at = parse_instant(each["scheduledFor"])
-        yield Entry(at, each["taskId"], each["title"], href, show_status(each["status"]), _find_kind(each["status"]))
+        started = parse_instant(each["startedAt"]) if each.get("startedAt") else None
+        is_late = started is not None and started - at > _LATE_FROM and each.get("trigger", "SCHEDULE") == "SCHEDULE"
+        covers = each.get("covers") or {}
+        yield Entry(
+            at,
+            each["taskId"],
+            each["title"],
+            href,
+            show_status(each["status"]),
+            _find_kind(each["status"]),
+            handler=each.get("handler") or "",
+            started=started if is_late else None,
+            count=covers.get("count", 1),
+            until=parse_instant(covers["until"]) if covers else None,
+        )
     for each in answer["due"]:
         at = parse_instant(each["utc"])
         href = f"tasks/{each['taskId']}"
@@ -75,100 +97,76 @@ def _find_kind(status: str) -> str:
 
 
 def find_busy(entries: Sequence[Entry]) -> set[str]:
-    """Return the tasks that are busy on a day, from all entries of the day."""
-    times = Counter(each.task_id for each in entries)
-    return {task_id for task_id, count in times.items() if count > BUSY}
+    """Return the tasks that have no marks of their own on a day: busy ones, and those of a handler that fails often.
+
+    So what fails rarely keeps its mark.
+    """
+    times: Counter[str] = Counter()
+    failures: Counter[str] = Counter()
+    for each in entries:
+        times[each.task_id] += each.count
+        if each.kind == "failed":
+            failures[each.handler] += 1
+    return {
+        each.task_id
+        for each in entries
+        if times[each.task_id] > BUSY or (each.kind == "failed" and failures[each.handler] > BUSY)
+    }
 
 
 def count_entries(entries: Sequence[Entry]) -> Bin:
-    """Return the number of entries of each kind."""
-    return Bin(**Counter(each.kind for each in entries))
+    """Return the number of occurrences of each kind."""
+    counts: Counter[str] = Counter()
+    for each in entries:
+        counts[each.kind] += each.count
+    return Bin(**counts)
+
+
+def add_bins(bins: Iterable[Bin]) -> Bin:
+    """Return the numbers of several parts together."""
+    every = list(bins)
+    return Bin(**{each.name: sum(getattr(one, each.name) for one in every) for each in fields(Bin)})
 
 
 @dataclass(frozen=True, slots=True)
 class DayTotals:
-    """The facts about a day: the occurrences that were listed, and those that were counted."""
+    """The numbers of a day, or of several."""
 
     found: Bin
-    """The listed occurrences."""
-    ended: tuple[int, int] | None
-    """The numbers of failures and of other ends. None if these were not counted."""
-    is_past_listed: bool = True
-    """True if all executions that ended were listed."""
-    is_future_listed: bool = True
-    """True if all due occurrences were listed."""
-
-    @property
-    def is_past_known(self) -> bool:
-        """Return whether all executions that ended were listed or counted."""
-        return self.is_past_listed or self.ended is not None
-
-    @property
-    def past(self) -> tuple[int, int]:
-        """Return the numbers of failures and of other ends, whether they ran or not. Listed open ones count, too."""
-        if self.ended is None or self.is_past_listed:
-            return self.found.failed, self.found.ran + self.found.skipped
-        return self.ended
-
-    @property
-    def failed(self) -> int:
-        """Return the number of failures."""
-        return self.past[0]
-
-    @property
-    def others(self) -> int:
-        """Return the number that ended otherwise."""
-        return self.past[1]
-
-    @property
-    def waiting(self) -> int:
-        """Return the number of those that have not begun."""
-        return self.found.due + self.found.late
+    is_past_whole: bool = True
+    """True if all that ended is counted."""
+    is_future_whole: bool = True
+    """True if all that is due is counted."""
 
     def write(self) -> str:
-        """Return the day in words."""
+        """Return the numbers in words."""
         return join_phrases(self.write_others(), self.write_failed())
 
     def write_failed(self) -> str:
         """Return the number of failures, in words. Empty if there are none."""
-        return only_if(self.failed, f"{self._write_least(self.failed)} failed")
+        return only_if(self.found.failed, f"{self._least(self.is_past_whole)}{self.found.failed:,} failed")
 
     def write_others(self) -> str:
-        """Return the rest of the day in words. It is never "nothing" unless the whole day was requested."""
-        late = only_if(self.found.late, f"{self.found.late:,} late")
-        said = join_phrases(self._write_past(), late, self._write_due())
-        return said or only_if(not self.failed, "nothing")
+        """Return the other numbers in words. They are never "nothing" unless everything was counted."""
+        found = self.found
+        said = join_phrases(
+            only_if(found.ran, f"{self._least(self.is_past_whole)}{found.ran:,} ran"),
+            only_if(found.skipped, f"{self._least(self.is_past_whole)}{found.skipped:,} skipped"),
+            only_if(found.late, f"{found.late:,} late"),
+            only_if(found.due, f"{self._least(self.is_future_whole)}{found.due:,} due"),
+            only_if(not self.is_future_whole and not found.due, "what is due is not counted"),
+        )
+        return said or only_if(not found.failed, "nothing" if self.is_past_whole else "more is not counted")
 
-    def _write_past(self) -> str:
-        if self.is_past_listed:
-            return join_phrases(
-                only_if(self.found.ran, f"{self.found.ran:,} ran"),
-                only_if(self.found.skipped, f"{self.found.skipped:,} not run"),
-            )
-        if self.ended is None and not self.others:
-            return "more is not counted"
-        return only_if(self.others, f"{self._write_least(self.others)} ended")
-
-    def _write_due(self) -> str:
-        due = self.found.due
-        if self.is_future_listed:
-            return only_if(due, f"{due:,} due")
-        return f"at least {due:,} due" if due else "what is due is not counted"
-
-    def _write_least(self, count: int) -> str:
-        is_least = not self.is_past_listed and (self.ended is None or count >= MOST_COUNTED)
-        return f"{only_if(is_least, 'at least ')}{count:,}"
+    @staticmethod
+    def _least(is_whole: bool) -> str:  # noqa: FBT001 - one of its two
+        return only_if(not is_whole, "at least ")
 
 
 def add_totals(days: Sequence[DayTotals]) -> DayTotals:
     """Return the totals of several days together."""
-    found = Bin(**{each.name: sum(getattr(day.found, each.name) for day in days) for each in fields(Bin)})
-    ended = None
-    if all(each.is_past_known for each in days):
-        ended = (sum(each.failed for each in days), sum(each.others for each in days))
     return DayTotals(
-        found,
-        ended,
-        is_past_listed=all(each.is_past_listed for each in days),
-        is_future_listed=all(each.is_future_listed for each in days),
+        add_bins(each.found for each in days),
+        is_past_whole=all(each.is_past_whole for each in days),
+        is_future_whole=all(each.is_future_whole for each in days),
     )

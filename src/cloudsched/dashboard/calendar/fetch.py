@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.dashboard.calendar.entries import BUSY
 from cloudsched.dashboard.calendar.span import DaySpan, choose_span
 from cloudsched.dashboard.status import BAD, OPEN
 from cloudsched.dashboard.times import DAY, WallDay, find_start, make_day, parse_instant
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 
-BOUND: Final = 500
-"""The most executions that are requested, and the most occurrences of a day or a week. More executions are counted."""
-BOUND_OF_MONTH: Final = 2000
-"""The most occurrences of a month that are requested, if they are of few tasks."""
-_MANY_TASKS: Final = 250
+BOUND: Final = 150
+"""The most executions and the most occurrences of which each is drawn. All are counted."""
+_PER: Final = {"day": "PT15M", "week": "PT1H", "month": "P1D"}
+_RARE: Final = 5
+"""The number of handlers that fail, the rarest first, whose failures are asked for by name."""
+_STOPS: Final = 3
+"""The most times in which nothing started that are looked for."""
+_LOOKS: Final = 4
+_SAMPLE: Final = 12
+"""The numbers of looks into such a time, and of the runs that each of them takes."""
+_SHORTEST_STOP: Final = timedelta(minutes=30)
 FILTERS: Final = ("owner", "handler", "label", "category", "status")
 _ONE_OF: Final = ("label", "handler", "category")
 """Filters of which the API takes one for executions: the first given one, since few share a label."""
-_PAGE: Final = 500
-_MAX_PAGES: Final = 4
+_PAGE: Final = 150
+_MAX_PAGES: Final = 2
 """The most pages that are requested. Where no index has a filter, a page may have few items or none."""
 
 
@@ -60,32 +68,129 @@ def fetch(api: Api, visit: Visit) -> Json:
     wanted["status"] = wanted["status"].upper()
     near = {"from": start.isoformat(), "until": end.isoformat()}
 
-    days = None
-    listed: dict[str, str] = {}
+    per = _PER[span.kind]
+    also = {name: wanted[name] for name in ("owner", "handler", "label", "category")}
+    parts = None
     ran = _Ran()
+    late: Json = {}
     if start <= visit.now:
-        days = _fetch_counts(api, visit, start, min(end, visit.now), wanted)
-        if span.kind == "month" and days is not None:  # the month draws counts, and its table has one day
-            listed = _find_table(span, visit)
+        until = min(end, visit.now)
+        if start < until:
+            parts = _fetch_counts(api, visit, start, until, per, wanted)
+            late = _count_due(api, visit, start, until, per, also)
+        listed = _find_table(span, visit) if span.kind == "month" else {}
         ran = _fetch_ran(api, listed or near, wanted)
+        _add_rare(api, listed or near, wanted, ran)
     due = _Pages()
-    if end > visit.now - DAY:  # a status is one of what ran: what is to come has none, so it stays
-        also = {name: wanted[name] for name in ("owner", "handler", "label", "category")}
-        bound = BOUND_OF_MONTH if span.kind == "month" else BOUND
-        due = _fetch_all(api, "/v1/occurrences", "occurrences", {**near, **also}, bound)
-
-    ran_from = ran.complete_from or listed.get("from")
+    coming: Json = {}
+    if end > visit.now:  # a status is one of what ran: what is to come has none, so it stays
+        begin = max(start, visit.now)
+        coming = _count_due(api, visit, begin, end, per, also)
+        due = _fetch_all(api, "/v1/occurrences", "occurrences", {**near, **also, "mostPerDay": str(BUSY)})
     return {
         "ran": ran.items,
-        "moreRan": ran_from is not None and not listed,
-        "ranFrom": ran_from,
-        "ranUntil": listed.get("until"),
-        "isSearchCut": ran.is_cut,
-        "counts": days,
+        "moreRan": ran.complete_from is not None,
+        "counts": parts,
+        "lateCounts": late.get("parts"),
+        "dueCounts": coming.get("parts"),
         "due": due.items,
-        "dueUntil": _find_end(due),
+        "dueUntil": min(filter(None, (late.get("completeUntil"), coming.get("completeUntil"))), default=None),
+        "stops": _find_stops(api, parts or (), ran, also),
         "paused": _count_paused(api, wanted),
     }
+
+
+def _count_due(api: Api, visit: Visit, start: datetime, end: datetime, per: str, also: Mapping[str, str]) -> Json:
+    near = {"from": start.isoformat(), "until": end.isoformat(), "timezone": visit.zone.key, "per": per}
+    found: Json = api.get("/v1/occurrences/counts", **near, **also)
+    return found
+
+
+def _add_rare(api: Api, near: Mapping[str, str], wanted: Mapping[str, str], ran: _Ran) -> None:
+    """Add the failures of the handlers that fail for the fewest tasks, which others would hide."""
+    if ran.complete_from is None or any(wanted[name] for name in (*_ONE_OF, "status")):
+        return
+    needs = (api.find("/v1/overview", owner=wanted["owner"]) or {}).get("needs", ())
+    groups = [group for need in needs if need["cause"] == "FAILED" for group in need.get("groups", ())]
+    known = {(each["taskId"], each["id"]) for each in ran.items}
+    for group in groups[:_RARE]:
+        query = {**near, "owner": wanted["owner"], "handler": group["handler"], "status": "FAILED"}
+        if wanted["owner"]:  # no index has both
+            query.pop("handler")
+        page = api.get("/v1/executions", **query, pageSize=2 * BUSY)
+        ran.items += [each for each in page["executions"] if (each["taskId"], each["id"]) not in known]
+        known |= {(each["taskId"], each["id"]) for each in page["executions"]}
+
+
+def _find_stops(api: Api, parts: Sequence[Json], ran: _Ran, also: Mapping[str, str]) -> list[Json]:
+    """Return the times in which nothing started although something was due.
+
+    What was skipped says when: from its first occurrence until its record was written. So does a run that started
+    late. That nothing started meanwhile is checked with some of the runs that were due then.
+    """
+    found: list[tuple[datetime, datetime]] = []
+    skipped = [parse_instant(each["start"]) for each in parts if each["skipped"]]
+    ends = {parse_instant(each["start"]): each["end"] for each in parts}
+    while skipped and len(found) < _STOPS:
+        first = skipped.pop(0)
+        soon = first + timedelta(minutes=5)
+        records: list[Json] = []
+        for until in (soon.isoformat(), ends[first]):  # the latest come first, and the earliest tell more
+            near = {"from": first.isoformat(), "until": until, **_choose_one(also), "status": "SKIPPED"}
+            records = records or api.get("/v1/executions", **near, pageSize=_SAMPLE)["executions"]
+        spans = [_find_span(each) for each in records]
+        stop = min((each for each in spans if each is not None), default=None)
+        if stop is not None:
+            found.append(stop)
+            skipped = [at for at in skipped if at >= stop[1]]
+    tails = [_find_tail(each) for each in ran.items]
+    found += [each for each in tails if each is not None]
+    merged: list[tuple[datetime, datetime]] = []
+    for start, end in sorted(found):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    starts = [parse_instant(each["startedAt"]) for each in ran.items if each.get("startedAt")]
+    return [
+        {"start": start.isoformat(), "end": end.isoformat()}
+        for start, end in merged[-_STOPS:]
+        if end - start >= _SHORTEST_STOP and not _has_started(api, start, end, starts, also)
+    ]
+
+
+def _has_started(api: Api, start: datetime, end: datetime, starts: Sequence[datetime], also: Mapping[str, str]) -> bool:
+    """Return whether any run is found that started in a time."""
+    if any(start < at < end for at in starts):
+        return True
+    step = (end - start) / _LOOKS
+    for number in range(_LOOKS):
+        near = {"from": (start + number * step).isoformat(), "until": (start + (number + 1) * step).isoformat()}
+        page = api.get("/v1/executions", **near, **_choose_one(also), pageSize=_SAMPLE)
+        began = [parse_instant(each["startedAt"]) for each in page["executions"] if each.get("startedAt")]
+        if any(start < at < end for at in began):
+            return True
+    return False
+
+
+def _choose_one(also: Mapping[str, str]) -> dict[str, str]:
+    """Return filters that an index has together: the owner, and one of the others."""
+    one = next((name for name in _ONE_OF if also.get(name)), "")
+    return {name: also[name] for name in ("owner", one) if also.get(name)}
+
+
+def _find_span(record: Json) -> tuple[datetime, datetime] | None:
+    if "finishedAt" not in record:
+        return None
+    return parse_instant(record["scheduledFor"]), parse_instant(record["finishedAt"])
+
+
+def _find_tail(record: Json) -> tuple[datetime, datetime] | None:
+    """Return the time that a run of a schedule waited for its start, if it was long."""
+    if "startedAt" not in record or record.get("trigger", "SCHEDULE") != "SCHEDULE":
+        return None
+    due, started = parse_instant(record["scheduledFor"]), parse_instant(record["startedAt"])
+    return (due, started) if started - due >= _SHORTEST_STOP else None
 
 
 def _find_table(span: DaySpan, visit: Visit) -> dict[str, str]:
@@ -102,14 +207,6 @@ def choose_day(days: list[WallDay], visit: Visit) -> WallDay:
     return min(days, key=lambda each: (each.day != today, not each.spans, each.day))
 
 
-def _find_end(due: _Pages) -> str | None:
-    """Return the instant until which all due occurrences are known. None if all are."""
-    ends = [due.complete_until] if due.complete_until else []
-    if due.has_more and due.items:
-        ends.append(due.items[-1]["utc"])
-    return min(ends, key=parse_instant, default=None)
-
-
 def _count_paused(api: Api, wanted: Mapping[str, str]) -> int:
     """Return the number of paused tasks. It is known by owner only."""
     if any(wanted[name] for name in _ONE_OF):
@@ -119,20 +216,20 @@ def _count_paused(api: Api, wanted: Mapping[str, str]) -> int:
 
 
 def _fetch_counts(
-    api: Api, visit: Visit, start: datetime, until: datetime, wanted: Mapping[str, str]
+    api: Api, visit: Visit, start: datetime, until: datetime, per: str, wanted: Mapping[str, str]
 ) -> list[Json] | None:
-    """Return the counts of each day. None if the API cannot count for these filters."""
-    if start >= until or wanted["status"] not in {"", "FAILED"}:
+    """Return the counts of each part. None if the API cannot count for these filters."""
+    if wanted["status"] not in {"", "FAILED"}:
         return None
     query = {name: wanted[name] for name in ("owner", *_ONE_OF)}
-    near = {"from": start.isoformat(), "until": until.isoformat(), "timezone": visit.zone.key}
+    near = {"from": start.isoformat(), "until": until.isoformat(), "timezone": visit.zone.key, "per": per}
     found = api.find("/v1/executions/counts", **near, **query)
     if found is None:
         return None
-    days: list[Json] = found["parts"]
+    parts: list[Json] = found["parts"]
     if wanted["status"]:
-        return [{**each, "others": 0} for each in days]
-    return [{**each, "others": each["ran"] + each["skipped"]} for each in days]
+        return [{**each, "ran": 0, "skipped": 0} for each in parts]
+    return parts
 
 
 def _fetch_ran(api: Api, near: Mapping[str, str], wanted: Mapping[str, str]) -> _Ran:
@@ -173,8 +270,7 @@ def _fetch_all(api: Api, path: str, name: str, query: Mapping[str, str], bound: 
         pages.items += page[name]
         pages.complete_until = pages.complete_until or page.get("completeUntil")
         token = page.get("nextPageToken")
-        is_many = len({each["taskId"] for each in pages.items}) > _MANY_TASKS  # each further page reads them all again
-        if token is None or is_many or len(pages.items) >= bound:
+        if token is None or len(pages.items) >= bound:
             break
     pages.has_more = token is not None or len(pages.items) > bound
     del pages.items[bound:]

@@ -46,6 +46,10 @@ class OccurrenceMark:
     is_future: bool
     """True if it has not run: it is due, late, or was passed over."""
     is_bad: bool
+    is_skipped: bool = False
+    """True if a decision kept it from running."""
+    started: float | None = None
+    """The place at which it started, if that was late. Its tail ends there."""
 
 
 @dataclass(frozen=True, slots=True)

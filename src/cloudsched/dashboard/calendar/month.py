@@ -31,7 +31,7 @@ def build_month(
     days: Sequence[WallDay], totals: Mapping[date, DayTotals], today: date, addresses: Mapping[date, str]
 ) -> list[list[Json | None]]:
     """Return the weeks of a month. None stands for a day of another month."""
-    most = max((each.others + each.waiting for each in totals.values()), default=0)
+    most = max((_count_all(each) for each in totals.values()), default=0)
     cells: list[Json | None] = [None] * days[0].day.weekday()
     cells += [_build_day(each, totals[each.day], most, today, addresses[each.day]) for each in days]
     cells += [None] * (-len(cells) % _WEEK)
@@ -41,27 +41,33 @@ def build_month(
 def draw_density(totals: DayTotals, most: int) -> Markup:
     """Return a day's bar: past runs are filled, due ones outlined after them, and failures below the line.
 
-    A part that was neither listed nor counted is hatched. All days of the month have one scale, up to `most`.
+    What is due and not counted is hatched. All days of the month have one scale, up to `most`.
     """
-    others = _scale(totals.others, most)
-    due = _scale(totals.waiting, most)
-    failed = _scale(totals.failed, most)
+    found = totals.found
+    others = _scale(found.ran, most)
+    skipped = _scale(found.skipped, most)
+    due = _scale(found.due + found.late, most)
+    failed = _scale(found.failed, most)
     parts = []
-    if others and totals.is_past_known:
-        parts.append(element("rect", cls="f-past", x="0", y=0, width=percent(others), height=_BAR))
-    elif others:
-        parts.append(element("rect", cls="full", fill="url(#full)", x="0", y=0, width=percent(others), height=_BAR))
-    if due:
-        left = min(others, 1 - _LEAST)
-        width = percent(min(due, 1 - left))
-        parts.append(element("rect", cls="o", x=percent(left), y=0.5, width=width, height=_BAR - 1))
-    if not totals.is_future_listed:
-        left = min(others + due, 1 - _LEAST)
+    left = 0.0
+    for css, part in (("f-past", others), ("s-skip", skipped), ("o", due)):
+        if part:
+            left = min(left, 1 - _LEAST)
+            width = percent(min(part, 1 - left))
+            parts.append(element("rect", cls=css, x=percent(left), y=0.5, width=width, height=_BAR - 1))
+            left += part
+    if not totals.is_future_whole:
+        left = min(left, 1 - _LEAST)
         parts.append(element("rect", fill="url(#full)", x=percent(left), y=0, width=percent(1 - left), height=_BAR))
     if failed:
         height = _HEIGHT - _LINE - 1
         parts.append(element("rect", cls="f-fail", x="0", y=_LINE + 1, width=percent(failed), height=height))
     return draw_picture(_HEIGHT, *parts)
+
+
+def _count_all(totals: DayTotals) -> int:
+    found = totals.found
+    return found.ran + found.skipped + found.due + found.late
 
 
 def _scale(count: int, most: int) -> float:

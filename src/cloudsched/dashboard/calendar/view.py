@@ -5,18 +5,29 @@ from __future__ import annotations
 from collections import defaultdict
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
 
-from cloudsched.dashboard.calendar.day_chart import DayRow, count_bins, draw_day, draw_hours
-from cloudsched.dashboard.calendar.days import DayFacts, gather
-from cloudsched.dashboard.calendar.entries import BUSY, DayTotals, Entry, add_totals
+from cloudsched.dashboard.calendar.day_chart import Bar, DayRow, draw_day, draw_hours
+from cloudsched.dashboard.calendar.days import DayFacts, Part, Stop, gather
+from cloudsched.dashboard.calendar.entries import BUSY, Bin, DayTotals, Entry, add_bins, add_totals
 from cloudsched.dashboard.calendar.fetch import choose_day, fetch
 from cloudsched.dashboard.calendar.labels import OccurrenceMark
 from cloudsched.dashboard.calendar.month import WEEKDAYS, build_month
 from cloudsched.dashboard.calendar.span import KINDS, choose_span, find_today, make_span_moves, write_address
 from cloudsched.dashboard.status import show_status
-from cloudsched.dashboard.times import BLANK, DAY, WallDay, find_clock_changes, find_start, make_day, write_hours
+from cloudsched.dashboard.times import (
+    BLANK,
+    DAY,
+    WallDay,
+    find_clock_changes,
+    find_start,
+    make_day,
+    parse_instant,
+    write_duration,
+    write_hours,
+)
 from cloudsched.dashboard.views.task_filters import CATEGORIES
-from cloudsched.dashboard.words import only_if, shorten
+from cloudsched.dashboard.words import join_phrases, only_if, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +39,7 @@ __all__ = ["build", "fetch"]
 
 WEEK: Final = 7
 """A span of this many days has each weekday once."""
-_LISTED: Final = 200
+_LISTED: Final = 50
 """The number of a day's lines that are shown."""
 _LANES_OF_WEEK: Final = 2
 _LANES_OF_DAY: Final = 12
@@ -47,7 +58,7 @@ def build(answer: Json, visit: Visit) -> Json:
 
     shown = {
         **_build_table(facts[chosen.day], visit),
-        "sentence": write_sentence(days, [*totals.values()], visit),
+        "sentence": write_sentence(days, [*totals.values()], visit, read_stops(answer)),
         "notes": list(write_notes(answer, visit)),
         "hours": draw_hours(),
         "rows": [],
@@ -72,11 +83,9 @@ def _build_table(facts: DayFacts, visit: Visit) -> Json:
     """Return the table of the chosen day."""
     day = facts.day
     rows = make_table(facts.entries, facts.busy, visit)
-    is_whole = facts.totals.is_past_listed and facts.totals.is_future_listed
-    kept = "in all" if is_whole else "of those that are drawn"
     return {
         "tableName": f"{day.day:%A} {day.day.day} {day.day:%B}",
-        "tableNote": f"{write_hours(day.length)}, {len(facts.entries):,} {kept}",
+        "tableNote": f"{write_hours(day.length)}, {facts.totals.write()}",
         "table": rows[:_LISTED],
         "moreRows": len(rows) - _LISTED,
     }
@@ -100,14 +109,29 @@ def _build_line(group: Sequence[Entry], visit: Visit) -> Json:
         "title": first.title,
         "href": first.href,
         "status": show_status("FAILED") if bad else first.status,
-        "note": "",
+        "note": _describe_record(first, visit),
         "change": _describe_fold(first.at.astimezone(visit.zone)),
     }
     if len(group) > 1:
-        last = group[-1].at.astimezone(visit.zone)
+        last = (group[-1].until or group[-1].at).astimezone(visit.zone)
+        count = sum(each.count for each in group)
+        skipped = sum(each.count for each in group if each.kind == "skipped")
+        told = join_phrases(only_if(bad, f"{bad:,} failed"), only_if(skipped, f"{skipped:,} skipped"))
         line["href"] = f"tasks/{first.task_id}"
-        line["note"] = f"and {len(group) - 1:,} more until {last:%H:%M}{only_if(bad, f', {bad:,} failed')}"
+        line["note"] = f"and {count - 1:,} more until {last:%H:%M}{only_if(told, f': {told}')}"
+        if not bad:  # the last that was more than skipped says how they went
+            line["status"] = next((each.status for each in reversed(group) if each.kind != "skipped"), first.status)
     return line
+
+
+def _describe_record(entry: Entry, visit: Visit) -> str:
+    """Return what a record stands for beside its own time: a late start, or further occurrences."""
+    if entry.started is not None:
+        late = write_duration(entry.started - entry.at)
+        return f"started {late} late, at {visit.moment(entry.started).text}"
+    if entry.count > 1 and entry.until is not None:
+        return f"this and {entry.count - 1:,} more until {visit.moment(entry.until).text}"
+    return ""
 
 
 def _describe_fold(local: datetime) -> str:
@@ -120,8 +144,15 @@ def _describe_fold(local: datetime) -> str:
     return f"the {which} {local:%H:%M} of two"
 
 
-def write_sentence(days: Sequence[WallDay], totals: Sequence[DayTotals], visit: Visit) -> str:
-    """Return the totals of the days, their zone, and their clock changes, in words."""
+def read_stops(answer: Json) -> list[Stop]:
+    """Return the times in which nothing started."""
+    return [Stop(parse_instant(each["start"]), parse_instant(each["end"])) for each in answer.get("stops", ())]
+
+
+def write_sentence(
+    days: Sequence[WallDay], totals: Sequence[DayTotals], visit: Visit, stops: Sequence[Stop] = ()
+) -> str:
+    """Return the totals of the days, their zone, when nothing started, and their clock changes, in words."""
     first = days[0].day
     last = days[-1].day
     span = f"{first:%A} {first.day} {first:%B %Y}"
@@ -129,6 +160,9 @@ def write_sentence(days: Sequence[WallDay], totals: Sequence[DayTotals], visit: 
         year = only_if(first.year != last.year, f" {first.year}")
         span = f"{first.day} {first:%B}{year} to {last.day} {last:%B %Y}"
     sentences = [f"{span}, {visit.zone.key}: {add_totals(totals).write()}."]
+    for stop in stops:
+        start, end = visit.moment(stop.start).text, visit.moment(stop.end).text
+        sentences.append(f"Nothing started for {write_duration(stop.length)}, from {start} to {end}.")
     for change in find_clock_changes(find_start(first, visit.zone), find_start(last + DAY, visit.zone), visit.zone):
         local = change.at.astimezone(visit.zone)
         on = f"{local:%A}"
@@ -140,15 +174,10 @@ def write_sentence(days: Sequence[WallDay], totals: Sequence[DayTotals], visit: 
 
 def write_notes(answer: Json, visit: Visit) -> Iterator[str]:
     """Yield notes on the entries that are not drawn or counted, with the reasons."""
-    has_counts = answer.get("counts") is not None
-    ran = len(answer["ran"])
-    if answer.get("isSearchCut") and not has_counts:
-        yield f"At least {ran:,} ran: too many others were looked through to find more. Choose a day."
-    elif answer["moreRan"]:
-        known = "Days with more are hatched, and counted" if has_counts else "Others are neither drawn nor counted"
-        yield f"The latest {ran:,} that ended are drawn, failures first. {known}. Choose a day, or a filter."
+    if answer["moreRan"] and answer.get("counts") is None:
+        yield f"Only {len(answer['ran']):,} of what ran are counted: no index has these filters together."
     if until := answer.get("dueUntil"):
-        yield f"From {visit.moment(until).text} on, only some of what is due are drawn: the hatched days have more."
+        yield f"From {visit.moment(until).text} on, not all that is due is counted: there are too many tasks."
     if status := visit.query.get("status"):
         yield f"Of what ran, only what has the status {show_status(status.upper()).word.lower()} is shown."
     if answer["paused"]:
@@ -161,8 +190,8 @@ def _build_rows(facts: Mapping[date, DayFacts], chosen: date, visit: Visit) -> J
     is_week = len(facts) > 1
     parts = 24 if is_week else 96
     bar = "hour" if is_week else "quarter of an hour"
-    bins = {day: count_bins(_list_busy(each), parts) for day, each in facts.items()}
-    heights = (max(one.ran + one.skipped + one.late, one.failed, one.due) for row in bins.values() for one in row)
+    bars = {day: [*_list_bars(each, parts, visit)] for day, each in facts.items()}
+    heights = (max(_count_above(one), one.failed) for row in bars.values() for one in (bar.found for bar in row))
     most = max(heights, default=1) or 1
 
     rows = []
@@ -173,12 +202,12 @@ def _build_rows(facts: Mapping[date, DayFacts], chosen: date, visit: Visit) -> J
             day=each.day,
             name=f"{day:%a} {day.day} {day:%B}",
             marks=[*_list_marks(each, visit)],
-            bins=bins[day],
+            bars=bars[day],
             most=most,
             now=each.day.place(visit.now) if is_today else None,
             lanes=_LANES_OF_WEEK if is_week else _LANES_OF_DAY,
             more_href=address if is_week else "#table",
-            unlisted=each.unlisted,
+            stops=each.stops,
         )
         rows.append(
             {
@@ -192,14 +221,31 @@ def _build_rows(facts: Mapping[date, DayFacts], chosen: date, visit: Visit) -> J
                 "chart": draw_day(row),
             }
         )
-    busiest = len(set().union(*(each.busy for each in facts.values())))
-    here = only_if(busiest, f"; here {busiest:,}, at most {most:,} in a bar")
-    return {"rows": rows, "tail": f"Tasks that run more than {BUSY} times a day are bars, one for each {bar}{here}."}
+    here = only_if(any(bars.values()), f"; at most {most:,} in one")
+    tail = f"Bars count all of one {bar}{here}. Tasks that run more than {BUSY} times a day have no marks."
+    return {"rows": rows, "tail": tail}
 
 
-def _list_busy(facts: DayFacts) -> list[tuple[float, str]]:
-    """Return the places of busy tasks' occurrences in a day, and their kinds."""
-    return [(facts.day.place(each.at), each.kind) for each in facts.entries if each.task_id in facts.busy]
+def _count_above(found: Bin) -> int:
+    return found.ran + found.skipped + found.late + found.due
+
+
+def _list_bars(facts: DayFacts, parts: int, visit: Visit) -> Iterator[Bar]:
+    """Yield a day's bars, unless its marks show everything."""
+    if not facts.has_bars:
+        return
+    bins: defaultdict[int, list[Part]] = defaultdict(list)
+    for each in facts.parts:
+        if each.found != Bin():
+            bins[min(parts - 1, int(facts.day.place(each.start) * parts))].append(each)
+    for index, each_of in sorted(bins.items()):
+        found = add_bins(each.found for each in each_of)
+        start, end = each_of[0].start, each_of[-1].end
+        is_future = start >= visit.now or not (found.ran or found.failed or found.skipped)
+        names = ("dueFrom", "dueUntil") if is_future else ("from", "until")
+        query = urlencode({names[0]: f"{start:%Y-%m-%dT%H:%M:%SZ}", names[1]: f"{end:%Y-%m-%dT%H:%M:%SZ}"}, safe=":")
+        words = f"{start.astimezone(visit.zone):%H:%M} {DayTotals(found).write()}"
+        yield Bar(index / parts, (index + 1) / parts, found, f"{'tasks' if is_future else 'runs'}?{query}", words)
 
 
 def _list_marks(facts: DayFacts, visit: Visit) -> Iterable[OccurrenceMark]:
@@ -212,6 +258,15 @@ def _list_marks(facts: DayFacts, visit: Visit) -> Iterable[OccurrenceMark]:
                 label=f"{each.at.astimezone(visit.zone):%H:%M} {title}",
                 words=f"{each.title}, {visit.moment(each.at).text}, {each.status.word.lower()}",
                 href=each.href,
-                is_future=each.kind not in {"ran", "failed"},
+                is_future=each.kind in {"due", "late"},
                 is_bad=each.kind == "failed",
+                is_skipped=each.kind == "skipped",
+                started=_place_start(facts.day, each, visit),
             )
+
+
+def _place_start(day: WallDay, entry: Entry, visit: Visit) -> float | None:
+    """Return the place at which a late run started, or the day's end. None if it was in time."""
+    if entry.started is None:
+        return None
+    return 1.0 if entry.started >= find_start(day.day + DAY, visit.zone) else day.place(entry.started)

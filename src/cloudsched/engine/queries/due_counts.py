@@ -15,11 +15,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.recurrence import time_zones
-from cloudsched.domain.recurrence.allowance import TASK_STEPS, spend_from, spend_steps, take_part
+from cloudsched.domain.recurrence.allowance import TASK_STEPS, Allowance, spend_from, spend_steps, take_part
 from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH, parse_moment, utc_seconds
 from cloudsched.domain.schedules.plan_keys import ONCE, find_plain_days
 from cloudsched.domain.transitions.planning import occurrence_after, occurrence_from, planned_schedule
-from cloudsched.engine.ports.search import DueQuery
 from cloudsched.errors import InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:
@@ -28,11 +27,13 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
-    from cloudsched.engine.ports.search import DueGroup
+    from cloudsched.engine.ports.search import DueGroup, DueQuery
     from cloudsched.engine.ports.store import Store
 
 MAX_GROUPS: Final = 30_000
 """The most groups of tasks that one request looks at."""
+COUNT_STEPS: Final = 200_000
+"""The most steps that the searches of one count take. What they find is remembered for the next one."""
 MAX_PARTS: Final = 3000
 """The most parts that are counted: 31 days of quarters of an hour."""
 _KEPT_WINDOWS: Final = 4
@@ -79,6 +80,12 @@ def _find_next_edge(start: datetime, zone: ZoneInfo, per: str) -> datetime:
 
 
 def count_due(store: Store, query: DueQuery, edges: Sequence[datetime]) -> DueCounts:
+    """Count what is due as `_count` does, with the steps of a count, which are more than those of other requests."""
+    with spend_from(Allowance(COUNT_STEPS)):
+        return _count(store, query, edges)
+
+
+def _count(store: Store, query: DueQuery, edges: Sequence[datetime]) -> DueCounts:  # noqa: C901, PLR0912 - kinds of groups
     """Return how many unclaimed occurrences, without jitter, matching tasks have in each part.
 
     They are those that `list_occurrences` lists. A count is cut if its search takes too many steps.
@@ -154,6 +161,13 @@ def _list_times(task: Task, edges: Sequence[datetime]) -> tuple[Sequence[int], d
 
     Each task of the plan leaves out what is before its own next time.
     """
+    try:
+        return _search_times(task, edges)
+    except InvalidSchedule:  # nothing more may be searched
+        return (), edges[0]
+
+
+def _search_times(task: Task, edges: Sequence[datetime]) -> tuple[Sequence[int], datetime | None]:
     spend_steps()
     schedule = planned_schedule(task)
     begin = _ceil(edges[0])

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.allowance import TASK_STEPS, spend_from, take_part
+from cloudsched.domain.schedules.plan_keys import find_plain_days
 from cloudsched.domain.transitions.planning import occurrence_after, occurrence_from
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, make_token, read_token
@@ -47,6 +48,8 @@ class OccurrenceQuery:
     """One of the labels of their tasks, whole. Tasks without it are read, too."""
     category: Category | None = None
     """The category of their tasks. Tasks of others are read, too."""
+    most_per_day: int | None = None
+    """Leaves out tasks that occur more often than this in the day from their next occurrence on."""
 
     def matches(self, task: Task) -> bool:
         """Return whether a task matches the filters that no index by time has."""
@@ -54,6 +57,7 @@ class OccurrenceQuery:
             self.handler in {None, task.handler}
             and self.label in {None, *task.labels}
             and self.category in {None, task.category}
+            and not (self.most_per_day is not None and _occurs_more_often(task, self.most_per_day))
         )
 
 
@@ -165,6 +169,24 @@ class _TaskReader:
 
     def skip(self) -> None:
         self._tasks.pop()
+
+
+def _occurs_more_often(task: Task, count: int) -> bool:
+    """Return whether a task occurs more often than this in a day. One of which that is not known soon does."""
+    if task.schedule.is_one_time or find_plain_days(task.schedule) is not None:
+        return count < 1
+    end = _due(task) + timedelta(days=1)
+    if (interval := task.schedule.interval) is not None:
+        return interval * count < timedelta(days=1)
+    at: datetime | None = _due(task)
+    try:
+        for _ in range(count):
+            at = at and occurrence_after(task, at)
+            if at is None or at >= end:
+                return False
+    except InvalidSchedule:
+        return True
+    return True
 
 
 def _due(task: Task) -> datetime:

@@ -100,7 +100,9 @@ def list_occurrences(call: ApiCall, query: bodies.OccurrenceListQuery) -> Respon
     with it and the same filters.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
-    wanted = OccurrenceQuery(query.until, owner, query.since, query.handler, query.label, query.category)
+    wanted = OccurrenceQuery(
+        query.until, owner, query.since, query.handler, query.label, query.category, query.most_per_day
+    )
     found = list_coming(call.app.container.store, wanted, query.page_size, query.page_token or None)
     shown = tuple(make_task_occurrence(at, task) for at, task in found.items)
     page = overview_responses.OccurrencePage(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import date, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo

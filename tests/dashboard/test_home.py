@@ -197,6 +197,7 @@ def answer(**changes: object) -> dict[str, Any]:
     base = {
         "open": [],
         "due": {"occurrences": []},
+        "coming": {"parts": []},
         "next": [],
         "queues": [],
         "needs": NOTHING,

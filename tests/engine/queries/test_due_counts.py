@@ -11,13 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.run_counts import PartLength
 from cloudsched.domain.documents.task import DueRange, Task
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.planning import note_zone, occurrence_from
 from cloudsched.engine.ports.search import DueQuery
-from cloudsched.engine.queries.due_counts import count_due, split_time
+from cloudsched.engine.queries.due_counts import count_due
 from cloudsched.engine.queries.occurrences import OccurrenceQuery, list_occurrences
+from cloudsched.engine.queries.time_parts import split_time
 from cloudsched.testing import START
 
 BEGIN = datetime(2027, 3, 24, 14, 42, 7, tzinfo=UTC)
@@ -84,19 +86,19 @@ def make_task(number: int, drawn: tuple[str, str, int, int, int, str]) -> Task |
 
 @given(
     TASKS,
-    st.sampled_from(("P1D", "PT1H", "PT15M")),
+    st.sampled_from((PartLength.DAY, PartLength.HOUR, PartLength.QUARTER)),
     st.sampled_from(("UTC", "Europe/Paris", "Asia/Kathmandu")),
     st.sampled_from(({}, {"owner": "ada"}, {"handler": "do-1"}, {"label": "a=b"})),
 )
 def test_each_part_counts_what_the_list_has_there(
-    drawn: list[tuple[str, str, int, int, int, str]], per: str, zone: str, filters: dict[str, Any]
+    drawn: list[tuple[str, str, int, int, int, str]], per: PartLength, zone: str, filters: dict[str, Any]
 ) -> None:
     """Parts join, in every zone and over clock changes, and each counts the listed occurrences in it."""
     store = SqliteStore()
     for number, each in enumerate(drawn):
         if (task := make_task(number, each)) is not None:
             store.commit(Commit(task))
-    until = BEGIN + timedelta(days=12)
+    until = BEGIN + timedelta(days={PartLength.DAY: 12, PartLength.HOUR: 8, PartLength.QUARTER: 2}[per])
     edges = split_time(BEGIN, until, ZoneInfo(zone), per)
     assert (edges[0], edges[-1]) == (BEGIN, until)
     for _ in range(2):  # the second time, most is remembered
@@ -120,7 +122,7 @@ def test_a_task_of_every_second_is_counted_without_a_walk_over_its_month() -> No
     )  # fmt: skip
     store.commit(Commit(task))
     until = BEGIN + timedelta(days=30)
-    found = count_due(store, DueQuery(until), split_time(BEGIN, until, ZoneInfo("UTC"), "P1D"))
+    found = count_due(store, DueQuery(until), split_time(BEGIN, until, ZoneInfo("UTC"), PartLength.DAY))
     assert sum(found.due) == 30 * 86_400
     assert found.complete_until is None
 
@@ -137,7 +139,7 @@ def test_a_count_that_is_cut_says_from_when_on_it_is() -> None:
     )  # fmt: skip
     store.commit(Commit(task))
     until = BEGIN + timedelta(days=30)
-    edges = split_time(BEGIN, until, ZoneInfo("UTC"), "PT15M")
+    edges = split_time(BEGIN, until, ZoneInfo("UTC"), PartLength.QUARTER)
     found = count_due(store, DueQuery(until), edges)
     assert found.complete_until is not None
     assert first is not None

@@ -13,7 +13,8 @@ from tests.web.conftest import Call
 from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.engine.ports.search import ExecutionQuery
-from cloudsched.engine.queries.overview import MAX_PARTS, count_by_time
+from cloudsched.engine.queries.overview import count_by_time
+from cloudsched.engine.queries.time_parts import MAX_PARTS
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import START, Simulation
 

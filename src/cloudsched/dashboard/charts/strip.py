@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -58,16 +57,6 @@ class StripBar:
         names = ("ran", "failed", "skipped", "due")
         counted = [f"{number:,} {name}" for name in names if (number := getattr(self, name))]
         return ", ".join([*counted, *([f"{self.late:,} late"] if self.late else [])])
-
-
-def count_due(bars: Iterable[StripBar], due: Iterable[datetime]) -> list[StripBar]:
-    """Return the bars with the due runs in each."""
-    ordered = sorted(due)
-    return [replace(each, due=_count_between(ordered, each.start, each.end)) for each in bars]
-
-
-def _count_between(ordered: Sequence[datetime], start: datetime, end: datetime) -> int:
-    return bisect_left(ordered, end) - bisect_left(ordered, start)
 
 
 def draw_strip(

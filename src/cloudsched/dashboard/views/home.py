@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from cloudsched.dashboard.charts.strip import StripBar, count_due, draw_lateness, draw_strip
+from cloudsched.dashboard.charts.strip import StripBar, draw_lateness, draw_strip
 from cloudsched.dashboard.status import OPEN
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.views.attention import build_attention, fetch_needs
@@ -25,8 +26,6 @@ REACH: Final = timedelta(hours=12)
 _HOUR: Final = timedelta(hours=1)
 _DUE: Final = 250
 _LISTED: Final = 8
-_AHEAD: Final = 13
-"""The hours ahead, the last one of which is a part."""
 
 
 def fetch(api: Api, visit: Visit) -> Json:
@@ -34,6 +33,7 @@ def fetch(api: Api, visit: Visit) -> Json:
     until = (visit.now + REACH).isoformat()
     counts = api.find("/v1/overview")
     due = api.get("/v1/occurrences", **{"from": visit.soonest}, until=until, pageSize=_DUE)
+    coming = api.get("/v1/occurrences/counts", **{"from": visit.soonest}, until=until, per="PT1H")
     following = []
     if not due["occurrences"]:
         following = api.get("/v1/tasks", dueFrom=visit.soonest, orderBy="nextExecutionTime", pageSize=1)["tasks"]
@@ -45,6 +45,7 @@ def fetch(api: Api, visit: Visit) -> Json:
             for each in api.get("/v1/executions", status=status, pageSize=_LISTED)["executions"]
         ],
         "due": due,
+        "coming": coming,
         "next": following,
         "queues": api.get("/v1/queues")["queues"],
         "needs": fetch_needs(api, visit, counts),
@@ -55,13 +56,13 @@ def fetch(api: Api, visit: Visit) -> Json:
 
 def build(answer: Json, visit: Visit) -> Json:
     """Return what Home shows."""
-    bars = _read_bars(answer["counts"], visit)
+    bars = _read_bars(answer["counts"], answer["coming"])
     attention = build_attention(answer["needs"], answer["queues"], visit)
     opened = sum(answer["counts"].get("open", {}).values()) or len(answer["open"])
     rows = _group_due(answer["due"]["occurrences"])
     return {
         **attention,
-        **_build_strip(bars, answer["due"], visit),
+        **_build_strip(bars, answer["coming"], visit),
         **_build_due(rows, answer, visit),
         "sentence": _write_sentence(attention, bars, opened, rows, visit),
         "lateness": draw_lateness(_list_late(answer["counts"], visit), visit.now, REACH, visit.zone),
@@ -73,8 +74,8 @@ def build(answer: Json, visit: Visit) -> Json:
     }
 
 
-def _read_bars(counts: Json, visit: Visit) -> list[StripBar]:
-    """Return the hours of the strip: those that the API has counted, and as many to come."""
+def _read_bars(counts: Json, coming: Json) -> list[StripBar]:
+    """Return the hours of the strip, as the API has counted them: what has ended, and what is due."""
     bars = [
         StripBar(
             parse_instant(each["start"]),
@@ -83,25 +84,26 @@ def _read_bars(counts: Json, visit: Visit) -> list[StripBar]:
         )
         for each in counts.get("hours", ())
     ]
-    last = bars[-1].end if bars else visit.now
-    ahead = [StripBar(last + _HOUR * hour, last + _HOUR * (hour + 1)) for hour in range(_AHEAD)]
-    return [*bars, *ahead]
+    known = {bar.start: bar for bar in bars}
+    for each in coming["parts"]:
+        start = parse_instant(each["start"]).replace(minute=0, second=0, microsecond=0)
+        known[start] = replace(known.get(start, StripBar(start, start + _HOUR)), due=each["due"])
+    return sorted(known.values(), key=lambda bar: bar.start)
 
 
-def _build_strip(bars: Sequence[StripBar], answer: Json, visit: Visit) -> Json:
-    """Return the strip, its content in words, and the hours as a table. If not all that is due came, it says so."""
-    due = [parse_instant(each["utc"]) for each in answer["occurrences"]]
+def _build_strip(bars: Sequence[StripBar], coming: Json, visit: Visit) -> Json:
+    """Return the strip, its content in words, and the hours as a table. If not all that is due is known, it says so."""
     known_until = None
-    if due and answer.get("nextPageToken"):
-        known_until = due[-1]
-    shown = count_due(bars, due)
-    since = visit.moment(bars[0].start).short
+    if coming.get("completeUntil"):
+        known_until = parse_instant(coming["completeUntil"])
+    since = visit.moment(bars[0].start if bars else visit.now).short
+    due = sum(bar.due for bar in bars)
     counted = [f"{sum(getattr(bar, name) for bar in bars):,} {name}" for name in ("ran", "skipped", "failed")]
-    coming = write_count(len(due), "is", "are", is_at_least=known_until is not None)
+    said = write_count(due, "is", "are", is_at_least=known_until is not None)
     return {
-        "strip": draw_strip(shown, visit.now, REACH, visit.zone, known_until),
-        "stripText": f"Since {since}: {', '.join(counted)}. {coming} due in the next 12 h.",
-        "hours": [_build_hour(each) for each in shown if each.total],
+        "strip": draw_strip(bars, visit.now, REACH, visit.zone, known_until),
+        "stripText": f"Since {since}: {', '.join(counted)}. {said} due in the next 12 h.",
+        "hours": [_build_hour(each) for each in bars if each.total],
     }
 
 
@@ -127,7 +129,9 @@ def _build_due(rows: Sequence[Json], answer: Json, visit: Visit) -> Json:
         "due": shown,
         "nextDue": next_due,
         "notDue": nothing,
-        "moreDue": max(0, len(answer["due"]["occurrences"]) - sum(1 + row["more"] for row in shown)),
+        "moreDue": max(
+            0, sum(each["due"] for each in answer["coming"]["parts"]) - sum(1 + row["more"] for row in shown)
+        ),
     }
 
 

@@ -10,20 +10,19 @@ import threading
 from bisect import bisect_left
 from collections import OrderedDict, defaultdict
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.allowance import TASK_STEPS, Allowance, spend_from, spend_steps, take_part
-from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH, parse_moment, utc_seconds
+from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH, parse_moment
 from cloudsched.domain.schedules.plan_keys import ONCE, find_plain_days
 from cloudsched.domain.transitions.planning import occurrence_after, occurrence_from, planned_schedule
-from cloudsched.errors import InvalidInput, InvalidSchedule
+from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from zoneinfo import ZoneInfo
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
@@ -34,11 +33,8 @@ MAX_GROUPS: Final = 30_000
 """The most groups of tasks that one request looks at."""
 COUNT_STEPS: Final = 200_000
 """The most steps that the searches of one count take. What they find is remembered for the next one."""
-MAX_PARTS: Final = 3000
-"""The most parts that are counted: 31 days of quarters of an hour."""
 _KEPT_WINDOWS: Final = 4
 _DAY: Final = 86_400
-_LENGTHS: Final = {"PT1H": 3600, "PT15M": 900}
 _TICK: Final = timedelta(microseconds=1)
 
 
@@ -51,32 +47,6 @@ class DueCounts:
     due: Sequence[int]
     complete_until: datetime | None
     """From this instant on, some are missing. None if none is."""
-
-
-def split_time(since: datetime, until: datetime, zone: ZoneInfo, per: str) -> list[datetime]:
-    """Return the starts of the days, hours or quarters of an hour of a zone in a time, and its end.
-
-    Raises InvalidInput if they are too many.
-    """
-    edges = [since]
-    while edges[-1] < until:
-        if len(edges) > MAX_PARTS:
-            raise InvalidInput("until", f"gives more than {MAX_PARTS:,} parts", "Ask for longer ones.")
-        edges.append(min(until, _find_next_edge(edges[-1], zone, per)))
-    return edges
-
-
-def _find_next_edge(start: datetime, zone: ZoneInfo, per: str) -> datetime:
-    local = start.astimezone(zone)
-    if per in _LENGTHS:
-        wall = utc_seconds(start) + int((local.utcoffset() or timedelta(0)).total_seconds())
-        return start.replace(microsecond=0) + timedelta(seconds=_LENGTHS[per] - wall % _LENGTHS[per])
-    day = local.date()
-    midnight = start
-    while midnight <= start:  # a zone may skip a day as a whole
-        day += timedelta(days=1)
-        midnight = datetime.combine(day, time(), zone).astimezone(UTC)
-    return midnight
 
 
 def count_due(store: Store, query: DueQuery, edges: Sequence[datetime]) -> DueCounts:

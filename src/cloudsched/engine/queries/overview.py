@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime, time, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cloudsched.domain.documents.execution import OPEN_STATUSES, Execution
@@ -28,7 +28,7 @@ from cloudsched.domain.transitions.needs import GIVES_UP_SOON, find_unstarted, i
 from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.engine.ports.search import MAX_GROUPS, ExecutionQuery, SearchStore, TaskQuery
 from cloudsched.engine.queries.execution_search import WITHOUT_CALLS, ExecutionFilter, list_failures
-from cloudsched.errors import InvalidInput
+from cloudsched.engine.queries.time_parts import split_time
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -185,10 +185,6 @@ class Overview:
         return tuple(sorted(found, key=lambda each: each.scheduled_for)[-RECENT:])
 
 
-MAX_PARTS: Final = 200
-"""The most parts of the time that are counted."""
-
-
 def count_by_time(
     search: SearchStore,
     query: ExecutionQuery,
@@ -211,33 +207,6 @@ def _count_parts(search: SearchStore, query: ExecutionQuery, edges: Sequence[dat
         PartCounts(start=start, end=end, **asdict(each))
         for (start, end), each in zip(itertools.pairwise(edges), counts, strict=True)
     )
-
-
-def split_time(since: datetime, until: datetime, zone: ZoneInfo, per: PartLength) -> list[datetime]:
-    """Return the edges of the parts of the time, by the wall clock of a zone. Raises InvalidInput for too many."""
-    edges = [since]
-    while edges[-1] < until:
-        if len(edges) > MAX_PARTS:
-            raise InvalidInput("until", f"is more than {MAX_PARTS} parts after from", "Ask for some of them.")
-        edges.append(min(_find_next_edge(edges[-1], zone, per), until))
-    return edges
-
-
-def _find_next_edge(start: datetime, zone: ZoneInfo, per: PartLength) -> datetime:
-    local = start.astimezone(zone)
-    match per:
-        case PartLength.DAY:
-            following = local.date() + timedelta(days=1)
-            midnight = datetime.combine(following, time(), zone).astimezone(UTC)
-            if midnight <= start:  # a day that the zone skips as a whole
-                midnight = datetime.combine(following + timedelta(days=1), time(), zone).astimezone(UTC)
-            return midnight
-        case PartLength.HOUR:
-            length = timedelta(hours=1)
-        case PartLength.QUARTER:
-            length = timedelta(minutes=15)
-    since_hour = timedelta(minutes=local.minute, seconds=local.second, microseconds=local.microsecond)
-    return start + length - since_hour % length
 
 
 MAX_FAILURES: Final = 500

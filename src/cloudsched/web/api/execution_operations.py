@@ -12,7 +12,7 @@ from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.responses import overview_responses
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.ports.search import DueQuery
-from cloudsched.engine.queries.due_counts import count_due, split_time
+from cloudsched.engine.queries.due_counts import count_due
 from cloudsched.engine.queries.execution_search import (
     FoundExecution,
     find_executions_with_tasks,
@@ -24,6 +24,7 @@ from cloudsched.engine.queries.occurrences import OccurrenceQuery
 from cloudsched.engine.queries.occurrences import list_occurrences as list_coming
 from cloudsched.engine.queries.overview import count_by_time
 from cloudsched.engine.queries.overview import summarize_failures as sum_up_failures
+from cloudsched.engine.queries.time_parts import split_time
 from cloudsched.errors import Forbidden, InvalidInput
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.idempotency_keys import read_idempotency_key

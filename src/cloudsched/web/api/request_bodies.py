@@ -227,10 +227,10 @@ class OccurrenceCountQuery(AnyOwnerQuery):
     since: InputInstant = Field(alias="from")
     """Only occurrences at this instant or later."""
     until: InputInstant
-    """Only occurrences before this instant. There are at most 3,000 parts."""
+    """Only occurrences before this instant. There are at most 200 parts."""
     timezone: ZoneName = "UTC"
     """The zone whose clock divides the time."""
-    per: Literal["P1D", "PT1H", "PT15M"] = "P1D"
+    per: PartLength = PartLength.DAY
     """The length of a part: a day, an hour or a quarter of an hour."""
     handler: str | None = None
     """Only occurrences of this handler's tasks."""

@@ -187,7 +187,8 @@ def _to_json(schedule: Schedule, previews: list[Preview], language: str) -> dict
 
 
 def _describe(schedule: Schedule, previews: list[Preview], language: str) -> str:
-    return schedule.describe_next(previews[0].at if previews else None, language).text
+    now = SystemClock().now()
+    return schedule.describe_next(next((each.at for each in previews if each.at >= now), None), language).text
 
 
 def _print(schedule: Schedule, previews: list[Preview], language: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -21,7 +19,6 @@ class Api:
 
     def __init__(self, client: FlowRunner) -> None:
         self._client = client
-        self._describe = lru_cache(maxsize=2000)(self._ask_for_words)
 
     def get(self, path: str, **query: str | int | None) -> Json:
         """Return the API's answer to a GET. Raises CloudschedError if it refuses."""
@@ -77,11 +74,8 @@ class Api:
         return next((each for each in handlers if each["name"] == name), {})
 
     def describe(self, schedule: Mapping[str, Any]) -> str:
-        """Return a schedule in the API's words. The answer is cached, because it depends on nothing else."""
-        return self._describe(json.dumps(schedule, sort_keys=True))
-
-    def _ask_for_words(self, schedule: str) -> str:
-        body = {"schedule": json.loads(schedule), "count": 1}
+        """Return a schedule in the API's words as of now, which its reader understands."""
+        body = {"schedule": schedule, "count": 1}
         answer = self._send(ApiRequest("POST", "/v1/schedules/preview", body, is_idempotent=True)).content
         return str(answer.get("description", ""))
 

@@ -150,7 +150,7 @@ def _preview(call: ApiCall, content: dict[str, Any]) -> Response:
         notes += describe_ends(schedule.calendars, occurrences[-1].local.date())
 
     preview = responses.SchedulePreview(
-        description=schedule.describe_next(next(iter(times), None), language).text,
+        description=schedule.describe_next(next((at for at in times if at >= now), None), language).text,
         schedule=schedule,
         occurrences=occurrences,
         assumptions=tuple(notes) or no_notes,

@@ -14,11 +14,12 @@ from cloudsched.dashboard.offered_verbs import (
     make_question,
     make_retry_question,
 )
+from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.dashboard.status import BAD
 from cloudsched.dashboard.times import find_zone, parse_instant
 from cloudsched.dashboard.upcoming import build_upcoming
 from cloudsched.dashboard.views.execution_row import build_execution
-from cloudsched.dashboard.views.task_history import build_history, describe_schedules
+from cloudsched.dashboard.views.task_history import build_history
 from cloudsched.dashboard.views.task_life import build_life, list_noted
 from cloudsched.dashboard.visit import UTC_ZONE
 from cloudsched.dashboard.words import shorten
@@ -60,9 +61,7 @@ def fetch(api: Api, visit: Visit, task_id: str) -> Json:
         "asked": asked,
         "executions": records,
         "upcoming": api.get(f"{path}/upcoming", count=_UPCOMING)["occurrences"],
-        "words": api.describe(task["schedule"]),
         "history": history,
-        "scheduleWords": describe_schedules(api, history),
         "mayStart": fetch_startable(api, visit, task),
         "eventSchemas": schemas,
     }
@@ -113,6 +112,7 @@ def build(answer: Json, visit: Visit) -> Json:
     explanation = answer["explanation"]
     history = answer.get("history") or {}
     own_zone = task.get("timezone", "UTC")
+    words = describe_schedule(task["schedule"], visit.now)
     executions = answer["executions"]["executions"]
     due = [parse_instant(each["utc"]) for each in answer["upcoming"]]
 
@@ -120,6 +120,7 @@ def build(answer: Json, visit: Visit) -> Json:
         **answer,
         **_build_retry(task, executions, may_start=answer["mayStart"]),
         "title": task["title"],
+        "words": words,
         "verbs": verbs,
         "tone": _find_tone(task, executions),
         "isEvidenceOpen": _has_problem(explanation) and task["status"] != TaskStatus.COMPLETED,
@@ -129,8 +130,8 @@ def build(answer: Json, visit: Visit) -> Json:
         "executions": [build_execution(each, visit) for each in executions],
         "older": answer["executions"].get("nextPageToken"),
         "upcoming": build_upcoming(due, visit, own_zone),
-        "facts": [*_list_facts(task, answer["words"])],
-        "history": build_history(history, answer.get("scheduleWords", {})),
+        "facts": [*_list_facts(task, words)],
+        "history": build_history(history, visit),
         "omittedEntries": history.get("omittedEntries", 0),
         "json": json.dumps(task, indent=2, ensure_ascii=False),
         "impossible": list_impossible(task, may_start=answer["mayStart"]),

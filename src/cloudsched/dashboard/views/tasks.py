@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from cloudsched.dashboard.charts.run_marks import draw_runs, write_runs
 from cloudsched.dashboard.offered_verbs import BULK_ACTIONS, list_bulk_verbs
+from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.views.causes import CAUSES, list_path, write_chip
 from cloudsched.dashboard.views.task_filters import CATEGORIES, list_named, list_tokens, read_task_filters, read_trouble
@@ -56,7 +57,6 @@ def fetch(api: Api, visit: Visit) -> Json:
     return {
         **page,
         "needs": api.list_items("/v1/overview", "needs"),
-        "words": {task["id"]: api.describe(task["schedule"]) for task in page["tasks"]},
     }
 
 
@@ -82,7 +82,7 @@ def build(answer: Json, visit: Visit) -> Json:
 
     shown = {
         "sentence": _write_sentence(tasks, words, visit, is_cut=bool(answer.get("nextPageToken"))),
-        "rows": [_build_task(task, answer["words"].get(task["id"], "")) for task in tasks],
+        "rows": [_build_task(task, visit) for task in tasks],
         "filters": filters,
         "tokens": list_tokens(visit),
         "chips": [*_build_chips(answer.get("needs", ()), visit)],
@@ -112,7 +112,7 @@ def _build_chips(needs: Iterable[Json], visit: Visit) -> Iterable[tuple[str, str
             yield write_chip(counted[cause]), href, cause == read_trouble(visit)
 
 
-def _build_task(task: Json, words: str) -> Json:
+def _build_task(task: Json, visit: Visit) -> Json:
     recent = task.get("recentStatuses", ())
     why_never = "none to come"
     if task["status"] != TaskStatus.ACTIVE:
@@ -121,7 +121,7 @@ def _build_task(task: Json, words: str) -> Json:
         **task,
         "note": _write_note(task),
         "isBad": bool(task.get("consecutiveFailures")),
-        "words": words,
+        "words": describe_schedule(task["schedule"], visit.now),
         "recent": draw_runs(recent),
         "recentWords": write_runs(recent),
         "whyNever": why_never,

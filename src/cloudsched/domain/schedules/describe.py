@@ -220,6 +220,8 @@ class _Teller:
         is_over = bool(schedule.rdates) and any(rule.until is not None for rule in rules)
         if is_free and start < _BEGINNING and not is_over:
             return ""
+        if self._has_begun and not is_over and all(_is_unmoved(rule, start) for rule in rules):
+            return ""
 
         base = self._compile((), ())
         if base.first is None:  # only its added dates ever come
@@ -288,6 +290,17 @@ def _names_times(rule: Rule) -> bool:
             return bool(rule.seconds)
         case _:
             return True
+
+
+def _is_unmoved(rule: Rule, start: datetime) -> bool:
+    """Return whether the start of a rule, once it is over, says nothing about what is to come."""
+    if rule.interval > 1 or rule.count is not None:
+        return False
+    if rule.frequency == Frequency.HOURLY and not rule.minutes:
+        return not (start.minute or start.second)
+    if rule.frequency == Frequency.MINUTELY and not rule.seconds:
+        return not start.second
+    return True
 
 
 def _names_days(rule: Rule) -> bool:

@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.ext import Extension
 from werkzeug.wrappers import Request, Response
 
+from cloudsched.dashboard.isolation import FILTERS, Isolation
 from cloudsched.dashboard.static_files import find_folder
 from cloudsched.dashboard.status import Status, show_status
 from cloudsched.dashboard.times import ShownInstant, write_took
@@ -61,10 +62,10 @@ TEMPLATES: Final = Environment(
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,
-    extensions=[_Unindent],
+    extensions=[_Unindent, Isolation],
 )
 """Compiled once for all who are signed in. Each has a `Dashboard` of their own."""
-TEMPLATES.filters |= {
+TEMPLATES.filters |= FILTERS | {
     "moment": _show_moment,
     "look": _show_look,
     "count": write_count,

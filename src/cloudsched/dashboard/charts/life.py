@@ -10,7 +10,7 @@ from cloudsched.dashboard.charts.svg import draw_beside, draw_picture, draw_vert
 from cloudsched.dashboard.charts.time_ticks import Row, draw_changes, draw_label, draw_ticks
 from cloudsched.dashboard.status import BAD, OPEN
 from cloudsched.dashboard.times import find_clock_changes
-from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.execution import NOT_RUN_STATUSES, ExecutionStatus
 
 if TYPE_CHECKING:
     import zoneinfo
@@ -140,6 +140,9 @@ def _draw_lane(each: Lived, y: int, left: float, right: float, now: float) -> Ma
     width = percent(max(right - left, 0.003))
     if each.status == ExecutionStatus.SUSPENDED:
         bar = element("rect", cls="hatched", fill="url(#hatch)", x=percent(left), y=y, width=width, height=_BAR)
+    elif each.status in NOT_RUN_STATUSES:
+        bar = element("path", cls="skipped", d=f"M0 {y + 1}l4 4-4 4m5-8l4 4-4 4")
+        bar = element("svg", bar, x=percent(left), overflow="visible")
     elif each.status in OPEN:
         bar = element("rect", cls="f-run", x=percent(left), y=y, width=width, height=_BAR)
     elif each.status in BAD:

@@ -25,7 +25,12 @@ _LINE: Final = 12
 """In pixels: the height of the line on which they stand, and below which failures hang."""
 _HEIGHT: Final = 9
 _FAILURE_HEIGHT: Final = 8
-_NOT_RUN_HEIGHT: Final = 1
+_SHAPES: Final[dict[str, str]] = {
+    ExecutionStatus.SKIPPED: "M{x} 5l2 2-2 2m2.5-4l2 2-2 2",
+    ExecutionStatus.CANCELLED: "M{x} 9l5-5",
+    ExecutionStatus.EXPIRED: "M{x} 4h5l-5 6h5z",
+}
+"""The outlines of what did not run."""
 _FILLS: Final[dict[str, str]] = {ExecutionStatus.RUNNING: "f-run", ExecutionStatus.RETRYING: "f-retry"}
 
 
@@ -63,5 +68,7 @@ def _draw_mark(status: str, left: int) -> list[Markup]:
             "rect", cls="o w", x=left + 0.5, y=top + 0.5, width=_WIDTH - 1, height=_HEIGHT - 1, fill_opacity=0
         )
         return [hatched, frame]
-    height = _NOT_RUN_HEIGHT if status in NOT_RUN_STATUSES else _HEIGHT
-    return [element("rect", cls=_FILLS.get(status, "f-past"), x=left, y=_LINE - height, width=_WIDTH, height=height)]
+    if status in NOT_RUN_STATUSES:
+        base = element("rect", cls="f-past", x=left, y=_LINE - 1, width=_WIDTH, height=1)
+        return [base, element("path", cls="skipped", d=_SHAPES[status].format(x=left))]
+    return [element("rect", cls=_FILLS.get(status, "f-past"), x=left, y=top, width=_WIDTH, height=_HEIGHT)]

@@ -9,6 +9,8 @@ from typing import Final
 
 from markupsafe import Markup, escape
 
+from cloudsched.dashboard.isolation import show_unseen
+
 _NAMES: Final = {
     "cls": "class",
     "text_anchor": "text-anchor",
@@ -22,7 +24,7 @@ def element(tag: str, *children: Markup | str, **attributes: str | float) -> Mar
     parts = ["<", tag]
     for name, value in attributes.items():
         parts.append(f' {_NAMES.get(name, name)}="{_write_value(value)}"')
-    inside = "".join([escape(child) for child in children])
+    inside = "".join([child if isinstance(child, Markup) else escape(show_unseen(child)) for child in children])
     return Markup("".join([*parts, ">", inside, "</", tag, ">"]))  # noqa: S704 - names of ours, and escaped values
 
 

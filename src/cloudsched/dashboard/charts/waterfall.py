@@ -44,6 +44,7 @@ _CSS: Final = {
     "retry": "again",
     "lock": "locked",
     "queue": "queued",
+    "worker": "queued",
     "due": "o w",
 }
 _FILLS: Final = {

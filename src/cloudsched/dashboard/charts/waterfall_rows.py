@@ -25,6 +25,7 @@ _KINDS: Final = {"SUCCEEDED": "past", "WAITING": "run"}
 """The bars of steps by their status. All others have failed."""
 WAITS: Final = {
     "calls": "its calls ran",
+    "worker": "its calls waited to start",
     "lock": "waited for its lock",
     "retry": "waited for the next try",
     "wait": "was suspended",
@@ -64,7 +65,9 @@ class WaterfallRow:
     count: int = 1
     tries: int = 0
     waited: timedelta = timedelta(0)
-    """The time that it waited between its tries."""
+    """The time that it waited between its tries, or to start."""
+    note: str = ""
+    """What a call waits for that has not started."""
 
     def is_within(self, start: datetime, end: datetime) -> bool:
         """Return whether a part of it is in this time."""
@@ -114,9 +117,9 @@ def make_waterfall(
 
     ran = _list_handler_bars(record, start, end, now)
     parts = _divide(_list_states(record, ran, end, now), start, end)
+    sums = _sum_kinds(parts)
     rows = [_make_handler_row(record, ran, parts), *_fold(_make_step_row(step, now) for step in steps)]
     running = [bar.interval for row in rows for bar in row.bars if bar.kind not in {*WAITS, "due"}]
-    sums = {kind: _sum(part for part in parts if part.kind == kind) for kind in ("ran", *WAITS)}
     whole = make_scale(running, start, end, known_end=known_end, true=true_scale)
 
     part = clip(window, *whole.span)
@@ -135,6 +138,18 @@ def make_waterfall(
     )
     shown = [rows[0], *(row for row in rows[1:] if row.is_within(begin, finish))]
     return Waterfall(tuple(shown), scale, now, sums, is_open, whole)
+
+
+def find_ran(record: Json, now: datetime) -> timedelta:
+    """Return how long a function of an execution ran: without its waits, and without the time between its attempts."""
+    start = _find_start(record)
+    end = max(start, find_instant(record, "finishedAt") or now)
+    ran = _list_handler_bars(record, start, end, now)
+    return _sum_kinds(_divide(_list_states(record, ran, end, now), start, end))["ran"]
+
+
+def _sum_kinds(parts: Sequence[Bar]) -> dict[str, timedelta]:
+    return {kind: _sum(part for part in parts if part.kind == kind) for kind in ("ran", *WAITS)}
 
 
 def _find_start(record: Json) -> datetime:
@@ -195,7 +210,8 @@ def _list_states(record: Json, ran: Iterable[Bar], end: datetime, now: datetime)
 
     return {
         "ran": merge(code),
-        "calls": merge(_find_interval(step, now) for step in steps if step["kind"] == "CALL"),
+        "calls": merge(each for step in steps if step["kind"] == "CALL" for each in _split_call(step, now)[1]),
+        "worker": merge(each for step in steps if step["kind"] == "CALL" for each in _split_call(step, now)[0]),
         "lock": merge(locked),
         "retry": merge(retries),
         "wait": merge(_find_interval(step, now) for step in steps if step["kind"] in _SUSPENDED_KINDS),
@@ -240,6 +256,15 @@ def _find_interval(part: Json, now: datetime) -> Interval:
     return begin, max(begin, find_instant(part, "finishedAt") or now)
 
 
+def _split_call(step: Json, now: datetime) -> tuple[list[Interval], list[Interval]]:
+    """Return when a call waited to start, and when it ran. It has not run before its own task has started."""
+    begin, finish = _find_interval(step, now)
+    if step.get("hasNotStarted"):
+        return [(begin, finish)], []
+    started = min(max(find_instant(step, "childStartedAt") or begin, begin), finish)
+    return [(begin, started)] if started > begin else [], [(started, finish)]
+
+
 def _list_tries(step: Json, now: datetime) -> list[Interval]:
     """Return the intervals in which a step's function ran. If it was never retried, that is all of its time."""
     tries = [(parse_instant(each["startedAt"]), parse_instant(each["finishedAt"])) for each in step.get("tries", ())]
@@ -276,6 +301,12 @@ def _make_step_row(step: Json, now: datetime) -> WaterfallRow:
     waited = timedelta(0)
     if step["kind"] in _SUSPENDED_KINDS:
         bars = [Bar(begin, finish, "wait"), *_list_ahead(step, now)]
+    elif step["kind"] == "CALL":
+        idle, ran = _split_call(step, now)
+        pauses = [Bar(*each, "worker") for each in idle]
+        bars = [*pauses, *(Bar(*each, bars[0].kind) for each in ran)]
+        took = sum((end - start for start, end in ran), timedelta(0))
+        waited = _sum(pauses)
     elif step["kind"] == "STEP" and step.get("tries"):
         tries = [Bar(*each, "fail") for each in _list_tries(step, now)]
         if step["status"] == "SUCCEEDED":
@@ -288,7 +319,9 @@ def _make_step_row(step: Json, now: datetime) -> WaterfallRow:
     kind = step["kind"].lower()
     name = step.get("name") or kind
     tried = step.get("attempts", 0)
-    return WaterfallRow(step["number"], kind, name, step["status"], tuple(bars), took, tries=tried, waited=waited)
+    return WaterfallRow(
+        step["number"], kind, name, step["status"], tuple(bars), took, 1, tried, waited, step.get("hasNotStarted", "")
+    )
 
 
 def _list_ahead(step: Json, now: datetime) -> list[Bar]:
@@ -309,8 +342,8 @@ def _fold(rows: Iterator[WaterfallRow]) -> Iterator[WaterfallRow]:
             yield from same
             continue
         first = same[0]
-        spans = merge(bar.interval for row in same for bar in row.bars)
-        bars = tuple(Bar(*span, first.bars[0].kind) for span in spans)
+        spans = merge(bar.interval for row in same for bar in row.bars if bar.kind not in WAITS)
+        bars = tuple(Bar(*span, first.bars[-1].kind) for span in spans)
         yield WaterfallRow(first.number, first.kind, first.name, "SUCCEEDED", bars, _sum(bars), count=len(same))
 
 

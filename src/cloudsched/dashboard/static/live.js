@@ -47,7 +47,7 @@ function lookNow() {
 async function look() {
   clearTimeout(timer);
   if (!every) return;
-  const slow = setTimeout(showStale, SLOW, seen, 0);
+  const slow = setTimeout(showStale, SLOW, 0);
   try {
     const response = await askForNews();
     const news = response.ok ? await response.json() : { cursor: null };
@@ -56,7 +56,6 @@ async function look() {
     else if (held) show(held);
     cursor ??= news.cursor;
     failures = 0;
-    seen = Date.now();
     showFresh();
     if (!held) say(calm);
     schedule(every);
@@ -80,8 +79,8 @@ function askForNews() {
 export function fail(what = "") {
   failures += 1;
   const wait = Math.min(30, 2 ** failures);
-  say(`Not live since ${new Date(seen).toLocaleTimeString()}.`);
-  showStale(seen, every ? wait : null, what);
+  say(`Not live since ${document.querySelector("#clock time")?.textContent ?? "a while ago"}.`);
+  showStale(every ? wait : null, what);
   if (every) schedule(wait * 1000);
 }
 

@@ -4,14 +4,14 @@ let ticking = 0;
 
 // `wait` is in how many seconds the page asks again: 0 if it is asking, null if it never does by itself, as a form.
 // `what` is what else failed.
-export function showStale(seen, wait, what = "") {
+export function showStale(wait, what = "") {
   clearInterval(ticking);
   if (!note) {
     const shown = document.querySelector("#clock time")?.textContent ?? "";
     note = document.createElement("div");
     note.className = "gone";
     note.innerHTML = '<p role="alert"></p><p></p><button class="btn small">Ask now</button>';
-    const since = wait === null ? "" : ` since ${new Date(seen).toLocaleTimeString()}`;
+    const since = wait === null ? "" : ` since ${shown}`; // the page's own clock and zone, not the browser's
     note.firstChild.textContent = `No answer${since}. You see what was at ${shown}: it may be wrong by now.`;
     note.lastChild.hidden = wait === null;
     note.lastChild.addEventListener("click", () => document.dispatchEvent(new Event("ask")));

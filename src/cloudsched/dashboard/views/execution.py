@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 ROWS: Final = 180
 """The number of a waterfall's rows that are shown at once."""
 _TREE: Final = 100
+_CALLS: Final = 20
+"""The number of the latest calls whose tasks are asked when they started."""
 _TONES: Final = complete_table(
     ExecutionStatus,
     {
@@ -50,6 +52,7 @@ _TONES: Final = complete_table(
 _SUMS: Final = {
     "ran": "A function ran for",
     "calls": "Its calls ran for",
+    "worker": "Its calls waited to start for",
     "lock": "Waited for its lock",
     "retry": "Waited to try again",
     "wait": "Suspended for",
@@ -66,7 +69,7 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
     tree = api.find(f"{task_path(task_id)}/tree", executionId=execution_id)
 
     answer = {
-        "execution": _show_ends(record, tree),
+        "execution": _show_calls(api, record, tree),
         "task": task,
         "mayStart": fetch_startable(api, visit, task),
         "tree": tree,
@@ -92,22 +95,39 @@ def hash_record(record: Json) -> str:
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _show_ends(record: Json, tree: Json | None) -> Json:
-    """Return an open execution whose finished calls are shown as such, before its handler notices them."""
-    if record["status"] not in OPEN:
-        return record  # what it did not wait for is left as it was then
-    calls = [child["task"] for child in (tree or {}).get("children", ())]
-    ended = {call["id"]: call for call in calls if call["status"] in FINAL_STATUSES and not call.get("isRunning")}
-    return {**record, "steps": [_show_end(step, ended.get(step.get("child"))) for step in record.get("steps", ())]}
+def _show_calls(api: Api, record: Json, tree: Json | None) -> Json:
+    """Return an execution whose calls have the times at which their tasks started.
+
+    Those of an open one that have finished are shown as such, before its handler notices them.
+    """
+    children = {child["task"]["id"]: child["task"] for child in (tree or {}).get("children", ())}
+    is_open = record["status"] in OPEN  # what others did not wait for is left as it was then
+    calls = [step for step in record.get("steps", ()) if step.get("child") in children]
+    started = {step["child"]: _find_child_start(api, step["child"]) for step in calls[-_CALLS:]}
+
+    def show(step: Json) -> Json:
+        call = children.get(step.get("child"))
+        if call is None:
+            return step
+        shown = {**step, "childStartedAt": started.get(call["id"])}
+        if not is_open or step["status"] != StepStatus.WAITING:
+            return shown
+        if call["status"] in FINAL_STATUSES and not call.get("isRunning"):
+            status = StepStatus.FAILED
+            if call.get("outcome") == ExecutionStatus.SUCCEEDED:
+                status = StepStatus.SUCCEEDED
+            return {**shown, "status": status, "finishedAt": call["statusChangedAt"], "isUnnoticed": True}
+        if not (call.get("isRunning") or started.get(call["id"])):
+            waits = "waits for a worker" if call.get("offeredAt") else "has not started"
+            return {**shown, "hasNotStarted": waits}
+        return shown
+
+    return {**record, "steps": [show(step) for step in record.get("steps", ())]}
 
 
-def _show_end(step: Json, call: Json | None) -> Json:
-    if call is None or step["status"] != StepStatus.WAITING:
-        return step
-    status = StepStatus.FAILED
-    if call.get("outcome") == ExecutionStatus.SUCCEEDED:
-        status = StepStatus.SUCCEEDED
-    return {**step, "status": status, "finishedAt": call["statusChangedAt"], "isUnnoticed": True}
+def _find_child_start(api: Api, child: str) -> str | None:
+    found = api.list_items(f"{task_path(child)}/executions", "executions", pageSize=1)
+    return next((each.get("startedAt") for each in found), None)
 
 
 def _find_step(record: Json, visit: Visit) -> Json | None:
@@ -200,6 +220,10 @@ def _write_sentence(record: Json, visit: Visit) -> str:
         return f"{status.word}. {message}"
     if record["status"] == ExecutionStatus.RETRYING and record.get("nextAttemptAt"):
         moment = visit.moment(record["nextAttemptAt"])
+        if parse_instant(record["nextAttemptAt"]) < visit.now:
+            return (
+                f"Its last attempt failed. The next one was due {moment.text}, {moment.relative}, and has not started."
+            )
         return f"Its last attempt failed. The next one starts {moment.text}, {moment.relative}."
     if record.get("error"):
         return f"{status.word} with {record['error']['type']}: {shorten(record['error']['message'])}"

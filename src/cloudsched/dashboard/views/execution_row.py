@@ -6,8 +6,9 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.dashboard.charts.waterfall_rows import find_ran
 from cloudsched.dashboard.status import write_message
-from cloudsched.dashboard.times import find_instant, write_duration
+from cloudsched.dashboard.times import find_instant, parse_instant, write_duration
 from cloudsched.dashboard.words import shorten
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.visit import Visit
 
 NONE: Final = "\N{EN DASH}"
+_LONGEST_OUTCOME: Final = 4000
 _TRIGGERS: Final = complete_table(
     Trigger,
     {
@@ -35,18 +37,18 @@ def build_execution(record: Json, visit: Visit) -> Json:
     took = None
     late = None
     if started is not None:
-        took = (find_instant(record, "finishedAt") or visit.now) - started
+        took = find_ran(record, visit.now)
         late = started - (due or started)
 
     return {
         **record,
         "title": record.get("title") or record["taskId"],
-        "outcome": shorten(_write_outcome(record, visit)),
+        "outcome": shorten(_write_outcome(record, visit), _LONGEST_OUTCOME),
         "took": _write_length(took),
         "late": _write_length(late),
         "trigger": _TRIGGERS[record.get("trigger", Trigger.SCHEDULE)],
         "until": record.get("nextAttemptAt") or record.get("leaseUntil"),
-        "untilWord": _name_until(record),
+        "untilWord": _name_until(record, visit),
     }
 
 
@@ -67,9 +69,10 @@ def _write_length(length: timedelta | None) -> str:
     return write_duration(max(length, timedelta(0)))
 
 
-def _name_until(record: Json) -> str:
+def _name_until(record: Json, visit: Visit) -> str:
     if not record.get("nextAttemptAt"):
         return "lease ends"
-    if record["status"] == ExecutionStatus.RETRYING:
+    is_ahead = parse_instant(record["nextAttemptAt"]) >= visit.now
+    if record["status"] == ExecutionStatus.RETRYING and is_ahead:
         return "next attempt"
     return "next attempt was due"

@@ -61,7 +61,7 @@ def build_lines(rows: Iterable[WaterfallRow], waterfall: Waterfall, visit: Visit
                 "kind": row.kind,
                 "name": shorten(row.name, _LONGEST_NAME) + only_if(row.count > 1, f" {TIMES} {row.count:,}"),
                 "status": row.status,
-                "took": write_duration(row.took),
+                "took": row.note or write_duration(row.took),
                 "chart": draw_row(row, waterfall.scale, background),
                 "hidden": f"{show_status(row.status).word.lower()}{tries}{waited}",
             }

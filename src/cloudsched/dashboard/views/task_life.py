@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.charts.axis import clip, find_parts, make_moves, read_window, write_windows
-from cloudsched.dashboard.charts.life import Lived, Noted, draw_life, find_span
+from cloudsched.dashboard.charts.life import LANES, Lived, Noted, draw_life, find_span
 from cloudsched.dashboard.status import OPEN, show_status
 from cloudsched.dashboard.times import find_instant, parse_instant
 from cloudsched.domain.documents.task import TaskStatus
@@ -85,7 +85,8 @@ def _list_left_out(explanation: Json, task: Json) -> Iterator[Noted]:
 
 
 def _describe(lived: list[Lived], due: list[datetime], visit: Visit, noted: Sequence[Noted]) -> str:
-    parts = [f"{count} {word}" for word, count in Counter(each.word for each in lived).items()]
+    parts = [f"the latest {LANES} runs are drawn"] if len(lived) > LANES else []
+    parts += [f"{count} {word}" for word, count in Counter(each.word for each in lived[-LANES:]).items()]
     parts += [f"{_LEFT_OUT} {visit.moment(each.at).text}" for each in noted if each.word == _LEFT_OUT]
     if due:
         parts.append(f"next due {visit.moment(due[0]).text}")

@@ -1,0 +1,102 @@
+"""No text of somebody's changes how a page around it reads: it is isolated, and what nobody sees is written out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+
+import pytest
+import requests
+from tests.dashboard.conftest import NOW, add_plain_handlers
+
+from cloudsched import App, Context
+from cloudsched.dashboard.rendering import TEMPLATES
+from cloudsched.emulator.runtime.clock import MovableClock
+from cloudsched.local.stack import Stack, run_stack
+
+TURNED = "invoice\u202egnp.exe"
+HEBREW = "\u05d7\u05e9\u05d1\u05d5\u05df 5"
+BELL = "rings\x07 and \u200bhides\u2067"
+HOSTILE = {"turned": TURNED, "hebrew": HEBREW, "bell": BELL}
+UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+TEXT = re.compile(r">([^<]*)<")
+
+
+@pytest.fixture(scope="module")
+def hostile() -> Iterator[Stack]:
+    """A stack in which titles, owners' notes, errors, progress and results are hostile."""
+    app = App()
+    add_plain_handlers(app)
+
+    @app.handler("breaks", retry=0)
+    def breaks(ctx: Context) -> None:
+        ctx.progress(f"going on: {ctx.task.title}")
+        ctx.step(str(ctx.task.title)[:20], lambda: ctx.task.title)
+        raise ValueError(f"no such file: {ctx.task.title} {ctx.task.description}")
+
+    with run_stack(app, store="sqlite", clock=MovableClock(NOW, frozen=True)) as running:
+        for name, title in HOSTILE.items():
+            body = {
+                "id": name,
+                "title": title.replace("\x07", "\u200f"),
+                "description": title.replace("\x07", "\u200f"),
+                "owner": "ada",
+                "handler": "breaks",
+                "schedule": {"at": NOW.isoformat()},
+            }
+            assert requests.post(f"{running.url}/v1/tasks", json=body, timeout=60).status_code == 201
+        requests.post(f"{running.url}/dev/clock", json={"advance": "PT1H"}, timeout=60)
+        yield running
+
+
+def list_pages(stack: Stack) -> Iterator[str]:
+    yield from ("", "tasks", "runs?within=any", "calendar?day=2027-03-27", "queues", "people/ada", "tasks?q=rings")
+    for name in HOSTILE:
+        yield f"tasks/{name}"
+        yield f"tasks/{name}/edit"
+        (run, *_) = requests.get(f"{stack.url}/v1/tasks/{name}/executions", timeout=60).json()["executions"]
+        yield f"tasks/{name}/executions/{run['id']}"
+
+
+def test_no_page_obeys_a_text_of_somebodys(hostile: Stack) -> None:
+    """On every page, between tags: no character that turns or hides others, and text from right to left in <bdi>."""
+    seen = ""
+    for path in list_pages(hostile):
+        page = requests.get(f"{hostile.url}/ui/{path}", timeout=60)
+        assert page.ok, path
+        html = re.sub(r"<textarea.*?</textarea>", "", page.text, flags=re.DOTALL)
+        for text in TEXT.findall(html):
+            assert not UNSEEN.search(unescape(text)), (path, text)
+        outside = re.sub(r"<bdi>.*?</bdi>|<title>.*?</title>|<text.*?</text>|<[^>]*>", "", html, flags=re.DOTALL)
+        around = outside.partition("\u05d7")
+        assert not around[1], (path, around[0][-80:])
+        seen += page.text
+    assert seen.count("⟨U+202E⟩") > 5
+    assert seen.count("<bdi>") > 10
+
+
+def test_what_a_form_sends_back_is_unchanged(hostile: Stack) -> None:
+    """The field of the title holds the title, so that saving it again does not rename the task."""
+    page = requests.get(f"{hostile.url}/ui/tasks/turned/edit", timeout=60).text
+    assert f'value="{TURNED}"' in unescape(page)
+
+
+@pytest.mark.parametrize(
+    ("template", "shown"),
+    [
+        ("<p>{{ x }}</p>", "<p><bdi>a⟨U+202E⟩b</bdi></p>"),
+        (
+            '<a href="{{ x }}" title="1 > {{ x }}">{{ x }}</a>',
+            '<a href="a\u202eb" title="1 > a\u202eb"><bdi>a⟨U+202E⟩b</bdi></a>',
+        ),
+        ("<title>{{ x }}</title>", "<title>a⟨U+202E⟩b</title>"),
+        ("<textarea>{{ x }}</textarea>{{ y }}", "<textarea>a\u202eb</textarea>plain"),
+        (
+            '{% if y %}<b{% if x %} class="q"{% endif %}>{{ x if y else y }}</b>{% endif %}',
+            '<b class="q"><bdi>a⟨U+202E⟩b</bdi></b>',
+        ),
+    ],
+)
+def test_a_template_prints_texts_as_their_place_allows(template: str, shown: str) -> None:
+    assert TEMPLATES.from_string(template).render(x="a\u202eb", y="plain") == shown

@@ -80,7 +80,7 @@ def test_what_waits_in_a_queue_is_listed_in_its_order(pages: Pages, app: App) ->
     own = read(pages, "ada", "/queues?queue=gpu")
     assert "Render of ada" in own
     assert "Render of bob" not in own
-    assert "Nothing waits in it." in read(pages, "admin", "/queues?queue=other")
+    assert "Nothing waits in other." in read(pages, "admin", "/queues?queue=other")
 
 
 def test_a_person_s_page_has_what_is_theirs(pages: Pages, app: App) -> None:

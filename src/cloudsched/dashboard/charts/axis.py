@@ -39,7 +39,7 @@ _MOVES: Final = (
     ("-", "\N{MINUS SIGN}", "Zoom out"),
     ("ArrowLeft", "\N{LEFTWARDS ARROW}", "Earlier"),
     ("ArrowRight", "\N{RIGHTWARDS ARROW}", "Later"),
-    ("0", "0", "Show all of it (0)"),
+    ("0", "0", "Show all of it 0"),
 )
 
 

@@ -476,11 +476,16 @@ class UnsupportedDocument(UnreadableDocument):
 
 
 class DeliveryDelayed(Unavailable):
-    """A message could not be handed over now, as far as is known. `retry_after` is the wait, or None."""
+    """A message could not be handed over now, as far as is known. `retry_after` is the wait, or None.
 
-    def __init__(self, service: str, reason: str, retry_after: timedelta | None = None) -> None:
+    Of a service that was reached, and refuses for now, `answer` is what is said of it.
+    """
+
+    def __init__(self, service: str, reason: str, retry_after: timedelta | None = None, *, answer: str = "") -> None:
         self.retry_after = retry_after
         super().__init__(service, reason)
+        if answer:
+            self.args: tuple[Any, ...] = (answer,)
 
 
 class DeliveryRefused(CloudschedError):

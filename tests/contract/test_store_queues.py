@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tests.conftest import NOW, MakeTask
+from tests.contract.conftest import make_delivery
 
+from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.store import Store
 from cloudsched.features.locks.lock import Holder, Lock, VersionedLock
@@ -36,6 +38,16 @@ def test_queue_keys_are_found_once_each(store: Store, make_task: MakeTask) -> No
     assert list(keys("eve", limit=9)) == []
     count = store.search.count_offers
     assert (count("gpu", None, 9), count("gpu", None, 2), count("gpu", "bob", 9), count("x", None, 9)) == (3, 2, 1, 0)
+
+
+def test_handlers_are_found_once_each(store: Store, make_task: MakeTask) -> None:
+    """Those of tasks of any status, in their order, up to a bound. Those of deliveries are in no list."""
+    for number, handler in enumerate(["mail", "a", "mail", "pay", "mail"]):
+        status = TaskStatus.PAUSED if handler == "pay" else TaskStatus.ACTIVE
+        store.commit(Commit(make_task(id=f"t{number}", handler=handler, status=status)))
+    store.commit(Commit(make_task(id="d", handler="cloudsched.delivery", delivery=make_delivery())))
+    assert list(store.search.list_handlers(limit=9)) == ["a", "mail", "pay"]
+    assert list(store.search.list_handlers(limit=2)) == ["a", "mail"]
 
 
 def test_locks_are_listed_by_key(store: Store) -> None:

@@ -176,4 +176,4 @@ def test_what_failures_and_budgets_have_paused_needs_somebody(pages: Pages, app:
     sentence, listed = read_attention(pages)
     assert sentence.startswith("2 things need you")
     assert "Weak is paused after 2 failures in a row" in listed
-    assert "Paid is paused: its limit or its owner's budget is used up" in listed
+    assert "bob has used up its budget (0 of 0 queries of 2027-01): 1 task waits until 1 February" in listed

@@ -156,6 +156,7 @@ SEARCH: Final[Mapping[str, Cost]] = {
     "list_changed": _read_page,
     "list_executions": _read_page,
     "list_finished": _read_page,
+    "list_handlers": _read_keys,
     "list_open": _read_page,
     "list_queue_keys": _read_keys,
 }

@@ -9,7 +9,7 @@ from werkzeug.routing import Map, Rule
 from cloudsched.dashboard.calendar import view as calendar
 from cloudsched.dashboard.forms import run_form, task_form
 from cloudsched.dashboard.view import View
-from cloudsched.dashboard.views import bulk, execution, home, queues, runs, task, tasks, usage
+from cloudsched.dashboard.views import bulk, decisions, execution, home, queues, runs, task, tasks, usage
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.features.table import FEATURES, find_place
 
@@ -21,6 +21,8 @@ DONE: Final = {
     "bulk": "Started. This task does it, and shows how far it is.",
     "retries": "Started. This task retries them, and shows how far it is. Cancel it to leave the rest.",
     "clock": "The clock was moved.",
+    "approve": "Approved. The run goes on.",
+    "reject": "Rejected. The run goes on with that.",
     "queue-paused": "Paused. The queue keeps its dispatches.",
     "queue-running": "Resumed. The queue delivers again.",
 }
@@ -38,6 +40,7 @@ VIEWS: Final[dict[str, View]] = {
     "calendar": View("/calendar", calendar.fetch, calendar.build, "calendar.html", "Calendar", key="c"),
     "queues": View("/queues", queues.fetch, queues.build, "queues.html", "Queues", queues.send, key="q"),
     **{name: view for row in FEATURES if row.pages for name, view in find_place(row.pages).items()},
+    "decisions": View("/decisions", decisions.fetch, decisions.build, "decisions.html", "Home", decisions.send),
     "usage": View("/usage", usage.fetch, usage.build, "usage.html", "Usage", key="u", is_live=False),
     "retry": View("/retry", bulk.fetch_retry, bulk.build, "bulk.html", "Runs", bulk.send_retry, is_form=True),
     "bulk": View("/bulk", bulk.fetch, bulk.build, "bulk.html", "Tasks", bulk.send, is_form=True),

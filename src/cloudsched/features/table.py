@@ -124,6 +124,11 @@ class Feature:
 
     It gets the container, the task, its owner if they are stored, and the time. See `engine.queries.conditions`.
     """
+    causes: str = ""
+    """The function that yields what keeps many tasks from running at once.
+
+    It gets the container, and an owner, or None for all. See `engine.queries.causes`.
+    """
     undelivered: str = ""
     """The function that finds what did not reach anybody. See `domain.explanation.findings.Undelivered`."""
     stores: Mapping[str, str] = field(default_factory=dict)
@@ -157,6 +162,7 @@ FEATURES: Final = (
         },
         usage_limit="cloudsched.features.budgets.budgets:Budgets",
         conditions="cloudsched.features.budgets.budgets:find_conditions",
+        causes="cloudsched.features.budgets.budgets:find_causes",
         records=("cloudsched.features.budgets.budget:Budget",),
         operations=("cloudsched.features.budgets.operations",),
     ),

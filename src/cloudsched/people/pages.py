@@ -35,9 +35,10 @@ _LOOKS: Final = complete_table(
         DeliveryStatus.SENT: Status("ok", "Sent", "ok"),
         DeliveryStatus.FAILED: Status("fail", "Failed", "fail"),
         DeliveryStatus.EXPIRED: Status("expire", "Expired", "ended"),
-        DeliveryStatus.SUPPRESSED: Status("skip", "Not wanted", "ended"),
+        DeliveryStatus.SUPPRESSED: Status("skip", "Not sent", "ended"),
     },
 )
+_UNDER_WAY: Final = frozenset({DeliveryStatus.RETRYING, DeliveryStatus.SENDING, DeliveryStatus.PENDING})
 _LISTED: Final = 50
 _LISTED_OF_PERSON: Final = 10
 
@@ -87,7 +88,11 @@ def _write_sentence(answer: Json) -> str:
     noun = "delivery" if count == 1 and not answer["older"] else "deliveries"
     shown = f"{count:,}{only_if(answer['older'], ' or more')} {noun}"
     if not owner:
-        return f"{shown} of all people have failed. Choose whose to see."
+        retrying = sum(each["status"] in _UNDER_WAY for each in answer["deliveries"])
+        failed = write_count(count - retrying, "delivery has", "deliveries have")
+        more = f", {retrying:,} {'is' if retrying == 1 else 'are'} retrying"
+        at_least = only_if(answer["older"], "At least ")
+        return f"{at_least}{failed} failed{only_if(retrying, more)}, of all people. Choose whose to see."
     messages = answer["messages"]
     unread = sum(not each.get("isRead") for each in messages)
     inbox = write_count(len(messages), "message", "messages")
@@ -113,7 +118,7 @@ def _find_event(found: Json) -> tuple[str, str]:
         return "sent", found["sentAt"]
     if found.get("nextAttemptAt"):
         return "next attempt", found["nextAttemptAt"]
-    return "asked for", found["createdAt"]
+    return "created", found["createdAt"]
 
 
 def fetch_person(api: Api, _visit: Visit, owner: str) -> Json:

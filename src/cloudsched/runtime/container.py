@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.queries.causes import Causes
     from cloudsched.engine.queries.conditions import Conditions, QueueWatch
     from cloudsched.engine.state.quotas import Quotas
     from cloudsched.engine.sweep.shard_sweeps import ShardSweeps, SweepNote
@@ -339,6 +340,19 @@ class Container:
             *(self.store, self.clock, self.handlers, self.load_sweep, self.queue_watch),
             [partial(find_place(each.conditions), self) for each in FEATURES if each.conditions],
         )
+
+    @lazy_property
+    def causes(self) -> Causes:
+        """Finds what keeps many tasks from running at once."""
+        from cloudsched.engine.queries.causes import Causes
+
+        places = [partial(find_place(each.causes), self) for each in FEATURES if each.causes]
+        return Causes(self.store, self.clock, self.handlers, self.conditions, places)
+
+    def forget_causes(self) -> None:
+        """Forget what was found of queues, handlers and budgets, as after one was changed here."""
+        self.conditions.forget()
+        self.causes.forget()
 
     @lazy_property
     def load_sweep(self) -> Callable[[], SweepNote | None]:

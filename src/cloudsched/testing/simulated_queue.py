@@ -70,9 +70,9 @@ class SimulatedQueue:
             if refused.code is not Code.ALREADY_EXISTS:
                 raise QueueUnavailable("The simulated queue", str(refused)) from refused
 
-    def is_paused(self, _priority: Priority) -> bool:
-        """Return whether the test has paused it."""
-        return self.holds
+    def find_paused(self, _priority: Priority) -> str | None:
+        """Return its name if the test has paused it."""
+        return "simulated" if self.holds else None
 
     def close(self) -> None:
         """Do nothing: there is nothing to close."""

@@ -185,6 +185,7 @@ def every_call_of_the_store(store: Store, make_task: MakeTask) -> dict[str, Call
 def search_everything(search: SearchStore) -> None:
     """Make each list across tasks with every combination of its filters, for the first page and for a later one."""
     others = {
+        "list_handlers",
         "list_queue_keys",
         "count_offers",
         "list_executions",
@@ -208,6 +209,7 @@ def search_everything(search: SearchStore) -> None:
         for since in ("", "1798794000000000000 t1"):
             for token in (None, make_token(("changed", owner, since), NOW, "t1")):
                 search.list_changed(owner, since, limit=5, page_token=token)
+    search.list_handlers(limit=5)
     search.count_unfinished("ada", 10)
     search.count_created_since("ada", NOW, 10)
     values: dict[str, tuple[Any, ...]] = {

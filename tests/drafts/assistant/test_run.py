@@ -130,7 +130,7 @@ def test_no_turn_of_the_model_goes_beyond_a_budget(tools: Tools) -> None:
             assert len(model.asked) == budget
             if budget < 5:
                 assert sim.app.get(task.id).status == "PAUSED"
-                assert "budget is used up" in sim.app.get(task.id).message
+                assert "used up its budget" in sim.app.get(task.id).message
                 budgets.put("ada", 100, by=OWN_CODE)
                 sim.advance(timedelta(hours=1))
             [execution] = sim.executions(task.id)

@@ -300,7 +300,7 @@ def know_no_address(scene: Scene) -> None:
 
 def hide_queue(scene: Scene) -> None:
     class Hidden:
-        def is_paused(self, _: object) -> bool:
+        def find_paused(self, _: object) -> str | None:
             raise QueueUnavailable("The queue projects/p/queues/q", "PERMISSION_DENIED")
 
     scene.create()
@@ -369,7 +369,7 @@ WORDS = {
     Reason.UNKNOWN_ZONE: "have no zone 'Europe/Atlantis'",
     Reason.TOO_MANY_RUNS: "20 of its runs",
     Reason.OVERLAP: "is skipped",
-    Reason.UNKNOWN_HANDLER: "'removed'",
+    Reason.UNKNOWN_HANDLER: "Not registered: removed",
     Reason.BUDGET_USED_UP: "0 of 0 queries",
     Reason.CHANNEL_NOT_SET_UP: "EMAIL is not set up",
     Reason.NOT_REACHABLE: "by EMAIL. No contacts",

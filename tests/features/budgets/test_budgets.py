@@ -89,9 +89,9 @@ def test_a_warning_at_80_percent_then_a_pause_with_the_reason(
     advance(sim, 3 * HOUR)
     task = sim.app.get(mine)
     assert task.status is TaskStatus.PAUSED
-    assert "budget is used up (100 of 100 queries of 2027-01)" in task.message
+    assert "used up its budget (100 of 100 queries of 2027-01)" in task.message
     store, clock = sim.app.container.store, sim.app.container.clock
-    assert "budget is used up" in explain_task(store, clock, task, shows_holders=False).summary
+    assert "used up its budget" in explain_task(store, clock, task, shows_holders=False).summary
     assert sim.app.get(other).status is TaskStatus.ACTIVE
     assert statuses(sim, mine) == {"SUCCEEDED": 10}
     assert len([each for each in caplog.records if getattr(each, "action", "") == "budget_nearly_used"]) == 1
@@ -167,7 +167,7 @@ def test_users_cannot_get_around_it(sim: Simulation) -> None:
     get_budgets(sim).put("ada", 10, by=OWN_CODE)
     advance(sim, 2 * HOUR)
     for task_id in (first, second):
-        with pytest.raises(NotAllowed, match="budget is used up"):
+        with pytest.raises(NotAllowed, match="used up its budget"):
             as_user(sim.app).resume(task_id)
         with pytest.raises(NotAllowed):
             as_user(sim.app).trigger(task_id)

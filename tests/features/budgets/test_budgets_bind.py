@@ -127,7 +127,7 @@ def test_one_way_after_the_other_ends_at_the_budget(
     assert BUDGET <= spending.used < BUDGET + MOST
     statuses = {sim.app.get(each).status for each in made}
     assert statuses <= {TaskStatus.PAUSED, TaskStatus.COMPLETED, TaskStatus.ACTIVE, TaskStatus.FAILED}
-    assert "budget is used up" in sim.app.get(made[-1]).message or way in {"calls", "children", "parallel children"}
+    assert "used up its budget" in sim.app.get(made[-1]).message or way in {"calls", "children", "parallel children"}
     spending.limit = None
     Budgets.of(sim.app.container).put("ada", 10**9, by=OWN_CODE)
     if way in {"one-time tasks", "calls", "children", "parallel children", "steps"}:

@@ -58,7 +58,7 @@ def test_a_task_pauses_at_its_owners_budget(sim: Simulation, move: Callable[[Sim
     move(sim)
     task = sim.app.get(mine)
     assert task.status is TaskStatus.PAUSED
-    assert "budget is used up (50 of 50 queries of 2027-01)" in task.message
+    assert "used up its budget (50 of 50 queries of 2027-01)" in task.message
     assert len(sim.executions(mine)) == 5
     assert sim.app.get(other).status is TaskStatus.ACTIVE
     assert len(sim.executions(other)) > 20

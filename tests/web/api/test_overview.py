@@ -175,7 +175,7 @@ def test_what_an_open_run_holds_back_is_not_overdue(ask: Any) -> None:  # noqa: 
     before = sim.counts.reads
     late = ask("ada", "/v1/overview").get_json()
     assert datetime.fromisoformat(late["overdueSince"]) == due
-    assert sim.counts.reads - before <= MOST_READS + 1 + len(held)
+    assert sim.counts.reads - before <= MOST_READS + 5 + len(held)
 
 
 def test_the_sweep_says_when_it_ran(ask: Any) -> None:  # noqa: ANN401 - the fixture above

@@ -120,8 +120,8 @@ def test_only_admins_set_budgets(ask: Any) -> None:  # noqa: ANN401 - the fixtur
     (paused, *_) = [each for each in ask("ada", "/v1/tasks").get_json()["tasks"] if each["handler"] == "spend"]
     refused = ask("ada", f"/v1/tasks/{paused['id']}/resume", {}, "POST")
     assert refused.status_code == 409
-    assert "budget is used up" in refused.get_json()["detail"]
-    assert "budget is used up" in ask("ada", f"/v1/tasks/{paused['id']}/explain").get_json()["summary"]
+    assert "used up its budget" in refused.get_json()["detail"]
+    assert "used up its budget" in ask("ada", f"/v1/tasks/{paused['id']}/explain").get_json()["summary"]
     assert ask("ada", path, None, "DELETE").status_code == 403
     assert ask("admin", path, None, "DELETE").status_code == 204
     assert ask("admin", path, None, "DELETE").status_code == 404

@@ -182,6 +182,13 @@ def build_query(
     return query
 
 
+def build_handler_query(after: str) -> Message:
+    """Return the query for the newest task of the handler that comes next after one."""
+    query = build_query("tasks", 1, order=("handler",), fields=("handler",), after=encode(after) if after else None)
+    query.order_by.add(field={"field_path": "createdAt"}, direction=_Direction.DESCENDING)
+    return query
+
+
 def build_queue_key_query(owner: str | None, after: str, shards: Sequence[int] | None = None) -> Message:
     """Return the query for the offer with the next queue key, of one owner, in at most 30 shards."""
     filters: list[Filter] = [] if owner is None else [("owner", EQUAL, owner)]

@@ -18,6 +18,7 @@ from cloudsched.adapters.firestore.queries import (
     MAX_DISJUNCTIONS,
     FirestoreListing,
     build_group_query,
+    build_handler_query,
     build_offer_listing,
     build_queue_key_query,
     build_task_listing,
@@ -312,6 +313,18 @@ class FirestoreSearch(ListingSearch[FirestoreListing]):
             start = _EPOCH + timedelta(microseconds=int(since.partition(" ")[0]) // 1000)
         listing = replace(self._lead(owner, CHANGED), order=CHANGED_AT, is_descending=True, start=start)
         return self._fetch(Task, listing, ("changed", owner, since), limit, page_token)
+
+    def list_handlers(self, *, limit: int) -> list[str]:
+        """Return the first names of handlers that tasks have, each found by a query for the first task after the last.
+
+        The index of a handler's newest tasks has no shards.
+        """
+
+        def find_next(last: str) -> str | None:
+            found = self._rpc.query(self._documents, build_handler_query(last))
+            return next((each.fields["handler"].string_value for each in found), None)
+
+        return list_keys(find_next, limit=limit, prefix="", after="")
 
     def list_queue_keys(
         self,

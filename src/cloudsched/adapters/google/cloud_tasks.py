@@ -192,18 +192,19 @@ class CloudTasksDispatcher:
             hint = f"create it with `gcloud tasks queues create {normal}`, and wait a minute"
             raise QueueUnavailable(f"The queue {queue}", f"it does not exist; {hint}")
 
-    def is_paused(self, priority: Priority) -> bool:
-        """Return whether a queue of a priority is paused, or disabled. Raises QueueUnavailable.
+    def find_paused(self, priority: Priority) -> str | None:
+        """Return the first queue of a priority that is paused, or disabled. Raises QueueUnavailable.
 
         A queue that does not exist, or that this account may not see, counts as the one that takes its dispatches.
         """
         names = [queue_id(self._queue, priority, number + 1) for number in range(self._queues_per_priority)]
-        states = {self._ask_state(name) for name in names}
-        if None in states:
-            states |= {self._ask_state(self._queue)}
-        if states == {None}:
+        states = {name: self._ask_state(name) for name in names}
+        if None in states.values():
+            states[self._queue] = self._ask_state(self._queue)
+        known = {name: state for name, state in states.items() if state is not None}
+        if not known:
             raise QueueUnavailable("The queue", "its state may not be read")
-        return not states <= {None, _RUNNING}
+        return next((name for name, state in known.items() if state != _RUNNING), None)
 
     def _ask_state(self, name: str) -> int | None:
         """Return the state of a queue. None for one that is missing or hidden."""

@@ -130,7 +130,7 @@ def build_task_listing(query: TaskQuery) -> SqliteListing:
     looked_for = query.looked_for
     query = query.indexed
     if query.trouble is not None and query.label is None:
-        return _build_trouble_listing(query)
+        return replace(_build_trouble_listing(query), looked_for=looked_for)
 
     conditions = ["is_delivery" if query.is_delivery else "NOT is_unlisted"]
     values = list[object]()
@@ -383,6 +383,15 @@ class SqliteSearch(ListingSearch[SqliteListing]):
             lambda row: (row[0], partial(Task.from_stored_json, *row)),
             lambda row: (from_microseconds(0), row[0]),
         )
+
+    def list_handlers(self, *, limit: int) -> list[str]:
+        """Return the first names of handlers that tasks have, each found by one look into the index."""
+        statement = "SELECT handler FROM tasks WHERE NOT is_unlisted AND handler > ? ORDER BY handler LIMIT 1"
+
+        def find_next(last: str) -> str | None:
+            return next((row[0] for row in self._database.read(statement, (last,))), None)
+
+        return list_keys(find_next, limit=limit, prefix="", after="")
 
     def list_queue_keys(
         self,

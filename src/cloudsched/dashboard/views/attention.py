@@ -9,26 +9,30 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from cloudsched.dashboard.api import execution_path, task_path
 from cloudsched.dashboard.offered_verbs import RESUME_QUESTION, Question, fetch_startable, make_retry_question
 from cloudsched.dashboard.status import BAD, Status, show_status
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.views.causes import CAUSES, filter_by_cause, list_path
+from cloudsched.dashboard.views.decisions import Decision, fetch_waits, list_decisions, list_first_waits
 from cloudsched.dashboard.views.execution_row import build_execution
 from cloudsched.dashboard.words import only_if, write_count
-from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import NeedCause
+from cloudsched.domain.explanation.findings import Reason
 from cloudsched.domain.transitions.needs import GIVES_UP_SOON
 from cloudsched.domain.transitions.retry_execution import RETRYABLE_STATUSES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 
+_PAUSED: Final = Status("pause", "Paused", "fail")
+_GROUPS: Final = 10
+"""The most handlers that have a line each."""
 _SHOWN: Final = 5
 _LISTED: Final = {NeedCause.FAILED.value: 100, NeedCause.WAITING.value: 100}
 """The number of tasks that are requested for a cause, if it is not as many as are shown."""
@@ -56,13 +60,26 @@ class Need:
     """The question before the execution is retried, if that resolves the problem."""
     resume_question: str = ""
     """The question before the task is resumed, if that resolves the problem."""
+    act: tuple[str, str] = ("", "")
+    """The words and the address of the form that resolves the problem."""
+    queue: str = ""
+    """The queue that is resumed, if that resolves the problem."""
+    decision: Decision | None = None
+    """The answer that resolves the problem."""
 
 
 def fetch_needs(api: Api, visit: Visit, counts: Json | None) -> Json:
     """Ask the API for the latest tasks of each cause for which the overview has counted any."""
     causes = [each["cause"] for each in (counts or {}).get("needs", ()) if each["count"]]
     tasks = {cause: _list_tasks(api, visit, cause) for cause in causes if cause != NeedCause.OVERDUE}
-    failed = [group[0] for group in _group_failed(tasks.get(NeedCause.FAILED, []))[:_SHOWN]]
+    counted: Json = next((each for each in (counts or {}).get("needs", ()) if each["cause"] == NeedCause.FAILED), {})
+    listed = {each["id"]: each for each in tasks.get(NeedCause.FAILED, ())}
+    wanted = [group["taskId"] for group in list_groups(counted, listed.values())[:_GROUPS]]
+    for task_id in wanted:
+        if task_id not in listed and (task := api.find(task_path(task_id))):
+            listed[task_id] = task
+            tasks[NeedCause.FAILED].append(task)
+    failed = [listed[each] for each in wanted if each in listed]
 
     return {
         "counts": counts,
@@ -73,7 +90,7 @@ def fetch_needs(api: Api, visit: Visit, counts: Json | None) -> Json:
             if each.get("lastExecutionId")
         },
         "startable": [each["id"] for each in failed if fetch_startable(api, visit, each)],
-        "waits": [record for each in tasks.get(NeedCause.WAITING, ()) for record in _list_waiting(api, each["id"])],
+        "waits": fetch_waits(api, tasks.get(NeedCause.WAITING, ())),
         "lastFailures": [
             each
             for status in sorted(BAD)
@@ -82,28 +99,13 @@ def fetch_needs(api: Api, visit: Visit, counts: Json | None) -> Json:
     }
 
 
-def _group_failed(tasks: Sequence[Json]) -> list[list[Json]]:
-    """Return tasks whose last run failed by their handlers, so that many of one do not hide the only one of another."""
-    groups: dict[str, list[Json]] = {}
-    for task in tasks:
-        groups.setdefault(task["handler"], []).append(task)
-    return [*groups.values()]
-
-
 def _list_tasks(api: Api, visit: Visit, cause: str) -> list[Json]:
     """Return the latest tasks of a cause. Of those that wait, return those that give up first."""
     size = _LISTED.get(cause, _SHOWN)
-    found: list[Json] = api.get("/v1/tasks", **filter_by_cause(cause, visit), pageSize=size)["tasks"]
     if cause == NeedCause.WAITING:
-        return found[::-1][:_SHOWN]
+        return list_first_waits(api, visit, visit.now + GIVES_UP_SOON)[0][:_SHOWN]
+    found: list[Json] = api.get("/v1/tasks", **filter_by_cause(cause, visit), pageSize=size)["tasks"]
     return found
-
-
-def _list_waiting(api: Api, task_id: str) -> Iterator[Json]:
-    """Yield the latest suspended executions of a task, with their steps."""
-    for each in api.list_items(f"{task_path(task_id)}/executions", "executions", pageSize=_SHOWN):
-        if each["status"] == ExecutionStatus.SUSPENDED and (record := api.find(execution_path(task_id, each["id"]))):
-            yield record
 
 
 def build_attention(answer: Json, queues: Sequence[Json], visit: Visit) -> Json:
@@ -132,11 +134,30 @@ def build_attention(answer: Json, queues: Sequence[Json], visit: Visit) -> Json:
             calm = "It is not known whether anything needs you: the counts did not come."
     return {
         "needs": [*_build_needs(answer, counted, unheard, visit)],
-        "count": sum(each["count"] for each in counted.values()) + len(unheard),
+        "count": _count_needs(counted, (counts or {}).get("causes", ())) + len(unheard),
         "isAtLeast": not is_whole,
+        "decisions": bool(counted.get(NeedCause.WAITING, {}).get("count")),
         "calm": calm + _write_last_failure(answer["lastFailures"], visit),
         "status": status,
     }
+
+
+def _count_needs(counted: Mapping[str, Json], common: Sequence[Json]) -> int:
+    """Return the number of what needs somebody. What keeps many tasks from running counts once."""
+    left = (_leave_out(NeedCause(cause), found, common) for cause, found in counted.items())
+    return len(common) + sum(int(each["count"]) for each in left if each)
+
+
+def _leave_out(cause: NeedCause, found: Json | None, common: Sequence[Json]) -> Json | None:
+    """Return the count of a cause without the tasks that wait for what has a line of its own."""
+    if found is None:
+        return None
+    if cause is NeedCause.OVERDUE and any(each["reason"] == Reason.QUEUE_PAUSED for each in common):
+        return None
+    if cause is not NeedCause.HELD:
+        return found
+    waiting = sum(each.get("count", 0) for each in common if each["reason"] == Reason.BUDGET_USED_UP)
+    return {**found, "count": max(0, found["count"] - waiting)}
 
 
 def _write_last_failure(failures: Sequence[Json], visit: Visit) -> str:
@@ -149,15 +170,17 @@ def _write_last_failure(failures: Sequence[Json], visit: Visit) -> str:
 def _build_needs(answer: Json, counted: dict[str, Json], unheard: Sequence[Json], visit: Visit) -> Iterator[Need]:
     tasks = answer["tasks"]
     rows = {
-        NeedCause.FAILED: _build_failed(answer, visit),
-        NeedCause.WAITING: [*_build_waits(answer["waits"], visit)][:_SHOWN],
+        NeedCause.FAILED: _build_failed(answer, counted.get(NeedCause.FAILED, {}), visit),
+        NeedCause.WAITING: [*_build_waits(answer, visit)][:_SHOWN],
         NeedCause.OVERDUE: (),
         NeedCause.PAUSED: map(_build_paused, tasks.get(NeedCause.PAUSED, ())),
         NeedCause.HELD: (_build_plain(each, NeedCause.HELD) for each in tasks.get(NeedCause.HELD, ())),
         NeedCause.DELIVERY: (_build_plain(each, NeedCause.DELIVERY) for each in tasks.get(NeedCause.DELIVERY, ())),
     }
+    common = (answer["counts"] or {}).get("causes", ())
+    yield from (_build_common(each, visit) for each in common)
     for cause in map(NeedCause, CAUSES):
-        if found := counted.get(cause):
+        if found := _leave_out(cause, counted.get(cause), common):
             yield from _build_cause(cause, found, [*rows[cause]], visit)
         if cause is NeedCause.WAITING:
             yield from map(_build_unheard, unheard)
@@ -190,27 +213,42 @@ def _build_cause(cause: NeedCause, found: Json, rows: Sequence[Need], visit: Vis
         yield replace(row, key=f"{cause} {row.key}")
 
 
-def _build_failed(answer: Json, visit: Visit) -> Iterator[Need]:
-    """Yield a row for each handler whose tasks failed last: the task, or their number and the latest."""
-    for group in _group_failed(answer["tasks"].get(NeedCause.FAILED, ()))[:_SHOWN]:
-        latest = group[0]
-        if len(group) == 1:
+def _build_failed(answer: Json, found: Json, visit: Visit) -> Iterator[Need]:
+    """Yield a row for each handler whose tasks failed last, the rarest first: the task, or their number."""
+    tasks = {each["id"]: each for each in answer["tasks"].get(NeedCause.FAILED, ())}
+    for group in list_groups(found, tasks.values())[:_GROUPS]:
+        latest = tasks.get(group["taskId"])
+        if group["count"] == 1 and latest is not None:
             yield _build_failed_task(latest, answer, visit)
             continue
-
-        handler = latest["handler"]
-        detail = latest["title"]
-        if record := answer["records"].get(latest["id"]):
+        handler = group["handler"]
+        detail = group["title"]
+        if record := answer["records"].get(group["taskId"]):
             detail += f": {build_execution(record, visit)['outcome']}"
         yield Need(
             key=f"handler {handler}",
             status=show_status("FAILED"),
-            title=f"{len(group):,} tasks of {handler}",
-            href=f"runs?{urlencode({'handler': handler, 'status': 'FAILED', 'within': 'any'})}",
-            what="failed last, the latest to begin",
-            at=latest.get("failingSince"),
+            title=f"{write_count(group['count'], 'task', 'tasks')} of {handler}",
+            href=f"tasks?{urlencode({'trouble': 'FAILED', 'handler': handler})}",
+            what="failed last, the first",
+            at=group.get("oldest"),
             detail=detail,
         )
+
+
+def list_groups(found: Json, tasks: Iterable[Json]) -> list[Json]:
+    """Return the tasks of a cause by handler, the rarest first, as the API counted them, or as they are listed."""
+    if "groups" in found:
+        return list(found["groups"])
+    groups: dict[str, Json] = {}
+    for each in tasks:
+        group = groups.setdefault(
+            each["handler"],
+            {"handler": each["handler"], "count": 0, "taskId": each["id"], "title": each["title"]},
+        )
+        group["count"] += 1
+        group["oldest"] = min(filter(None, [group.get("oldest"), each.get("failingSince")]), default=None)
+    return sorted(groups.values(), key=lambda group: group["count"])
 
 
 def _build_failed_task(task: Json, answer: Json, visit: Visit) -> Need:
@@ -247,28 +285,49 @@ def _build_failed_task(task: Json, answer: Json, visit: Visit) -> Need:
     )
 
 
-def _build_waits(waits: Iterable[Json], visit: Visit) -> Iterator[Need]:
+def _build_waits(answer: Json, visit: Visit) -> Iterator[Need]:
     """Yield a row for each wait for an event that gives up soon, the first to do so first."""
-    found = [
-        (parse_instant(step["dueAt"]), step, record)
-        for record in waits
-        for step in record.get("steps", [])
-        if step["kind"] == "EVENT" and step["status"] == "WAITING" and step.get("dueAt")
-    ]
-
-    for until, step, record in sorted(found, key=lambda each: each[0]):
-        if until - visit.now >= GIVES_UP_SOON:
+    for each in list_decisions(answer["waits"], visit):
+        if each.until is None or parse_instant(each.until) - visit.now >= GIVES_UP_SOON:
             return
-        took = write_duration(max(timedelta(0), visit.now - parse_instant(step["startedAt"])))
+        what = f"waits for the event {each.event}, and gives up"
+        if each.may_decide:
+            what = "waits for your decision, and gives up"
         yield Need(
-            key=f"{record['taskId']} {record['id']}",
+            key=f"{each.task_id} {each.execution_id}",
             status=show_status("SUSPENDED"),
-            title=record.get("title") or record["taskId"],
-            href=f"tasks/{record['taskId']}/executions/{record['id']}",
-            what=f"waits for the event {step['name']}, and gives up",
-            at=until.isoformat(),
-            detail=f"it has waited for {took}.",
+            title=each.title,
+            href=each.href,
+            what=what,
+            at=each.until,
+            detail=f"it has waited for {each.waited}.",
+            decision=each,
         )
+
+
+def _build_common(cause: Json, visit: Visit) -> Need:
+    """Return the line of what keeps many tasks from running, in the sentence of their explanations."""
+    reason = cause["reason"]
+    subject = cause.get("subject") or ""
+    need = Need(
+        key=f"{reason} {subject}",
+        status=show_status("FAILED"),
+        title=cause["sentence"],
+        href="queues",
+        what="",
+        at=None,
+        detail="",
+    )
+    match reason:
+        case Reason.QUEUE_PAUSED:
+            may_resume = visit.role == "admin" and visit.may_change
+            return replace(need, status=_PAUSED, queue=only_if(may_resume, subject))
+        case Reason.UNKNOWN_HANDLER:
+            return replace(need, href=f"tasks?{urlencode({'handler': subject, 'status': 'ACTIVE'})}")
+    href = f"usage?{urlencode({'owner': subject})}#budget-{quote(subject, safe='')}"
+    act = ("Raise", href) if visit.role == "admin" and visit.may_change else ("", "")
+    listed = f"tasks?{urlencode({'trouble': 'BUDGET', 'owner': subject})}"
+    return replace(need, status=show_status("PAUSED"), href=listed, act=act)
 
 
 def _build_unheard(queue: Json) -> Need:

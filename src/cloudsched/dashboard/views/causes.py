@@ -36,7 +36,7 @@ CAUSES: Final = complete_table(
         NeedCause.FAILED: Cause(show_status("FAILED"), "Failed last", "failed last,", "failed last, the first of them"),
         NeedCause.WAITING: Cause(
             show_status("SUSPENDED"),
-            "Give up soon",
+            "Waiting for a decision",
             "waits for an event, and gives up",
             "wait for events and give up soon, the first",
         ),

@@ -14,6 +14,7 @@ from cloudsched.dashboard.charts.waterfall_rows import Waterfall, make_waterfall
 from cloudsched.dashboard.offered_verbs import explain_retry, fetch_startable, make_retry_question
 from cloudsched.dashboard.status import OPEN, show_status, write_message
 from cloudsched.dashboard.times import find_instant, parse_instant, write_duration
+from cloudsched.dashboard.views.decisions import make_decision
 from cloudsched.dashboard.views.execution_content import find_payload, may_have_changed, show_content
 from cloudsched.dashboard.views.execution_steps import build_lines, list_step, make_step_moves, read_number, write_shown
 from cloudsched.dashboard.views.task import fetch_event_schemas
@@ -173,6 +174,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "result": None,
         "delivered": _describe_deliveries(record, task, are_known=bool(answer["deliveries"])),
         "awaited": None,
+        "decision": None,
         "retryQuestion": None,
         "whyNoRetry": explain_retry(task, record, may_start=answer["mayStart"]),
     }
@@ -180,6 +182,7 @@ def build(answer: Json, visit: Visit) -> Json:
         shown["result"] = show_content(record.get("content"), f"{path}/result.json")
     if "sendEvent" in verbs:
         shown["awaited"] = _find_awaited(record)
+        shown["decision"] = make_decision({**record, "eventSchemas": answer["eventSchemas"]}, task, visit)
     if "retry" in verbs:
         shown["retryQuestion"] = make_retry_question(task, record)
     return shown

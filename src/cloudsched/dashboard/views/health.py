@@ -10,7 +10,7 @@ from cloudsched.dashboard.status import Status
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.words import only_if, write_count
 from cloudsched.domain.documents.task import NeedCause
-from cloudsched.domain.explanation.findings import SEEMS_DEAD
+from cloudsched.domain.explanation.findings import SEEMS_DEAD, Reason
 from cloudsched.domain.transitions.needs import LATE
 from cloudsched.errors import CloudschedError
 
@@ -43,7 +43,7 @@ def build_health(health: Json, counts: Json, visit: Visit) -> list[HealthRow]:
     """Return the health of store, queue and sweep. Only those who see the tasks of all owners see the sweep."""
     return [
         *_build_store(health),
-        _build_queue(health, counts, visit),
+        *(_build_paused(counts) or [_build_queue(health, counts, visit)]),
         *_build_sweep(counts, visit),
         *_build_threads(health, counts),
     ]
@@ -57,6 +57,12 @@ def _build_store(health: Json) -> Iterator[HealthRow]:
         yield HealthRow("Store", _bad("does not answer"), None, health.get("problem", about))
     else:
         yield HealthRow("Store", _well("answers"), None, "")
+
+
+def _build_paused(counts: Json) -> list[HealthRow]:
+    """Return the queues that are paused, in the sentence of explanations."""
+    paused = [each for each in counts.get("causes", ()) if each["reason"] == Reason.QUEUE_PAUSED]
+    return [HealthRow("Queue", _bad("paused"), None, each["sentence"]) for each in paused]
 
 
 def _build_queue(health: Json, counts: Json, visit: Visit) -> HealthRow:
@@ -86,14 +92,17 @@ def _build_sweep(counts: Json, visit: Visit) -> Iterator[HealthRow]:
         said.append(f"{sweep['failed']:,} could not be repaired")
     if sweep["unsent"]:
         said.append(f"the queue did not take the dispatches of {sweep['unsent']:,}")
+    is_late = sweep["lag"] > LATE.total_seconds()
     status = _well("runs")
     if said:
         status = _bad("has trouble")
-    elif sweep["lag"] > LATE.total_seconds():
+    elif is_late and _build_paused(counts):
+        status = Status("pause", "waits for the queue", "pause")
+    elif is_late:
         status = _bad("is late")
     said.append(f"{sweep['dispatched']:,} dispatches sent again" if sweep["dispatched"] else "nothing repaired")
     ago = write_duration(timedelta(seconds=sweep["lag"]))
-    late = f": {SEEMS_DEAD}" if sweep["lag"] > LATE.total_seconds() else ""
+    late = only_if(is_late and not _build_paused(counts), f": {SEEMS_DEAD}")
     yield HealthRow("Sweep", status, None, f"{', '.join(said)}, {ago} ago{late}")
 
 

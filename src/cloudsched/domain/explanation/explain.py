@@ -35,7 +35,7 @@ from cloudsched.domain.transitions.planning import jittered_start, waits_for_ope
 from cloudsched.errors import UnknownHandler
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
 _Found = tuple[Reason, str, "datetime | None"]
@@ -126,6 +126,8 @@ def say_due(evidence: Evidence, at: datetime) -> str:
     was_due = f"It was due {say_instant(task, at)}, and"
     if task.status is TaskStatus.PAUSED:
         return f"{was_due} starts once its task is resumed."
+    if evidence.is_queue_paused:
+        return f"{was_due} starts once its queue is resumed."
     if swept_at is not None and swept_at > at + SWEEP_TOLERANCE and not evidence.sweep_is_late:
         why = evidence.hanging or "Perhaps all threads of that process are busy"
         sent = _say_time(task, swept_at)
@@ -240,6 +242,10 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     has_failed = evidence.last is not None and evidence.last.status in FAILURE_STATUSES
     is_idle = task.status is TaskStatus.ACTIVE and not runs
     is_failing = has_failed and is_idle and bool(task.consecutive_failures)
+    blocking = [each for each in evidence.conditions if each.reason in _BLOCKING]
+    if evidence.is_queue_paused and task.status is TaskStatus.ACTIVE and not _is_busy(open_runs):
+        yield from (each for each in blocking if each.reason is Reason.QUEUE_PAUSED)
+        blocking = [each for each in blocking if each.reason is not Reason.QUEUE_PAUSED]
     if is_failing:  # this comes first, the next run after it
         yield from last
     yield from (explain_delivery(task, each) for each in evidence.undelivered)
@@ -249,7 +255,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
             yield from open_runs
             waits = [*_explain_listeners(evidence)]
             yield from waits
-            yield from (each for each in evidence.conditions if each.reason in _BLOCKING and each not in waits)
+            yield from (each for each in blocking if each not in waits)
             yield from _explain_plan(evidence)
         case TaskStatus.PAUSED:
             yield explain_status(evidence)
@@ -269,6 +275,12 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     yield from _explain_repairs(evidence)
     if not is_failing:
         yield from last
+
+
+def _is_busy(open_runs: Sequence[Finding]) -> bool:
+    """Return whether an open run has begun, and waits for no dispatch."""
+    waiting = {Reason.DUE, Reason.RETRYING, Reason.PUT_OFF, Reason.SCHEDULED, Reason.SLEEPING, Reason.SUSPENDED}
+    return any(each.reason not in waiting for each in open_runs)
 
 
 def explain_delivery(task: Task, delivery: Undelivered) -> Finding:
@@ -362,7 +374,8 @@ def explain_next(evidence: Evidence, occurrence: datetime) -> Finding:
             since = task.zone_change.due_since(occurrence)
         else:
             since = occurrence
-        sentence = f"It runs next {say_instant(task, occurrence)}"
+        verb = "would run" if _has_no_handler(evidence) else "runs"
+        sentence = f"It {verb} next {say_instant(task, occurrence)}"
         if start != since:
             sentence += f", {(start - since).total_seconds():,.1f} s later by its jitter"
         return Finding(reason=Reason.SCHEDULED, sentence=f"{sentence}.", at=start)
@@ -373,6 +386,10 @@ def explain_next(evidence: Evidence, occurrence: datetime) -> Finding:
     if evidence.turns is not None and evidence.turns.waiting:
         return Finding(reason=Reason.WAITING_FOR_LOCK, sentence=evidence.turns.sentence, at=start)
     return Finding(reason=Reason.DUE, sentence=say_due(evidence, start), at=start)
+
+
+def _has_no_handler(evidence: Evidence) -> bool:
+    return any(each.reason is Reason.UNKNOWN_HANDLER for each in evidence.conditions)
 
 
 def _explain_zone_change(task: Task, occurrence: datetime) -> Iterator[Finding]:
@@ -401,6 +418,8 @@ def _explain_repairs(evidence: Evidence) -> Iterator[Finding]:
     now = evidence.now
     if task.deferred:
         yield DEFERRED
+    if evidence.is_queue_paused:  # the sweep is not to blame
+        return
     if task.wake_at is not None and task.wake_at + SWEEP_TOLERANCE < now and evidence.sweep_is_late:
         since = say_instant(task, task.wake_at)
         sentence = f"The sweep should have repaired it {since}: {SEEMS_DEAD}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.document import Instant, WireModel
@@ -99,6 +99,11 @@ class Evidence:
     """What stands in the way of its next run beside its own documents, as far as that was looked at."""
 
     @property
+    def is_queue_paused(self) -> bool:
+        """Return whether the queue that carries its dispatches is paused. Then the sweep is not to blame."""
+        return any(each.reason is Reason.QUEUE_PAUSED for each in self.conditions)
+
+    @property
     def sweep_is_late(self) -> bool:
         """Return whether no sweep was noted in the last minutes, of those that come once a minute."""
         return self.swept_at is None or self.swept_at + SWEEP_TOLERANCE < self.now
@@ -139,16 +144,31 @@ def say_overdue() -> Finding:
     return Finding(reason=Reason.OVERDUE, sentence=sentence)
 
 
-def say_queue_paused() -> Finding:
-    """Return that dispatches wait. The queue's name is the operator's."""
-    sentence = "The queue that carries its dispatches is paused: nothing starts until it is resumed."
-    return Finding(reason=Reason.QUEUE_PAUSED, sentence=sentence)
+def say_queue_paused(queue: str = "", by: str = "", at: datetime | None = None) -> Finding:
+    """Return that dispatches wait. The queue's name, and who paused it and when, are for operators."""
+    sentence = "The queue that carries its dispatches is paused"
+    if queue:
+        sentence = f"The queue {queue} is paused"
+    if by and at is not None:
+        sentence += f", by {by} on {at:%Y-%m-%d at %H:%M:%S} (UTC)"
+    return Finding(reason=Reason.QUEUE_PAUSED, sentence=f"{sentence}: nothing starts until it is resumed.", at=at)
 
 
-def say_unknown_handler(handler: str) -> Finding:
-    """Return that the code that runs here does not know a task's handler."""
-    sentence = f"There is no handler named {handler!r} here. Deploy code that has it."
+def say_unknown_handler(handler: str, waiting: str = "") -> Finding:
+    """Return that the code that runs here does not know a handler, and how many tasks wait for it."""
+    tasks = f" ({waiting})" if waiting else ""
+    sentence = f"Not registered: {handler}{tasks}. Deploy code that has this handler."
     return Finding(reason=Reason.UNKNOWN_HANDLER, sentence=sentence)
+
+
+def say_budget_used_up(owner: str, used: str, month: str | None, waiting: str = "it waits") -> str:
+    """Return that an owner has used up the budget of a month, such as 2027-03, and what waits for the next one."""
+    if month is None:
+        return f"{owner} has used up its budget: {waiting} until an admin raises it."
+    first = date.fromisoformat(f"{month}-01")
+    following = (first + timedelta(days=32)).replace(day=1)
+    until = f"{following.day} {following:%B}"
+    return f"{owner} has used up its budget ({used} of {month}): {waiting} until {until}, or until an admin raises it."
 
 
 def say_not_checked(what: str) -> Finding:

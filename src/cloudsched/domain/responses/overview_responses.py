@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, Field
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.documents.receipt import Reason
 from cloudsched.domain.documents.task import NeedCause, TaskStatus
 from cloudsched.domain.responses.api_responses import ApiResponse, Occurrence, PageResponse
 from cloudsched.features.fields import LockScope
@@ -238,6 +239,22 @@ class NeedCount(ApiResponse):
     None for what is overdue."""
 
 
+class CommonCause(ApiResponse):
+    """What keeps many tasks from running at once, in the sentence of their explanations."""
+
+    reason: Reason
+    """`QUEUE_PAUSED`, `UNKNOWN_HANDLER` or `BUDGET_USED_UP`."""
+    sentence: str
+    subject: str | None = None
+    """The queue, handler or owner. Only callers who see the tasks of all owners learn which queue it is."""
+    count: int | None = Field(default=None, ge=0, le=10000)
+    """The number of tasks that wait for it. Missing for a queue, for which all wait."""
+    is_at_least: bool = False
+    """True if there may be more tasks, because counting stopped at a bound."""
+    since: AwareDatetime | None = None
+    """The time since which it is so, if that is known."""
+
+
 class OverviewCounts(ApiResponse):
     """Counts of tasks and executions for an overview. Each count ends at 10,000."""
 
@@ -256,6 +273,8 @@ class OverviewCounts(ApiResponse):
     holds back."""
     needs: tuple[NeedCount, ...]
     """The number of tasks that need attention, for each cause, even if there are none."""
+    causes: tuple[CommonCause, ...] = ()
+    """What keeps many tasks from running at once, the most far-reaching first."""
     late_starts: tuple[LateStart, ...]
     """The latest runs of these hours that started late, at most 20, the earliest first."""
     sweep: SweepState | None = None

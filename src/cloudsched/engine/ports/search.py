@@ -26,7 +26,8 @@ class TaskQuery:
     Without `due_from` and `due_until` the newest tasks come first (createdAt, then id, both descending). With either,
     the soonest come first (nextExecutionTime, then id, both ascending), and tasks without one are omitted: all that
     are not ACTIVE. A label goes only with the first order, an owner and a status: there is an index of each of these.
-    Deliveries are listed by their owner alone, and those that need attention by the reason, perhaps with an owner.
+    Deliveries are listed by their owner alone, and those that need attention by the reason, perhaps with an owner or a
+    handler.
 
     An index has every other combination, but for what is `looked_for`.
 
@@ -59,8 +60,10 @@ class TaskQuery:
                 raise InvalidInput("isDelivery", "goes with an owner and nothing else", "Give the owner alone.")
             return
         if self.trouble is not None or self.trouble_until is not None:
-            if self.trouble is None or replace(self, trouble=None, trouble_until=None) != TaskQuery(owner=self.owner):
-                raise InvalidInput("trouble", "goes with an owner and nothing else", "Leave the other filters out.")
+            rest = replace(self, trouble=None, trouble_until=None)
+            if self.trouble is None or rest != TaskQuery(owner=self.owner, handler=self.handler):
+                hint = "Leave the other filters out."
+                raise InvalidInput("trouble", "goes with an owner, a handler and nothing else", hint)
             return
         if self.label is None:
             return
@@ -84,8 +87,11 @@ class TaskQuery:
     def looked_for(self) -> Mapping[str, str]:
         """The filters that no index has in this order. A page reads what `indexed` finds, and passes over the rest.
 
-        By due time these are the handler and the parent. For the newest tasks of a parent it is the handler.
+        By due time these are the handler and the parent. For the newest tasks of a parent, and for those that need
+        attention, it is the handler.
         """
+        if self.trouble is not None and self.handler is not None:
+            return {"handler": self.handler}
         names = ("handler", "parent") if self.is_sorted_by_due_time else ("handler",) if self.parent is not None else ()
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
@@ -337,6 +343,10 @@ class SearchStore(Protocol):
         All tasks count: deliveries, and also those that are being deleted. In no particular order. A task that is
         stored between two pages may be missing: it is listed after the mark that `find_last_change` returned before.
         """
+        ...
+
+    def list_handlers(self, *, limit: int) -> Sequence[str]:
+        """Return the first names of handlers that listed tasks of any status have, in order. Reads one for each."""
         ...
 
     def list_queue_keys(self, owner: str | None, *, limit: int, prefix: str = "", after: str = "") -> Sequence[str]:

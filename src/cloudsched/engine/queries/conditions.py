@@ -4,7 +4,7 @@ The receipt of a write and the explanation of a task tell what is found. Nothing
 asks, and no dispatch asks. What cannot be looked at is told as that, and never makes a write fail.
 
 * The note of the last sweep is kept for as long as it says that all is well, so that it is read once in two minutes.
-* The owner is one read, if there is one.
+* The owner is one read, if there is one. So is who paused a queue, if one is paused.
 * Features have their own checks (`Feature.conditions`), which read something only for tasks that use them.
 """
 
@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.person import Person
+from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.documents.queue_pause import QueuePause
 from cloudsched.domain.documents.receipt import Doubt, Receipt
 from cloudsched.domain.explanation.findings import (
     SWEEP_TOLERANCE,
     Evidence,
     Finding,
+    Reason,
     say_not_checked,
     say_overdue,
     say_queue_paused,
@@ -37,7 +40,6 @@ from cloudsched.engine.sweep.shard_sweeps import FRESH
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from cloudsched.domain.documents.policy import Priority
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.clock import Clock
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
 
 log = own_logger(__name__)
 
+_OF_SWEEP = frozenset({Reason.SWEEP_IS_LATE, Reason.OVERDUE})
+"""What a paused queue brings about as well."""
 _TICK = timedelta(microseconds=1)
 ASKED_EVERY = timedelta(seconds=10)
 """The time for which the state of a queue is kept, also if it could not be asked for."""
@@ -57,8 +61,8 @@ ASKED_EVERY = timedelta(seconds=10)
 class QueueWatch(Protocol):
     """Says whether dispatches are held back."""
 
-    def is_paused(self, priority: Priority) -> bool:
-        """Return whether the queue of a priority is paused. Raises QueueUnavailable."""
+    def find_paused(self, priority: Priority) -> str | None:
+        """Return the queue of a priority that is paused. None if none is. Raises QueueUnavailable."""
         ...
 
 
@@ -82,7 +86,7 @@ class Conditions:
         self._queue = queue
         self._checks = checks
         self._swept: SweepNote | None = None
-        self._paused: dict[Priority, tuple[datetime, Finding | None]] = {}
+        self._paused: dict[Priority, tuple[datetime, tuple[str, Finding] | None]] = {}
 
     def make_receipt(self, task: Task) -> Receipt:
         """Return the receipt of a task as it is. It never raises: what has been written stays written."""
@@ -102,17 +106,24 @@ class Conditions:
             found = say_not_checked("Its next run")
             return Receipt(scheduled=False, doubts=(Doubt(reason=found.reason, sentence=found.sentence),))
 
-    def find(self, task: Task, now: datetime) -> Sequence[Finding]:
-        """Return what stands in the way of the next run of an active task."""
-        return self._look(task, now)[1]
+    def find(self, task: Task, now: datetime, *, shows_queue: bool = False) -> Sequence[Finding]:
+        """Return what stands in the way of the next run of an active task. Only operators are shown its queue."""
+        return self._look(task, now, shows_queue=shows_queue)[1]
 
-    def _look(self, task: Task, now: datetime) -> tuple[Person | None, list[Finding]]:
+    def find_paused_queues(self, now: datetime) -> Sequence[tuple[str, Finding]]:
+        """Return which queues are paused, each with by whom and since when. One that could not be asked is left out."""
+        found = (self._find_pause(each, now) for each in Priority)
+        return [*dict(each for each in found if each is not None and each[0]).items()]
+
+    def _look(self, task: Task, now: datetime, *, shows_queue: bool = False) -> tuple[Person | None, list[Finding]]:
         """Return the owner, if one is stored, and what was found for an active task."""
         people: list[Person] = []
         parts: dict[str, Callable[[], Iterable[Finding]]] = {}
         if task.is_active:
             parts["Its handler"] = lambda: self._check_handler(task)
-            parts["The queue that carries its dispatches"] = lambda: self._check_queue(task, now)
+            parts["The queue that carries its dispatches"] = lambda: self._check_queue(
+                task, now, shows_queue=shows_queue
+            )
             parts["The sweep"] = lambda: self._check_sweep(now)
         parts["Its owner, and what features need"] = lambda: self._check_features(task, people, now)
 
@@ -123,6 +134,8 @@ class Conditions:
             except Exception as error:  # noqa: BLE001 - whatever it is, the answer to a write must arrive
                 log.warning("not checked: %s", error, extra={"action": "condition_unknown", "taskId": task.id})
                 found.append(say_not_checked(what))
+        if any(each.reason is Reason.QUEUE_PAUSED for each in found):  # that is why, and not the sweep
+            found = [each for each in found if each.reason not in _OF_SWEEP]
         return next(iter(people), None), found
 
     def _check_handler(self, task: Task) -> Iterator[Finding]:
@@ -130,19 +143,32 @@ class Conditions:
         if task.workers is None and self._registry.find(task.handler) is None:
             yield say_unknown_handler(task.handler)
 
-    def _check_queue(self, task: Task, now: datetime) -> Iterator[Finding]:
+    def _check_queue(self, task: Task, now: datetime, *, shows_queue: bool) -> Iterator[Finding]:
+        found = self._find_pause(task.priority, now)
+        if found is not None:
+            yield say_queue_paused() if found[0] and not shows_queue else found[1]
+
+    def _find_pause(self, priority: Priority, now: datetime) -> tuple[str, Finding] | None:
+        """Return which queue of a priority is paused, and what is known of it. It has no name if it did not answer."""
         if self._queue is None:
-            return
-        asked_at, found = self._paused.get(task.priority, (now, None))
-        if task.priority not in self._paused or not asked_at <= now < asked_at + ASKED_EVERY:
+            return None
+        asked_at, found = self._paused.get(priority, (now, None))
+        if priority not in self._paused or not asked_at <= now < asked_at + ASKED_EVERY:
             try:
-                found = say_queue_paused() if self._queue.is_paused(task.priority) else None
+                found = self._explain_pause(self._queue.find_paused(priority))
             except Exception as error:  # noqa: BLE001 - kept, so that not each write waits for a service that is down
                 log.warning("queue not asked: %s", error, extra={"action": "condition_unknown"})
-                found = say_not_checked("The queue that carries its dispatches")
-            self._paused[task.priority] = (now, found)
-        if found is not None:
-            yield found
+                found = "", say_not_checked("The queue that carries its dispatches")
+            self._paused[priority] = (now, found)
+        return found
+
+    def _explain_pause(self, queue: str | None) -> tuple[str, Finding] | None:
+        if queue is None:
+            return None
+        pause = record_of(self._store.records.load(QueuePause, queue))
+        if pause is None:
+            return queue, say_queue_paused(queue)
+        return queue, say_queue_paused(queue, pause.by, pause.created_at)
 
     def forget(self) -> None:
         """Forget the states of queues, as after one was paused here."""

@@ -64,7 +64,7 @@ def explain_task(
         return explain_instant(evidence, at, records, is_cut=is_cut)
 
     if conditions is not None and task.is_active:
-        evidence = replace(evidence, conditions=conditions.find(task, now))
+        evidence = replace(evidence, conditions=conditions.find(task, now, shows_queue=shows_holders))
     # The ids begin with their instants. An occurrence that was skipped or expired has run nothing.
     ids = filter(None, (task.last_execution_id, task.outcome_execution_id))
     last_id = max(ids, default=None)

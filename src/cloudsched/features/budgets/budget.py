@@ -10,6 +10,7 @@ from pydantic import Field
 from cloudsched.domain.documents.document import Instant  # noqa: TC001 - pydantic reads it
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.usage import Amounts, Month
+from cloudsched.domain.explanation.findings import say_budget_used_up
 from cloudsched.features.budgets.fields import LIMITED, MAX_AMOUNT, describe_excess
 
 ENFORCED_EVERY: Final = timedelta(minutes=5)
@@ -89,5 +90,9 @@ class Budget(Record):
     @property
     def reason(self) -> str:
         """The reason why tasks are paused."""
-        used = f"{self.excess} of {self.month}"
-        return f"Its owner's budget is used up ({used}); it resumes next month, or when an admin raises the budget."
+        return say_budget_used_up(self.owner, self.excess, self.month)
+
+    def say_waiting(self, count: int) -> str:
+        """Return the same for a number of tasks."""
+        waiting = "1 task waits" if count == 1 else f"{count:,} tasks wait"
+        return say_budget_used_up(self.owner, self.excess, self.month, waiting)

@@ -25,17 +25,18 @@ from typing_extensions import override
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.owner_usage import UsageFront
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER, ERASE_HANDLER, EXPORT_HANDLER
-from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.documents.task import Task, TaskStatus, Trouble
 from cloudsched.domain.documents.usage import Amounts, month_of
 from cloudsched.domain.explanation.findings import Finding, Reason
 from cloudsched.domain.own_logger import own_logger
+from cloudsched.domain.responses.overview_responses import CommonCause
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.planning import find_hold
 from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.state.commits import compare_and_set
-from cloudsched.engine.state.record_changes import change_record, iterate_records
+from cloudsched.engine.state.record_changes import change_record, find_record, iterate_records
 from cloudsched.engine.storage.pages import Page, iterate_items, make_token, read_token
 from cloudsched.engine.usage.usage_limit import NOTHING, Looks, UsageLimit
 from cloudsched.engine.usage.usage_watch import is_due
@@ -68,6 +69,9 @@ Tasks of the owner who gets the first one, created in that time, learn of it at 
 _NOTE_ID: Final = "budgets"
 _PAGE: Final = 100
 _LIST: Final = "budgets"
+_MAX_LOOKED_AT: Final = 1_000
+"""The most budgets that an overview reads."""
+_MAX_COUNTED: Final = 10_000
 _NEVER_PAUSED: Final = frozenset({BATCH_CHANGE_HANDLER, ERASE_HANDLER, EXPORT_HANDLER})
 """The handlers that use nothing, and that owners may ask for whatever they have used."""
 
@@ -475,3 +479,28 @@ def find_conditions(container: Container, task: Task, _person: object, now: date
     theirs = Budgets.of(container).find_known_refusal(task.owner) if task.has_budget else None
     for reason in filter(None, (own, theirs)):
         yield Finding(reason=Reason.BUDGET_USED_UP, sentence=reason)
+
+
+def find_causes(container: Container, owner: str | None) -> Iterator[CommonCause]:
+    """Yield the budgets that are used up, of all owners or of one. Costs a read each, and a count for each of them.
+
+    The tasks that their own limits hold are among the counted ones.
+    """
+    records = container.store.records
+    budgets: Iterable[Budget] = iterate_records(partial(records.list_all, Budget, limit=_PAGE), _PAGE)
+    if owner is not None:
+        budgets = filter(None, [find_record(records, Budget, owner)])
+    for each in islice(budgets, _MAX_LOOKED_AT):
+        if not each.is_used_up or each.is_ending or not each.has_none_left:
+            continue
+        query = TaskQuery(each.owner, trouble=Trouble.HELD)
+        count = container.store.search.count_tasks(query, _MAX_COUNTED)
+        if not count:
+            continue
+        yield CommonCause(
+            reason=Reason.BUDGET_USED_UP,
+            sentence=each.say_waiting(count),
+            subject=each.owner,
+            count=count,
+            is_at_least=count >= _MAX_COUNTED,
+        )

@@ -119,7 +119,7 @@ class SmtpSender:
             raise DeliveryDelayed(_SERVICE, _explain(error)) from error
 
         try:
-            _hand_over(connection, mail, self._from)
+            _hand_over(connection, mail, self._from, self._server.host)
         finally:
             with suppress(smtplib.SMTPException, OSError):
                 connection.quit()  # after the answer to DATA, a failure here changes nothing
@@ -162,7 +162,7 @@ def _log_in(connection: smtplib.SMTP, user: _Utf8Text, password: _Utf8Text) -> N
     connection.login(user, password)
 
 
-def _hand_over(connection: smtplib.SMTP, mail: EmailMessage, sender: Address) -> None:
+def _hand_over(connection: smtplib.SMTP, mail: EmailMessage, sender: Address, host: str) -> None:
     """Hand a mail to the server, and raise what its answers mean."""
     to = mail["To"].addresses[0].addr_spec
     options = [] if to.isascii() else ["SMTPUTF8", "BODY=8BITMIME"]
@@ -174,18 +174,20 @@ def _hand_over(connection: smtplib.SMTP, mail: EmailMessage, sender: Address) ->
         connection.sendmail(sender.addr_spec, [to], mail.as_bytes(), options)
     except smtplib.SMTPRecipientsRefused as error:
         code, text = error.recipients[to]
-        raise _from_answer(code, text) from error
+        raise _from_answer(code, text, host) from error
     except smtplib.SMTPResponseException as error:
-        raise _from_answer(error.smtp_code, error.smtp_error) from error
+        raise _from_answer(error.smtp_code, error.smtp_error, host) from error
     except (smtplib.SMTPException, OSError) as error:
         raise DeliveryDelayed(_SERVICE, _explain(error)) from error
 
 
-def _from_answer(code: int, answer: bytes | str) -> DeliveryDelayed | DeliveryRefused:
+def _from_answer(code: int, answer: bytes | str, host: str) -> DeliveryDelayed | DeliveryRefused:
     text = _decode(answer)
+    if 400 <= code <= 499:  # noqa: PLR2004 - transient negative replies
+        return DeliveryDelayed(_SERVICE, f"{code} {text}", answer=f"Refused for now by {host}: {code} {text}")
     if not 500 <= code <= 599:  # noqa: PLR2004 - permanent negative replies; 421 and -1 among the others
         return DeliveryDelayed(_SERVICE, f"{code} {text}")
-    return DeliveryRefused(f"The mail server refuses the message: {code} {text}")
+    return DeliveryRefused(f"Refused by {host}: {code} {text}")
 
 
 def _explain(error: Exception) -> str:

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.document import WireModel
+from cloudsched.domain.documents.queue_pause import QueuePause
 from cloudsched.domain.responses import overview_responses as responses
+from cloudsched.engine.state.record_changes import change_record, delete_record
 from cloudsched.errors import Forbidden, NotFound
 from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.responses import json_response
@@ -53,10 +56,16 @@ def list_dispatch_queues(call: ApiCall) -> Response:
     error_statuses=(404,),
 )
 def update_dispatch_queue(call: ApiCall, body: PatchDispatchQueue) -> Response:
-    """Pause or resume a queue in Cloud Tasks, or change how fast it delivers. For admins."""
+    """Pause or resume a queue in Cloud Tasks, or change how fast it delivers. For admins.
+
+    Who paused it, and when, is noted: explanations and the overview tell those who see the tasks of all owners.
+    """
     rates = body.model_dump(include={"max_dispatches_per_second", "max_concurrent_dispatches"})
-    updated = _open_queue_admin(call).update(call.path["queue"], body.state, rates)
-    call.app.container.conditions.forget()
+    queue = call.path["queue"]
+    updated = _open_queue_admin(call).update(queue, body.state, rates)
+    if body.state is not None:
+        _note_pause(call, queue, is_paused=body.state == "PAUSED")
+    call.app.container.forget_causes()
     return json_response(updated.to_wire())
 
 
@@ -73,6 +82,17 @@ def purge_dispatch_queue(call: ApiCall) -> Response:
     The sweep sends what is still to run within a minute or two of its time.
     """
     return json_response(_open_queue_admin(call).purge(call.path["queue"]).to_wire())
+
+
+def _note_pause(call: ApiCall, queue: str, *, is_paused: bool) -> None:
+    """Note who paused a queue, unless somebody is noted for it, or forget that."""
+    container = call.app.container
+    now = container.clock.now()
+    if not is_paused:
+        delete_record(container.store.records, QueuePause, queue)
+        return
+    note = QueuePause(id=queue, owner=SYSTEM_OWNER, created_at=now, updated_at=now, by=call.caller.subject)
+    change_record(container.store.records, QueuePause, queue, lambda known: known or note)
 
 
 def _open_queue_admin(call: ApiCall) -> QueueAdmin:

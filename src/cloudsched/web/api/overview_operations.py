@@ -25,7 +25,9 @@ def get_overview(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     counts, sweep = call.app.container.many_tasks.overview.count(owner)
-    return json_response(counts.model_copy(update={"sweep": _make_sweep_state(call, sweep)}).to_wire())
+    causes = call.app.container.causes.find(owner)
+    more = {"sweep": _make_sweep_state(call, sweep), "causes": causes}
+    return json_response(counts.model_copy(update=more).to_wire())
 
 
 @operation("GET", "/v1/changes", "Tasks", query=bodies.AnyOwnerQuery, response_schema="ChangeCursor")

@@ -1,0 +1,127 @@
+"""Find what keeps many tasks from running at once: a paused queue, a handler that is not registered, a used-up budget.
+
+The sentences are those of explanations. What is found is kept for some seconds, however many people look.
+
+* Each priority's queue is asked for its state, and a paused one costs a read, for who paused it.
+* The names of handlers are read once in some minutes, one document for each. Of one that is not registered here, its
+  newest active task is read, and its tasks are counted, a read for each 1,000.
+* Features find their own (`Feature.causes`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.explanation.findings import Finding, Reason, say_queue_paused, say_unknown_handler
+from cloudsched.domain.responses.overview_responses import CommonCause
+from cloudsched.engine.concurrency.fork_safety import make_lock
+from cloudsched.engine.ports.search import TaskQuery
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.queries.conditions import Conditions
+
+    FindCauses = Callable[[str | None], Iterable[CommonCause]]
+    """Returns what a feature finds, of all owners or of one."""
+
+KEPT: Final = timedelta(seconds=10)
+"""The time for which the causes are kept."""
+HANDLERS_KEPT: Final = timedelta(minutes=5)
+"""The time for which the names of handlers are kept that are not registered here."""
+MAX_HANDLERS: Final = 1_000
+MAX_COUNT: Final = 10_000
+_MAX_OWNERS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Unknown:
+    """The handlers of tasks that are not registered here, at a time."""
+
+    looked_at: datetime
+    names: Sequence[str]
+
+
+class Causes:
+    """Finds the causes that many tasks have in common."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        registry: Registry,
+        conditions: Conditions,
+        features: Sequence[FindCauses],
+    ) -> None:
+        """Take what looks at queues, and the functions of features."""
+        self._store = store
+        self._clock = clock
+        self._registry = registry
+        self._conditions = conditions
+        self._features = features
+        self._kept: dict[str | None, tuple[datetime, Sequence[CommonCause]]] = {}
+        self._unknown: _Unknown | None = None
+        self._lock = make_lock()
+
+    def find(self, owner: str | None) -> Sequence[CommonCause]:
+        """Return the causes that concern the tasks of all owners, or of one, the most far-reaching first."""
+        with self._lock:
+            now = self._clock.now()
+            kept = self._kept.get(owner)
+            if kept is None or not kept[0] <= now < kept[0] + KEPT:
+                if len(self._kept) >= _MAX_OWNERS:
+                    self._kept.clear()
+                kept = now, tuple(self._find(owner, now))
+                self._kept[owner] = kept
+            return kept[1]
+
+    def forget(self) -> None:
+        """Forget what was found. The next request looks anew."""
+        with self._lock:
+            self._kept.clear()
+            self._unknown = None
+
+    def _find(self, owner: str | None, now: datetime) -> Iterator[CommonCause]:
+        for queue, pause in self._conditions.find_paused_queues(now):
+            shown = pause if owner is None else say_queue_paused()
+            yield _make_cause(shown, subject=queue if owner is None else None)
+        for handler in self._list_unknown(now):
+            count = self._store.search.count_tasks(TaskQuery(owner, TaskStatus.ACTIVE, handler), MAX_COUNT)
+            if count:
+                waiting = f"{count:,} task{'' if count == 1 else 's'}"
+                found = say_unknown_handler(handler, waiting)
+                yield _make_cause(found, subject=handler, count=count, is_at_least=count >= MAX_COUNT)
+        for find in self._features:
+            yield from find(owner)
+
+    def _list_unknown(self, now: datetime) -> Sequence[str]:
+        known = self._unknown
+        if known is None or not known.looked_at <= now < known.looked_at + HANDLERS_KEPT:
+            names = self._store.search.list_handlers(limit=MAX_HANDLERS)
+            missing = [each for each in names if self._registry.find(each) is None]
+            known = self._unknown = _Unknown(now, [each for each in missing if self._runs_here(each)])
+        return known.names
+
+    def _runs_here(self, handler: str) -> bool:
+        """Return whether the newest active task of a handler is not left to workers, who know it themselves."""
+        page = self._store.list_tasks(TaskQuery(status=TaskStatus.ACTIVE, handler=handler), limit=1)
+        return any(task.workers is None for task in page.items)
+
+
+def _make_cause(
+    found: Finding, *, subject: str | None, count: int | None = None, is_at_least: bool = False
+) -> CommonCause:
+    return CommonCause(
+        reason=Reason(found.reason),
+        sentence=found.sentence,
+        subject=subject,
+        count=count,
+        is_at_least=is_at_least,
+        since=found.at,
+    )

@@ -1,0 +1,75 @@
+"""What waits for a decision is approved or rejected with a button, by those who may, once."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import timedelta
+
+import pytest
+from pydantic import BaseModel
+from tests.dashboard.role_pages import Pages
+
+from cloudsched import App, Context, Settings
+
+
+class Decision(BaseModel):
+    approved: bool
+    note: str = ""
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+
+    @app.handler("pay", events={"decision": Decision}, access="users")
+    def pay(ctx: Context) -> str:
+        decision = ctx.wait_for("decision", Decision, timeout=timedelta(days=ctx.task.title.count("!") + 1))
+        return f"{decision.approved} {decision.note}"
+
+    @app.handler("any", access="users")
+    def take_any(ctx: Context) -> object:
+        return ctx.wait_for("approved", timeout=timedelta(days=1))
+
+    return app
+
+
+def read_form(text: str) -> dict[str, str]:
+    return dict(re.findall(r'type="hidden" name="(task|execution|event)" value="([^"]*)"', text))
+
+
+def test_a_decision_is_made_with_a_button_and_a_note(pages: Pages, app: App) -> None:
+    """On Home and in the list; the handler gets it, the record has who; a second answer changes nothing and says so."""
+    app.create(id="later", title="Later!<b>", handler="pay", owner="ada")
+    app.create(id="supplier", title="Pay the supplier", handler="pay", owner="ada")
+    app.create(id="free", title="Free", handler="any", owner="bob")
+    pages.sim.advance(timedelta(minutes=1))
+    app.container.many_tasks.overview.forget()
+    assert 'value="approve"' in pages.get("admin", "/").text
+    text = pages.get("admin", "/decisions").text
+    assert text.index('data-key="supplier') < text.index('data-key="later')
+    assert text.count('value="approve"') == 2  # a wait that takes anything could take a rejection for a yes
+    assert "Later!<b>" not in text
+    assert "Pay the supplier" not in pages.get("bob", "/decisions").text
+    for who in ("viewer", "reader"):
+        assert 'value="approve"' not in pages.get(who, "/decisions").text
+    form = {**read_form(text[text.index('data-key="supplier') :].partition("</form>")[0]), "note": "fine"}
+    assert pages.post("viewer", "/decisions", {**form, "decision": "approve"}).status_code == 403
+    assert pages.post("ada", "/decisions", {**form, "decision": "reject"}).status_code == 303
+    pages.sim.advance(timedelta(minutes=1))
+    [run] = pages.sim.executions("supplier")
+    assert run.content == "False fine"
+    assert run.steps[0].sender is not None
+    again = pages.post("admin", "/decisions", {**form, "decision": "approve"})
+    assert again.status_code == 409
+    assert "Nobody waits for this answer any more" in html.unescape(again.text)
+    assert 'data-key="supplier' not in again.text
+
+
+def test_the_page_of_the_run_asks_as_well(pages: Pages, app: App) -> None:
+    app.create(id="supplier", title="Pay the supplier", handler="pay", owner="ada")
+    pages.sim.advance(timedelta(minutes=1))
+    [run] = pages.sim.executions("supplier")
+    path = f"/tasks/supplier/executions/{run.id}"
+    assert 'value="approve"' in pages.get("ada", path).text
+    assert 'value="approve"' not in pages.get("viewer", path).text

@@ -92,7 +92,7 @@ def pause_edit_and_resume(world: World) -> None:
 
 
 def cancel_and_start_again(world: World) -> None:
-    world.apply(lifecycle.cancel_for_owner(world.task, world.now))
+    world.apply(lifecycle.cancel_for_caller(world.task, world.now))
     world.edit(schedule=KEEPING["by another rule"])
 
 
@@ -105,7 +105,7 @@ VERBS: Mapping[str, Callable[[World], None]] = {
     **{f"schedule {name}": edit_to(each) for name, each in {**KEEPING, **LOSING}.items()},
     "pause and resume": pause_and_resume,
     "pause, edit, resume": pause_edit_and_resume,
-    "cancel": lambda world: world.apply(lifecycle.cancel_for_owner(world.task, world.now)),
+    "cancel": lambda world: world.apply(lifecycle.cancel_for_caller(world.task, world.now)),
     "cancel and start again": cancel_and_start_again,
     "trigger": lambda world: world.apply(manual_verbs.trigger(world.task, world.now, author=None)),
     "an end before": lambda world: world.edit(until=(NOON - MINUTE).isoformat()),

@@ -218,7 +218,7 @@ def test_a_pause_by_a_person_outlives_the_return_of_a_declaration(moment: str) -
         app.pause("report")
         app.declared_tasks().apply(changes)
         assert app.get("report").status is TaskStatus.PAUSED
-        assert app.get("report").message == "Paused by its owner."
+        assert app.get("report").message == "Paused by the app's own code."
         assert compare(app) == []
         app.resume("report")
         assert compare(app) == []

@@ -211,17 +211,23 @@ def build_group_query(listing: FirestoreListing, field: str, after: str, parent:
 
 
 def build_task_listing(query: TaskQuery, shards: Sequence[int] | None = None) -> FirestoreListing:
-    """Return the listing of the tasks that match a query. The indexes of a parent's tasks have no shards.
+    """Return the listing of the tasks that match a query.
 
-    A label's indexes have the status: without that filter, tasks of any status are asked for.
+    The indexes of a parent's tasks, and of a pause's, have no shards. A label's indexes have the status: without
+    that filter, tasks of any status are asked for.
     """
     looked_for = name_fields(query.looked_for)
     query = query.indexed
-    filters = {"owner": query.owner, "handler": query.handler, "parent.taskId": query.parent}
+    filters = {
+        "pauseId": query.pause_id,
+        "owner": query.owner,
+        "handler": query.handler,
+        "parent.taskId": query.parent,
+    }
     equals: dict[str, str | Sequence[str]] = {field: value for field, value in filters.items() if value is not None}
     listing = replace(
         _BY_SHARD,
-        shards=shards if query.parent is None else None,
+        shards=shards if query.parent is None and query.pause_id is None else None,
         equals=equals,
         excluded_field="deletedAt",
         looked_for=looked_for,

@@ -138,6 +138,7 @@ def build_task_listing(query: TaskQuery) -> SqliteListing:
         conditions.append("label = ?")
         values.append(query.label)
     for column, value in (
+        ("pause_id", query.pause_id),
         ("parent", query.parent),
         ("owner", query.owner),
         ("handler", query.handler),

@@ -54,6 +54,7 @@ LAYOUT: Final[Sequence[str]] = (
         open_since INTEGER,
         trouble TEXT,
         trouble_since INTEGER,
+        pause_id TEXT,
         body TEXT NOT NULL)""",
     "CREATE INDEX tasks_newest ON tasks (created_at, id) WHERE NOT is_unlisted",
     "CREATE INDEX tasks_newest_of_owner ON tasks (owner, created_at, id) WHERE NOT is_unlisted",
@@ -68,6 +69,7 @@ LAYOUT: Final[Sequence[str]] = (
     "CREATE INDEX tasks_waking ON tasks (wake_at, id) WHERE wake_at IS NOT NULL",
     "CREATE INDEX tasks_open ON tasks (open_status, open_since, id) WHERE open_status IS NOT NULL",
     "CREATE INDEX tasks_in_trouble ON tasks (trouble, trouble_since, id, handler, owner) WHERE trouble IS NOT NULL",
+    "CREATE INDEX tasks_paused ON tasks (pause_id, created_at, id) WHERE pause_id IS NOT NULL",
     "CREATE TABLE changes (owner TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID",
     f"""CREATE TRIGGER change_by_new_task AFTER INSERT ON tasks
         BEGIN {_BEGIN_COUNT}; {_COUNT_CHANGE.format("NEW")}; END""",

@@ -117,7 +117,7 @@ class CommitWriter:
         return versions
 
 
-_COPIED: Final = ("owner", "handler", "category", "status")
+_COPIED: Final = ("owner", "handler", "category", "status", "pause_id")
 _INSTANTS: Final = {"created_at": "created_at", "next_at": "next_execution_time", "wake_at": "wake_at"}
 _COLUMNS: Final = (
     *_COPIED,

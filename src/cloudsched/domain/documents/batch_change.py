@@ -34,7 +34,7 @@ class BatchAction(StoredEnum):
         """The statuses of the tasks that it changes, or None if it changes tasks of all statuses."""
         match self:
             case BatchAction.PAUSE:
-                return (TaskStatus.ACTIVE,)
+                return (TaskStatus.ACTIVE, TaskStatus.PAUSED)
             case BatchAction.RESUME:
                 return (TaskStatus.PAUSED,)
             case BatchAction.CANCEL:
@@ -59,7 +59,7 @@ class TaskFilter(WireModel):
     """The next occurrence is before this instant."""
     pause_id: TaskId | None = None
     """The batch change that has paused it: resuming these restores what ran before. Tasks that were paused before, or
-    by somebody else since, do not match."""
+    by somebody else since, do not match. It is the only index that is used."""
     ids: Annotated[tuple[TaskId, ...], Field(min_length=1, max_length=MAX_IDS)] | None = None
     """Only these tasks. The other conditions must match as well."""
 
@@ -78,15 +78,20 @@ class TaskFilter(WireModel):
 
 
 class BatchChange(WireModel):
-    """An action, and the tasks to apply it to."""
+    """An action, and the tasks to apply it to.
+
+    What is active is paused together with what a budget holds, or is paused until some time: it would start by itself.
+    """
 
     action: BatchAction
     filter: TaskFilter
+    expected: int | None = None
+    """The number of tasks that it concerned when it was asked for. None if they were not all counted."""
 
     @property
     def statuses(self) -> tuple[TaskStatus, ...] | None:
         """The statuses of the tasks that it concerns, or None for all statuses."""
-        chosen = self.filter.status
+        chosen = None if self._is_pause_of_active else self.filter.status
         changed = self.action.statuses
         if chosen is None:
             return changed
@@ -96,13 +101,21 @@ class BatchChange(WireModel):
 
     def concerns(self, task: Task, asked_at: datetime) -> bool:
         """Return whether a task, as it is now, already existed when the change was requested."""
+        chosen = self.filter
+        if self._is_pause_of_active:
+            chosen = chosen.model_copy(update={"status": None})
         return (
-            self.filter.matches(task)
+            chosen.matches(task)
             and (self.statuses is None or task.status in self.statuses)
             and task.created_at <= asked_at
             and task.handler != BATCH_CHANGE_HANDLER
             and (self.action is not BatchAction.RETRY_FAILED or has_failed(task))
+            and (self.action is not BatchAction.PAUSE or task.is_active or task.goes_on_by_itself)
         )
+
+    @property
+    def _is_pause_of_active(self) -> bool:
+        return self.action is BatchAction.PAUSE and self.filter.status is TaskStatus.ACTIVE
 
 
 class ExecutionName(WireModel):
@@ -149,6 +162,8 @@ class BatchRetry(WireModel):
     """A retry of all failed executions that match."""
 
     executions: RetryFilter
+    expected: int | None = None
+    """The number of executions that it concerned when it was asked for. None if they were not all counted."""
 
 
 def has_failed(task: Task) -> bool:

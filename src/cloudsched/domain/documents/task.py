@@ -562,6 +562,20 @@ class Task(TaskFields, PublicTask):  # type: ignore[misc]  # what the plugin of 
         return answer
 
     @property
+    def present_hold(self) -> Hold | None:
+        """The pause of a task because its owner may use no more, if it still holds."""
+        hold = self.hold
+        is_held = hold is not None and self.status is TaskStatus.PAUSED and hold.at >= self.status_changed_at
+        return hold if is_held else None
+
+    @property
+    def goes_on_by_itself(self) -> bool:
+        """Whether it is paused, and nobody has to resume it: a budget holds it, or its pause has an end."""
+        hold = self.present_hold
+        is_held = hold is not None and hold.is_alone
+        return self.status is TaskStatus.PAUSED and self.pause_id is None and (is_held or self.paused_until is not None)
+
+    @property
     def omitted_history(self) -> int:
         """Return the number of entries of its history that have fallen off."""
         if not self.history:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from cloudsched.domain.documents.authority import DEFAULT_SENDERS, Requesters, SenderRole
+from cloudsched.domain.documents.authority import DEFAULT_SENDERS, SenderRole
 from cloudsched.domain.documents.execution import (
     FAILURE_STATUSES,
     Execution,
@@ -321,10 +321,7 @@ def explain_status(evidence: Evidence) -> Finding:
         ended = with_message(sentence, task.message)
         return Finding(reason=Reason.ENDED, sentence=ended, at=task.status_changed_at)
 
-    who = ""
-    if task.paused_by is Requesters.USERS:
-        who = " by a user"
-    paused = f"It was paused{who} {say_instant(task, task.status_changed_at)}"
+    paused = f"It was paused {say_instant(task, task.status_changed_at)}"
     until = "it is resumed" if task.paused_until is None else _say_time(task, task.paused_until)
     sentence = with_message(f"{paused}, and starts nothing until {until}", task.message)
     return Finding(reason=Reason.PAUSED, sentence=sentence, at=task.status_changed_at)

@@ -281,6 +281,21 @@ class OverviewCounts(ApiResponse):
     """The last sweep, for callers who see the tasks of all owners."""
 
 
+class NamedTask(ApiResponse):
+    """A task that would be changed."""
+
+    id: str
+    title: str
+    owner: str
+
+
+class LeftAlone(ApiResponse):
+    """Tasks that a change leaves as they are, for one reason."""
+
+    count: int = Field(ge=1)
+    reason: str
+
+
 class TaskCount(ApiResponse):
     """The number of tasks that match a filter."""
 
@@ -289,6 +304,10 @@ class TaskCount(ApiResponse):
     1,000."""
     is_at_least: bool = False
     """True if there may be more, because counting stopped at a bound."""
+    first: tuple[NamedTask, ...] = ()
+    """Up to ten of them."""
+    left_alone: tuple[LeftAlone, ...] = ()
+    """Tasks that match the filter and would not be changed."""
 
 
 class FailedExecution(ApiResponse):

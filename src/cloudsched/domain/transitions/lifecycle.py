@@ -10,6 +10,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.domain.documents.authority import PERSON, SenderRole
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus, Run, Trigger
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
@@ -48,7 +49,7 @@ from cloudsched.errors import InvalidInput, NotAllowed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cloudsched.domain.documents.authority import Requesters
+    from cloudsched.domain.documents.authority import EventSender, Requesters
 
 _S = TaskStatus
 PAUSE_HAS_ENDED: Final = "Its pause has ended."
@@ -215,7 +216,8 @@ def pause(
     The policies decide now about the occurrences that came due before. Those that would run wait for the end
     of the pause. `is_gone` says that the task's declaration has left the code. Any other pause replaces
     this one, but a user's does not shorten another's. It also replaces a hold, and decides about what has come
-    due since that began. `pause_id` says that it is one of many that are paused together. It replaces none.
+    due since that began. `pause_id` says that it is one of many that are paused together. That replaces no pause,
+    but one that ends by itself then ends no longer while the others are paused.
     """
     if until is not None:
         require_end_of_pause(task, now, until)
@@ -228,9 +230,11 @@ def pause(
         remains = Hold(at=now, is_alone=False) if task.paused_until is None else None
         return taken.having(task=taken.task.model_copy(update={"hold": remains}))
 
-    message = message or ("Its declaration is gone from the code." if is_gone else "Paused by its owner.")
+    message = message or ("Its declaration is gone from the code." if is_gone else "Paused.")
     ends = {"paused_until": until, "pause_id": pause_id}
     if task.status is _S.PAUSED:
+        if pause_id is not None and task.paused_until is not None and task.pause_id is None:
+            return Commit(with_changes(task, now, pause_id=pause_id))
         is_same = until == task.paused_until and task.pause_id is None and not task.is_paused_as_gone
         if is_gone or is_same or pause_id is not None:
             return Commit(task)
@@ -256,7 +260,12 @@ def pause(
 
 
 def end_pause(task: Task, now: datetime) -> Commit:
-    """Resume a task whose pause ends by itself. If nothing is left for it to do, it stays paused without an end."""
+    """Resume a task whose pause ends by itself. If nothing is left for it to do, it stays paused without an end.
+
+    So does one that others have paused meanwhile together with many.
+    """
+    if task.pause_id is not None:
+        return Commit(with_changes(task, now, paused_until=None))
     hold = find_sole_hold(task)
     try:
         resumed = resume(task, now, since=task.paused_until if hold is None else hold.at)
@@ -276,7 +285,25 @@ def end_pause_if_over(task: Task, now: datetime) -> Task:
     return end_pause(task, now).task
 
 
-def resume(task: Task, now: datetime, *, since: datetime | None = None) -> Commit:
+def restore(task: Task, now: datetime, *, by: EventSender | None = None) -> Commit:
+    """Take back a pause of many tasks. A pause of its own that has not ended yet goes on."""
+    if task.status is _S.PAUSED and task.paused_until is not None and task.paused_until > now:
+        return Commit(with_changes(task, now, pause_id=None))
+    return resume(task, now, by=by)
+
+
+def name_author(task: Task, by: EventSender | None) -> str:
+    """Return who does something with a task, as its history names them. Empty for the scheduler itself."""
+    if by is None:
+        return ""
+    if by.subject is None:
+        return " by the app's own code"
+    if by.role is SenderRole.OWNER or f"{PERSON}{task.owner}" in {by.subject, by.user}:
+        return " by its owner"
+    return f" by {by.subject}"
+
+
+def resume(task: Task, now: datetime, *, since: datetime | None = None, by: EventSender | None = None) -> Commit:
     """Resume a paused task: first its occurrences from before the pause, then those from now, or `since`, on.
 
     Occurrences during the pause do not run. Raises NotAllowed if the task's only instant is one of them.
@@ -295,7 +322,7 @@ def resume(task: Task, now: datetime, *, since: datetime | None = None) -> Commi
         resumed,
         now,
         status=_S.ACTIVE,
-        message="Resumed by its owner.",
+        message=f"Resumed{name_author(task, by)}.",
         planned_to=max(passed, task.planned_to) if task.planned_to and following is None else task.planned_to,
         runs=runs,
         consecutive_failures=0,
@@ -307,7 +334,7 @@ def resume(task: Task, now: datetime, *, since: datetime | None = None) -> Commi
     return Commit(continue_or_complete(active, now))
 
 
-def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") -> Commit:
+def cancel(task: Task, now: datetime, message: str = "Cancelled.") -> Commit:
     """End the task.
 
     Waiting runs are recorded as CANCELLED. A running handler can check for it, and may finish.
@@ -338,12 +365,13 @@ def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") 
     return Commit(ended, executions=(*cancelled, *records))  # guard: cancelled runs
 
 
-def cancel_for_owner(task: Task, now: datetime) -> Commit:
-    """Cancel the task as its owner asks. What has come due since it is held is decided first, and CANCELLED too."""
+def cancel_for_caller(task: Task, now: datetime, *, by: EventSender | None = None) -> Commit:
+    """Cancel the task as a caller asks. What has come due since it is held is decided first, and CANCELLED too."""
+    message = f"Cancelled{name_author(task, by)}."
     if find_sole_hold(task) is None:
-        return cancel(task, now)
+        return cancel(task, now, message)
     resumed = resume(task, now)
-    return cancel(resumed.task, now) if resumed.task.status is _S.ACTIVE else resumed
+    return cancel(resumed.task, now, message) if resumed.task.status is _S.ACTIVE else resumed
 
 
 def may_have_children(task: Task, entries: Iterable[JournalEntry] = ()) -> bool:

@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
-from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Hold, Task, TaskStatus, ZonePlan
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Hold, Task, ZonePlan
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.iso8601 import EPOCH, UTC_EPOCH, add_duration, utc_seconds
 
@@ -146,9 +146,7 @@ def is_held_back(task: Task) -> bool:
 
 def find_hold(task: Task) -> Hold | None:
     """Return the pause of a task because its owner may use no more, if it still holds."""
-    hold = task.hold
-    is_held = hold is not None and task.status is TaskStatus.PAUSED and hold.at >= task.status_changed_at
-    return hold if is_held else None
+    return task.present_hold
 
 
 def find_sole_hold(task: Task) -> Hold | None:

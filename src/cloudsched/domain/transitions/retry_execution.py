@@ -89,7 +89,7 @@ def retry(
         definition=definition,
         log=execution.log,
     )
-    why = "Retried by its owner."
+    why = "Retried by hand."
     record = execution_record(task, run, ExecutionStatus.RETRYING, now, message=why, next_attempt_at=now)
     active = with_changes(
         task,

@@ -32,8 +32,8 @@ class TaskQuery:
     An index has every other combination, but for what is `looked_for`.
 
     Raises:
-        InvalidInput: A label or a trouble goes with no other filter than these, or it is a list of deliveries of no
-            owner.
+        InvalidInput: A label, a trouble or a pause goes with no other filter than these, or it is a list of deliveries
+            of no owner.
     """
 
     owner: str | None = None
@@ -51,6 +51,8 @@ class TaskQuery:
     """The reason why they need attention. The latest come first, and of those that wait the last to give up."""
     trouble_until: datetime | None = None
     """The instant before which a wait must give up, exclusively. Goes with `trouble`."""
+    pause_id: str | None = None
+    """The change of many tasks that has paused them."""
     is_delivery: bool = False
     """True to list the deliveries that the system made for one owner, and only these. No other list has them."""
 
@@ -65,6 +67,8 @@ class TaskQuery:
                 hint = "Leave the other filters out."
                 raise InvalidInput("trouble", "goes with an owner, a handler and nothing else", hint)
             return
+        if self.pause_id is not None and replace(self, pause_id=None) != TaskQuery():
+            raise InvalidInput("pauseId", "goes with nothing else", "Leave the other filters out.")
         if self.label is None:
             return
         others = {"handler": self.handler, "parent": self.parent, "dueFrom": self.due_from, "dueUntil": self.due_until}

@@ -9,6 +9,7 @@ was made before is not made again. It is then not counted.
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -27,13 +28,14 @@ from cloudsched.domain.documents.batch_change import (
     ExecutionName,
     RetryFilter,
 )
+from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution
 from cloudsched.domain.documents.json_limits import json_size
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
-from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.documents.task import FINAL_STATUSES, Task, TaskStatus
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.domain.responses.overview_responses import RetryCount, TaskCount
+from cloudsched.domain.responses.overview_responses import LeftAlone, NamedTask, RetryCount, TaskCount
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.idempotency import RequestMark, hash_name
 from cloudsched.domain.transitions.retry_execution import last_finished_execution_id
@@ -51,6 +53,7 @@ from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, NotFound, 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import datetime
 
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.ports.clock import Clock
@@ -65,8 +68,10 @@ PAGE_SIZE: Final = 100
 """The number of tasks that one step changes. A journal has room for 5,000 steps."""
 _RETRY_PAGE_SIZE: Final = 50
 """The number of executions that one step retries."""
-MAX_REFUSALS: Final = 20
+MAX_REFUSALS: Final = 100
 """The most refusals that the result describes."""
+MAX_PROBLEM: Final = 500
+"""The most characters of a refusal that are kept."""
 COUNTS: Final = ("changed", "skipped", "refused")
 
 
@@ -77,6 +82,8 @@ class Skip(Exception):
 def to_queries(change: BatchChange) -> Sequence[TaskQuery]:
     """Return the queries for the tasks that a change concerns. Raises InvalidInput if no index has them."""
     chosen = change.filter
+    if chosen.pause_id is not None:
+        return [TaskQuery(pause_id=chosen.pause_id)]
     fields = {
         "owner": chosen.owner,
         "handler": chosen.handler,
@@ -157,8 +164,9 @@ class _Page(Generic[T]):
                 if not is_known:
                     log.exception("not changed", extra={"action": "unchanged", "taskId": task_id})
                 done["refused"] += 1
-                problem = str(error) if is_known else type(error).__name__
-                done["refusals"] = [*done["refusals"], {"taskId": task_id, "problem": problem}][:MAX_REFUSALS]
+                problem = (str(error) if is_known else type(error).__name__)[:MAX_PROBLEM]
+                refusal = {"taskId": task_id, **self._name_execution(each), "problem": problem}
+                done["refusals"] = [*done["refusals"], refusal][:MAX_REFUSALS]
             else:
                 done["changed"] += 1
 
@@ -173,6 +181,10 @@ class _Page(Generic[T]):
 
     def _concerns(self, task: Task) -> bool:
         raise NotImplementedError
+
+    def _name_execution(self, found: T) -> dict[str, str]:  # noqa: ARG002 - of an execution
+        """Return what a refusal says beside the task. Empty if it is one of a task."""
+        return {}
 
     def _make_mark(self, *names: str) -> RequestMark:
         """Return the mark by which a task remembers this change, so that it is not repeated if it is reverted."""
@@ -213,10 +225,14 @@ class _TaskPage(_Page[Task]):
         ids = self.batch.filter.ids
         if ids is None:
             page = self.store.list_tasks(to_queries(self.batch)[number], limit=PAGE_SIZE, page_token=token)
-            return [(each.id, each) for each in page.items], page.next_page_token, 0
+            found = [each for each in page.items if each.status is not TaskStatus.PAUSED or self._is_wanted(each)]
+            return [(each.id, each) for each in found], page.next_page_token, 0
         named, following = _cut(ids, token, PAGE_SIZE)
         found = [each.task for each in self.store.load_many(named) if each.task.deleted_at is None]
         return [(each.id, each) for each in found], following, len({*named} - {each.id for each in found})
+
+    def _is_wanted(self, paused: Task) -> bool:
+        return self.batch.action is not BatchAction.PAUSE or paused.goes_on_by_itself
 
     def _change_one(self, found: Task) -> None:
         scheduler = self.scheduler
@@ -228,7 +244,7 @@ class _TaskPage(_Page[Task]):
             case BatchAction.PAUSE:
                 scheduler.pause(found.id, by, mark, pause_id=self.own_task.id)
             case BatchAction.RESUME:
-                scheduler.resume(found.id, by, mark)
+                scheduler.resume(found.id, by, mark, is_restored=self.batch.filter.pause_id is not None)
             case BatchAction.CANCEL:
                 scheduler.cancel(found.id, by, mark)
             case BatchAction.DELETE:
@@ -286,6 +302,9 @@ class _ExecutionPage(_Page[Execution]):
             raise Skip
         self.scheduler.manual_runs.retry(found.task_id, found.id, by=self._authority, mark=mark)
 
+    def _name_execution(self, found: Execution) -> dict[str, str]:
+        return {"executionId": found.id}
+
     def _concerns(self, task: Task) -> bool:
         return task.deleted_at is None
 
@@ -303,6 +322,8 @@ MAX_READ: Final = 1_000
 has."""
 MAX_OPEN: Final = 5
 """The most batch changes of a user that may be open at a time."""
+MAX_FILTER_TITLE: Final = 150
+"""The most characters of a filter in a title."""
 _NAMED_SIZE: Final = 25
 """The number of tasks named one by one that are read at a time to count them."""
 _DURATION: Final = timedelta(minutes=10)
@@ -328,11 +349,60 @@ class BatchChanges:
         if change.filter.ids is not None:
             return self._count_named(change, tuple(dict.fromkeys(change.filter.ids)))
         queries = to_queries(change)
-        is_indexed = change.action is not BatchAction.RETRY_FAILED and change.filter.pause_id is None
-        if is_indexed and not any(query.looked_for for query in queries):
-            count = sum(self._store.search.count_tasks(query, MAX_COUNT) for query in queries)
-            return TaskCount(count=min(MAX_COUNT, count), is_at_least=count >= MAX_COUNT)
-        return self._read_some(change, queries)
+        now = self._clock.now()
+        tally = _Tally()
+        for query in queries:
+            if self._is_indexed(change, query):
+                count = self._store.search.count_tasks(query, MAX_COUNT)
+                tally.count += max(0, count - self._count_batches(query))
+                tally.is_at_least |= count >= MAX_COUNT
+                self._name_first(tally, change, query, now)
+            else:
+                self._read_some(tally, change, query, now)
+        if not any(query.looked_for or query.pause_id for query in queries) and change.filter.due_from is None:
+            self._count_others(tally, change)
+        return tally.to_count()
+
+    def _is_indexed(self, change: BatchChange, query: TaskQuery) -> bool:
+        """Return whether the number of what an index finds is that of what the change concerns."""
+        if change.action is BatchAction.RETRY_FAILED or query.looked_for:
+            return False
+        if query.pause_id is None:
+            return change.action is not BatchAction.PAUSE or query.status is TaskStatus.ACTIVE
+        others = change.filter.model_copy(update={"pause_id": None, "owner": None, "status": None})
+        stopped = self._store.load(query.pause_id)
+        is_own = stopped is not None and change.filter.owner in {None, stopped.task.owner}
+        return is_own and not others.to_wire()
+
+    def _count_batches(self, query: TaskQuery) -> int:
+        """Return how many of the tasks of a query make changes of many: no change concerns these."""
+        if query.handler is not None or query.label is not None or query.pause_id is not None:
+            return 0
+        if query.is_sorted_by_due_time:
+            return 0
+        return self._store.search.count_tasks(replace(query, handler=BATCH_CHANGE_HANDLER), MAX_COUNT)
+
+    def _name_first(self, tally: _Tally, change: BatchChange, query: TaskQuery, now: datetime) -> None:
+        if len(tally.first) < NAMED:
+            page = self._store.list_tasks(query, limit=NAMED + MAX_OPEN)
+            tally.first += [task for task in page.items if change.concerns(task, now)]
+
+    def _count_others(self, tally: _Tally, change: BatchChange) -> None:
+        """Count what matches and is left alone, because it has another status."""
+        is_of_active = change.filter.status is TaskStatus.ACTIVE and change.action is BatchAction.PAUSE
+        if change.statuses is None or (change.filter.status is not None and not is_of_active):
+            return
+        anyhow = BatchChange(action=BatchAction.DELETE, filter=change.filter.model_copy(update={"status": None}))
+        (query,) = to_queries(anyhow)
+        statuses = [TaskStatus.PAUSED] if is_of_active else [*TaskStatus]
+        for status in statuses:
+            if status in change.statuses and status is not TaskStatus.PAUSED:
+                continue
+            if status in change.statuses and change.action is not BatchAction.PAUSE:
+                continue
+            of_status = replace(query, status=status)
+            count = self._store.search.count_tasks(of_status, MAX_COUNT) - self._count_batches(of_status)
+            tally.leave_alone(status, count - tally.taken_over if status is TaskStatus.PAUSED else count)
 
     def start(self, change: BatchChange, owner: str, key: str | None, caller: EventSender) -> Task:
         """Create the task that carries out a change with an owner's rights.
@@ -343,7 +413,8 @@ class BatchChanges:
         QuotaExceeded.
         """
         to_queries(change)
-        return self._start(f"Batch change: {change.action}", change.to_wire(), owner, key, caller)
+        title = f"{_TITLES[change.action]} {_write_filter(change)}"
+        return self._start(title, change, lambda: self.count(change), owner, key, caller)
 
     def count_retries(self, chosen: RetryFilter) -> RetryCount:
         """Return the failed executions that a retry concerns now, up to a bound. Reads each.
@@ -362,12 +433,13 @@ class BatchChanges:
     def start_retry(self, retry: BatchRetry, owner: str, key: str | None, caller: EventSender) -> Task:
         """Create the task that retries failed executions, as `start` does for a change of tasks."""
         to_query(retry.executions)
-        return self._start("Batch retry", retry.to_wire(), owner, key, caller)
+        return self._start("Retry failed runs", retry, lambda: self.count_retries(retry.executions), owner, key, caller)
 
     def _start(
         self,
         title: str,
-        payload: dict[str, Any],
+        asked: BatchChange | BatchRetry,
+        count: Callable[[], TaskCount | RetryCount],
         owner: str,
         key: str | None,
         caller: EventSender,
@@ -377,7 +449,14 @@ class BatchChanges:
         else:
             name = hash_name([owner, key])[:32]
 
-        if owner != SYSTEM_OWNER and self._store.load(f"batch-{name}") is None:
+        payload = asked.to_wire()
+        stored = self._store.load(f"batch-{name}")
+        if stored is None:
+            counted = count()
+            payload["expected"] = None if counted.is_at_least else counted.count
+        else:
+            payload["expected"] = stored.task.payload.get("expected")
+        if owner != SYSTEM_OWNER and stored is None:
             mine = TaskQuery(owner=owner, status=TaskStatus.ACTIVE, handler=BATCH_CHANGE_HANDLER)
             if self._store.search.count_tasks(mine, MAX_OPEN) >= MAX_OPEN:
                 raise QuotaExceeded("open batch changes", MAX_OPEN, "Wait until one of them has ended.")
@@ -393,40 +472,114 @@ class BatchChanges:
             retention=_RETENTION,
         )
         by = replace(OWN_CODE, sender=caller)
-        return self._scheduler().create(draft, mark=RequestMark.of_new_task(payload), lead=NO_LEAD, by=by)[0]
+        return self._scheduler().create(draft, mark=RequestMark.of_new_task(asked.to_wire()), lead=NO_LEAD, by=by)[0]
 
     def _count_named(self, change: BatchChange, ids: Sequence[str]) -> TaskCount:
         """Count those of some tasks that a change concerns: the first ones that together are not too large."""
         now = self._clock.now()
-        count = 0
+        tally = _Tally()
         size = 0
         for begin in range(0, len(ids), _NAMED_SIZE):
             if size >= MAX_PAGE_BYTES:
-                return TaskCount(count=count, is_at_least=True)
-            for each in self._store.load_many(ids[begin : begin + _NAMED_SIZE]):
-                count += each.task.deleted_at is None and change.concerns(each.task, now)
-                size += json_size(each.task.payload)
-        return TaskCount(count=count)
+                tally.is_at_least = True
+                break
+            named = ids[begin : begin + _NAMED_SIZE]
+            found = [each.task for each in self._store.load_many(named) if each.task.deleted_at is None]
+            seen = [task for task in found if change.filter.owner in {None, task.owner}]
+            for task in seen:
+                tally.add(task, is_concerned=change.concerns(task, now))
+                size += json_size(task.payload)
+            tally.leave_alone(None, len(named) - len(seen))
+        return tally.to_count()
 
-    def _read_some(self, change: BatchChange, queries: Sequence[TaskQuery]) -> TaskCount:
-        """Count the tasks that a change concerns by reading some of those that its filters find."""
-        count = 0
-        now = self._clock.now()
-        left = MAX_READ
+    def _read_some(self, tally: _Tally, change: BatchChange, query: TaskQuery, now: datetime) -> None:
+        """Count the tasks that a change concerns by reading some of those that a filter finds."""
         size = 0
-        for query in queries:
-            token: str | None = None
-            while True:
-                if left <= 0 or size >= MAX_PAGE_BYTES:
-                    return TaskCount(count=count, is_at_least=True)
-                page = self._store.list_tasks(query, limit=min(PAGE_SIZE, left), page_token=token)
-                count += sum(change.concerns(task, now) for task in page.items)
-                left -= page.read
-                size += page.size
-                token = page.next_page_token
-                if token is None:
-                    break
-        return TaskCount(count=count)
+        token: str | None = None
+        while True:
+            if tally.left <= 0 or size >= MAX_PAGE_BYTES:
+                tally.is_at_least = True
+                return
+            page = self._store.list_tasks(query, limit=min(PAGE_SIZE, tally.left), page_token=token)
+            for task in page.items:
+                if change.concerns(task, now):
+                    tally.add(task, is_concerned=True)
+                    tally.taken_over += task.status is TaskStatus.PAUSED
+            tally.left -= page.read
+            size += page.size
+            token = page.next_page_token
+            if token is None:
+                return
+
+
+class _Tally:
+    """What has been counted so far."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.is_at_least = False
+        self.first: list[Task] = []
+        self.taken_over = 0
+        """How many of them are paused already."""
+        self.left = MAX_READ
+        """How many may still be read."""
+        self._others = Counter[str]()
+
+    def add(self, task: Task, *, is_concerned: bool) -> None:
+        """Count a task that was read."""
+        if is_concerned:
+            self.count += 1
+            if len(self.first) < NAMED:
+                self.first.append(task)
+        else:
+            self.leave_alone(task.status, 1)
+
+    def leave_alone(self, status: TaskStatus | None, count: int) -> None:
+        """Count tasks that are left as they are, because of their status, or because there are none."""
+        if count > 0:
+            self._others[_WHY_LEFT[status]] += count
+
+    def to_count(self) -> TaskCount:
+        """Return the answer."""
+        return TaskCount(
+            count=min(MAX_COUNT, self.count),
+            is_at_least=self.is_at_least,
+            first=tuple(NamedTask(id=each.id, title=each.title, owner=each.owner) for each in self.first[:NAMED]),
+            left_alone=tuple(LeftAlone(count=count, reason=why) for why, count in self._others.items()),
+        )
+
+
+_ENDED: Final = "ended"
+_WHY_LEFT: Final[dict[TaskStatus | None, str]] = {
+    None: "not found",
+    TaskStatus.ACTIVE: "active",
+    TaskStatus.PAUSED: "paused already",
+    **dict.fromkeys(FINAL_STATUSES, _ENDED),
+}
+"""Why tasks are left alone, by their status."""
+_TITLES: Final = complete_table(
+    BatchAction,
+    {
+        BatchAction.PAUSE: "Pause",
+        BatchAction.RESUME: "Resume",
+        BatchAction.CANCEL: "Cancel",
+        BatchAction.RETRY_FAILED: "Retry the last failed run of",
+        BatchAction.DELETE: "Delete",
+    },
+)
+
+
+def _write_filter(change: BatchChange) -> str:
+    """Return what a change is for, as a title has it. The names of filters are those of the API."""
+    wanted = change.filter.to_wire()
+    if "pauseId" in wanted:
+        return "what was paused together"
+    if wanted.keys() <= {"status"}:
+        return "everything" if change.action is BatchAction.PAUSE else f"all {str(wanted['status']).lower()} tasks"
+    if "ids" in wanted:
+        count = len(wanted["ids"])
+        return f"{count} chosen {'task' if count == 1 else 'tasks'}"
+    return f"tasks with {', '.join(f'{name} {value}' for name, value in wanted.items())}"[:MAX_FILTER_TITLE]
 
 
 NAMED: Final = 10

@@ -357,22 +357,30 @@ class Scheduler:
         pause_id: str | None = None,
     ) -> Task:
         """Pause a task: it runs nothing until it is resumed, or until an instant. See `lifecycle.pause`."""
-        decide = partial(lifecycle.pause, paused_by=by.author, is_gone=is_gone, until=until, pause_id=pause_id)
+
+        def decide(task: Task, now: datetime) -> Commit:
+            message = "" if is_gone else f"Paused{lifecycle.name_author(task, by.sender)}."
+            how: Any = {"paused_by": by.author, "is_gone": is_gone, "until": until, "pause_id": pause_id}
+            return lifecycle.pause(task, now, message, **how)
+
         reason = None if until is None else f"Until {until:%Y-%m-%dT%H:%M:%SZ}."
         return self._act(task_id, Action.PAUSED, decide, by, reason, mark)
 
-    def resume(self, task_id: str, by: Authority, mark: RequestMark | None = None) -> Task:
-        """Resume a paused task from now on.
+    def resume(
+        self, task_id: str, by: Authority, mark: RequestMark | None = None, *, is_restored: bool = False
+    ) -> Task:
+        """Resume a paused task from now on, or take back a pause of many tasks: see `lifecycle.restore`.
 
         A user may resume a task that may be started, or that a user has paused.
         """
-        resumed = self.manual_runs.start(task_id, Action.RESUMED, lifecycle.resume, by, mark=mark)
+        decide = partial(lifecycle.restore if is_restored else lifecycle.resume, by=by.sender)
+        resumed = self.manual_runs.start(task_id, Action.RESUMED, decide, by, mark=mark)
         return self._after_change(resumed)
 
     def cancel(self, task_id: str, by: Authority, mark: RequestMark | None = None) -> Task:
         """Cancel a task permanently, with the calls below it. Its record stays."""
         return self._cancel_descendants(
-            self._act(task_id, Action.CANCELLED, lifecycle.cancel_for_owner, by, mark=mark),
+            self._act(task_id, Action.CANCELLED, partial(lifecycle.cancel_for_caller, by=by.sender), by, mark=mark),
         )
 
     def _after_change(self, task: Task) -> Task:

@@ -1,0 +1,148 @@
+"""Pausing everything and restoring it: exactly what would have started by itself, and nothing else."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.web.callers import RoleHarness
+
+from cloudsched import App, Settings
+from cloudsched.engine.tasks import batch_changes
+
+PATH = "/v1/tasks/batchChange"
+EVERYTHING = {"action": "PAUSE", "filter": {"status": "ACTIVE"}}
+HOURLY: dict[str, Any] = {"title": "T", "handler": "work", "payload": {}, "schedule": "every hour"}
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def app() -> App:
+    """Work for users."""
+    app = App(Settings())
+
+    @app.handler("work", access="users")
+    def work() -> None: ...
+
+    return app
+
+
+def ask(roles: RoleHarness, who: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Send a change, let it end, and return the answer."""
+    answer = roles.ask(who, "POST", PATH, body)
+    assert answer.status_code in {200, 202}, answer.text
+    roles.sim.advance(MINUTE)
+    return dict(answer.get_json())
+
+
+def restore(roles: RoleHarness, stop: dict[str, Any], who: str = "admin", **more: Any) -> dict[str, Any]:
+    """Take a stop back."""
+    return ask(roles, who, {"action": "RESUME", "filter": {"pauseId": stop["id"]}, **more})
+
+
+def read(roles: RoleHarness, task_id: str) -> dict[str, Any]:
+    """Return a task."""
+    return dict(roles.ask("admin", "GET", f"/v1/tasks/{task_id}").get_json())
+
+
+def test_a_question_names_what_it_would_change_and_what_it_leaves_alone(roles: RoleHarness) -> None:
+    """The first ten by title; what is paused already, or has ended, is counted apart; the changes count as nothing."""
+    for number in range(12):
+        roles.task("ada", **HOURLY, id=f"t{number}")
+    roles.ask("admin", "POST", "/v1/tasks/t0/pause", {})
+    roles.ask("admin", "POST", "/v1/tasks/t1/cancel", {})
+    found = ask(roles, "ada", {"action": "PAUSE", "filter": {"handler": "work"}, "dryRun": True})
+    assert found["count"] == 10
+    assert {each["id"] for each in found["first"]} == {f"t{number}" for number in range(2, 12)}
+    assert found["leftAlone"] == [{"count": 1, "reason": "paused already"}, {"count": 1, "reason": "ended"}]
+    named = {"action": "RESUME", "filter": {"ids": ["t0", "t2", "gone"]}, "dryRun": True}
+    assert ask(roles, "ada", named)["leftAlone"] == [
+        {"count": 1, "reason": "active"},
+        {"count": 1, "reason": "not found"},
+    ]
+
+
+def test_a_question_tells_nothing_of_the_tasks_of_others(roles: RoleHarness) -> None:
+    """Not by their ids, and not by the id of a change: neither their titles nor their number."""
+    roles.task("bob", **{**HOURLY, "title": "Secret"}, id="bobs")
+    stop = ask(roles, "bob", EVERYTHING)
+    for chosen in ({"ids": ["bobs"]}, {"pauseId": stop["id"]}):
+        found = ask(roles, "ada", {"action": "RESUME", "filter": chosen, "dryRun": True})
+        assert found["count"] == 0
+        assert found["first"] == []
+        assert all(each["reason"] == "not found" for each in found["leftAlone"])
+
+
+def test_the_number_to_restore_is_exact_however_many_there_are(
+    roles: RoleHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An index counts them: nothing stops after some tasks that another pause has paused."""
+    for number in range(9):
+        roles.task("ada", **HOURLY, id=f"t{number}")
+    for number in range(4):
+        roles.ask("admin", "POST", f"/v1/tasks/t{number}/pause", {})
+    stop = ask(roles, "admin", EVERYTHING)
+    monkeypatch.setattr(batch_changes, "MAX_READ", 2)
+    roles.ask("admin", "POST", "/v1/tasks/t8/resume", {})
+    roles.ask("admin", "DELETE", "/v1/tasks/t7")
+    found = restore(roles, stop, dryRun=True)
+    assert (found["count"], found["isAtLeast"]) == (3, False)
+    assert read(roles, stop["id"])["payload"]["expected"] == 5
+    restore(roles, stop)
+    assert restore(roles, stop, dryRun=True)["count"] == 0
+    again = restore(roles, stop)
+    (run,) = roles.ask("admin", "GET", f"/v1/tasks/{again['id']}/executions").get_json()["executions"]
+    assert run["content"]["changed"] == 0, "restoring twice does nothing the second time"
+    assert [read(roles, f"t{number}")["status"] for number in range(7)] == ["PAUSED"] * 4 + ["ACTIVE"] * 3
+
+
+def test_a_pause_with_an_end_does_not_end_while_everything_is_paused(roles: RoleHarness) -> None:
+    """Once restored, it goes on as it was: until its own end, or from now on if that has passed."""
+    for name, until in (("short", "in 2 hours"), ("long", "in 3 days")):
+        roles.task("ada", **HOURLY, id=name)
+        answer = roles.ask("admin", "POST", f"/v1/tasks/{name}/pause", {"until": until})
+        assert answer.status_code == 200, answer.text
+    roles.task("ada", **HOURLY, id="forever")
+    roles.ask("admin", "POST", "/v1/tasks/forever/pause", {})
+    stop = ask(roles, "admin", EVERYTHING)
+    roles.sim.advance(timedelta(hours=5))
+    assert read(roles, "short")["status"] == "PAUSED"
+    restore(roles, stop)
+    assert read(roles, "short")["status"] == "ACTIVE"
+    assert read(roles, "long")["status"] == read(roles, "forever")["status"] == "PAUSED"
+    roles.sim.advance(timedelta(days=3))
+    assert read(roles, "long")["status"] == "ACTIVE"
+    assert read(roles, "forever")["status"] == "PAUSED"
+
+
+def test_what_a_budget_holds_does_not_start_while_everything_is_paused(roles: RoleHarness) -> None:
+    """Raising the budget resumes nothing then; the restoration does."""
+    roles.task("ada", **HOURLY, id="held")
+    assert roles.ask("admin", "PUT", "/v1/people/ada/budget", {"maxTokensPerMonth": 0}).status_code == 201
+    assert read(roles, "held")["status"] == "PAUSED"
+    found = ask(roles, "admin", {**EVERYTHING, "dryRun": True})
+    assert [each["id"] for each in found["first"]] == ["held"]
+    stop = ask(roles, "admin", EVERYTHING)
+    roles.ask("admin", "PUT", "/v1/people/ada/budget", {"maxTokensPerMonth": 10**6})
+    roles.sim.advance(timedelta(hours=3))
+    assert read(roles, "held")["status"] == "PAUSED"
+    restore(roles, stop)
+    assert read(roles, "held")["status"] == "ACTIVE"
+
+
+def test_who_paused_a_task_is_said_as_its_history_knows_it(roles: RoleHarness) -> None:
+    """The owner is not blamed for what an admin's key did, alone or together with others."""
+    roles.task("ada", **HOURLY, id="t")
+    roles.task("ada", **HOURLY, id="own")
+    roles.ask("ada", "POST", "/v1/tasks/own/pause", {})
+    assert read(roles, "own")["message"] == "Paused by its owner."
+    stop = ask(roles, "admin", EVERYTHING)
+    (entry, *_) = roles.ask("admin", "GET", "/v1/tasks/t/history").get_json()["entries"]
+    who = entry["by"]["subject"]
+    assert who
+    assert read(roles, "t")["message"] == f"Paused by {who}."
+    said = roles.ask("ada", "GET", "/v1/tasks/t/explain").get_json()
+    assert f"Paused by {who}." in said["findings"][0]["sentence"]
+    restore(roles, stop)
+    assert read(roles, "t")["message"] == f"Resumed by {who}."

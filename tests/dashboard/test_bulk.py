@@ -57,7 +57,7 @@ def test_what_matches_is_counted_asked_and_done(stack: Stack, ui: str, label: st
     form = read_hidden(page.text)
     first, second = (post(f"{ui}/bulk", form) for _ in range(2))
     assert first.status_code == 200, first.text
-    assert "This task does it" in first.text
+    assert "<h1>Pause tasks with label" in first.text
     run = first.url.split("/")[-1].partition("?")[0]
     stack.clock.now()
     requests.post(f"{stack.url}/dev/clock", json={"advance": "PT10S"}, timeout=60)

@@ -522,6 +522,11 @@ FORMS: Final[dict[str, Callable[[Act, Any], Form]]] = {
     "update_dispatch_queue": lambda a, _: ("/queues", {"queue": "q", "verb": a.name.split("_")[0]}),
     "mark_message_read": lambda _, target: ("/deliveries", {"owner": target.owner, "message": target.message_id}),
     "batch_retry_executions": lambda a, _: ("/retry", (a.body or {})["filter"]),
+    "move": lambda a, target: (f"/tasks/{target.task_id}/verbs/move", {"to": str((a.body or {})["to"])}),
+    "put_budget": lambda a, target: (
+        "/usage",
+        {"owner": target.owner, "queries": str((a.body or {})["maxQueriesPerMonth"]), "tokens": ""},
+    ),
     "batch_change_tasks": lambda a, _: ("/bulk", {"action": (a.body or {})["action"], "status": "active"}),
 }
 """The form of an operation, filled in."""

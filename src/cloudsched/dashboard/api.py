@@ -47,6 +47,10 @@ class Api:
         request = ApiRequest("PATCH", path, dict(content), dict(query or {}), _match(etag), is_idempotent=bool(etag))
         return self._send(request).content
 
+    def put(self, path: str, content: Mapping[str, Any]) -> None:
+        """Put something in the place of what is there. Raises CloudschedError if the API refuses."""
+        self._send(ApiRequest("PUT", path, dict(content), is_idempotent=True))
+
     def delete(self, path: str) -> None:
         """Delete something. Raises CloudschedError if the API refuses."""
         self._send(ApiRequest("DELETE", path))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import quote
 
 from cloudsched.dashboard.status import BAD, OPEN, show_status
 from cloudsched.dashboard.words import only_if, shorten
@@ -104,6 +105,9 @@ _LABELS: Final = {Verb.RESUME: "Resume the task", Verb.TRIGGER: "Run now", Verb.
 """The verbs whose absence is explained, in the order of the page."""
 
 
+_NO_BUDGET: Final = "The budget is used up: its next start would pause it again."
+
+
 @dataclass(frozen=True, slots=True)
 class Impossible:
     """Verbs that are not possible now, for one reason."""
@@ -121,13 +125,25 @@ def fetch_startable(api: Api, visit: Visit, task: Json) -> bool:
     return any(each["name"] == task["handler"] for each in handlers)
 
 
-def list_impossible(task: Json, *, may_start: bool) -> list[Impossible]:
+def fetch_held(api: Api, task: Json) -> bool:
+    """Ask the API whether a task is paused and its owner's budget is used up: its next start would pause it again."""
+    if task["status"] != TaskStatus.PAUSED:
+        return False
+    budget = api.find(f"/v1/people/{quote(task['owner'], safe='')}/budget")
+    return budget is not None and bool(budget["isUsedUp"])
+
+
+def list_impossible(task: Json, *, may_start: bool, held: bool = False) -> list[Impossible]:
     """Return the verbs that are not possible now, for a task that its caller may change."""
     verbs = task.get("allowedVerbs", ())
     if not verbs:
         return []
     found: dict[str, list[str]] = {}
+    if held:
+        found[_NO_BUDGET] = [_LABELS[Verb.RESUME], _LABELS[Verb.TRIGGER]]
     for verb, label in _LABELS.items():
+        if held and verb.traits.starts:
+            continue
         if verb in verbs or (verb.traits.starts and not may_start):
             continue
         if reason := _find_reason(verb, TaskStatus(task["status"])):
@@ -184,16 +200,18 @@ class BulkAction(NamedTuple):
 BULK_ACTIONS: Final = complete_table(
     BatchAction,
     {
-        BatchAction.PAUSE: BulkAction("Pause", "Pause", "Nothing of them starts until they are resumed."),
-        BatchAction.RESUME: BulkAction("Resume", "Resume", "They continue with their first occurrence from now."),
+        BatchAction.PAUSE: BulkAction(
+            "Pause", "Pause", "They stay paused until you resume them. The next page offers to restore them."
+        ),
+        BatchAction.RESUME: BulkAction("Resume", "Resume", "They go on with their first run from now."),
         BatchAction.RETRY_FAILED: BulkAction(
-            "Retry failed", "Retry", "The last execution of each, which has failed, gets one more attempt."
+            "Retry failed",
+            "Retry",
+            "The last failed run of each gets one more attempt. It cannot be taken back.",
         ),
         BatchAction.CANCEL: BulkAction(
-            "Cancel", "Cancel", "Nothing of them starts any more. Their records are kept. This cannot be undone."
+            "Cancel", "Cancel", "None of their runs starts any more. Their records are kept. This cannot be undone."
         ),
-        BatchAction.DELETE: BulkAction(
-            "Delete", "Delete", "They and their executions are gone. This cannot be undone."
-        ),
+        BatchAction.DELETE: BulkAction("Delete", "Delete", "They and their runs are deleted. This cannot be undone."),
     },
 )

@@ -9,7 +9,7 @@ from werkzeug.routing import Map, Rule
 from cloudsched.dashboard.calendar import view as calendar
 from cloudsched.dashboard.forms import run_form, task_form
 from cloudsched.dashboard.view import View
-from cloudsched.dashboard.views import bulk, decisions, execution, home, queues, runs, task, tasks, usage
+from cloudsched.dashboard.views import actions, bulk, decisions, execution, home, queues, runs, task, tasks, usage
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.features.table import FEATURES, find_place
 
@@ -18,8 +18,10 @@ DONE: Final = {
     "read": "Marked as read.",
     "create": "Created.",
     "same": "Nothing was changed.",
-    "bulk": "Started. This task does it, and shows how far it is.",
-    "retries": "Started. This task retries them, and shows how far it is. Cancel it to leave the rest.",
+    "bulk": "Started.",
+    "retries": "Started.",
+    "stopped": "Stopped. What it has not reached yet stays as it is.",
+    "budget": "The budget is set. What it held is resumed within five minutes, where it leaves something.",
     "clock": "The clock was moved.",
     "approve": "Approved. The run goes on.",
     "reject": "Rejected. The run goes on with that.",
@@ -41,9 +43,11 @@ VIEWS: Final[dict[str, View]] = {
     "queues": View("/queues", queues.fetch, queues.build, "queues.html", "Queues", queues.send, key="q"),
     **{name: view for row in FEATURES if row.pages for name, view in find_place(row.pages).items()},
     "decisions": View("/decisions", decisions.fetch, decisions.build, "decisions.html", "Home", decisions.send),
-    "usage": View("/usage", usage.fetch, usage.build, "usage.html", "Usage", key="u", is_live=False),
+    "usage": View("/usage", usage.fetch, usage.build, "usage.html", "Usage", usage.send, key="u", is_live=False),
     "retry": View("/retry", bulk.fetch_retry, bulk.build, "bulk.html", "Runs", bulk.send_retry, is_form=True),
     "bulk": View("/bulk", bulk.fetch, bulk.build, "bulk.html", "Tasks", bulk.send, is_form=True),
+    "actions": View("/actions", actions.fetch_list, actions.build_list, "actions.html", "Tasks"),
+    "action": View("/actions/<action_id>", actions.fetch, actions.build, "action.html", "Tasks", actions.send),
     "new": View(
         "/new", task_form.fetch_new, task_form.build, "task_form.html", "Tasks", task_form.send_new, is_form=True
     ),

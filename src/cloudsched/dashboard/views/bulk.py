@@ -28,9 +28,17 @@ if TYPE_CHECKING:
 _RETRY: Final = BulkAction(
     "Retry",
     "Retry",
-    "What their steps have recorded is kept; what failed is done again, and so is what a handler does outside of "
+    "What their steps have recorded is kept. What failed is done again, and so is what a handler does outside of "
     "steps. An attempt that has started cannot be taken back.",
 )
+RESTORE: Final = BulkAction(
+    "Restore",
+    "Restore",
+    "They run on as before the pause: from now on, or once a pause of their own ends. What came due meanwhile does "
+    "not run.",
+)
+_ALONE: Final = ("ids", "pauseId")
+"""What chooses tasks without the filters of the list: their ids, or the action that has paused them."""
 PICK: Final = "pick"
 """The field that names executions one by one, each as ``task/execution``."""
 
@@ -38,9 +46,8 @@ PICK: Final = "pick"
 def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API how many tasks would be changed."""
     action = _find_action(visit.query.get("action", ""))
-    ids = visit.query.get("ids", "")
-    if ids:
-        return _count(api, {"ids": ids}, action)
+    if chosen := {name: visit.query[name] for name in _ALONE if visit.query.get(name)}:
+        return _count(api, chosen, action)
     filters, words = read_task_filters(visit)
     if words:
         problem = "needs tasks: a search by words is no filter of the API"
@@ -56,7 +63,7 @@ def fetch_retry(api: Api, visit: Visit) -> Json:
 def send(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted | Again:
     """Start the change, if the number of tasks is still the one that was shown."""
     action = _find_action(texts.get("action", ""))
-    answer = _count(api, {name: texts[name] for name in (*TASK_FILTERS, "ids") if texts.get(name)}, action)
+    answer = _count(api, {name: texts[name] for name in (*TASK_FILTERS, *_ALONE) if texts.get(name)}, action)
     return _start(api, answer, texts, said="bulk")
 
 
@@ -100,8 +107,10 @@ def _start(api: Api, answer: Json, texts: Mapping[str, str], said: str) -> Submi
     """Start the task that does it, unless the present number differs from the form's."""
     answer["key"] = read_key(texts) or answer["key"]
     count = str(answer["count"])
+    if "count" not in texts:  # a button elsewhere asks the question
+        return Again(answer)
     if texts.get("count") != count:
-        error = f"Since you looked, the number has changed: it is {answer['count']:,} now. Nothing has been done."
+        error = f"The number has changed since you looked: it is {answer['count']:,} now. Nothing has been done."
         return Again({**answer, "error": error}, 412)
     typed = texts.get("typed", "").strip().replace(",", "")
     if answer["action"] == BatchAction.DELETE and typed != count:
@@ -113,20 +122,21 @@ def _start(api: Api, answer: Json, texts: Mapping[str, str], said: str) -> Submi
     except CloudschedError as error:
         problem = describe_problem(error)
         return Again({**answer, "error": str(problem)}, problem.status)
-    return Submitted(f"tasks/{task['id']}", said)
+    return Submitted(f"actions/{task['id']}", said)
 
 
 def build(answer: Json, visit: Visit) -> Json:
     """Return what the question shows."""
     chosen: dict[str, str] = answer["chosen"]
     asked = _Confirmation.of_tasks(answer) if answer["action"] else _Confirmation.of_executions(answer)
-    dropped = dict.fromkeys(("action", "ids", PICK, "page", "q", "all", "only"))
+    dropped = dict.fromkeys(("action", *_ALONE, PICK, "page", "q", "all", "only"))
     kept = {name: text for name, text in chosen.items() if name not in dropped}
     button = f"{asked.action.verb} {asked.things}"
 
     shown = {
         "error": "",
         "first": (),
+        "leftAlone": (),
         **answer,
         "title": asked.nothing,
         "sentence": asked.why_nothing,
@@ -159,7 +169,9 @@ class _Confirmation:
     @classmethod
     def of_tasks(cls, answer: Json) -> _Confirmation:
         action = BULK_ACTIONS[answer["action"]]
-        why_nothing = f"No task can be changed so: {action.verb.lower()} concerns none."
+        if "pauseId" in answer["chosen"]:
+            action = RESTORE
+        why_nothing = f"There is no task to {action.verb.lower()}."
         things = _write_things(answer, "task", "tasks")
         return cls(action, things, "would be changed", "Nothing to change", why_nothing, "tasks")
 
@@ -183,6 +195,8 @@ def _list_chosen(chosen: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield f"{len(each):,} chosen", ", ".join(each)
         elif name == PICK:
             yield f"{len(each):,} chosen", ""
+        elif name == "pauseId":
+            yield "paused by the action", text
         else:
             yield name, text
 

@@ -10,10 +10,12 @@ from urllib.parse import urlencode
 from cloudsched.dashboard.charts.strip import StripBar, draw_lateness, draw_strip
 from cloudsched.dashboard.status import OPEN
 from cloudsched.dashboard.times import parse_instant, write_duration
+from cloudsched.dashboard.views.actions import fetch_restorable
 from cloudsched.dashboard.views.attention import build_attention, fetch_needs
 from cloudsched.dashboard.views.execution_row import build_execution
 from cloudsched.dashboard.views.health import build_health, fetch_health
 from cloudsched.dashboard.words import only_if, write_count
+from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,7 +40,11 @@ def fetch(api: Api, visit: Visit) -> Json:
     if not due["occurrences"]:
         following = api.get("/v1/tasks", dueFrom=visit.soonest, orderBy="nextExecutionTime", pageSize=1)["tasks"]
 
+    restorable = []
+    if (counts or {}).get("tasks", {}).get(TaskStatus.PAUSED):
+        restorable = fetch_restorable(api, visit)
     return {
+        "restorable": restorable,
         "open": [
             each
             for status in sorted(OPEN)
@@ -67,6 +73,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "sentence": _write_sentence(attention, bars, opened, rows, visit),
         "lateness": draw_lateness(_list_late(answer["counts"], visit), visit.now, REACH, visit.zone),
         "latenessText": _write_lateness(answer["counts"], visit),
+        "restorable": answer.get("restorable", ()),
         "open": [build_execution(each, visit) for each in answer["open"][:_LISTED]],
         "moreOpen": max(0, opened - _LISTED),
         "queues": answer["queues"],

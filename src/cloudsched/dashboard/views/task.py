@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.dashboard.api import task_path
 from cloudsched.dashboard.offered_verbs import (
     explain_retry,
+    fetch_held,
     fetch_startable,
     list_impossible,
     make_question,
@@ -64,6 +65,7 @@ def fetch(api: Api, visit: Visit, task_id: str) -> Json:
         "history": history,
         "mayStart": fetch_startable(api, visit, task),
         "eventSchemas": schemas,
+        "isHeld": fetch_held(api, task),
     }
 
 
@@ -111,6 +113,7 @@ def build(answer: Json, visit: Visit) -> Json:
     verbs = task.get("allowedVerbs", ())
     explanation = answer["explanation"]
     history = answer.get("history") or {}
+    held = answer.get("isHeld", False)
     own_zone = task.get("timezone", "UTC")
     words = describe_schedule(task["schedule"], visit.now)
     executions = answer["executions"]["executions"]
@@ -134,8 +137,9 @@ def build(answer: Json, visit: Visit) -> Json:
         "history": build_history(history, visit),
         "omittedEntries": history.get("omittedEntries", 0),
         "json": json.dumps(task, indent=2, ensure_ascii=False),
-        "impossible": list_impossible(task, may_start=answer["mayStart"]),
-        "question": make_question(task, due, visit),
+        "impossible": list_impossible(task, may_start=answer["mayStart"], held=held),
+        "mayRaise": visit.may_change and visit.role == "admin",
+        "question": None if held else make_question(task, due, visit),
         "buttons": [each for each in Verb if each in verbs and each.traits.button],
     }
 

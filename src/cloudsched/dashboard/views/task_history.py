@@ -24,7 +24,7 @@ def _build_entry(entry: Json, visit: Visit) -> Json:
     return {
         **entry,
         "what": entry["action"].capitalize() + only_if(entry.get("reason"), f": {entry.get('reason')}"),
-        "who": _name_actor(entry.get("by")),
+        "who": name_actor(entry.get("by")),
         "changes": [_build_change(each, visit) for each in fields],
         "hasBack": bool(read_before(fields)[0]),
     }
@@ -38,7 +38,8 @@ def _build_change(field: Json, visit: Visit) -> tuple[str, str, str]:
     return field["field"], before, after
 
 
-def _name_actor(by: Json | None) -> str:
+def name_actor(by: Json | None) -> str:
+    """Return who did something, as the log names them."""
     if not by:
         return "the scheduler"
     return by.get("subject") or "the app's own code"

@@ -13,6 +13,7 @@ from cloudsched.dashboard.charts.run_marks import draw_runs, write_runs
 from cloudsched.dashboard.offered_verbs import BULK_ACTIONS, list_bulk_verbs
 from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.dashboard.status import show_status
+from cloudsched.dashboard.views.actions import fetch_restorable
 from cloudsched.dashboard.views.causes import CAUSES, list_path, write_chip
 from cloudsched.dashboard.views.task_filters import CATEGORIES, list_named, list_tokens, read_task_filters, read_trouble
 from cloudsched.dashboard.words import join_phrases, only_if, write_count
@@ -56,6 +57,7 @@ def fetch(api: Api, visit: Visit) -> Json:
     page = api.get(path, **asked, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
     return {
         **page,
+        "restorable": fetch_restorable(api, visit),
         "needs": api.list_items("/v1/overview", "needs"),
     }
 
@@ -82,6 +84,7 @@ def build(answer: Json, visit: Visit) -> Json:
 
     shown = {
         "sentence": _write_sentence(tasks, words, visit, is_cut=bool(answer.get("nextPageToken"))),
+        "restorable": answer.get("restorable", ()),
         "rows": [_build_task(task, visit) for task in tasks],
         "filters": filters,
         "tokens": list_tokens(visit),

@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from datetime import date, timedelta
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from cloudsched.dashboard.charts.svg import draw_picture, element, percent
+from cloudsched.dashboard.forms.fields import Again, Submitted
 from cloudsched.dashboard.status import Status
 from cloudsched.dashboard.words import only_if, write_count
+from cloudsched.errors import Forbidden, InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from markupsafe import Markup
 
@@ -55,11 +59,53 @@ def fetch(api: Api, visit: Visit) -> Json:
     return {**usage, "budgets": budgets.get("budgets", []), "moreBudgets": budgets.get("nextPageToken")}
 
 
+def send(api: Api, visit: Visit, texts: Mapping[str, str]) -> Submitted | Again:
+    """Set an owner's budget, if it is still the one that was shown. Raises Forbidden for all but admins."""
+    if visit.role != "admin":
+        raise Forbidden("Only an admin may set a budget.")
+    owner = texts.get("owner", "").strip()
+    if owner in {"", ".", ".."}:
+        raise InvalidInput("owner", "is missing", "Type whose budget it is.")
+    limits = {field: _read_limit(name, texts.get(name, "")) for name, field in _LIMITS.items()}
+    wanted = {field: most for field, most in limits.items() if most is not None}
+    error = "Type a number of queries, of tokens, or both. Nothing has been done."
+    status = HTTPStatus.BAD_REQUEST
+    path = f"/v1/people/{quote(owner, safe='')}/budget"
+    if wanted:
+        error = "Somebody has changed this budget since you opened the page. Nothing has been done."
+        status = HTTPStatus.PRECONDITION_FAILED
+        if "shown" not in texts or texts["shown"] == _write_limits(api.find(path)):
+            api.put(path, wanted)
+            return Submitted(f"usage?owner={quote(owner, safe='')}", "budget")
+    return Again({**fetch(api, visit), "error": error}, status)
+
+
+def _read_limit(name: str, text: str) -> int | None:
+    """Return a limit as it was typed. None if there is to be none."""
+    digits = text.strip().replace(",", "")
+    if not digits:
+        return None
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= len(str(_ANY)) and int(digits) <= _ANY):
+        raise InvalidInput(name, "is not a number", f"Type a number from 0 to {_ANY:,}, or leave it empty.")
+    return int(digits)
+
+
+def _write_limits(budget: Json | None) -> str:
+    """Return the limits of a budget, by which a form knows whether somebody has changed it."""
+    return " ".join(str((budget or {}).get(field, _ANY)) for field in _LIMITS.values())
+
+
 def build(answer: Json, visit: Visit) -> Json:
     """Return what the page of a month shows."""
+    asked = visit.query.get("owner", "")
+    is_admin = visit.may_change and visit.role == "admin"
+    has_budget = any(each["owner"] == asked for each in answer["budgets"])
     is_partial = bool(answer.get("nextPageToken") or visit.query.get("page"))
     return {
+        "error": "",
         **answer,
+        "maySet": is_admin and answer["month"] == _now(visit),
+        "newOwner": "" if has_budget else asked,
         "sentence": _write_sentence(answer, is_partial=is_partial),
         "notes": [*_write_notes(answer, visit)],
         "months": _find_months(answer["month"], visit),
@@ -156,6 +202,10 @@ def _build_budget(budget: Json) -> Json:
 
     return {
         **budget,
+        "shown": _write_limits(budget),
+        "limits": {
+            name: "" if budget.get(field, _ANY) >= _ANY else str(budget[field]) for name, field in _LIMITS.items()
+        },
         "used": ", ".join(
             f"{used:,} of {most:,} {name}{only_if(most, f' ({int(share * 100)} %)')}"
             for share, used, most, name in limits

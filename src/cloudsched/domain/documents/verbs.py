@@ -277,7 +277,7 @@ All others stay, and so does its count of runs. A task that runs once is cancell
                 arguments=("occurrence",),
                 examples=("ID", "ID 2027-01-04T09:00:00Z"),
             ),
-            done="The next run is skipped.",
+            done="The next run is skipped. The history below can take it back.",
             button=Button("Skip the next"),
         ),
         Verb.MOVE: VerbTraits(
@@ -294,6 +294,7 @@ All others stay. Words are read in the task's time zone, beside the occurrence: 
                 arguments=("occurrence", "to..."),
                 examples=("ID next tomorrow at 10:00", "ID 2027-01-04T09:00:00Z 17:00"),
             ),
+            done="The next run is moved. The history below says from when to when, and can take it back.",
         ),
         Verb.BACKFILL: VerbTraits(
             action=Action.BACKFILLED,

@@ -281,7 +281,7 @@ class OverviewCounts(ApiResponse):
     """The last sweep, for callers who see the tasks of all owners."""
 
 
-class NamedTask(ApiResponse):
+class ConcernedTask(ApiResponse):
     """A task that would be changed."""
 
     id: str
@@ -304,7 +304,7 @@ class TaskCount(ApiResponse):
     1,000."""
     is_at_least: bool = False
     """True if there may be more, because counting stopped at a bound."""
-    first: tuple[NamedTask, ...] = ()
+    first: tuple[ConcernedTask, ...] = ()
     """Up to ten of them."""
     left_alone: tuple[LeftAlone, ...] = ()
     """Tasks that match the filter and would not be changed."""

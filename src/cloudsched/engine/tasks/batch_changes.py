@@ -35,7 +35,7 @@ from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.task import FINAL_STATUSES, Task, TaskStatus
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.domain.responses.overview_responses import LeftAlone, NamedTask, RetryCount, TaskCount
+from cloudsched.domain.responses.overview_responses import ConcernedTask, LeftAlone, RetryCount, TaskCount
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.idempotency import RequestMark, hash_name
 from cloudsched.domain.transitions.retry_execution import last_finished_execution_id
@@ -327,7 +327,8 @@ MAX_FILTER_TITLE: Final = 150
 _NAMED_SIZE: Final = 25
 """The number of tasks named one by one that are read at a time to count them."""
 _DURATION: Final = timedelta(minutes=10)
-_RETENTION: Final = timedelta(days=7)
+_RETENTION: Final = timedelta(days=90)
+"""How long it can be seen who did what to many tasks, and taken back on its page."""
 
 
 class BatchChanges:
@@ -370,8 +371,10 @@ class BatchChanges:
         if query.pause_id is None:
             return change.action is not BatchAction.PAUSE or query.status is TaskStatus.ACTIVE
         others = change.filter.model_copy(update={"pause_id": None, "owner": None, "status": None})
-        stopped = self._store.load(query.pause_id)
-        is_own = stopped is not None and change.filter.owner in {None, stopped.task.owner}
+        is_own = change.filter.owner is None
+        if not is_own:
+            stopped = self._store.load(query.pause_id)
+            is_own = stopped is not None and stopped.task.owner == change.filter.owner
         return is_own and not others.to_wire()
 
     def _count_batches(self, query: TaskQuery) -> int:
@@ -544,7 +547,7 @@ class _Tally:
         return TaskCount(
             count=min(MAX_COUNT, self.count),
             is_at_least=self.is_at_least,
-            first=tuple(NamedTask(id=each.id, title=each.title, owner=each.owner) for each in self.first[:NAMED]),
+            first=tuple(ConcernedTask(id=each.id, title=each.title, owner=each.owner) for each in self.first[:NAMED]),
             left_alone=tuple(LeftAlone(count=count, reason=why) for why, count in self._others.items()),
         )
 
@@ -574,8 +577,8 @@ def _write_filter(change: BatchChange) -> str:
     wanted = change.filter.to_wire()
     if "pauseId" in wanted:
         return "what was paused together"
-    if wanted.keys() <= {"status"}:
-        return "everything" if change.action is BatchAction.PAUSE else f"all {str(wanted['status']).lower()} tasks"
+    if change.action is BatchAction.PAUSE and "status" in wanted and wanted.keys() <= {"status", "owner"}:
+        return f"everything of {wanted['owner']}" if "owner" in wanted else "everything"
     if "ids" in wanted:
         count = len(wanted["ids"])
         return f"{count} chosen {'task' if count == 1 else 'tasks'}"

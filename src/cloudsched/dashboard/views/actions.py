@@ -1,0 +1,206 @@
+"""The actions on many tasks: who did what to how many, how far it is, what failed, and what can be taken back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from cloudsched.dashboard.api import execution_path, task_path
+from cloudsched.dashboard.forms.fields import Again, Submitted
+from cloudsched.dashboard.status import Status
+from cloudsched.dashboard.views.task_history import name_actor
+from cloudsched.dashboard.words import only_if, write_count
+from cloudsched.domain.documents.batch_change import BatchAction
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.errors import InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from cloudsched.dashboard.api import Api, Json
+    from cloudsched.dashboard.visit import Visit
+
+PAGE_SIZE: Final = 50
+_LOOKED_AT: Final = 20
+"""The number of latest actions among which Home and Tasks look for one that can be restored."""
+_OFFERED: Final = 3
+"""The most restorations that are offered there. The list of actions has all."""
+_COUNTS: Final = ("changed", "skipped", "refused")
+_GOES_ON: Final = Status("run", "Under way", "run")
+_STATES: Final = {
+    TaskStatus.ACTIVE: _GOES_ON,
+    TaskStatus.COMPLETED: Status("ok", "Done", "ok"),
+    TaskStatus.CANCELLED: Status("cancel", "Stopped", "ended"),
+}
+_PARTLY: Final = Status("fail", "Done in part", "fail")
+_BROKEN: Final = Status("fail", "Failed", "fail")
+
+
+def fetch_list(api: Api, visit: Visit) -> Json:
+    """Ask the API for the latest actions. Users have their own."""
+    token = visit.query.get("page")
+    query = {"handler": BATCH_CHANGE_HANDLER, "orderBy": "createdAt desc", "pageToken": token}
+    return api.get("/v1/tasks", **query, pageSize=PAGE_SIZE)
+
+
+def build_list(answer: Json, _visit: Visit) -> Json:
+    """Return the list."""
+    rows = [_build_row(each) for each in answer["tasks"]]
+    sentence = "Nobody has changed many tasks at once."
+    if rows:
+        sentence = f"{write_count(len(rows), 'action', 'actions')} on many tasks, the latest first."
+    return {"title": "Actions", "sentence": sentence, "rows": rows, "next": answer.get("nextPageToken")}
+
+
+def _build_row(task: Json) -> Json:
+    return {**task, "state": _STATES.get(task["status"], _BROKEN), "expected": task["payload"].get("expected")}
+
+
+def fetch(api: Api, visit: Visit, action_id: str) -> Json:
+    """Ask the API for an action: its task, its latest run, who asked for it, and what it has paused."""
+    del visit
+    task, etag = api.task(action_id)
+    if task["handler"] != BATCH_CHANGE_HANDLER:
+        raise NotFound("action", action_id)
+    entries = api.list_items(f"{task_path(action_id)}/history", "entries")
+    listed = api.get(f"{task_path(action_id)}/executions", pageSize=1)["executions"]
+    record = api.get(execution_path(action_id, listed[0]["id"])) if listed else {}
+    return {
+        "task": task,
+        "etag": etag,
+        "by": name_actor(entries[-1].get("by")) if entries else task["owner"],
+        "record": record,
+        "restorable": _count_restorable(api, task),
+    }
+
+
+def _count_restorable(api: Api, task: Json) -> Json | None:
+    """Return how many tasks an action holds paused. None if it is none that pauses."""
+    if task["payload"].get("action") != BatchAction.PAUSE:
+        return None
+    content = {"action": BatchAction.RESUME, "filter": {"pauseId": task["id"]}, "dryRun": True}
+    return api.post("/v1/tasks/batchChange", content)
+
+
+def fetch_restorable(api: Api, visit: Visit) -> list[Json]:
+    """Ask the API for the latest actions that still hold tasks paused, with their number."""
+    if not visit.may_change:
+        return []
+    query = {"handler": BATCH_CHANGE_HANDLER, "orderBy": "createdAt desc"}
+    pauses = [
+        each
+        for each in api.list_items("/v1/tasks", "tasks", **query, pageSize=_LOOKED_AT)
+        if _stops_everything(each["payload"]) and each["status"] != TaskStatus.ACTIVE
+    ]
+    counted = ((each, _count_restorable(api, each) or {}) for each in pauses[:_OFFERED])
+    return [
+        {"id": each["id"], "title": each["title"], "at": each["createdAt"], "words": _write_number(count)}
+        for each, count in counted
+        if count.get("count")
+    ]
+
+
+def _stops_everything(payload: Json) -> bool:
+    """Return whether an action pauses all active tasks, of everybody or of an owner."""
+    chosen = payload.get("filter", {})
+    is_pause = payload.get("action") == BatchAction.PAUSE
+    return is_pause and chosen.get("status") == TaskStatus.ACTIVE and chosen.keys() <= {"status", "owner"}
+
+
+def _write_number(count: Json) -> str:
+    return f"{count['count']:,}{only_if(count['isAtLeast'], ' or more')}"
+
+
+def send(api: Api, visit: Visit, texts: Mapping[str, str], action_id: str) -> Submitted | Again:
+    """Stop an action. What it has not reached yet stays as it is."""
+    if texts.get("verb") != "stop":
+        raise InvalidInput("verb", "is not one of an action's", "Stop it, or leave it.")
+    fetch(api, visit, action_id)  # its id must be that of an action
+    api.post(f"{task_path(action_id)}/cancel", etag=texts.get("etag", ""))
+    return Submitted(f"actions/{action_id}", "stopped")
+
+
+def build(answer: Json, visit: Visit) -> Json:
+    """Return what the page of an action shows."""
+    del visit
+    task, record = answer["task"], answer["record"]
+    done = _sum_up(record)
+    expected = task["payload"].get("expected")
+    is_open = task["status"] == TaskStatus.ACTIVE
+    to_do = None
+    if is_open and expected is not None:
+        to_do = max(0, expected - done["changed"] - done["refused"])
+
+    refusals = done["refusals"]
+    state = _STATES.get(task["status"], _BROKEN)
+    if task["status"] == TaskStatus.COMPLETED and done["refused"]:
+        state = _PARTLY
+    return {
+        **answer,
+        "title": task["title"],
+        "state": state,
+        "isOpen": is_open,
+        "expected": expected,
+        "reached": done["changed"] + done["refused"],
+        "toDo": to_do,
+        **{name: done[name] for name in _COUNTS},
+        "refusals": refusals,
+        "unnamed": done["refused"] - len(refusals),
+        "again": None if is_open else _find_again(task["payload"], refusals),
+        "mayStop": is_open and "cancel" in task.get("allowedVerbs", ()),
+        "problem": _find_problem(record) if state is _BROKEN else "",
+        "whatFor": _name_noun(task["payload"]),
+        **_build_restoration(answer["restorable"], done["changed"], is_open=is_open),
+    }
+
+
+def _name_noun(payload: Json) -> str:
+    return "runs" if "executions" in payload else "tasks"
+
+
+def _find_problem(record: Json) -> str:
+    error: Json = record.get("error") or {}
+    return f"{error['type']}: {error['message']}" if error else str(record.get("message") or "")
+
+
+def _sum_up(record: Json) -> Json:
+    """Return how far an action is: as its result says, or else the steps that it has made so far."""
+    content = record.get("content")
+    if record.get("status") == ExecutionStatus.SUCCEEDED and isinstance(content, dict):
+        return content
+    counted: Counter[str] = Counter()
+    refusals: list[Any] = []
+    for step in record.get("steps") or ():
+        result = step.get("result")
+        if isinstance(result, dict):
+            counted.update({name: result.get(name, 0) for name in _COUNTS})
+            refusals += result.get("refusals", ())
+    return {**{name: counted[name] for name in _COUNTS}, "refusals": refusals}
+
+
+def _find_again(payload: Json, refusals: Iterable[Json]) -> tuple[str, list[tuple[str, str]]] | None:
+    """Return the form that does it again for what failed: its address and fields. None if nothing did."""
+    named = [*refusals]
+    if not named:
+        return None
+    if "executions" in payload:
+        return "retry", [("pick", f"{each['taskId']}/{each['executionId']}") for each in named if "executionId" in each]
+    pause_id = payload["filter"].get("pauseId")
+    fields = [("action", payload["action"]), *(("ids", each["taskId"]) for each in named)]
+    if pause_id:
+        fields.append(("pauseId", pause_id))
+    return "bulk", fields
+
+
+def _build_restoration(count: Json | None, paused: int, *, is_open: bool) -> Json:
+    """Return how many tasks can be restored, and how many of the others it would leave alone, and why."""
+    if count is None or is_open:
+        return {"restore": "", "leftAlone": ""}
+    gone = 0 if count["isAtLeast"] else max(0, paused - count["count"])
+    left = write_count(gone, "task was", "tasks were")
+    return {
+        "restore": _write_number(count) if count["count"] else "",
+        "leftAlone": only_if(gone, f"{left} resumed, paused anew, ended or deleted since, and left alone."),
+    }

@@ -1,0 +1,181 @@
+"""Actions on many tasks: named, followed, stopped, done again for what failed, and taken back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from tests.dashboard.conftest import read_hidden
+from tests.dashboard.role_pages import Pages
+from werkzeug.test import TestResponse
+
+from cloudsched import App, Context, Settings
+from cloudsched.domain.documents.task import Task
+from cloudsched.engine.tasks.scheduler import Scheduler
+from cloudsched.errors import NotAllowed
+
+MINUTE = timedelta(minutes=1)
+DAILY = {"schedule": {"rrule": "FREQ=DAILY", "dtstart": "2030-01-01T09:00:00", "timezone": "UTC"}}
+Create = Callable[..., Task]
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+
+    @app.handler("work", access="users")
+    def work() -> str:
+        return "done"
+
+    @app.handler("breaks", access="users", retry=0)
+    def breaks(_: Context) -> None:
+        raise ValueError("broken")
+
+    return app
+
+
+def start(pages: Pages, who: str, query: str, typed: str = "") -> TestResponse:
+    """Answer the question of a bulk act, and return the redirect."""
+    form = read_hidden(pages.get(who, f"/bulk?{query}").text)
+    return pages.post(who, "/bulk", {**form, "typed": typed})
+
+
+def find_action(answer: TestResponse) -> str:
+    """Return the id of the action to which an answer leads."""
+    assert answer.status_code == 303, answer.text
+    found = re.search(r"actions/(batch-\w+)", answer.headers["Location"])
+    assert found
+    return found[1]
+
+
+@pytest.mark.parametrize("who", ["bob", "reader", "viewer", "worker"])
+def test_nobody_else_stops_restores_or_sees_an_action(pages: Pages, create: Create, who: str) -> None:
+    """Another owner sees nothing of it; who may only look at it can do nothing, whatever they send."""
+    create(**DAILY)
+    action = find_action(start(pages, "ada", "action=pause&status=ACTIVE"))
+    seen = pages.get(who, f"/actions/{action}")
+    if who in {"bob", "worker"}:
+        assert seen.status_code in {403, 404}
+        assert action not in pages.get(who, "/actions").text
+    assert not re.search(r'method="post"|Restore these', seen.text)
+    for path, form in (
+        (f"/actions/{action}", {"verb": "stop"}),
+        ("/bulk", {"action": "resume", "pauseId": action, "count": "1", "key": "k"}),
+    ):
+        assert pages.post(who, path, form).status_code in {400, 403, 404, 412}, path
+    pages.sim.advance(MINUTE)
+    assert pages.sim.app.get(action).status == "COMPLETED"
+    assert pages.get(who, f"/bulk?action=resume&pauseId={action}").status_code != 200 or who == "bob"
+    if who == "bob":
+        assert "There is no task to restore." in pages.get(who, f"/bulk?action=resume&pauseId={action}").text
+
+
+def test_a_form_with_the_ids_of_others_changes_none_of_them(pages: Pages, create: Create) -> None:
+    """Neither their number nor their titles come back."""
+    task = create(title="Quiet plan", **DAILY)
+    page = pages.get("bob", f"/bulk?action=delete&ids={task.id}")
+    assert "Quiet plan" not in page.text
+    assert "There is no task to delete." in page.text
+    pages.post("bob", "/bulk", {"action": "delete", "ids": task.id, "count": "0", "typed": "0", "key": "k"})
+    pages.sim.advance(MINUTE)
+    assert pages.sim.app.get(task.id).status == "ACTIVE"
+
+
+@pytest.mark.parametrize("path", ["/actions/nope", "/actions/{task}"])
+def test_only_actions_have_the_page_of_one(pages: Pages, create: Create, path: str) -> None:
+    """An ordinary task is none, also for its owner: it cannot be stopped there."""
+    task = create(**DAILY)
+    assert pages.get("ada", path.format(task=task.id)).status_code == 404
+    assert pages.post("ada", path.format(task=task.id), {"verb": "stop"}).status_code == 404
+    assert pages.sim.app.get(task.id).status == "ACTIVE"
+
+
+def test_everything_is_paused_and_restored_from_the_pages(pages: Pages, create: Create) -> None:
+    """The question names the tasks and what is left alone. Three pages lead back, until all is restored."""
+    before, *_ = create(title="Was paused", **DAILY), create(title="Nightly", **DAILY)
+    create(title="Weekly", **DAILY)
+    pages.sim.app.pause(before.id)
+    question = pages.get("admin", "/bulk?action=pause&status=ACTIVE").text
+    assert "<h1>Pause 2 tasks?</h1>" in question
+    assert "Nightly" in question
+    assert "Left alone: 1 task, paused already." in question
+    action = find_action(start(pages, "admin", "action=pause&status=ACTIVE"))
+    pages.sim.advance(MINUTE)
+    page = pages.get("admin", f"/actions/{action}").text
+    assert "<h1>Pause everything</h1>" in page
+    assert "Restore these 2…" in page
+    for path in ("/", "/tasks"):
+        assert "Restore these 2…" in pages.get("admin", path).text
+        assert "Restore these" not in pages.get("viewer", path).text
+    assert "Pause everything" in pages.get("admin", "/actions").text
+    assert action not in pages.get("ada", "/actions").text
+
+    undone = find_action(start(pages, "admin", f"action=resume&pauseId={action}"))
+    pages.sim.advance(MINUTE)
+    assert pages.sim.app.get(before.id).status == "PAUSED"
+    assert "Restore these" not in pages.get("admin", f"/actions/{undone}").text
+    for path in (f"/actions/{action}", "/", "/tasks"):
+        assert "Restore these" not in pages.get("admin", path).text
+
+
+def test_an_action_is_started_once_and_can_be_stopped(pages: Pages, create: Create) -> None:
+    """A double click leads to the same one; a stale button of its page stops nothing."""
+    task = create(**DAILY)
+    form = read_hidden(pages.get("ada", "/bulk?action=cancel&status=ACTIVE").text)
+    one, two = (find_action(pages.post("ada", "/bulk", form)) for _ in range(2))
+    assert one == two
+    page = pages.get("ada", f"/actions/{one}")
+    assert "Stop it" in page.text
+    etag = read_hidden(page.text)["etag"]
+    assert pages.post("ada", f"/actions/{one}", {"verb": "stop", "etag": '"stale"'}).status_code == 412
+    assert pages.post("ada", f"/actions/{one}", {"verb": "stop", "etag": etag}).status_code == 303
+    pages.sim.advance(MINUTE)
+    assert pages.sim.app.get(task.id).status == "ACTIVE"
+    stopped = pages.get("ada", f"/actions/{one}").text
+    assert "Stopped" in stopped
+    assert "Stop it" not in stopped
+
+
+def test_what_failed_is_listed_with_its_reason_and_tried_again(
+    pages: Pages, create: Create, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what failed is asked about again."""
+    bad, _ = create(title="Stubborn", **DAILY), create(**DAILY)
+    original = Scheduler.pause
+
+    def pause(self: Scheduler, task_id: str, *given: object, **named: object) -> Task:
+        if task_id == bad.id:
+            raise NotAllowed("pause", "too <b>stubborn</b>")
+        return original(self, task_id, *given, **named)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Scheduler, "pause", pause)
+        action = find_action(start(pages, "ada", "action=pause&status=ACTIVE"))
+        pages.sim.advance(MINUTE)
+    page = pages.get("ada", f"/actions/{action}").text
+    assert "Done in part" in page
+    assert "too &lt;b&gt;stubborn&lt;/b&gt;" in page
+    again = page[page.index('action="../bulk"') :]
+    form = dict(re.findall(r'name="(action|ids)" value="([^"]*)"', again))
+    assert form == {"action": "PAUSE", "ids": bad.id}
+    question = pages.post("ada", "/bulk", form)
+    assert question.status_code == 200
+    assert "<h1>Pause 1 task?</h1>" in question.text
+    find_action(pages.post("ada", "/bulk", read_hidden(question.text)))
+    pages.sim.advance(MINUTE)
+    assert pages.sim.app.get(bad.id).status == "PAUSED"
+
+
+def test_retrying_ends_on_a_page_and_not_on_json(pages: Pages, create: Create) -> None:
+    """What failed again is seen in the runs; the action says how many it retried."""
+    tasks = [create(handler="breaks", schedule="in 1 minute") for _ in range(3)]
+    pages.sim.advance(2 * MINUTE)
+    form = read_hidden(pages.get("ada", "/retry?handler=breaks").text)
+    action = find_action(pages.post("ada", "/retry", form))
+    pages.sim.advance(MINUTE)
+    page = pages.get("ada", f"/actions/{action}").text
+    assert "<h1>Retry failed runs</h1>" in page
+    assert re.search(rf"Succeeded</dt><dd>{len(tasks)}<", page)
+    assert "refusals" not in page

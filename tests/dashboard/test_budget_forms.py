@@ -1,0 +1,110 @@
+"""A budget on the pages: who may raise it, what a task without one offers, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from tests.dashboard.role_pages import Pages
+
+from cloudsched import App, Settings
+from cloudsched.domain.documents.task import Task
+
+DAILY = {"schedule": {"rrule": "FREQ=DAILY", "dtstart": "2030-01-01T09:00:00", "timezone": "UTC"}}
+API = "/v1/people/ada/budget"
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+
+    @app.handler("work", access="users")
+    def work() -> str:
+        return "done"
+
+    return app
+
+
+@pytest.mark.parametrize("who", ["ada", "bob", "reader", "viewer", "worker"])
+def test_only_an_admin_may_set_a_budget(pages: Pages, create: Callable[..., Task], who: str) -> None:
+    """Nobody else has the form, and sending it is refused; a task that is held says who can."""
+    task = create(**DAILY)
+    assert pages.post("admin", "/usage", {"owner": "ada", "queries": "", "tokens": "0"}).status_code == 303
+    assert pages.sim.app.get(task.id).status == "PAUSED"
+    for form in ({"owner": "ada", "tokens": "900"}, {"owner": "ada", "tokens": "900", "shown": ""}):
+        assert pages.post(who, "/usage", form).status_code == 403
+    assert pages.sim.app.get(task.id).status == "PAUSED"
+    assert 'name="tokens"' not in pages.get(who, "/usage?owner=ada").text
+    page = pages.get("ada", f"/tasks/{task.id}").text
+    assert "An admin can raise the budget of ada." in page
+    assert not re.search(r"verbs/(resume|trigger)", page)
+
+
+def test_the_main_button_of_a_task_without_budget_leads_to_the_budget(
+    pages: Pages, create: Callable[..., Task]
+) -> None:
+    """Resume is dashed with its reason, since the next start would pause it again; raising the budget resumes it."""
+    task = create(**DAILY)
+    pages.post("admin", "/usage", {"owner": "ada", "queries": "0"})
+    page = pages.get("admin", f"/tasks/{task.id}").text
+    assert 'href="../usage?owner=ada#budget-ada"' in page
+    assert not re.search(r"verbs/(resume|trigger)", page)
+    assert "The budget is used up: its next start would pause it again." in page
+    usage = pages.get("admin", "/usage?owner=ada").text
+    assert 'id="budget-ada"' in usage
+    shown = re.search(r'name="shown" value="([^"]*)"', usage)
+    assert shown
+    form = {"owner": "ada", "queries": "1,000", "tokens": "", "shown": shown[1]}
+    assert pages.post("admin", "/usage", form).status_code == 303
+    assert pages.sim.app.get(task.id).status == "ACTIVE"
+    assert "verbs/pause" in pages.get("admin", f"/tasks/{task.id}").text
+    stale = pages.post("admin", "/usage", {**form, "queries": "5"})
+    assert stale.status_code == 412
+    assert "Somebody has changed this budget" in stale.text
+    assert "1,000 queries" in stale.text
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"owner": "ada"},
+        {"owner": "ada", "queries": "many"},
+        {"owner": "ada", "tokens": "-1"},
+        {"owner": "ada", "tokens": "9" * 14},
+        {"owner": "ada", "tokens": "٣"},
+        {"owner": "", "tokens": "5"},
+        {"owner": "..", "tokens": "5"},
+        {"owner": "a/b", "tokens": "5"},
+    ],
+)
+def test_what_is_no_budget_is_refused(pages: Pages, form: dict[str, str]) -> None:
+    """Nothing is set, and the page says what is wrong."""
+    answer = pages.post("admin", "/usage", form)
+    assert 400 <= answer.status_code < 500
+    assert "budget-ada" not in pages.get("admin", "/usage").text
+
+
+@pytest.mark.parametrize(("path", "field", "words"), [("move", "to", "17:00"), ("pause", "until", "in 3 days")])
+def test_the_next_run_is_moved_and_a_pause_has_an_end(
+    pages: Pages, create: Callable[..., Task], path: str, field: str, words: str
+) -> None:
+    """Both forms stand on the task's page, take words, and refuse a stale page and what is no time."""
+    task = create(**DAILY)
+    page = pages.get("ada", f"/tasks/{task.id}").text
+    at = f"/tasks/{task.id}/verbs/{path}"
+    form = page[page.index(f'name="{field}"') - 500 :]
+    etag = re.findall(r'name="etag" value="([^"]*)"', form)[0].replace("&#34;", '"')
+    assert pages.post("viewer", at, {"etag": etag, field: words}).status_code == 403
+    assert pages.post("ada", at, {"etag": etag, field: "whenever"}).status_code == 400
+    assert pages.post("ada", at, {"etag": '"stale"', field: words}).status_code == 412
+    before = pages.sim.app.get(task.id)
+    assert pages.post("ada", at, {"etag": etag, field: words}).status_code == 303
+    after = pages.sim.app.get(task.id)
+    if path == "move":
+        assert after.next_execution_time is not None
+        assert after.next_execution_time.hour == 17
+        assert after.next_execution_time != before.next_execution_time
+        assert "Take it back…" in pages.get("ada", f"/tasks/{task.id}?done=move").text
+    else:
+        assert after.paused_until is not None

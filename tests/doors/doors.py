@@ -414,6 +414,7 @@ def _type_verb(verb: Verb, about: Command, act: Act, target: Target) -> list[str
 COMMANDS: Final[dict[str, Callable[[Act, Any], list[str]]]] = {
     "create_task": _type_new,
     "update_task": _type_edit,
+    "batch_change_tasks": lambda *_: ["tasks", "pause-all", "--yes", "--json"],
     **{each.method: partial(_type_verb, each, about) for each in Verb if (about := each.traits.command)},
     "delete_task": partial(_type_verb, Verb.DELETE, Command("")),
     "trigger": lambda a, t: [
@@ -460,6 +461,8 @@ class CommandLine(Door):
     looks_first = True
 
     def why_not(self, act: Act) -> str | None:
+        if act.operation == "batch_change_tasks" and (act.body or {})["action"].upper() != "PAUSE":
+            return "there is no command for it"
         return None if act.operation in COMMANDS else "there is no command for it"
 
     def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:

@@ -45,6 +45,7 @@ NOT_ASKED_BY_COMMANDS = {
     "serve": "runs a service of its own",
     "tasks import cloud-scheduler": "the operator's, at the store",
     "tasks import crontab": "the operator's, at the store",
+    "tasks restore": "asks what `pause-all` asks, for what that has paused",
     "worker": "claims, which is a door of its own",
     "tasks view": "asks what `get`, `upcoming`, `why` and `logs` ask",
 }

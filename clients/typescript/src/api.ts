@@ -74,7 +74,7 @@ export interface BatchChangeFilter {
   dueFrom?: string | null;
   /** The next occurrence is before this instant. */
   dueUntil?: string | null;
-  /** The batch change that has paused it: resuming these restores what ran before. Tasks that were paused before, or by somebody else since, do not match. */
+  /** The batch change that has paused it: resuming these restores what ran before. Tasks that were paused before, or by somebody else since, do not match. It is the only index that is used. */
   pauseId?: string | null;
   /** Only these tasks. The other conditions must match as well. */
   ids?: Array<string> | null;
@@ -379,6 +379,13 @@ export interface CompleteRequest {
   notices?: Array<NoticeItem>;
   /** The reason why the run is `CANCELLED`. Truncated to 2,000 bytes of UTF-8. */
   message?: string | null;
+}
+
+/** A task that would be changed. */
+export interface ConcernedTask {
+  id: string;
+  title: string;
+  owner: string;
 }
 
 /** The ended executions that were scheduled for one day. Each count ends at 10,000. */
@@ -1156,6 +1163,12 @@ export interface HourCounts {
   failed: number;
   /** The number that ended in another way. */
   others: number;
+}
+
+/** Tasks that a change leaves as they are, for one reason. */
+export interface LeftAlone {
+  count: number;
+  reason: string;
 }
 
 /** A lock, its holders, and the runs that wait for it, in order. */
@@ -2523,6 +2536,10 @@ export interface TaskCount {
   count: number;
   /** True if there may be more, because counting stopped at a bound. */
   isAtLeast: boolean;
+  /** Up to ten of them. */
+  first: Array<ConcernedTask>;
+  /** Tasks that match the filter and would not be changed. */
+  leftAlone: Array<LeftAlone>;
 }
 
 /** The actions on a task by hand, the latest first. */

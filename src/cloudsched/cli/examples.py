@@ -55,6 +55,8 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "tasks create 'Weekday report' --handler report --schedule 'every weekday at 9' --tz Europe/Paris",
         'tasks create --handler greet --payload \'{"name": "Ada"}\' --dry-run --json',
     ),
+    "tasks pause-all": ("tasks pause-all", "tasks pause-all --owner ada --yes"),
+    "tasks restore": ("tasks restore batch-0123456789abcdef0123456789abcdef",),
     "tasks draft": ("tasks draft 'Call Ada tomorrow at 9:00' --tz Europe/Paris",),
     "tasks edit": (
         "tasks edit ID --schedule 'make it 10 instead'",

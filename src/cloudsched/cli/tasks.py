@@ -44,8 +44,10 @@ if TYPE_CHECKING:
 
     from cloudsched.cli.output import Printer
     from cloudsched.client.client import Client
+    from cloudsched.client.views import TaskView
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
     from cloudsched.domain.documents.task import FieldChange, HistoryEntry
+    from cloudsched.domain.responses.overview_responses import TaskCount
 
 F = TypeVar("F", bound="Callable[..., object]")
 POLL_SECONDS = 1.0
@@ -425,6 +427,56 @@ def history(client: Client, task_id: str, *, as_json: bool) -> None:
         click.echo(f"Entries that are not kept: {found.omitted_entries}.")
     elif not found.entries:
         click.echo("Nothing was done with it by hand.")
+
+
+@tasks.command("pause-all")
+@click.option("--owner", help="Only the tasks of this owner. For users always themselves.")
+@yes_option
+@key_option
+@_task_json_option
+@pass_client
+def pause_all(client: Client, *, owner: str | None, is_sure: bool, key: str | None, as_json: bool) -> None:
+    """Pause everything that would start by itself. `restore` takes it back.
+
+    Tasks that are paused already, without an end, are left alone.
+    """
+    given = drop_none(owner=owner)
+    found = client.count_matching("PAUSE", status="ACTIVE", **given)
+    confirm(f"Pause {_write_tasks(found)}?", is_sure=is_sure)
+    action = client.pause_all(owner, idempotency_key=key)
+    _tell_action(action, f"take it back with: cloudsched tasks restore {action.id}", as_json=as_json)
+
+
+@tasks.command()
+@click.argument("action_id", metavar="ACTION")
+@yes_option
+@key_option
+@_task_json_option
+@pass_client
+def restore(client: Client, action_id: str, *, is_sure: bool, key: str | None, as_json: bool) -> None:
+    """Resume what ACTION, a pause of many tasks, has paused, and nothing else.
+
+    Tasks that somebody has resumed, paused anew or deleted since are left alone.
+    """
+    found = client.count_matching("RESUME", pause_id=action_id)
+    if not found.count:
+        click.echo("There is no task to restore.", err=as_json)
+        return
+    confirm(f"Restore {_write_tasks(found)}?", is_sure=is_sure)
+    action = client.restore(action_id, idempotency_key=key)
+    _tell_action(action, f"see how far it is with: cloudsched tasks view {action.id}", as_json=as_json)
+
+
+def _write_tasks(found: TaskCount) -> str:
+    more = " or more" if found.is_at_least else ""
+    return f"{found.count:,}{more} {'task' if found.count == 1 else 'tasks'}"
+
+
+def _tell_action(action: TaskView, then: str, *, as_json: bool) -> None:
+    if as_json:
+        _make_printer(as_json=as_json).print_task(action)
+        return
+    click.echo(to_printable(f"started: {then}"))
 
 
 def follow_executions(client: Client, task_id: str, limit: int, *, once: bool) -> Iterator[Execution]:

@@ -30,6 +30,8 @@ VIEWS = {
     "queues": "Queues",
     "locks": "Locks",
     "usage": "Usage",
+    "actions": "Actions",
+    "bulk?action=pause&status=ACTIVE": "Pause",
     "deliveries?owner=ada": "Deliveries",
     "people/ada": "ada",
 }

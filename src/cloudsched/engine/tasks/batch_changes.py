@@ -225,7 +225,8 @@ class _TaskPage(_Page[Task]):
         ids = self.batch.filter.ids
         if ids is None:
             page = self.store.list_tasks(to_queries(self.batch)[number], limit=PAGE_SIZE, page_token=token)
-            found = [each for each in page.items if each.status is not TaskStatus.PAUSED or self._is_wanted(each)]
+            others = [each for each in page.items if each.handler != BATCH_CHANGE_HANDLER]
+            found = [each for each in others if each.status is not TaskStatus.PAUSED or self._is_wanted(each)]
             return [(each.id, each) for each in found], page.next_page_token, 0
         named, following = _cut(ids, token, PAGE_SIZE)
         found = [each.task for each in self.store.load_many(named) if each.task.deleted_at is None]

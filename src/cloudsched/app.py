@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from cloudsched.client.local_client import AsyncLocalClient, LocalClient, Send
     from cloudsched.client.views import TaskView
     from cloudsched.config.settings import Settings
-    from cloudsched.domain.documents.execution import Execution, Message
+    from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
     from cloudsched.domain.documents.person import Person
     from cloudsched.domain.documents.policy import Priority, RetryPolicy
     from cloudsched.domain.documents.task import Task
@@ -93,6 +93,7 @@ T = TypeVar("T")
 H = TypeVar("H", bound="OnFailure")
 SHARED: Final = [
     "watch",
+    "actions",
     "batch_change",
     "batch_retry",
     "budget",
@@ -137,6 +138,7 @@ SHARED: Final = [
     "script",
     "scripts",
     "search",
+    "search_names",
     "summarize_failures",
     "unread",
     "update_dispatch_queue",
@@ -1095,15 +1097,31 @@ class App(_Shared):
         return upcoming_occurrences(self.get(task_id), count)
 
     @reads
-    def executions(self, task_id: str, *, limit: int = 50, page_token: str | None = None) -> Page[Execution]:
+    def executions(
+        self,
+        task_id: str,
+        *,
+        limit: int = 50,
+        page_token: str | None = None,
+        status: ExecutionStatus | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Page[Execution]:
         """Return a page of a task's executions, the latest first. Open ones are on the first page.
+
+        With a `status`, a page may be shorter: it looks through at most 1,000 executions.
 
         >>> [each.status.value for each in app.executions(task.id, limit=2).items]
         ['FAILED', 'SUCCEEDED']
         """
-        from cloudsched.engine.queries.execution_search import list_executions  # noqa: PLC0415 - dispatches need none
+        from cloudsched.engine.queries.execution_search import (  # noqa: PLC0415 - dispatches need none
+            TaskExecutionFilter,
+            list_executions,
+        )
 
-        return list_executions(self.container.engine, self.get(task_id), check_page_size(limit), page_token)
+        only = TaskExecutionFilter(status, since, until)
+        task = self.get(task_id)
+        return list_executions(self.container.engine, task, check_page_size(limit), page_token, only)
 
     @reads
     def find_executions(

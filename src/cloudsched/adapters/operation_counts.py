@@ -153,11 +153,14 @@ SEARCH: Final[Mapping[str, Cost]] = {
     "group_due": _read_due,
     "group_failures": _read_groups,
     "group_tasks": _read_groups,
+    "list_acted_on": _read_page,
     "list_changed": _read_page,
     "list_executions": _read_page,
     "list_finished": _read_page,
     "list_handlers": _read_keys,
+    "list_named": lambda page, *_, **__: {} if page is None else {"reads": page.read},
     "list_open": _read_page,
+    "list_owners": _FREE,
     "list_queue_keys": _read_keys,
 }
 DISPATCHER: Final[Mapping[str, Cost]] = {"close": _FREE, "create": {"dispatches": 1}}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import ExecutionStatus
     from cloudsched.domain.documents.run_counts import Outcome
     from cloudsched.domain.documents.task import TaskStatus
+    from cloudsched.domain.documents.verbs import Action
 
     TaskState = TaskStatus | Literal["ACTIVE", "PAUSED", "COMPLETED", "FAILED", "CANCELLED", "EXPIRED"]
     RunState = ExecutionStatus | str
@@ -73,6 +74,17 @@ class ExecutionFilters(KindOfExecution, total=False):
     error_type: str | None
     min_duration: Duration | None
     min_lateness: Duration | None
+
+
+class ActionFilters(TypedDict, total=False):
+    """The actions on tasks to list."""
+
+    page_size: int | None
+    owner: str | None
+    by: str | None
+    action: Action | str | None
+    since: Instant | None
+    until: Instant | None
 
 
 class OccurrenceFilters(KindOfExecution, total=False):

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from pydantic.alias_generators import to_camel
 
 from cloudsched.client.filters import (
+    ActionFilters,
     BatchFilters,
     ExecutionFilters,
     KindOfExecution,
@@ -46,6 +47,8 @@ from cloudsched.domain.responses.overview_responses import (
     Queue,
     QueuedTask,
     RetryCount,
+    SearchResults,
+    TaskAction,
     TaskCount,
     TaskOccurrence,
     UsagePage,
@@ -146,6 +149,27 @@ class OverviewOperations:
         1
         """
         return fetch("an overview", OverviewCounts, "GET", "/v1/overview", query=to_query({"owner": owner}))
+
+    @operation
+    def search_names(self, text: str, owner: str | None = None, *, page_size: int = 10) -> Flow[SearchResults]:
+        """Return what has all words of a text in its name: tasks, owners, handlers and labels.
+
+        >>> [task.title for task in client.search_names("wat").tasks]
+        ['water']
+        """
+        query = {"q": text, **to_query({"owner": owner, "page_size": page_size})}
+        return fetch("what was found", SearchResults, "GET", "/v1/search", query=query)
+
+    @listing
+    def actions(self, /, **filters: Unpack[ActionFilters]) -> Listing[TaskAction]:
+        """Yield who did what to any task, the latest first, page by page.
+
+        The filters are `owner`, `by` (a part of a name), `action`, `since` and `until`.
+
+        >>> [(each.title, each.action.value) for each in client.actions(by="ada")]
+        []
+        """
+        return Listing("/v1/actions", "actions", to_query(filters), reader(TaskAction))
 
     @operation
     def change_cursor(self, owner: str | None = None) -> Flow[str]:

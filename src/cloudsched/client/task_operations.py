@@ -34,6 +34,7 @@ from cloudsched.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from cloudsched.domain.documents.execution import ExecutionStatus
     from cloudsched.domain.transitions.task_arguments import RunArguments, TaskArguments, TaskChanges
 
 
@@ -353,13 +354,21 @@ class TaskOperations:
         return [each.utc for each in answer.read("occurrences", reader(OccurrenceList)).occurrences]
 
     @listing
-    def executions(self, task_id: str) -> Listing[Execution]:
-        """Yield a task's executions, the latest first, page by page.
+    def executions(
+        self,
+        task_id: str,
+        *,
+        status: ExecutionStatus | str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Listing[Execution]:
+        """Yield a task's executions, the latest first, page by page: those with a status, in a time.
 
         >>> [each.status.value for each in client.executions(task.id)]
         ['FAILED', 'SUCCEEDED']
         """
-        return Listing(f"{task_path(task_id)}/executions", "executions", {}, reader(Execution))
+        query = to_query({"status": status, "since": since, "until": until})
+        return Listing(f"{task_path(task_id)}/executions", "executions", query, reader(Execution))
 
     @operation
     def execution(self, task_id: str, execution_id: str) -> Flow[Execution]:

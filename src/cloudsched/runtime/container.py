@@ -318,7 +318,10 @@ class Container:
         alarm = None
         if self.settings.sweep_ping:
             alarm = self.sweep_alarm
-        return ManyTasks(self.store, self.clock, lambda: self.scheduler, lambda: self.engine, alarm)
+        from importlib.metadata import version
+
+        own = self.settings.service_version or f"cloudsched {version('cloudsched')}"
+        return ManyTasks(self.store, self.clock, lambda: self.scheduler, lambda: self.engine, alarm, own)
 
     @lazy_property
     def queue_watch(self) -> QueueWatch | None:

@@ -42,9 +42,11 @@ class ManyTasks:
         scheduler: Callable[[], Scheduler],
         engine: Callable[[], EngineContext],
         sweep_alarm: SweepAlarm | None = None,
+        own_version: str = "",
     ) -> None:
         self._store = store
         self._sweep_alarm = sweep_alarm
+        self._own_version = own_version
         self._engine = engine
         self._clock = clock
         self._scheduler = scheduler
@@ -106,7 +108,7 @@ class ManyTasks:
     @lazy_property
     def sweep_notes(self) -> SweepNotes:
         """Notes when the sweep ran last."""
-        return SweepNotes(self._store, self._clock, lambda: self.due_work.state)
+        return SweepNotes(self._store, self._clock, lambda: self.due_work.state, self._own_version)
 
     @lazy_property
     def due_work(self) -> DueWork:

@@ -199,6 +199,9 @@ def search_everything(search: SearchStore) -> None:
         "count_created_since",
         "find_last_change",
         "list_changed",
+        "list_named",
+        "list_owners",
+        "list_acted_on",
     }
     assert methods(SearchStore) == {"list_finished", "list_open", *others}
     for owner in (None, "ada"):
@@ -206,6 +209,9 @@ def search_everything(search: SearchStore) -> None:
         search.list_queue_keys(owner, limit=5, after="gpu")
         search.count_offers("gpu", owner, 5)
         search.find_last_change(owner)
+        for acted in (None, NOW):
+            for token in (None, make_token(("acted on", owner, acted), NOW, "t1")):
+                search.list_acted_on(owner, acted, limit=5, page_token=token)
         for since in ("", "1798794000000000000 t1"):
             for token in (None, make_token(("changed", owner, since), NOW, "t1")):
                 search.list_changed(owner, since, limit=5, page_token=token)
@@ -222,6 +228,8 @@ def search_everything(search: SearchStore) -> None:
         "category": (None, Category.REPORT),
         "is_late": (False, True),
         "outcome": (None, Outcome.SKIPPED),
+        "error": (None,),
+        "error_type": (None,),
     }
     assert set(values) == {each.name for each in fields(ExecutionQuery)}, "give values of every filter"
     for each in itertools.product(*values.values()):

@@ -107,6 +107,8 @@ OPEN: Final = f"{PRIVATE}.open"
 """The place of these fields in a task with an open run."""
 TROUBLE: Final = f"{PRIVATE}.trouble"
 """The place of the mark of a task that needs attention: its kind of trouble, and since when."""
+ACTED: Final = f"{PRIVATE}.acted"
+"""The place of the latest action in a task's history: its instant, and the shard."""
 CHANGED: Final = f"{PRIVATE}.changed"
 """The place of every task's shard, and of `CHANGED_AT`."""
 CHANGED_AT: Final = f"{CHANGED}.at"
@@ -129,7 +131,7 @@ def add_list_fields(fields: Message, document: Document, shard: int) -> None:
         if document.waits_for_removal and _WAKE_AT in fields:
             fields[REMOVE_AT].CopyFrom(fields[_WAKE_AT])
             del fields[_WAKE_AT]
-        encode_fields(private, {"changed": {"shard": shard}})
+        encode_fields(private, {"changed": {"shard": shard}, **_show_last_action(document, shard)})
         if (position := find_open_position(document)) is not None:
             status, since = position
             encode_fields(private, {"open": {"shard": shard, "status": status, "since": since}})
@@ -152,6 +154,12 @@ def _add_record_fields(fields: Message, record: Execution, shard: int) -> None:
     if has_started_late(record):
         listed["isLate"] = True
     encode_fields(get_private(fields), {"listed": listed})
+
+
+def _show_last_action(task: Task, shard: int) -> dict[str, Any]:
+    if not task.history or task.delivery is not None:
+        return {}
+    return {"acted": {"shard": shard, "at": task.history[-1].at}}
 
 
 def build_write(documents: str, path: tuple[str, ...], document: Document, shard: int = 0) -> Message:
@@ -245,6 +253,8 @@ def list_field_paths(
         paths.append(OPEN)
     if find_trouble(before) != find_trouble(task):
         paths.append(TROUBLE)
+    if before.history[-1:] != task.history[-1:]:
+        paths.append(ACTED)
     return paths
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from typing_extensions import override
 
-from cloudsched.adapters.firestore.list_fields import CHANGED, CHANGED_AT, LISTED, OPEN, D, to_document
+from cloudsched.adapters.firestore.list_fields import ACTED, CHANGED, CHANGED_AT, LISTED, OPEN, D, to_document
 from cloudsched.adapters.firestore.protos import MAX_ID_BYTES, document_name
 from cloudsched.adapters.firestore.queries import (
     EXECUTIONS,
@@ -159,6 +159,25 @@ class FirestoreSearch(ListingSearch[FirestoreListing]):
     def _fetch_executions(self, task_id: str, query: object, limit: int, token: str | None) -> Page[Execution]:
         parent = document_name(self._documents, "tasks", task_id)
         return fetch_page(self._rpc, Execution, parent, EXECUTIONS, query, limit, token)
+
+    def list_named(self, query: TaskQuery, words: Sequence[str], *, limit: int, page_token: str | None = None) -> None:
+        """Return None: Firestore has no index of fragments."""
+
+    def list_owners(self, fragment: str, *, limit: int) -> None:
+        """Return None likewise."""
+
+    def list_acted_on(
+        self, owner: str | None, since: datetime | None, *, limit: int, page_token: str | None = None
+    ) -> Page[Task]:
+        """Return a page of the tasks with an action in their history, the one with the latest action first."""
+        listing = replace(
+            self._lead(owner, ACTED),
+            order=f"{ACTED}.at",
+            is_descending=True,
+            start=since,
+            excluded_field="deletedAt",
+        )
+        return self._fetch(Task, listing, ("acted on", owner, since), limit, page_token)
 
     def count_unfinished(self, owner: str, up_to: int) -> int:
         """Return how many of the owner's tasks have not ended, at most `up_to`."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from cloudsched.adapters.firestore import protos as messages
 from cloudsched.adapters.firestore.list_fields import (
+    ACTED,
     CHANGED_AT,
     OFFER_WRITTEN_AT,
     OPEN,
@@ -112,7 +113,7 @@ class CommitWrites:
         add_list_fields(fields, task, shard)
         paths = list_field_paths(stored, task, written, version, shard)
         private = get_private(fields)
-        for field_path in (OPEN, TROUBLE, TASK_SHARD):
+        for field_path in (ACTED, OPEN, TROUBLE, TASK_SHARD):
             if field_path not in paths:
                 private.pop(field_path.split(".")[1], None)
         write.update_mask.field_paths.extend(paths)

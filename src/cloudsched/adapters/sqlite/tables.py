@@ -55,6 +55,8 @@ LAYOUT: Final[Sequence[str]] = (
         trouble TEXT,
         trouble_since INTEGER,
         pause_id TEXT,
+        names TEXT NOT NULL,
+        acted_at INTEGER,
         body TEXT NOT NULL)""",
     "CREATE INDEX tasks_newest ON tasks (created_at, id) WHERE NOT is_unlisted",
     "CREATE INDEX tasks_newest_of_owner ON tasks (owner, created_at, id) WHERE NOT is_unlisted",
@@ -68,6 +70,8 @@ LAYOUT: Final[Sequence[str]] = (
     "CREATE INDEX deliveries_newest_of_owner ON tasks (owner, created_at, id) WHERE is_delivery",
     "CREATE INDEX tasks_waking ON tasks (wake_at, id) WHERE wake_at IS NOT NULL",
     "CREATE INDEX tasks_open ON tasks (open_status, open_since, id) WHERE open_status IS NOT NULL",
+    "CREATE INDEX tasks_by_names ON tasks (created_at, id, owner, names) WHERE NOT is_unlisted",
+    "CREATE INDEX tasks_acted_on ON tasks (acted_at, id) WHERE NOT is_unlisted AND acted_at IS NOT NULL",
     "CREATE INDEX tasks_in_trouble ON tasks (trouble, trouble_since, id, handler, owner) WHERE trouble IS NOT NULL",
     "CREATE INDEX tasks_paused ON tasks (pause_id, created_at, id) WHERE pause_id IS NOT NULL",
     "CREATE TABLE changes (owner TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID",
@@ -103,6 +107,7 @@ LAYOUT: Final[Sequence[str]] = (
         is_at_least INTEGER,
         is_late INTEGER,
         labels TEXT,
+        error TEXT,
         body TEXT NOT NULL,
         PRIMARY KEY (task_id, id))""",
     "CREATE INDEX executions_latest ON executions (task_id, scheduled_for, id)",
@@ -115,6 +120,8 @@ LAYOUT: Final[Sequence[str]] = (
     f"""CREATE INDEX executions_of_category ON executions (category, is_failure, {_LATEST}, {_COUNTED})
         WHERE is_failure IS NOT NULL""",
     f"CREATE INDEX executions_late ON executions (is_failure, {_LATEST}) WHERE is_late",
+    f"""CREATE INDEX executions_with_error ON executions (is_failure, {_LATEST}, error)
+        WHERE is_failure IS NOT NULL AND error IS NOT NULL""",
     """CREATE TABLE execution_labels (
         label TEXT NOT NULL,
         is_failure INTEGER NOT NULL,

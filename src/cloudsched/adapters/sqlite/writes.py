@@ -14,6 +14,7 @@ from cloudsched.domain.documents.run_counts import classify_run, count_occurrenc
 from cloudsched.domain.documents.task import Task, find_list, find_open_position
 from cloudsched.domain.schedules.plan_keys import KEYED_FIELDS, find_plan_key
 from cloudsched.domain.transitions.needs import find_trouble
+from cloudsched.engine.ports.search import fold_error, fold_names
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
@@ -126,6 +127,8 @@ _COLUMNS: Final = (
     "is_unlisted",
     "is_delivery",
     "parent",
+    "names",
+    "acted_at",
     "labels",
     "open_status",
     "open_since",
@@ -133,6 +136,8 @@ _COLUMNS: Final = (
     "trouble_since",
 )
 """The columns that lists search."""
+_NAMED: Final = frozenset({"title", "id", "handler", "owner", "labels"})
+"""The fields whose texts are found by their fragments."""
 _ALL_FIELDS: Final = frozenset(Task.model_fields)
 _INSERT = f"""INSERT OR FAIL INTO tasks ({", ".join(_COLUMNS)}, body, id, version)
     VALUES ({", ".join("?" * len(_COLUMNS))}, ?, ?, ?) ON CONFLICT DO NOTHING"""
@@ -151,6 +156,7 @@ _RECORD_COLUMNS = (
     "is_at_least",
     "is_late",
     "labels",
+    "error",
     "body",
 )
 _INSERT_EXECUTION = f"""INSERT OR FAIL INTO executions (task_id, id, {", ".join(_RECORD_COLUMNS)})
@@ -204,8 +210,7 @@ def _list_columns(task: Task, changes: Collection[str], stored: Task | None = No
         columns |= {"is_unlisted": is_deleted or is_delivery, "is_delivery": is_delivery and not is_deleted}
     if "parent" in changes:
         columns["parent"] = task.parent.task_id if task.parent else None
-    if "labels" in changes:
-        columns["labels"] = json.dumps(task.labels) if task.labels else None
+    columns |= _list_found_by(task, changes)
     if is_moved or "runs" in changes:
         position = find_open_position(task) if task.runs else None
         before = find_open_position(stored) if stored is not None and stored.runs else None
@@ -235,6 +240,18 @@ def _has_other_data(task: Task, stored: Task | None) -> bool:
     if not (before and plan):
         return True
     return (before.fingerprint, before.is_stale) != (plan.fingerprint, plan.is_stale)
+
+
+def _list_found_by(task: Task, changes: Collection[str]) -> dict[str, object]:
+    """Return the columns by which a person finds a task."""
+    columns: dict[str, object] = {}
+    if not _NAMED.isdisjoint(changes):
+        columns["names"] = fold_names(task)
+    if "history" in changes:
+        columns["acted_at"] = to_microseconds(task.history[-1].at) if task.history else None
+    if "labels" in changes:
+        columns["labels"] = json.dumps(task.labels) if task.labels else None
+    return columns
 
 
 _random: Final = random.Random()  # noqa: S311 - to tell versions apart
@@ -287,6 +304,7 @@ def _to_execution_row(task_id: str, execution: Execution) -> Row:
         covers_at_least(execution),
         has_started_late(execution),
         json.dumps(execution.labels) if execution.labels else None,
+        None if execution.error is None else fold_error(execution.error),
         _to_json(execution, "tasks", task_id, "executions", execution.id),
     )
 

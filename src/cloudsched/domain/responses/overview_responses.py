@@ -11,7 +11,7 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.receipt import Reason
-from cloudsched.domain.documents.task import NeedCause, TaskStatus
+from cloudsched.domain.documents.task import HistoryEntry, NeedCause, TaskStatus
 from cloudsched.domain.responses.api_responses import ApiResponse, Occurrence, PageResponse
 from cloudsched.features.fields import LockScope
 
@@ -193,6 +193,15 @@ class LateStart(ApiResponse):
     """In seconds. It includes jitter and the wait for a lock or a worker."""
 
 
+class SeenDeployment(ApiResponse):
+    """A version that began to serve."""
+
+    version: str
+    """The revision of the service, or the version of cloudsched where there is none."""
+    at: AwareDatetime
+    """The time at which it swept first."""
+
+
 class SweepState(ApiResponse):
     """The last sweep, which repairs lost work."""
 
@@ -209,6 +218,8 @@ class SweepState(ApiResponse):
     """The number of tasks that could not be repaired."""
     hanging: str | None = None
     """How many handlers hang now, which, and since when. None if none does."""
+    deployments: tuple[SeenDeployment, ...] = ()
+    """The latest versions that have swept, the latest last."""
 
 
 class NeedGroup(ApiResponse):
@@ -375,6 +386,61 @@ class FailureSummary(ApiResponse):
     and perhaps `owner`, `from` and `until`."""
     owners: tuple[FailureCount, ...] | None = None
     """All of them by owner, likewise."""
+
+
+class FoundTask(ApiResponse):
+    """A task that a text names."""
+
+    id: str
+    title: str
+    owner: str
+    handler: str
+    status: TaskStatus
+
+
+class FoundExecution(ApiResponse):
+    """The execution with an id."""
+
+    task_id: str
+    execution_id: str
+    title: str
+    """The title of its task."""
+
+
+class SearchResults(ApiResponse):
+    """What a text names."""
+
+    tasks: tuple[FoundTask, ...]
+    """The newest first, without calls."""
+    owners: tuple[str, ...]
+    handlers: tuple[str, ...]
+    labels: tuple[str, ...]
+    """Those of the tasks that were found."""
+    task: FoundTask | None = None
+    """The task whose id is exactly the text."""
+    execution: FoundExecution | None = None
+    """The execution whose task and id are exactly the text, as ``TASK/EXECUTION``."""
+    is_complete: bool
+    """False if only the newest tasks were looked at."""
+
+
+class TaskAction(HistoryEntry):
+    """An action on a task."""
+
+    task_id: str
+    title: str
+    """The title of the task as it is now."""
+    owner: str
+
+
+class ActionPage(ApiResponse):
+    """A page of the actions on tasks, the latest first."""
+
+    actions: tuple[TaskAction, ...]
+    next_page_token: str | None = None
+    """Fetches the next page."""
+    is_complete: bool
+    """False if older actions are missing: more than 1,000 tasks were acted on since."""
 
 
 class ChangeCursor(ApiResponse):

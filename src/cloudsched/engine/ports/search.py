@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.category import Category
-    from cloudsched.domain.documents.execution import Execution, ExecutionStatus
+    from cloudsched.domain.documents.execution import Execution, ExecutionError, ExecutionStatus
     from cloudsched.domain.documents.run_counts import GroupCount, RunCounts
 
 
@@ -106,6 +106,16 @@ class TaskQuery:
         return replace(self, handler=kept["handler"], parent=kept["parent"])
 
 
+def fold_names(task: Task) -> str:
+    """Return the texts by whose fragments a task is found, in one case: title, id, handler, owner and labels."""
+    return "\n".join((task.title, task.id, task.handler, task.owner, *task.labels)).casefold()
+
+
+def fold_error(error: ExecutionError) -> str:
+    """Return the text of an error by whose fragments its execution is found, in one case."""
+    return f"{error.type}: {error.message}".casefold()
+
+
 def refuse_count(looked_for: Mapping[str, str]) -> None:
     """Raise InvalidInput if any filter has no index: an index alone can be counted."""
     for name in looked_for:
@@ -148,6 +158,10 @@ class ExecutionQuery:
     """True for those alone that started late (`domain.documents.run_counts`). Goes with owner and times alone."""
     outcome: Outcome | None = None
     """What they count as. Goes with no status."""
+    error: str | None = None
+    """A part of the error's type or message, in any case. A store may list executions without it, too."""
+    error_type: str | None = None
+    """The error's type, likewise."""
 
     def __post_init__(self) -> None:
         if self.outcome is not None and self.status is not None:
@@ -242,6 +256,16 @@ class DueGroups:
     """Tasks that are due next at this instant or later are missing. None if none is."""
 
 
+def identify_executions(task_id: str) -> object:
+    """Return what the page tokens of `SearchStore.list_executions` belong to."""
+    return "executions", task_id
+
+
+def make_executions_token(last: Execution) -> str:
+    """Return the token of the page of a task's executions that begins after one of them."""
+    return make_token(identify_executions(last.task_id), last.scheduled_for, last.id)
+
+
 class SearchStore(Protocol):
     """Lists and counts executions and queues.
 
@@ -279,6 +303,29 @@ class SearchStore(Protocol):
 
         Without a token only those that are scheduled `before` an instant, if there is one.
         """
+        ...
+
+    def list_named(
+        self, query: TaskQuery, words: Sequence[str], *, limit: int, page_token: str | None = None
+    ) -> Page[Task] | None:
+        """Return a page of the tasks of a list that have all of these words in their names (`fold_names`).
+
+        Each word is a fragment, folded. They come in the order of the list, and a page looks through all of it. None
+        if nothing here has the names of these tasks in an order.
+        """
+        ...
+
+    def list_acted_on(
+        self, owner: str | None, since: datetime | None, *, limit: int, page_token: str | None = None
+    ) -> Page[Task]:
+        """Return a page of the tasks (of an owner) with an action in their history, not before an instant.
+
+        The one with the latest action comes first (its instant, then the task's id, both descending).
+        """
+        ...
+
+    def list_owners(self, fragment: str, *, limit: int) -> Sequence[str] | None:
+        """Return the first owners of tasks with this fragment, in any case. None if no index has them."""
         ...
 
     def count_tasks(self, query: TaskQuery, up_to: int) -> int:

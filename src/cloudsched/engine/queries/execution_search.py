@@ -26,6 +26,7 @@ from cloudsched.engine.ports.search import (
     ExecutionQuery,
     SearchStore,
     identify_open_list,
+    make_executions_token,
     make_finished_token,
 )
 from cloudsched.engine.storage.pages import Page, bad_token, make_token
@@ -33,25 +34,90 @@ from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import datetime
 
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.engine.engine_context import EngineContext
 
 
-def list_executions(engine: EngineContext, task: Task, limit: int, page_token: str | None) -> Page[Execution]:
-    """Return a page of a task's executions, the latest first. Open ones are on the first page."""
-    page = engine.store.search.list_executions(task.id, limit=limit, page_token=page_token)
+@dataclass(frozen=True, slots=True)
+class TaskExecutionFilter:
+    """The filters of a task's executions. An execution must match every one that is set."""
+
+    status: ExecutionStatus | None = None
+    since: datetime | None = None
+    """Scheduled not before this instant."""
+    until: datetime | None = None
+    """Scheduled before this instant, exclusively."""
+
+    def matches(self, one: Execution) -> bool:
+        """Return whether an execution matches."""
+        return (
+            (self.status is None or one.status is self.status)
+            and (self.since is None or one.scheduled_for >= self.since)
+            and (self.until is None or one.scheduled_for < self.until)
+        )
+
+
+def list_executions(
+    engine: EngineContext,
+    task: Task,
+    limit: int,
+    page_token: str | None,
+    only: TaskExecutionFilter = TaskExecutionFilter(),
+) -> Page[Execution]:
+    """Return a page of a task's executions, the latest first. Open ones are on the first page.
+
+    No index has their status: with one, a page looks through at most `MAX_READ` executions.
+    """
+    page = _list_finished_of_task(engine.store.search, task, limit, page_token, only)
     if page_token:
         return page
-    shown = [run for run in task.runs if run.lease or run.suspension]
-    open_executions = {run.execution_id: open_run_as_execution(task, run) for run in shown}
-    finished = [_as_held(task, each) for each in page.items if each.id not in open_executions]
+    shown = {run.execution_id: run for run in task.runs if run.lease or run.suspension}
+    still_open = filter(only.matches, [open_run_as_execution(task, run) for run in shown.values()])
+    finished = filter(only.matches, [_as_held(task, each) for each in page.items if each.id not in shown])
     items = sorted(
-        [*open_executions.values(), *finished],
+        [*still_open, *finished],
         key=lambda one: (one.scheduled_for, one.id),
         reverse=True,
     )
-    return Page(items, page.next_page_token)
+    return Page(items, page.next_page_token, page.unreadable, page.passed_over)
+
+
+def _list_finished_of_task(
+    search: SearchStore,
+    task: Task,
+    limit: int,
+    page_token: str | None,
+    only: TaskExecutionFilter,
+) -> Page[Execution]:
+    """Return a page of the matching records of a task. It ends at the first that is earlier than its beginning."""
+    found: list[Execution] = []
+    token = page_token
+    unreadable = passed_over = 0
+    left = MAX_READ
+    while True:
+        size = min(left, limit if not passed_over else max(limit, _MORE))
+        page = search.list_executions(task.id, limit=size, page_token=token, before=only.until)
+        left -= page.read
+        unreadable += page.unreadable
+        for number, each in enumerate(page.items):
+            if only.since is not None and each.scheduled_for < only.since:
+                return Page(found, None, unreadable, passed_over)
+            if not only.matches(each):
+                passed_over += 1
+                continue
+            found.append(each)
+            is_last = number == len(page.items) - 1
+            if len(found) == limit and not (is_last and page.next_page_token is None):
+                return Page(found, make_executions_token(each), unreadable, passed_over)
+        token = page.next_page_token
+        if token is None or left <= 0:
+            return Page(found, token, unreadable, passed_over)
+
+
+_MORE: Final = 200
+"""The number of records that are read at once where some do not match."""
 
 
 def load_execution(engine: EngineContext, task: Task, execution_id: str) -> Execution:

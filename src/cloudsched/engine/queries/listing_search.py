@@ -15,6 +15,7 @@ from cloudsched.engine.ports.search import (
     DueQuery,
     ExecutionQuery,
     TaskQuery,
+    identify_executions,
     identify_finished_list,
     identify_open_list,
     refuse_count,
@@ -80,7 +81,7 @@ class ListingSearch(ABC, Generic[L]):
         self, task_id: str, *, limit: int, page_token: str | None = None, before: datetime | None = None
     ) -> Page[Execution]:
         """Return a page of a task's executions, the latest first."""
-        query = ("executions", task_id)
+        query = identify_executions(task_id)
         return self._fetch_executions(task_id, query, limit, start_before(query, before, page_token))
 
     def count_tasks(self, query: TaskQuery, up_to: int) -> int:

@@ -1,6 +1,7 @@
 """Search the list of tasks for words, without calls.
 
-No index has these, so a bounded number of tasks is read.
+What has the words in its names comes first, if an index has these (`SearchStore.list_named`). For all else a bounded
+number of tasks is read.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.transitions.needs import find_trouble
+from cloudsched.engine.ports.search import fold_names
 from cloudsched.engine.storage.matching_rows import MAX_LOOKED_THROUGH
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page, make_token
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
 
     from cloudsched.domain.documents.task import Task
@@ -47,15 +49,18 @@ class TaskSearch:
             return False
         if not self.words:
             return True
-        parts = (
-            task.title,
-            task.id,
-            task.handler,
-            *task.labels,
-            json.dumps(task.payload, ensure_ascii=False),
-        )
-        text = "\n".join(parts).casefold()
+        text = f"{fold_names(task)}\n{json.dumps(task.payload, ensure_ascii=False).casefold()}"
         return all(_has_word(task, text, word) for word in self.words)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The words that may be in the names of a task, rather than in one field."""
+        return tuple(word for word in self.words if not _is_of_field(word))
+
+    def is_named(self, task: Task) -> bool:
+        """Return whether a task has all words in its names, apart from those of a field."""
+        text = fold_names(task)
+        return all(word in text for word in self.names)
 
 
 def read_words(text: str) -> tuple[str, ...]:
@@ -63,10 +68,7 @@ def read_words(text: str) -> tuple[str, ...]:
 
     Quotation marks hold several together. Raises InvalidInput.
     """
-    try:
-        words = shlex.split(text)
-    except ValueError:  # a quotation mark without its partner
-        words = text.split()
+    words = split_words(text)
     found = tuple(dict.fromkeys(word if word.startswith(_FIELD) else word.casefold() for word in words))
     if len(found) > MAX_WORDS:
         hint = f'Give at most {MAX_WORDS}, or put those that stand together in quotation marks: "monthly report".'
@@ -74,16 +76,68 @@ def read_words(text: str) -> tuple[str, ...]:
     return found
 
 
+def split_words(text: str) -> list[str]:
+    """Return the words of a text. Quotation marks hold several together."""
+    try:
+        return shlex.split(text)
+    except ValueError:  # a quotation mark without its partner
+        return text.split()
+
+
 def search_tasks(
     store: Store, query: TaskQuery, only: TaskSearch, limit: int, page_token: str | None = None
 ) -> Page[Task]:
     """Return a page of the tasks of a list that match, and how many were passed over.
 
-    It reads at most `MAX_LOOKED_THROUGH` tasks, and of large ones as many as an unfiltered page: it is
-    shorter then, perhaps empty, and has a token to go on. Raises InvalidInput.
+    First come those with the words in their names, then those with them in their payload. It reads at most
+    `MAX_LOOKED_THROUGH` tasks, and of large ones as many as an unfiltered page: it is shorter then, perhaps
+    empty, and has a token to go on. Raises InvalidInput.
     """
     if not only.words and only.has_calls:
         return store.list_tasks(query, limit=limit, page_token=page_token)
+    if not only.names:
+        return _look_through(store, query, only.matches, limit, page_token, is_long=bool(only.words))
+
+    found: list[Task] = []
+    begun = page_token
+    while begun is None or begun.startswith(_NAMED):
+        token = begun and begun.removeprefix(_NAMED)
+        page = store.search.list_named(query, only.names, limit=limit - len(found), page_token=token)
+        if page is None:
+            return _look_through(store, query, only.matches, limit, page_token)
+        found += filter(only.matches, page.items)
+        begun = f"{_NAMED}{page.next_page_token}" if page.next_page_token else _REST
+        if len(found) == limit or (page.next_page_token and page.passed_over):
+            return Page(found, begun, page.unreadable, page.passed_over)
+
+    if not begun.startswith(_REST):  # of a store without names
+        return _look_through(store, query, only.matches, limit, page_token)
+    rest = _look_through(
+        store,
+        query,
+        lambda task: only.matches(task) and not only.is_named(task),
+        limit - len(found),
+        begun.removeprefix(_REST) or None,
+    )
+    token = rest.next_page_token and f"{_REST}{rest.next_page_token}"
+    return Page([*found, *rest.items], token, rest.unreadable, rest.passed_over)
+
+
+_NAMED: Final = "n."
+_REST: Final = "p."
+"""What the tokens begin with: of those with the words in their names, and of all others."""
+
+
+def _look_through(
+    store: Store,
+    query: TaskQuery,
+    is_match: Callable[[Task], bool],
+    limit: int,
+    page_token: str | None,
+    *,
+    is_long: bool = True,
+) -> Page[Task]:
+    """Return a page of the tasks of a list that match: `is_long` if few do."""
     found: list[Task] = []
     token = page_token
     unreadable = 0
@@ -92,14 +146,14 @@ def search_tasks(
     bytes_left = MAX_PAGE_BYTES
 
     while True:
-        size = min(tasks_left, max(_PAGE, limit) if only.words else limit + _PAGE)
+        size = min(tasks_left, max(_PAGE, limit) if is_long else limit + _PAGE)
         page = store.list_tasks(query, limit=size, page_token=token, max_bytes=bytes_left)
         bytes_left -= page.size
         unreadable += page.unreadable
         tasks_left -= max(1, page.read)
         passed_over += page.passed_over
         for number, task in enumerate(page.items):
-            if not only.matches(task):
+            if not is_match(task):
                 passed_over += 1
                 continue
             found.append(task)
@@ -118,6 +172,11 @@ def _make_token(query: TaskQuery, task: Task) -> str:
     elif query.is_sorted_by_due_time:
         at = task.next_execution_time
     return make_token(query, at or task.created_at, task.id)
+
+
+def _is_of_field(word: str) -> bool:
+    path, equals, _ = word.partition("=")
+    return word.startswith("category:") or (bool(equals) and path.startswith(_FIELD))
 
 
 def _has_word(task: Task, text: str, word: str) -> bool:

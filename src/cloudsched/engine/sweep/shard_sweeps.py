@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.domain.documents.document import Instant  # noqa: TC001 - a field of the model
+from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.own_logger import own_logger
@@ -187,6 +187,18 @@ SWEEP_NOTE_ID: Final = "last"
 _NOTHING: Final = ExecutorState()
 
 
+class SweptVersion(WireModel):
+    """A version that has swept."""
+
+    version: str
+    at: Instant
+    """The first time."""
+
+
+MAX_VERSIONS: Final = 20
+"""The number of versions that are kept, the latest."""
+
+
 class SweepNote(Record):
     """The last sweep (``sweeps/last``), or that of a shard which takes several parts (``sweeps/shard-3``).
 
@@ -213,6 +225,8 @@ class SweepNote(Record):
     """True if all threads of that process were busy with handlers that had time left."""
     overdue_seconds: float = 0.0
     """The time in seconds that the oldest found work had been due. See `Sweep`."""
+    deployments: tuple[SweptVersion, ...] = ()
+    """The versions that have swept, the latest last. One of each name is kept: its first time."""
 
     @classmethod
     def of(
@@ -254,8 +268,16 @@ FRESH: Final = timedelta(minutes=2)
 class SweepNotes:
     """Notes sweeps: one write a minute, and one read for a process's first one."""
 
-    def __init__(self, store: Store, clock: Clock, own_state: Callable[[], ExecutorState] = ExecutorState) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        own_state: Callable[[], ExecutorState] = ExecutorState,
+        own_version: str = "",
+    ) -> None:
         self._store = store
+        self._own_version = own_version
+        self._deployments: tuple[SweptVersion, ...] = ()
         self._clock = clock
         self._own_state = own_state
         self._version: Version | None = None
@@ -278,13 +300,20 @@ class SweepNotes:
             if self._version is None:
                 stored = records.load(SweepNote, SWEEP_NOTE_ID)
                 self._version = version_of(stored)
-            self._version = records.write(
-                SweepNote.of(SWEEP_NOTE_ID, started_at, now, sweep, self._own_state()), self._version
-            )
+                self._deployments = self._add_own(() if stored is None else stored.record.deployments, started_at)
+            note = SweepNote.of(SWEEP_NOTE_ID, started_at, now, sweep, self._own_state())
+            note = note.model_copy(update={"deployments": self._deployments})
+            self._version = records.write(note, self._version)
         except CloudschedError as error:  # of several sweeps at a time, one is noted
             self._version = None
             log.debug("sweep not noted: %s", error, extra={"action": "sweep_not_noted"})
         self._noted_at = now
+
+    def _add_own(self, known: tuple[SweptVersion, ...], at: datetime) -> tuple[SweptVersion, ...]:
+        """Return the versions that have swept, this process's among them."""
+        if not self._own_version or any(each.version == self._own_version for each in known):
+            return known
+        return (*known, SweptVersion(version=self._own_version, at=at))[-MAX_VERSIONS:]
 
     def find_state(self) -> ExecutorState:
         """Return the state of the process that sweeps, as it noted it last.

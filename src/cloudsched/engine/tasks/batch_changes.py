@@ -595,7 +595,15 @@ MAX_RETRIES_READ: Final = 1_000
 def to_query(chosen: RetryFilter) -> ExecutionQuery:
     """Return the query for the executions. Raises InvalidInput if no index has them."""
     return ExecutionQuery(
-        chosen.owner, chosen.status, chosen.handler, chosen.label, chosen.since, chosen.until, chosen.category
+        chosen.owner,
+        chosen.status,
+        chosen.handler,
+        chosen.label,
+        chosen.since,
+        chosen.until,
+        chosen.category,
+        chosen.error,
+        chosen.error_type,
     )
 
 

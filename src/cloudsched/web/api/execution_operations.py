@@ -69,13 +69,14 @@ def upcoming(call: ApiCall, query: bodies.Count) -> Response:
     "GET",
     "/v1/tasks/{taskId}/executions",
     "Executions",
-    query=bodies.PageQuery,
+    query=bodies.TaskExecutionsQuery,
     response_schema="ExecutionPage",
 )
-def list_executions(call: ApiCall, query: bodies.PageQuery) -> Response:
+def list_executions(call: ApiCall, query: bodies.TaskExecutionsQuery) -> Response:
     """List a task's executions, the latest first.
 
-    Each occurrence that came due has one execution. As long as the response has a `nextPageToken`, repeat
+    Each occurrence that came due has one execution. With `status`, a page looks through at most 1,000 of them: it
+    may be shorter, even empty. As long as the response has a `nextPageToken`, repeat
     the request with it. Get a single execution to see the definition that it ran.
     """
     task = call.app.get(call.task_id)

@@ -25,12 +25,16 @@ def list_handlers(call: ApiCall) -> Response:
 
     Users see those that are open to users. The API does not know handlers that only workers have.
     """
+    handlers = tuple(map(_make_handler, list_visible_handlers(call)))
+    return json_response(responses.HandlerList(handlers=handlers).to_wire())
+
+
+def list_visible_handlers(call: ApiCall) -> list[Handler]:
+    """Return the handlers that the caller may name, by their names."""
     visible = call.app.container.registry
     if call.caller.requesters is Requesters.USERS and call.caller.visible_owner is not None:
         visible = visible.for_users()
-    shown = sorted(visible, key=lambda each: each.name)
-    handlers = tuple(_make_handler(each) for each in shown if not each.is_built_in)
-    return json_response(responses.HandlerList(handlers=handlers).to_wire())
+    return sorted((each for each in visible if not each.is_built_in), key=lambda each: each.name)
 
 
 def _make_handler(handler: Handler) -> responses.HandlerInfo:

@@ -6,14 +6,20 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.responses import overview_responses as responses
+from cloudsched.engine.queries.action_list import list_actions as list_all_actions
+from cloudsched.engine.queries.execution_search import load_execution
+from cloudsched.engine.queries.name_search import find_named
 from cloudsched.engine.storage.pages import bad_token
+from cloudsched.errors import InvalidInput, NotFound
 from cloudsched.web.api import request_bodies as bodies
+from cloudsched.web.api.handler_operations import list_visible_handlers
 from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.responses import json_response
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Response
 
+    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.sweep.shard_sweeps import SweepNote
 
 
@@ -44,13 +50,75 @@ def get_change_cursor(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
     return json_response(responses.ChangeCursor(cursor=cursor).to_wire())
 
 
+@operation("GET", "/v1/search", "Tasks", query=bodies.SearchQuery, response_schema="SearchResults")
+def search_names(call: ApiCall, query: bodies.SearchQuery) -> Response:
+    """Find what has all words of a text in its name: tasks, owners, handlers and labels.
+
+    A word is any part of a title, an id, a handler, an owner or a label, in any case. A text that is the whole id
+    of a task, or `TASK/EXECUTION`, also finds that one. Users find only what is theirs. In SQLite every task is looked
+    at. In Firestore the newest 1,000 are, with a read for each: `isComplete` is then false if there are more.
+    """
+    owner = call.caller.resolve_listed_owner(query.owner)
+    store = call.app.container.store
+    known = [each.name for each in list_visible_handlers(call)]
+    found = find_named(store, query.text, owner, known, query.page_size)
+    task_id, _, execution_id = query.text.strip().partition("/")
+    task, execution = _find_exact(call, task_id, execution_id)
+    answer = responses.SearchResults(
+        tasks=tuple(map(_show_found, found.tasks)),
+        owners=tuple(found.owners),
+        handlers=tuple(found.handlers),
+        labels=tuple(found.labels),
+        task=task and _show_found(task),
+        execution=execution,
+        is_complete=found.is_complete,
+    )
+    return json_response(answer.to_wire())
+
+
+def _find_exact(call: ApiCall, task_id: str, execution_id: str) -> tuple[Task | None, responses.FoundExecution | None]:
+    """Return the task with an id, or its execution with another one, if the caller may see it."""
+    try:
+        task = call.app.get(task_id)
+        if not execution_id:
+            return task, None
+        load_execution(call.app.container.engine, task, execution_id)
+    except (NotFound, InvalidInput):
+        return None, None
+    return None, responses.FoundExecution(task_id=task.id, execution_id=execution_id, title=task.title)
+
+
+def _show_found(task: Task) -> responses.FoundTask:
+    return responses.FoundTask(id=task.id, title=task.title, owner=task.owner, handler=task.handler, status=task.status)
+
+
+@operation("GET", "/v1/actions", "Tasks", query=bodies.ActionListQuery, response_schema="ActionPage")
+def list_actions(call: ApiCall, query: bodies.ActionListQuery) -> Response:
+    """List who did what to any task, the latest first: `GET /v1/tasks/{taskId}/history` of all tasks together.
+
+    A page reads the tasks that were acted on last, up to 1,000, with a read for each. `isComplete` is false if
+    that did not suffice: older actions are then missing. The actions on a task go when the task is removed. Users
+    see those on their own tasks.
+    """
+    owner = call.caller.resolve_listed_owner(query.owner)
+    search = call.app.container.store.search
+    found = list_all_actions(search, query.to_action_query(owner), **query.to_arguments())
+    shown = tuple(
+        responses.TaskAction(**dict(entry), task_id=task.id, title=task.title, owner=task.owner)
+        for task, entry in found.items
+    )
+    page = responses.ActionPage(actions=shown, next_page_token=found.next_page_token, is_complete=found.is_complete)
+    return json_response(page.to_wire())
+
+
 def _make_sweep_state(call: ApiCall, note: SweepNote | None) -> responses.SweepState | None:
     if note is None or call.caller.visible_owner is not None:
         return None
     lag = max(0.0, (call.app.container.clock.now() - note.updated_at).total_seconds())
     counts = {name: getattr(note, name) for name in ("examined", "dispatched", "unsent", "failed")}
     hanging = call.app.container.hanging or None
-    return responses.SweepState(finished_at=note.updated_at, lag=lag, hanging=hanging, **counts)
+    seen = tuple(responses.SeenDeployment(version=each.version, at=each.at) for each in note.deployments)
+    return responses.SweepState(finished_at=note.updated_at, lag=lag, hanging=hanging, deployments=seen, **counts)
 
 
 def _decode_key(token: str | None) -> str:

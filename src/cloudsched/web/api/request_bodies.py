@@ -17,11 +17,13 @@ from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.person import PersonSpec, ZoneName
 from cloudsched.domain.documents.run_counts import Outcome, PartLength
 from cloudsched.domain.documents.task import MAX_NAME, Owner, TaskStatus, Trouble
+from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.responses.api_responses import MAX_DRAFT_TOKEN
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
-from cloudsched.engine.queries.execution_search import ExecutionFilter
+from cloudsched.engine.queries.action_list import ActionQuery
+from cloudsched.engine.queries.execution_search import ExecutionFilter, TaskExecutionFilter
 from cloudsched.engine.queries.task_search import TaskSearch, read_words
 from cloudsched.errors import InvalidInput
 
@@ -130,6 +132,47 @@ class TaskListQuery(OwnerPageQuery):
         )
 
 
+class SearchQuery(AnyOwnerQuery):
+    """The text to find."""
+
+    text: Annotated[str, StringConstraints(min_length=1, max_length=500)] = Field(alias="q")
+    """Words. Each is a part of the title, the id, the handler, the owner or a label, in any case."""
+    page_size: Annotated[int, Field(ge=1, le=50), Digits] = 10
+    """The most of each kind to return."""
+
+
+class ActionListQuery(OwnerPageQuery):
+    """The actions to list. All given filters must match."""
+
+    by: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)] | None = None
+    """A part of the name of who did it, in any case, or ``scheduler``."""
+    action: Action | None = None
+    since: InputInstant | None = Field(default=None, alias="from")
+    """Only actions at this instant or later."""
+    until: InputInstant | None = None
+    """Only actions before this instant."""
+
+    def to_action_query(self, owner: str | None) -> ActionQuery:
+        """Return the query, for an owner whom the caller may list."""
+        return ActionQuery(owner, self.by, self.action, self.since, self.until)
+
+
+class TaskExecutionsQuery(PageQuery):
+    """The executions of a task to list. All given filters must match."""
+
+    status: ExecutionStatus | None = None
+    """Only executions with this status."""
+    since: InputInstant | None = Field(default=None, alias="from")
+    """Only executions that are scheduled for this instant or later."""
+    until: InputInstant | None = None
+    """Only executions that are scheduled for an earlier instant than this."""
+
+    def to_arguments(self) -> dict[str, Any]:
+        """Return the arguments for the list."""
+        only = TaskExecutionFilter(self.status, self.since, self.until)
+        return {**super().to_arguments(), "only": only}
+
+
 class ExecutionFilterQuery(AnyOwnerQuery):
     """Filters of executions. All given filters must match."""
 
@@ -170,6 +213,8 @@ class ExecutionFilterQuery(AnyOwnerQuery):
             self.until,
             self.category,
             outcome=self.outcome,
+            error=self.error,
+            error_type=self.error_type,
         )
 
     def to_execution_filter(self) -> ExecutionFilter:

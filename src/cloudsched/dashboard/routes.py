@@ -9,7 +9,21 @@ from werkzeug.routing import Map, Rule
 from cloudsched.dashboard.calendar import view as calendar
 from cloudsched.dashboard.forms import run_form, task_form
 from cloudsched.dashboard.view import View
-from cloudsched.dashboard.views import actions, bulk, decisions, execution, home, queues, runs, task, tasks, usage
+from cloudsched.dashboard.views import (
+    actions,
+    audit,
+    bulk,
+    compare,
+    decisions,
+    execution,
+    home,
+    queues,
+    runs,
+    search,
+    task,
+    tasks,
+    usage,
+)
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.features.table import FEATURES, find_place
 
@@ -44,6 +58,8 @@ VIEWS: Final[dict[str, View]] = {
     **{name: view for row in FEATURES if row.pages for name, view in find_place(row.pages).items()},
     "decisions": View("/decisions", decisions.fetch, decisions.build, "decisions.html", "Home", decisions.send),
     "usage": View("/usage", usage.fetch, usage.build, "usage.html", "Usage", usage.send, key="u", is_live=False),
+    "audit": View("/audit", audit.fetch, audit.build, "audit.html", "Changes", key="a"),
+    "search": View("/search", search.fetch, search.build, "search.html", "Search", is_live=False),
     "retry": View("/retry", bulk.fetch_retry, bulk.build, "bulk.html", "Runs", bulk.send_retry, is_form=True),
     "bulk": View("/bulk", bulk.fetch, bulk.build, "bulk.html", "Tasks", bulk.send, is_form=True),
     "actions": View("/actions", actions.fetch_list, actions.build_list, "actions.html", "Tasks"),
@@ -65,6 +81,7 @@ VIEWS: Final[dict[str, View]] = {
         f"{_TASK}/events/<event>", run_form.fetch, run_form.build, "run.html", "Tasks", run_form.send, is_form=True
     ),
     "task": View(_TASK, task.fetch, task.build, "task.html", "Tasks"),
+    "compare": View(f"{_EXECUTION}/compare", compare.fetch, compare.build, "compare.html", "Tasks", is_live=False),
     "execution": View(_EXECUTION, execution.fetch, execution.build, "execution.html", "Tasks"),
 }
 TABS: Final = {view.tab: (view.path.lstrip("/"), view.key) for view in VIEWS.values() if view.key}

@@ -32,6 +32,9 @@ VIEWS = {
     "usage": "Usage",
     "actions": "Actions",
     "bulk?action=pause&status=ACTIVE": "Pause",
+    "usage?by=handler": "Usage",
+    "search?q=report": "Search",
+    "audit": "Changes",
     "deliveries?owner=ada": "Deliveries",
     "people/ada": "ada",
 }

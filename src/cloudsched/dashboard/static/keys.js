@@ -12,6 +12,10 @@ export function takeKeys() {
   box.addEventListener("change", () => localStorage.setItem(OFF, box.checked ? "1" : "0"));
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") document.activeElement?.blur?.();
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k" && !dialog.open) {
+      event.preventDefault();
+      return search();
+    }
     if (event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
     if (event.target.matches("input:not([type=checkbox]), select, textarea")) return;
     if (event.key === " " && event.target.closest("a, button, summary, [type=checkbox]")) return; // it presses that
@@ -63,7 +67,7 @@ function walk(key) {
   return true;
 }
 
-const search = () => document.querySelector("input[type=search]")?.focus();
+const search = () => document.getElementById("find")?.select();
 const scale = () => document.querySelector("[data-scale]")?.click();
 
 function again() {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.dashboard.local_instants import EnteredInstant, read_instant, write_notes
 from cloudsched.dashboard.status import BAD, OPEN, show_status
 from cloudsched.dashboard.views.execution_row import build_execution
 from cloudsched.dashboard.views.task_filters import CATEGORIES
@@ -65,7 +66,13 @@ def read_run_filters(visit: Visit) -> dict[str, str]:
 
 
 def _read_bounds(visit: Visit) -> dict[str, str]:
-    return {name: visit.query[name] for name in ("from", "until") if visit.query.get(name)}
+    found = {name: entered.iso for name, entered in read_entered(visit).items()}
+    return {name: iso for name, iso in found.items() if iso}
+
+
+def read_entered(visit: Visit) -> dict[str, EnteredInstant]:
+    """Return the bounds that were entered, as the API takes them and as their fields show them."""
+    return {name: read_instant(visit.query.get(name, ""), visit.zone) for name in ("from", "until")}
 
 
 def _read_window(visit: Visit) -> str:
@@ -103,6 +110,8 @@ def build(answer: Json, visit: Visit) -> Json:
         "counted": [*_list_counted(failures or {}, visit)],
         "groups": [_build_group(each, filters, visit) for each in (failures or {}).get("groups", ())],
         "failed": _write_failed(failures),
+        "entered": read_entered(visit),
+        "note": write_notes(*read_entered(visit).values()),
         "window": window if window in WINDOWS else WINDOW,
         "windows": {name: words for name, (words, _) in WINDOWS.items()},
         "statuses": {each: show_status(each).word for each in ExecutionStatus},

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, time, tzinfo
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.api import task_path
+from cloudsched.dashboard.local_instants import EnteredInstant, read_instant, write_notes
 from cloudsched.dashboard.offered_verbs import (
     explain_retry,
     fetch_held,
@@ -16,7 +17,7 @@ from cloudsched.dashboard.offered_verbs import (
     make_retry_question,
 )
 from cloudsched.dashboard.schedule_words import describe_schedule
-from cloudsched.dashboard.status import BAD
+from cloudsched.dashboard.status import BAD, show_status
 from cloudsched.dashboard.times import find_zone, parse_instant
 from cloudsched.dashboard.upcoming import build_upcoming
 from cloudsched.dashboard.views.execution_row import build_execution
@@ -45,7 +46,8 @@ def fetch(api: Api, visit: Visit, task_id: str) -> Json:
     """Ask the API for all data on a task."""
     task, etag = api.task(task_id)
     path = task_path(task_id)
-    records = api.get(f"{path}/executions", pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
+    wanted = _read_run_filters(task, visit)
+    records = api.get(f"{path}/executions", **wanted, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
     history = api.find(f"{path}/history")
     explanation = api.get(f"{path}/explain")
     asked = None
@@ -67,6 +69,20 @@ def fetch(api: Api, visit: Visit, task_id: str) -> Json:
         "eventSchemas": schemas,
         "isHeld": fetch_held(api, task),
     }
+
+
+RUN_FILTERS: Final = ("runStatus", "runsFrom", "runsUntil")
+
+
+def _read_run_filters(task: Json, visit: Visit) -> dict[str, str]:
+    """Return the filters of the task's executions, as the API takes them."""
+    entered = _read_entered(visit.in_zone_of(task))
+    bounds = {"from": entered["runsFrom"].iso, "until": entered["runsUntil"].iso}
+    return {"status": visit.query.get("runStatus", "").upper(), **bounds}
+
+
+def _read_entered(visit: Visit) -> dict[str, EnteredInstant]:
+    return {name: read_instant(visit.query.get(name, ""), visit.zone) for name in RUN_FILTERS[1:]}
 
 
 def _list_awaited(explanation: Json) -> list[tuple[str, str]]:
@@ -131,6 +147,10 @@ def build(answer: Json, visit: Visit) -> Json:
         "awaited": _list_awaited(explanation),
         "life": build_life(executions, due, visit, list_noted(history, explanation, task, visit)),
         "executions": [build_execution(each, visit) for each in executions],
+        "runFilters": {name: visit.query[name] for name in RUN_FILTERS if visit.query.get(name)},
+        "runStatuses": {each: show_status(each).word for each in ExecutionStatus},
+        "entered": _read_entered(visit),
+        "runsNote": write_notes(*_read_entered(visit).values()),
         "older": answer["executions"].get("nextPageToken"),
         "upcoming": build_upcoming(due, visit, own_zone),
         "facts": [*_list_facts(task, words)],

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 def build_history(answer: Json | None, visit: Visit) -> list[Json]:
     """Return the rows of the API's answer, the latest first. Empty if the API has no history."""
-    return [_build_entry(each, visit) for each in (answer or {}).get("entries", [])]
+    return [build_entry(each, visit) for each in (answer or {}).get("entries", [])]
 
 
-def _build_entry(entry: Json, visit: Visit) -> Json:
+def build_entry(entry: Json, visit: Visit) -> Json:
+    """Return the row of one entry, with its schedules in words."""
     fields = entry.get("fields", [])
 
     return {

@@ -15,6 +15,7 @@ from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.views.actions import fetch_restorable
 from cloudsched.dashboard.views.causes import CAUSES, list_path, write_chip
+from cloudsched.dashboard.views.search import guess_name
 from cloudsched.dashboard.views.task_filters import CATEGORIES, list_named, list_tokens, read_task_filters, read_trouble
 from cloudsched.dashboard.words import join_phrases, only_if, write_count
 from cloudsched.domain.documents.task import TaskStatus
@@ -59,7 +60,15 @@ def fetch(api: Api, visit: Visit) -> Json:
         **page,
         "restorable": fetch_restorable(api, visit),
         "needs": api.list_items("/v1/overview", "needs"),
+        "handlers": _list_handlers(api, filters) if not page["tasks"] else [],
     }
+
+
+def _list_handlers(api: Api, filters: dict[str, str]) -> list[str]:
+    """Return the names that a misspelt handler may mean."""
+    if "handler" not in filters:
+        return []
+    return [each["name"] for each in api.list_items("/v1/handlers", "handlers")]
 
 
 def _find_exact(api: Api, visit: Visit, filters: dict[str, str], words: list[str]) -> str | None:
@@ -86,6 +95,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "sentence": _write_sentence(tasks, words, visit, is_cut=bool(answer.get("nextPageToken"))),
         "restorable": answer.get("restorable", ()),
         "rows": [_build_task(task, visit) for task in tasks],
+        "guess": guess_name(filters.get("handler", ""), answer["handlers"]),
         "filters": filters,
         "tokens": list_tokens(visit),
         "chips": [*_build_chips(answer.get("needs", ()), visit)],

@@ -39,6 +39,18 @@ _HEIGHT: Final = 16
 _BAR: Final = 10
 _LEAST: Final = 0.01
 """The least width of a bar that is not empty."""
+_GROUPS: Final = {"": "By owner and handler", "owner": "By owner", "handler": "By handler"}
+_COLUMNS: Final = {
+    "name": "Owner",
+    "executions": "Executions",
+    "queries": "Queries",
+    "tokens": "Tokens",
+    "reads": "Reads",
+    "writes": "Writes",
+    "queueOperations": "Queue",
+    "dollars": "USD",
+}
+"""The columns by which the rows can be sorted."""
 _LIMITS: Final = {"queries": "maxQueriesPerMonth", "tokens": "maxTokensPerMonth"}
 """What a budget limits, and the field that says how much of it a month has."""
 _ANY: Final = 10**12
@@ -51,7 +63,8 @@ def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API for the usage of a month, and for the budgets, if the month is the present one."""
     wanted = {name: visit.query.get(name, "") for name in FILTERS}
     month = _read_month(visit)
-    usage = api.get("/v1/usage", **wanted, month=month, pageSize=OWNERS, pageToken=visit.query.get("page"))
+    page = visit.query.get("page")
+    usage = api.get("/v1/usage", **wanted, by=_read_group(visit), month=month, pageSize=OWNERS, pageToken=page)
     found = None
     if month == _now(visit):
         found = api.find("/v1/budgets", owner=wanted["owner"], pageSize=OWNERS)
@@ -109,12 +122,60 @@ def build(answer: Json, visit: Visit) -> Json:
         "sentence": _write_sentence(answer, is_partial=is_partial),
         "notes": [*_write_notes(answer, visit)],
         "months": _find_months(answer["month"], visit),
-        "rows": [{**each, **_write_amounts(each)} for each in _sort_rows(answer["usage"])],
+        "rows": [_build_row(each) for each in _sort(answer, visit)],
+        "groups": [
+            (name, visit.with_query(by=by, page=None), by == _read_group(visit)) for by, name in _GROUPS.items()
+        ],
+        "isByHandler": _read_group(visit) == "handler",
+        "caption": _GROUPS[_read_group(visit)],
+        "columns": [_build_column(name, visit) for name in _COLUMNS],
         "total": _write_amounts(answer["total"]),
         "isPartial": is_partial,
         "budgets": [_build_budget(each) for each in sorted(answer["budgets"], key=_find_share, reverse=True)],
         "prices": ", ".join(f"{price:g} for {name}" for name, price in answer["prices"].items() if price),
     }
+
+
+def _read_group(visit: Visit) -> str:
+    """Return by what is summed up: an owner or a handler over all pages, or empty for both, a page at a time."""
+    by = visit.query.get("by", "")
+    if by not in _GROUPS or visit.query.get("handler"):
+        return ""
+    return by
+
+
+def _read_order(visit: Visit) -> tuple[str, bool]:
+    """Return the column by which the rows are sorted, empty for the usual order, and whether the least comes first."""
+    chosen = visit.query.get("sort", "")
+    name = chosen.removeprefix("-")
+    if name not in _COLUMNS:
+        return "", False
+    return name, chosen.startswith("-") != (name == "name")
+
+
+def _build_column(name: str, visit: Visit) -> Json:
+    """Return a column's heading: its link turns the order around if it is sorted by that already."""
+    current, is_ascending = _read_order(visit)
+    is_current = current == name
+    turned = f"-{name}" if is_current and visit.query.get("sort") == name else name
+    direction = only_if(is_current, "ascending" if is_ascending else "descending")
+    return {"name": _COLUMNS[name], "href": visit.with_query(sort=turned), "direction": direction, "key": name}
+
+
+def _build_row(row: Json) -> Json:
+    return {"owner": "", "handler": "", "name": "", **row, **_write_amounts(row)}
+
+
+def _sort(answer: Json, visit: Visit) -> list[Json]:
+    rows = answer.get("sums") or _sort_rows(answer["usage"])
+    name, is_ascending = _read_order(visit)
+    if name == "name":
+        return sorted(rows, key=lambda row: row.get("name") or (row["owner"], row["handler"]), reverse=not is_ascending)
+    if name:
+        return sorted(rows, key=lambda row: row[name], reverse=not is_ascending)
+    if answer.get("sums"):
+        return sorted(rows, key=lambda row: row["dollars"], reverse=True)
+    return list(rows)
 
 
 def _sort_rows(rows: Sequence[Json]) -> list[Json]:
@@ -218,10 +279,12 @@ def _build_budget(budget: Json) -> Json:
 
 def _write_sentence(answer: Json, *, is_partial: bool) -> str:
     name = f"{_first_of(answer['month']):%B %Y}"
-    if not answer["usage"]:
+    if not (answer["usage"] or answer.get("sums")):
         return f"{name}: nothing was used."
     total = answer["total"]
     owners = write_count(len({each["owner"] for each in answer["usage"]}), "owner", "owners")
+    if answer.get("sums"):
+        owners = "all owners"
     where = only_if(is_partial, " on this page")
     said = f"{total['executions']:,} executions and {total['queries']:,} queries of {owners}{where}"
     sentence = f"{name}: {said}, {_write_dollars(total['dollars'])} US dollars."

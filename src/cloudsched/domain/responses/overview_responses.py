@@ -513,6 +513,12 @@ class UsageRow(UsageAmounts):
     month: str
 
 
+class UsageSum(UsageAmounts):
+    """The usage of an owner, or of a handler, in a month."""
+
+    name: str
+
+
 class UsagePage(ApiResponse):
     """The usage in a month."""
 
@@ -520,6 +526,8 @@ class UsagePage(ApiResponse):
     """In UTC, such as ``2026-11``."""
     usage: tuple[UsageRow, ...]
     """By owner and handler."""
+    sums: tuple[UsageSum, ...] | None = None
+    """One for each owner or handler, in place of the rows, if they were asked for with `by`."""
     total: UsageAmounts
     """The sum of these rows."""
     summed_until: AwareDatetime

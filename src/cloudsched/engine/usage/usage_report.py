@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.owner_usage import UsageFront, UsageSheet
@@ -200,6 +200,16 @@ class UsageReport:
             found += _to_rows(mine)
             last = mine[-1].id
         return UsageRows(month, found, summed_until, is_complete)
+
+    def sum_by(self, group: Literal["owner", "handler"], owner: str | None, month: str) -> dict[str, UsageCounts]:
+        """Return what a month has used, by owner or by handler, over all owners or of one. Reads all their sheets."""
+        sheets = self._ledger.iterate_month(month) if owner is None else self._ledger.list_sheets(owner, month)
+        sums: dict[str, UsageCounts] = {}
+        for sheet in sheets:
+            for handler, counts in sum_sheets([sheet]).items():
+                name = sheet.owner if group == "owner" else handler
+                sums[name] = sums.get(name, UsageCounts()) + counts
+        return sums
 
 
 def _to_rows(sheets: Sequence[UsageSheet]) -> list[UsageRow]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from cloudsched.domain.documents.usage import Month, UsageCounts
 from cloudsched.domain.responses import overview_responses as responses
@@ -23,6 +24,9 @@ class UsageQuery(bodies.OwnerPageQuery):
     """Only this handler's usage."""
     month: Month | None = None
     """The month in UTC, such as ``2026-11``. The current one if omitted."""
+    by: Literal["owner", "handler"] | None = None
+    """Answer one sum for each owner or handler (`sums`), over all pages, in place of the rows. It takes a read for each
+    sheet of the month: one for each 100 tasks or so."""
 
 
 @operation("GET", "/v1/usage", "Usage", query=UsageQuery, response_schema="UsagePage")
@@ -40,6 +44,11 @@ def get_usage(call: ApiCall, query: UsageQuery) -> Response:
     found = container.many_tasks.usage.show(owner, query.month, limit=query.page_size, page_token=page_token)
 
     prices = container.settings.prices
+    sums: tuple[responses.UsageSum, ...] | None = None
+    if query.by is not None and query.handler is None:
+        by_name = container.many_tasks.usage.sum_by(query.by, owner, found.month)
+        sums = tuple(responses.UsageSum(name=name, **_to_fields(by_name[name], prices)) for name in sorted(by_name))
+        found = replace(found, rows=(), next_page_token=None)
     rows: list[responses.UsageRow] = []
     total = UsageCounts()
     for each in found.rows:
@@ -49,7 +58,11 @@ def get_usage(call: ApiCall, query: UsageQuery) -> Response:
         rows.append(responses.UsageRow(owner=each.owner, handler=each.handler, month=each.month, **amounts))
         total += each.counts
 
+    if sums is not None:
+        total = sum(by_name.values(), UsageCounts())
+
     page = responses.UsagePage(
+        sums=sums,
         month=found.month,
         usage=tuple(rows),
         total=responses.UsageAmounts(**_to_fields(total, prices)),

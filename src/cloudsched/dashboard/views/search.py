@@ -1,0 +1,89 @@
+"""What a text names: tasks, people, handlers and labels. The whole id of a task or of an execution opens at once."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urlencode
+
+from cloudsched.dashboard.words import shorten, write_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cloudsched.dashboard.api import Api, Json
+    from cloudsched.dashboard.visit import Visit
+
+_LONGEST: Final = 500
+"""The longest text that the API takes."""
+_MOST: Final = 20
+
+
+def fetch(api: Api, visit: Visit) -> Json:
+    """Ask the API what the text names."""
+    text = visit.query.get("q", "").strip()
+    if not text or len(text) > _LONGEST:
+        return {"found": None, "handlers": []}
+    found = api.get("/v1/search", q=text, pageSize=_MOST)
+    if task := found.get("task"):
+        return {"goTo": f"tasks/{quote(task['id'], safe='')}"}
+    if run := found.get("execution"):
+        return {"goTo": f"tasks/{quote(run['taskId'], safe='')}/executions/{quote(run['executionId'], safe='')}"}
+    handlers = []
+    if not any(found[kind] for kind in ("tasks", "owners", "handlers", "labels")):
+        handlers = [each["name"] for each in api.list_items("/v1/handlers", "handlers")]
+    return {"found": found, "handlers": handlers}
+
+
+def build(answer: Json, visit: Visit) -> Json:
+    """Return what was found, in groups."""
+    text = visit.query.get("q", "").strip()
+    found = answer["found"]
+    page: Json = {
+        "text": shorten(text),
+        "sentence": "",
+        "tasks": [],
+        "groups": [],
+        "more": "",
+        "guess": None,
+        "note": "",
+    }
+    if found is None:
+        page["sentence"] = "Type a part of an id, a title, a person, a handler or a label."
+        if text:
+            page["sentence"] = f"That text is longer than {_LONGEST} characters: nothing has such a name."
+        return page
+
+    page["tasks"] = found["tasks"]
+    page["groups"] = [
+        ("People", [(name, f"people/{quote(name, safe='')}") for name in found["owners"]]),
+        ("Handlers", [(name, f"tasks?{urlencode({'handler': name})}") for name in found["handlers"]]),
+        ("Labels", [(name, f"tasks?{urlencode({'label': name})}") for name in found["labels"]]),
+    ]
+    page["groups"] = [(name, items) for name, items in page["groups"] if items]
+    page["sentence"] = _write_sentence(found, page["text"])
+    if not found["isComplete"]:
+        page["note"] = "Only the newest 1,000 tasks were looked at: this store has no index of names."
+    if len(found["tasks"]) == _MOST:
+        page["more"] = f"tasks?{urlencode({'q': text})}"
+    if guess := guess_name(text, answer["handlers"]):
+        page["guess"] = (guess, f"tasks?{urlencode({'handler': guess})}")
+    return page
+
+
+def guess_name(text: str, known: Iterable[str]) -> str | None:
+    """Return the known name that a text with a slip means. None if none is near."""
+    return next(iter(get_close_matches(text.rpartition(":")[2].strip(), known, 1, 0.7)), None)
+
+
+def _write_sentence(found: Json, text: str) -> str:
+    nouns = {"tasks": ("task", "tasks"), "owners": ("person", "people")}
+    nouns |= {"handlers": ("handler", "handlers"), "labels": ("label", "labels")}
+    counts = [
+        write_count(len(found[kind]), *names, is_at_least=len(found[kind]) == _MOST)
+        for kind, names in nouns.items()
+        if found[kind]
+    ]
+    if not counts:
+        return f"Nothing has “{text}” in its name."
+    return f"“{text}”: {', '.join(counts)}."

@@ -244,6 +244,8 @@ READS_OF_LISTS: Final = (
             ("list_owner_deliveries", {}),
             ("get_overview", {}),
             ("get_change_cursor", {}),
+            ("search_names", {"q": "t"}),
+            ("list_actions", {}),
         )
         for owned in (False, True)
     ),

@@ -553,6 +553,8 @@ PAGES: Final[dict[str, str]] = {
     "get_person": "/people/{owner}",
     "get_usage": "/usage",
     "get_overview": "/",
+    "search_names": "/search?q=t",
+    "list_actions": "/actions",
 }
 """The page that shows what an operation answers; it asks several."""
 

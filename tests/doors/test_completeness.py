@@ -98,7 +98,7 @@ def test_every_form_is_sent_for_some_act() -> None:
     verbs = {path.rpartition("/")[2] for path in sent if "/verbs/" in path}
     assert verbs == {each.word for each in Verb if each.traits.done} - {Verb.EDIT}
     shown = {MAP.bind("x").match(path.partition("?")[0])[0] for path in PAGES.values()}
-    assert shown >= {*VIEWS} - {"new", "edit", "bulk", "retry", "run", "answer", "actions", "action"}
+    assert shown >= {*VIEWS} - {"new", "edit", "bulk", "retry", "run", "answer", "actions", "action", "compare"}
 
 
 def test_every_batch_action_is_tried() -> None:

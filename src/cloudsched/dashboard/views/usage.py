@@ -64,7 +64,7 @@ def fetch(api: Api, visit: Visit) -> Json:
     wanted = {name: visit.query.get(name, "") for name in FILTERS}
     month = _read_month(visit)
     page = visit.query.get("page")
-    usage = api.get("/v1/usage", **wanted, by=_read_group(visit), month=month, pageSize=OWNERS, pageToken=page)
+    usage = api.get("/v1/usage", **wanted, by=_read_group(visit).upper(), month=month, pageSize=OWNERS, pageToken=page)
     found = None
     if month == _now(visit):
         found = api.find("/v1/budgets", owner=wanted["owner"], pageSize=OWNERS)

@@ -201,13 +201,13 @@ class UsageReport:
             last = mine[-1].id
         return UsageRows(month, found, summed_until, is_complete)
 
-    def sum_by(self, group: Literal["owner", "handler"], owner: str | None, month: str) -> dict[str, UsageCounts]:
+    def sum_by(self, group: Literal["OWNER", "HANDLER"], owner: str | None, month: str) -> dict[str, UsageCounts]:
         """Return what a month has used, by owner or by handler, over all owners or of one. Reads all their sheets."""
         sheets = self._ledger.iterate_month(month) if owner is None else self._ledger.list_sheets(owner, month)
         sums: dict[str, UsageCounts] = {}
         for sheet in sheets:
             for handler, counts in sum_sheets([sheet]).items():
-                name = sheet.owner if group == "owner" else handler
+                name = sheet.owner if group == "OWNER" else handler
                 sums[name] = sums.get(name, UsageCounts()) + counts
         return sums
 

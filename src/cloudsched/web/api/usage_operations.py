@@ -24,7 +24,7 @@ class UsageQuery(bodies.OwnerPageQuery):
     """Only this handler's usage."""
     month: Month | None = None
     """The month in UTC, such as ``2026-11``. The current one if omitted."""
-    by: Literal["owner", "handler"] | None = None
+    by: Literal["OWNER", "HANDLER"] | None = None
     """Answer one sum for each owner or handler (`sums`), over all pages, in place of the rows. It takes a read for each
     sheet of the month: one for each 100 tasks or so."""
 

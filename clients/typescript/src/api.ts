@@ -16,6 +16,15 @@ export type Action =
   | "ENDED"
   | "MOVED";
 
+/** A page of the actions on tasks, the latest first. */
+export interface ActionPage {
+  actions: Array<TaskAction>;
+  /** Fetches the next page. */
+  nextPageToken?: string;
+  /** False if older actions are missing: more than 1,000 tasks were acted on since. */
+  isComplete: boolean;
+}
+
 /** One call of the handler, counted from 1. */
 export interface Attempt {
   number: number;
@@ -1068,6 +1077,23 @@ export interface Finding {
   at?: string;
   /** The execution that it is about, or None if it is about the task. */
   executionId?: string;
+}
+
+/** The execution with an id. */
+export interface FoundExecution {
+  taskId: string;
+  executionId: string;
+  /** The title of its task. */
+  title: string;
+}
+
+/** A task that a text names. */
+export interface FoundTask {
+  id: string;
+  title: string;
+  owner: string;
+  handler: string;
+  status: TaskStatus;
 }
 
 /** A handler that the caller may name in a task. */
@@ -2235,6 +2261,30 @@ export interface ScriptSummary {
   updatedAt: string;
 }
 
+/** What a text names. */
+export interface SearchResults {
+  /** The newest first, without calls. */
+  tasks: Array<FoundTask>;
+  owners: Array<string>;
+  handlers: Array<string>;
+  /** Those of the tasks that were found. */
+  labels: Array<string>;
+  /** The task whose id is exactly the text. */
+  task?: FoundTask;
+  /** The execution whose task and id are exactly the text, as `TASK/EXECUTION`. */
+  execution?: FoundExecution;
+  /** False if only the newest tasks were looked at. */
+  isComplete: boolean;
+}
+
+/** A version that began to serve. */
+export interface SeenDeployment {
+  /** The revision of the service, or the version of cloudsched where there is none. */
+  version: string;
+  /** The time at which it swept first. */
+  at: string;
+}
+
 /** An event for a durable handler. */
 export interface SendEventRequest {
   /** Any JSON. The fields of an object become attributes of the handler's event. */
@@ -2399,6 +2449,8 @@ export interface SweepState {
   failed: number;
   /** How many handlers hang now, which, and since when. None if none does. */
   hanging?: string;
+  /** The latest versions that have swept, the latest last. */
+  deployments: Array<SeenDeployment>;
 }
 
 /** One task: its spec and its state. */
@@ -2528,6 +2580,26 @@ export interface Task {
   needs?: Array<NeedCause>;
   /** What the caller may do with it now. Each execution says whether it may be retried. */
   allowedVerbs?: Array<Verb>;
+}
+
+/** An action on a task. */
+export interface TaskAction {
+  /** Its number since the task was created. Numbers that are missing are of entries that have fallen off. */
+  number: number;
+  at: string;
+  action: Action;
+  /** The caller who did it, or None for the scheduler itself. Without a subject, it was the app's own code. */
+  by?: EventSender;
+  /** The fields that an edit changed. */
+  fields: Array<FieldChange>;
+  /** The execution that it concerns. */
+  executionId?: string;
+  /** The scheduler's reason for it. */
+  reason?: string;
+  taskId: string;
+  /** The title of the task as it is now. */
+  title: string;
+  owner: string;
 }
 
 /** The number of tasks that match a filter. */
@@ -2743,6 +2815,8 @@ export interface UsagePage {
   month: string;
   /** By owner and handler. */
   usage: Array<UsageRow>;
+  /** One for each owner or handler, in place of the rows, if they were asked for with `by`. */
+  sums?: Array<UsageSum>;
   /** The sum of these rows. */
   total: UsageAmounts;
   /** Everything that was counted before this instant is included. */
@@ -2781,6 +2855,32 @@ export interface UsageRow {
   owner: string;
   handler: string;
   month: string;
+}
+
+/** The usage of an owner, or of a handler, in a month. */
+export interface UsageSum {
+  /** Executions that started and ended. One that is retried by hand counts once more. */
+  executions: number;
+  /** The queries that the handlers have reported. */
+  queries: number;
+  /** The queries that the tasks had estimated for these executions. */
+  estimatedQueries: number;
+  /** Tokens of a language model, as the handlers have reported them. */
+  tokens: number;
+  estimatedTokens: number;
+  /** Documents read in Firestore to run the tasks. */
+  reads: number;
+  /** Documents written. */
+  writes: number;
+  /** Documents deleted. */
+  deletes: number;
+  /** Cloud Tasks operations: creations and deliveries. */
+  queueOperations: number;
+  /** Requests to the executor. */
+  requests: number;
+  /** The cost of all this, by the deployment's prices. */
+  dollars: number;
+  name: string;
 }
 
 /** What a caller can do with a task or an execution. */
@@ -2932,6 +3032,21 @@ export interface ListExecutionsQuery {
   pageSize?: number;
   /** The `nextPageToken` of the previous page. Keep the same filters. */
   pageToken?: string;
+  /** Only executions with this status. */
+  status?: 
+    | "RUNNING"
+    | "RETRYING"
+    | "SUSPENDED"
+    | "SUCCEEDED"
+    | "FAILED"
+    | "TIMED_OUT"
+    | "CANCELLED"
+    | "EXPIRED"
+    | "SKIPPED";
+  /** Only executions that are scheduled for this instant or later. */
+  from?: string;
+  /** Only executions that are scheduled for an earlier instant than this. */
+  until?: string;
 }
 
 /** List the upcoming occurrences of all tasks, the soonest first. */
@@ -3070,6 +3185,45 @@ export interface GetChangeCursorQuery {
   owner?: string;
 }
 
+/** Find what has all words of a text in its name: tasks, owners, handlers and labels. */
+export interface SearchNamesQuery {
+  /** Only items of this owner. */
+  owner?: string;
+  /** Words. Each is a part of the title, the id, the handler, the owner or a label, in any case. */
+  q: string;
+  /** The most of each kind to return. */
+  pageSize?: number;
+}
+
+/** List who did what to any task, the latest first: `GET /v1/tasks/{taskId}/history` of all tasks together. */
+export interface ListActionsQuery {
+  /** The largest number of items to return. More than 500 count as 500. */
+  pageSize?: number;
+  /** The `nextPageToken` of the previous page. Keep the same filters. */
+  pageToken?: string;
+  /** Only items of this owner. */
+  owner?: string;
+  /** A part of the name of who did it, in any case, or `scheduler`. */
+  by?: string;
+  /** An action on a task. */
+  action?: 
+    | "CREATED"
+    | "EDITED"
+    | "PAUSED"
+    | "RESUMED"
+    | "CANCELLED"
+    | "TRIGGERED"
+    | "SNOOZED"
+    | "RETRIED"
+    | "BACKFILLED"
+    | "ENDED"
+    | "MOVED";
+  /** Only actions at this instant or later. */
+  from?: string;
+  /** Only actions before this instant. */
+  until?: string;
+}
+
 /** Show the usage of a month, by owner and handler. */
 export interface GetUsageQuery {
   /** The largest number of items to return. More than 500 count as 500. */
@@ -3082,6 +3236,8 @@ export interface GetUsageQuery {
   handler?: string;
   /** The month in UTC, such as `2026-11`. The current one if omitted. */
   month?: string;
+  /** Answer one sum for each owner or handler (`sums`), over all pages, in place of the rows. It takes a read for each sheet of the month: one for each 100 tasks or so. */
+  by?: "OWNER" | "HANDLER";
 }
 
 /** List all budgets, and how much of each is used, by owner. */

@@ -69,8 +69,8 @@ def drop_replaced(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_replaced(group: str, paths: list[str]) -> bool:
-    """Whether an index is a range of rising values that begins with neither an owner, a parent nor a shard."""
-    is_led = any(path in {"owner", "parent.taskId"} or path.rpartition(".")[2] == "shard" for path in paths)
+    """Whether an index is a range of rising values that begins with neither an owner, a parent, a pause nor a shard."""
+    is_led = any(path in {"owner", "parent.taskId", "pauseId"} or path.rpartition(".")[2] == "shard" for path in paths)
     return group in {"tasks", "offers"} and paths[-1] in RISING and not is_led
 
 

@@ -15,10 +15,11 @@ from tests.contract.conftest import OpenStore, iter_pages
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, Suspension
-from cloudsched.domain.documents.run_counts import Outcome
+from cloudsched.domain.documents.run_counts import RunOutcome
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.engine.ports.search import DueQuery, ExecutionQuery
+from cloudsched.engine.ports.counts import DueQuery
+from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.queries.execution_search import find_executions
 from cloudsched.errors import InvalidInput
@@ -56,7 +57,7 @@ _COMMON: dict[str, Any] = {
 }
 _QUERIES = st.one_of(
     st.builds(ExecutionQuery, **_COMMON, handler=st.none() | st.just("greet")),
-    st.builds(ExecutionQuery, **{**_COMMON, "status": st.none(), "outcome": st.sampled_from(Outcome)}),
+    st.builds(ExecutionQuery, **{**_COMMON, "status": st.none(), "outcome": st.sampled_from(RunOutcome)}),
     st.builds(ExecutionQuery, **_COMMON, label=st.sampled_from(["a=1", "b=1", "c=1"])),
     st.builds(ExecutionQuery, **_COMMON, category=st.sampled_from([Category.OTHERS, Category.REPORT])),
 )

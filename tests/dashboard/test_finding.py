@@ -44,10 +44,10 @@ def test_no_text_is_an_error(ui: str, text: str) -> None:
 
 def test_changes_are_listed_over_all_tasks(ui: str) -> None:
     """With who, what and when; a filter leaves out the others."""
-    page = get(ui + "/actions").text
+    page = get(ui + "/audit").text
     assert "Created" in page
-    assert "Deployment of" not in get(ui + "/actions", by="nobody-like-it").text
-    assert "Nobody has changed anything that matches." in get(ui + "/actions", by="nobody-like-it").text
+    assert "Deployment of" not in get(ui + "/audit", by="nobody-like-it").text
+    assert "Nobody has changed anything that matches." in get(ui + "/audit", by="nobody-like-it").text
 
 
 def test_a_failed_run_stands_beside_a_good_one(ui: str) -> None:

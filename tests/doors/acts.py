@@ -245,7 +245,7 @@ READS_OF_LISTS: Final = (
             ("get_overview", {}),
             ("get_change_cursor", {}),
             ("search_names", {"q": "t"}),
-            ("list_actions", {}),
+            ("list_audit_entries", {}),
         )
         for owned in (False, True)
     ),

@@ -554,7 +554,7 @@ PAGES: Final[dict[str, str]] = {
     "get_usage": "/usage",
     "get_overview": "/",
     "search_names": "/search?q=t",
-    "list_actions": "/actions",
+    "list_audit_entries": "/audit",
 }
 """The page that shows what an operation answers; it asks several."""
 

@@ -16,15 +16,6 @@ export type Action =
   | "ENDED"
   | "MOVED";
 
-/** A page of the actions on tasks, the latest first. */
-export interface ActionPage {
-  actions: Array<TaskAction>;
-  /** Fetches the next page. */
-  nextPageToken?: string;
-  /** False if older actions are missing: more than 1,000 tasks were acted on since. */
-  isComplete: boolean;
-}
-
 /** One call of the handler, counted from 1. */
 export interface Attempt {
   number: number;
@@ -51,6 +42,35 @@ export interface AttemptError {
   message: string;
   /** The last 4,000 bytes of UTF-8 are kept. */
   traceback?: string | null;
+}
+
+/** An action on a task. */
+export interface AuditEntry {
+  /** Its number since the task was created. Numbers that are missing are of entries that have fallen off. */
+  number: number;
+  at: string;
+  action: Action;
+  /** The caller who did it, or None for the scheduler itself. Without a subject, it was the app's own code. */
+  by?: EventSender;
+  /** The fields that an edit changed. */
+  fields: Array<FieldChange>;
+  /** The execution that it concerns. */
+  executionId?: string;
+  /** The scheduler's reason for it. */
+  reason?: string;
+  taskId: string;
+  /** The title of the task as it is now. */
+  title: string;
+  owner: string;
+}
+
+/** A page of the actions on tasks, the latest first. */
+export interface AuditPage {
+  entries: Array<AuditEntry>;
+  /** Fetches the next page. */
+  nextPageToken?: string;
+  /** False if older actions are missing: more than 1,000 tasks were acted on since. */
+  isComplete: boolean;
 }
 
 /** An event for which an execution of the task waits. */
@@ -366,6 +386,21 @@ export interface ClaimRequest {
   wait?: number;
 }
 
+/** What keeps many tasks from running at once, in the sentence of their explanations. */
+export interface CommonCause {
+  /** `QUEUE_PAUSED`, `UNKNOWN_HANDLER` or `BUDGET_USED_UP`. */
+  reason: Reason;
+  sentence: string;
+  /** The queue, handler or owner. Only callers who see the tasks of all owners learn which queue it is. */
+  subject?: string;
+  /** The number of tasks that wait for it. Missing for a queue, for which all wait. */
+  count?: number;
+  /** True if there may be more tasks, because counting stopped at a bound. */
+  isAtLeast: boolean;
+  /** The time since which it is so, if that is known. */
+  since?: string;
+}
+
 /** A report that the work is done. */
 export interface CompleteRequest {
   /** The token from the claim, which proves that the caller holds the run. */
@@ -395,16 +430,6 @@ export interface ConcernedTask {
   id: string;
   title: string;
   owner: string;
-}
-
-/** The ended executions that were scheduled for one day. Each count ends at 10,000. */
-export interface DayCounts {
-  /** Its first instant. */
-  start: string;
-  /** The number that failed or timed out. */
-  failed: number;
-  /** The number that ended in another way, including those that were skipped or cancelled. */
-  others: number;
 }
 
 /** The kind of request that a text makes. */
@@ -726,10 +751,10 @@ export interface Execution {
   allowedVerbs?: Array<Verb>;
 }
 
-/** The numbers of executions that ended, by day. */
+/** The numbers of executions that ended, part by part. */
 export interface ExecutionCounts {
   /** The earliest first. */
-  days: Array<DayCounts>;
+  parts: Array<PartCounts>;
 }
 
 /** The error of an attempt. */
@@ -1005,13 +1030,24 @@ export interface FailureCause {
   position: number;
 }
 
-/** Executions that failed with the same type of error at the same place. */
+/** The failures of one handler or owner. */
+export interface FailureCount {
+  name: string;
+  count: number;
+  /** The instant that the earliest of them was scheduled for. */
+  first: string;
+}
+
+/** Executions of a handler that failed with the same type of error at the same place. */
 export interface FailureGroup {
+  handler?: string;
   /** The error's type, or the status if there is no error. */
   type: string;
   /** The innermost line of the traceback, as `file.py:12 in name`. Empty if there is none. */
   place: string;
   count: number;
+  /** True if there may be more, because only the latest of the handler were looked at. */
+  isAtLeast: boolean;
   /** The number of tasks that they belong to. */
   tasks: number;
   /** The instant that the earliest was scheduled for. */
@@ -1026,8 +1062,12 @@ export interface FailureSummary {
   count: number;
   /** True if there may be more, because only the latest were looked at. */
   isAtLeast: boolean;
-  /** Those with the most first, at most 50. */
+  /** The rarest first, at most 200. */
   groups: Array<FailureGroup>;
+  /** All of them by handler, the rarest first. None if the filters have no index to count by: it takes `calls=false`, and perhaps `owner`, `from` and `until`. */
+  handlers?: Array<FailureCount>;
+  /** All of them by owner, likewise. */
+  owners?: Array<FailureCount>;
 }
 
 /** A feed: an owner's tasks as a calendar to subscribe to. */
@@ -1080,7 +1120,7 @@ export interface Finding {
 }
 
 /** The execution with an id. */
-export interface FoundExecution {
+export interface FoundRun {
   taskId: string;
   executionId: string;
   /** The title of its task. */
@@ -1182,13 +1222,11 @@ export interface HolidaySource {
   version?: string | null;
 }
 
-/** The ended executions that were scheduled for one hour. */
-export interface HourCounts {
-  start: string;
-  /** The number that failed or timed out. */
-  failed: number;
-  /** The number that ended in another way. */
-  others: number;
+/** A run that started more than a minute after it was due. */
+export interface LateStart {
+  scheduledFor: string;
+  /** In seconds. It includes jitter and the wait for a lock or a worker. */
+  lateness: number;
 }
 
 /** Tasks that a change leaves as they are, for one reason. */
@@ -1357,8 +1395,20 @@ export interface NeedCount {
   isAtLeast: boolean;
   /** The time since which the first of them does, or of those that wait, the time at which the first gives up. */
   oldest?: string;
-  /** True if there may be an older one, because only the latest hundred were looked at. */
-  isOldestAtLeast: boolean;
+  /** These tasks by handler, the rarest first, so that many of one do not hide the only one of another. At most 200. None for what is overdue. */
+  groups: Array<NeedGroup>;
+}
+
+/** The tasks of one handler that need attention for one cause. */
+export interface NeedGroup {
+  handler: string;
+  count: number;
+  /** The time since which the first of them does, or of those that wait, the time at which the first gives up. */
+  oldest: string;
+  /** That task. */
+  taskId: string;
+  /** Its title. The first 20 groups have it. */
+  title?: string;
 }
 
 /** A feed to create. */
@@ -1498,6 +1548,14 @@ export interface Occurrence {
   local: string;
 }
 
+/** The numbers of upcoming occurrences. */
+export interface OccurrenceCounts {
+  /** The earliest first. */
+  parts: Array<OccurrencePart>;
+  /** From this instant on, some occurrences are missing. None if none is. */
+  completeUntil?: string;
+}
+
 /** The next occurrences of a task. */
 export interface OccurrenceList {
   occurrences: Array<Occurrence>;
@@ -1510,6 +1568,16 @@ export interface OccurrencePage {
   nextPageToken?: string;
   /** From this instant on, occurrences of further tasks are missing: too many tasks are due before it. */
   completeUntil?: string;
+}
+
+/** The number of upcoming occurrences in one part of a time. */
+export interface OccurrencePart {
+  /** Its first instant. */
+  start: string;
+  /** The first instant after it. */
+  end: string;
+  /** The number of occurrences in it that have not been claimed yet. */
+  due: number;
 }
 
 /** Several occurrences in a row that never ran and share one record. */
@@ -1543,15 +1611,17 @@ export interface OverviewCounts {
   /** The number of tasks with an open execution, by the status of the most active one. */
   open: Record<string, number>;
   /** The last twelve hours, the earliest first. The last one has just begun. */
-  hours: Array<HourCounts>;
+  hours: Array<PartCounts>;
   /** The number of tasks that are due within an hour, or overdue. */
   dueSoon: number;
   /** The earliest next occurrence that is in the past and not claimed, and that no open run of its task holds back. */
   overdueSince?: string;
   /** The number of tasks that need attention, for each cause, even if there are none. */
   needs: Array<NeedCount>;
-  /** The lateness of the latest ended executions of schedules, at most 20, the earliest first. */
-  starts: Array<RecentStart>;
+  /** What keeps many tasks from running at once, the most far-reaching first. */
+  causes: Array<CommonCause>;
+  /** The latest runs of these hours that started late, at most 20, the earliest first. */
+  lateStarts: Array<LateStart>;
   /** The last sweep, for callers who see the tasks of all owners. */
   sweep?: SweepState;
 }
@@ -1570,6 +1640,25 @@ export interface Parent {
   isForUser: boolean;
   /** If a script called a script: the task and the execution at the top, for which such calls are counted. */
   scriptTree?: string;
+}
+
+/** The ended runs that were scheduled for one part of the time: an hour or a day, for example. */
+export interface PartCounts {
+  start: string;
+  /** The part ends before this instant. */
+  end: string;
+  /** The number that succeeded. */
+  ran: number;
+  /** The number that failed or timed out. */
+  failed: number;
+  /** The occurrences that were skipped, cancelled or expired. One record may cover many. */
+  skipped: number;
+  /** The runs that other runs made. None of the other numbers has them, because the caller's record has their end. */
+  calls: number;
+  /** The number of those that ran or failed, and started more than a minute after they were due. It is counted for all runs and by owner: with another filter it is 0. */
+  late: number;
+  /** True if more occurrences may have been skipped than were counted. */
+  isAtLeast: boolean;
 }
 
 /** What is to change of a queue in Cloud Tasks: its state, its rates, or some of them. */
@@ -1880,13 +1969,6 @@ export interface Receipt {
   /** The instant by which its next run should have begun. None if none is to begin. */
   dueBy?: string;
   doubts: Array<Doubt>;
-}
-
-/** The lateness of an occurrence's start. */
-export interface RecentStart {
-  scheduledFor: string;
-  /** In seconds. It includes jitter and the wait for a lock or a worker. */
-  lateness: number;
 }
 
 /** A request to give the run back. */
@@ -2272,7 +2354,7 @@ export interface SearchResults {
   /** The task whose id is exactly the text. */
   task?: FoundTask;
   /** The execution whose task and id are exactly the text, as `TASK/EXECUTION`. */
-  execution?: FoundExecution;
+  execution?: FoundRun;
   /** False if only the newest tasks were looked at. */
   isComplete: boolean;
 }
@@ -2580,26 +2662,6 @@ export interface Task {
   needs?: Array<NeedCause>;
   /** What the caller may do with it now. Each execution says whether it may be retried. */
   allowedVerbs?: Array<Verb>;
-}
-
-/** An action on a task. */
-export interface TaskAction {
-  /** Its number since the task was created. Numbers that are missing are of entries that have fallen off. */
-  number: number;
-  at: string;
-  action: Action;
-  /** The caller who did it, or None for the scheduler itself. Without a subject, it was the app's own code. */
-  by?: EventSender;
-  /** The fields that an edit changed. */
-  fields: Array<FieldChange>;
-  /** The execution that it concerns. */
-  executionId?: string;
-  /** The scheduler's reason for it. */
-  reason?: string;
-  taskId: string;
-  /** The title of the task as it is now. */
-  title: string;
-  owner: string;
 }
 
 /** The number of tasks that match a filter. */
@@ -3067,6 +3129,28 @@ export interface ListOccurrencesQuery {
   label?: string;
   /** Only occurrences of tasks with this category. */
   category?: "REMINDER" | "REPORT" | "ANALYSIS" | "OTHERS";
+  /** Leave out tasks that occur more often than this in a day. */
+  mostPerDay?: number;
+}
+
+/** Count the upcoming occurrences in each day, hour or quarter of an hour. */
+export interface CountOccurrencesQuery {
+  /** Only items of this owner. */
+  owner?: string;
+  /** Only occurrences at this instant or later. */
+  from: string;
+  /** Only occurrences before this instant. There are at most 200 parts. */
+  until: string;
+  /** The zone whose clock divides the time. */
+  timezone?: string;
+  /** The length of a part: a day, an hour or a quarter of an hour. */
+  per?: "P1D" | "PT1H" | "PT15M";
+  /** Only occurrences of this handler's tasks. */
+  handler?: string;
+  /** Only occurrences of tasks with this label. */
+  label?: string;
+  /** Only occurrences of tasks with this category. */
+  category?: "REMINDER" | "REPORT" | "ANALYSIS" | "OTHERS";
 }
 
 /** List executions of all tasks: first those that failed, then those that run, then all others. */
@@ -3084,6 +3168,8 @@ export interface FindExecutionsQuery {
     | "CANCELLED"
     | "EXPIRED"
     | "SKIPPED";
+  /** Only ended executions that count as this: skipped are also those that were cancelled or expired, and failed those that timed out. Not together with `status`. */
+  outcome?: "RAN" | "FAILED" | "SKIPPED";
   /** Only executions of this handler. Not together with `label` or `category`. */
   handler?: string;
   /** Only executions whose task had this label. Not together with `handler` or `category`. */
@@ -3110,15 +3196,17 @@ export interface FindExecutionsQuery {
   pageToken?: string;
 }
 
-/** Count the executions that ended on each day: those that failed, and all others. */
+/** Count the executions that ended in each day, hour or quarter: ran, failed, skipped, and calls. */
 export interface CountExecutionsQuery {
   /** Only items of this owner. */
   owner?: string;
   /** Only executions that are scheduled for this instant or later. */
   from: string;
-  /** Only executions that are scheduled for an earlier instant than this, at most 62 days later. */
+  /** Only executions that are scheduled for an earlier instant than this, at most 200 parts later. */
   until: string;
-  /** The zone whose midnights divide the days. */
+  /** The length of a part: a day, an hour or a quarter of an hour. */
+  per?: "P1D" | "PT1H" | "PT15M";
+  /** The zone whose wall clock divides the parts. */
   timezone?: string;
   /** Only executions of this handler. Not together with `owner`, `label` or `category`. */
   handler?: string;
@@ -3143,6 +3231,8 @@ export interface SummarizeFailuresQuery {
     | "CANCELLED"
     | "EXPIRED"
     | "SKIPPED";
+  /** Only ended executions that count as this: skipped are also those that were cancelled or expired, and failed those that timed out. Not together with `status`. */
+  outcome?: "RAN" | "FAILED" | "SKIPPED";
   /** Only executions of this handler. Not together with `label` or `category`. */
   handler?: string;
   /** Only executions whose task had this label. Not together with `handler` or `category`. */
@@ -3196,7 +3286,7 @@ export interface SearchNamesQuery {
 }
 
 /** List who did what to any task, the latest first: `GET /v1/tasks/{taskId}/history` of all tasks together. */
-export interface ListActionsQuery {
+export interface ListAuditEntriesQuery {
   /** The largest number of items to return. More than 500 count as 500. */
   pageSize?: number;
   /** The `nextPageToken` of the previous page. Keep the same filters. */

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 if TYPE_CHECKING:
     from cloudsched.domain.documents.run_counts import GroupCount, RunCounts
     from cloudsched.domain.transitions.commit import Commit, LinkedWrite
+    from cloudsched.engine.ports.counts import DueGroups
     from cloudsched.engine.ports.queue import Dispatcher
-    from cloudsched.engine.ports.search import DueGroups
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.storage.pages import Page
 

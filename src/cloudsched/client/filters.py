@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.execution import ExecutionStatus
-    from cloudsched.domain.documents.run_counts import Outcome
+    from cloudsched.domain.documents.run_counts import RunOutcome
     from cloudsched.domain.documents.task import TaskStatus
     from cloudsched.domain.documents.verbs import Action
 
@@ -66,7 +66,7 @@ class ExecutionFilters(KindOfExecution, total=False):
 
     page_size: int | None
     status: RunState | None
-    outcome: Outcome | Literal["RAN", "FAILED", "SKIPPED"] | None
+    outcome: RunOutcome | Literal["RAN", "FAILED", "SKIPPED"] | None
     since: Instant | None
     until: Instant | None
     calls: bool | Literal["true", "false"] | None
@@ -76,7 +76,7 @@ class ExecutionFilters(KindOfExecution, total=False):
     min_lateness: Duration | None
 
 
-class ActionFilters(TypedDict, total=False):
+class AuditFilters(TypedDict, total=False):
     """The actions on tasks to list."""
 
     page_size: int | None

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from pydantic.alias_generators import to_camel
 
 from cloudsched.client.filters import (
-    ActionFilters,
+    AuditFilters,
     BatchFilters,
     ExecutionFilters,
     KindOfExecution,
@@ -34,6 +34,7 @@ from cloudsched.client.task_operations import send_fields
 from cloudsched.client.views import Created, TaskView, reader
 from cloudsched.domain.responses.api_responses import BatchResult, DeliveryEntry
 from cloudsched.domain.responses.overview_responses import (
+    AuditEntry,
     BudgetDetails,
     BudgetPage,
     ChangeCursor,
@@ -48,7 +49,6 @@ from cloudsched.domain.responses.overview_responses import (
     QueuedTask,
     RetryCount,
     SearchResults,
-    TaskAction,
     TaskCount,
     TaskOccurrence,
     UsagePage,
@@ -161,15 +161,15 @@ class OverviewOperations:
         return fetch("what was found", SearchResults, "GET", "/v1/search", query=query)
 
     @listing
-    def actions(self, /, **filters: Unpack[ActionFilters]) -> Listing[TaskAction]:
+    def audit(self, /, **filters: Unpack[AuditFilters]) -> Listing[AuditEntry]:
         """Yield who did what to any task, the latest first, page by page.
 
         The filters are `owner`, `by` (a part of a name), `action`, `since` and `until`.
 
-        >>> [(each.title, each.action.value) for each in client.actions(by="ada")]
+        >>> [(each.title, each.action.value) for each in client.audit(by="ada")]
         []
         """
-        return Listing("/v1/actions", "actions", to_query(filters), reader(TaskAction))
+        return Listing("/v1/audit", "entries", to_query(filters), reader(AuditEntry))
 
     @operation
     def change_cursor(self, owner: str | None = None) -> Flow[str]:

@@ -14,25 +14,16 @@ from jinja2.ext import Extension
 from jinja2.lexer import Token
 from markupsafe import Markup
 
+from cloudsched.dashboard.words import show_unseen
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jinja2.lexer import TokenStream
 
-_UNSEEN: Final = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
-)
-"""Controls other than tabs and line breaks, and what has no width or sets the direction of others."""
 _PLAIN: Final = frozenset({"title", "textarea", "option", "script", "style"})
 """The elements in which a browser reads no tags."""
 _TAG: Final = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)|[>\"]")
-
-
-def show_unseen(text: str) -> str:
-    """Return a text with the characters that nobody sees as their numbers, such as ``⟨U+202E⟩``."""
-    if text.isascii() and text.isprintable():
-        return text
-    return _UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
 
 
 def isolate(value: object) -> object:

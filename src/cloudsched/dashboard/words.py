@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 
 def write_count(count: int, one: str, many: str, *, is_at_least: object = False) -> str:
     """Return a number of items, such as ``at least 10,000 tasks``."""
@@ -26,3 +29,16 @@ def shorten(text: str, limit: int = 160) -> str:
     if len(text) <= limit:
         return text
     return f"{text[: limit - 1]}…"
+
+
+_UNSEEN: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
+)
+"""Controls other than tabs and line breaks, and what has no width or sets the direction of others."""
+
+
+def show_unseen(text: str) -> str:
+    """Return a text with the characters that nobody sees as their numbers, such as ``⟨U+202E⟩``."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)

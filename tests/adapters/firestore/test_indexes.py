@@ -36,14 +36,16 @@ from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.owner_usage import UsageFront, UsageSheet
 from cloudsched.domain.documents.person import Person
+from cloudsched.domain.documents.queue_pause import QueuePause
 from cloudsched.domain.documents.recent_count import RecentCount
-from cloudsched.domain.documents.run_counts import Outcome
+from cloudsched.domain.documents.run_counts import RunOutcome
 from cloudsched.domain.documents.task import TaskStatus, Trouble
 from cloudsched.domain.documents.task_link import TaskLink
 from cloudsched.domain.transitions.commit import Commit, Version, VersionedTask
+from cloudsched.engine.ports.counts import DueQuery
 from cloudsched.engine.ports.inbox import InboxStore
 from cloudsched.engine.ports.listener import Listener
-from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery, identify_open_list
+from cloudsched.engine.ports.search import CountStore, ExecutionQuery, SearchStore, TaskQuery, identify_open_list
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.ports.sweep import SweepStore
 from cloudsched.engine.storage.pages import make_token
@@ -77,6 +79,7 @@ RECORDS = (
     UsageFront,
     UsageSheet,
     ZoneRelease,
+    QueuePause,
 )
 """Every kind of record."""
 DATABASE = {"project": "demo", "database": "(default)", "emulator": "localhost:1"}
@@ -92,6 +95,7 @@ FILTERS: dict[str, tuple[Any, ...]] = {
     "trouble": (None, *Trouble),
     "trouble_until": (None, NOW),
     "is_delivery": (False, True),
+    "pause_id": (None, "p1"),
 }
 """Values of each filter of a `TaskQuery`."""
 
@@ -194,6 +198,7 @@ def search_everything(search: SearchStore) -> None:
         "count_open",
         "count_runs",
         "count_unfinished",
+        "group_due",
         "group_failures",
         "group_tasks",
         "count_created_since",
@@ -203,7 +208,16 @@ def search_everything(search: SearchStore) -> None:
         "list_owners",
         "list_acted_on",
     }
-    assert methods(SearchStore) == {"list_finished", "list_open", *others}
+    assert methods(SearchStore) | methods(CountStore) == {"list_finished", "list_open", *others}
+    count_and_list_names(search)
+    list_every_execution(search)
+    for task_query, _ in every_task_query():
+        with suppress(InvalidInput):
+            search.count_tasks(task_query, 5)
+
+
+def count_and_list_names(search: SearchStore) -> None:
+    """Make each list and count of tasks and names, of all owners and of one."""
     for owner in (None, "ada"):
         search.list_queue_keys(owner, limit=5)
         search.list_queue_keys(owner, limit=5, after="gpu")
@@ -218,6 +232,14 @@ def search_everything(search: SearchStore) -> None:
     search.list_handlers(limit=5)
     search.count_unfinished("ada", 10)
     search.count_created_since("ada", NOW, 10)
+    for owner, by in itertools.product((None, "ada"), ("handler", "owner")):
+        search.group_due(DueQuery(NOW, owner, handler="greet"), 5)
+        search.group_failures(ExecutionQuery(owner, since=NOW), by)  # type: ignore[arg-type]
+        search.group_tasks(TaskQuery(owner, trouble=Trouble.FAILED))
+
+
+def list_every_execution(search: SearchStore) -> None:
+    """List and count executions by every combination of filters, for the first page and for a later one."""
     values: dict[str, tuple[Any, ...]] = {
         "owner": (None, "ada"),
         "status": (None, ExecutionStatus.FAILED),
@@ -227,7 +249,7 @@ def search_everything(search: SearchStore) -> None:
         "until": (None, NOW + timedelta(days=1)),
         "category": (None, Category.REPORT),
         "is_late": (False, True),
-        "outcome": (None, Outcome.SKIPPED),
+        "outcome": (None, RunOutcome.SKIPPED),
         "error": (None,),
         "error_type": (None,),
     }
@@ -246,12 +268,6 @@ def search_everything(search: SearchStore) -> None:
                 search.count_open(query, running, 5)
             with suppress(InvalidInput):
                 search.count_runs(query, (NOW, NOW + timedelta(hours=1)))
-    for owner, by in itertools.product((None, "ada"), ("handler", "owner")):
-        search.group_failures(ExecutionQuery(owner, since=NOW), by)  # type: ignore[arg-type]
-        search.group_tasks(TaskQuery(owner, trouble=Trouble.FAILED))
-    for task_query, _ in every_task_query():
-        with suppress(InvalidInput):
-            search.count_tasks(task_query, 5)
 
 
 def methods(port: type) -> set[str]:

@@ -353,7 +353,7 @@ SCENARIOS: dict[Reason, Callable[[Scene], object]] = {
 """What leads to each reason."""
 WORDS = {
     Reason.ENDED: "COMPLETED",
-    Reason.PAUSED: "by a user",
+    Reason.PAUSED: "its owner",
     Reason.RUNNING: "worker 'box'",
     Reason.LEASE_ENDED: "TIMED_OUT",
     Reason.RETRYING: "ZeroDivisionError",

@@ -16,7 +16,7 @@ from cloudsched.domain.documents.task import DueRange, Task
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.planning import note_zone, occurrence_from
-from cloudsched.engine.ports.search import DueQuery
+from cloudsched.engine.ports.counts import DueQuery
 from cloudsched.engine.queries.due_counts import count_due
 from cloudsched.engine.queries.occurrences import OccurrenceQuery, list_occurrences
 from cloudsched.engine.queries.time_parts import split_time
@@ -139,7 +139,7 @@ def test_a_count_that_is_cut_says_from_when_on_it_is() -> None:
     )  # fmt: skip
     store.commit(Commit(task))
     until = BEGIN + timedelta(days=30)
-    edges = split_time(BEGIN, until, ZoneInfo("UTC"), PartLength.QUARTER)
+    edges = [BEGIN + number * timedelta(minutes=15) for number in range(30 * 96 + 1)]
     found = count_due(store, DueQuery(until), edges)
     assert found.complete_until is not None
     assert first is not None

@@ -12,8 +12,8 @@ from cloudsched.domain.documents.document import Document, find_changes
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_EXPANSION, require_document_fits
 from cloudsched.domain.documents.run_counts import classify_run, count_occurrences, covers_at_least, has_started_late
 from cloudsched.domain.documents.task import Task, find_list, find_open_position
-from cloudsched.domain.schedules.plan_keys import KEYED_FIELDS, find_plan_key
 from cloudsched.domain.transitions.needs import find_trouble
+from cloudsched.domain.transitions.plan_keys import KEYED_FIELDS, find_plan_key
 from cloudsched.engine.ports.search import fold_error, fold_names
 from cloudsched.errors import VersionConflict
 
@@ -217,7 +217,10 @@ def _list_columns(task: Task, changes: Collection[str], stored: Task | None = No
         if stored is None or position != before:
             status, since = position or (None, None)
             columns |= {"open_status": status, "open_since": since and to_microseconds(since)}
+    return columns | _list_trouble(task, stored)
 
+
+def _list_trouble(task: Task, stored: Task | None) -> dict[str, object]:
     # Most writes concern a task that needs no attention, before and after them: they skip the closer look.
     versions = [task] if stored is None else [task, stored]
     is_ill = [
@@ -225,12 +228,13 @@ def _list_columns(task: Task, changes: Collection[str], stored: Task | None = No
         for each in versions
         if each.consecutive_failures or each.hold or each.delivery or [run for run in each.runs if run.suspension]
     ]
-    if stored is None or is_ill:
-        trouble = find_trouble(task) if is_ill else None
-        if stored is None or trouble != find_trouble(stored):
-            kind, since = trouble or (None, None)
-            columns |= {"trouble": kind, "trouble_since": since and to_microseconds(since)}
-    return columns
+    if stored is not None and not is_ill:
+        return {}
+    trouble = find_trouble(task) if is_ill else None
+    if stored is not None and trouble == find_trouble(stored):
+        return {}
+    kind, since = trouble or (None, None)
+    return {"trouble": kind, "trouble_since": since and to_microseconds(since)}
 
 
 def _has_other_data(task: Task, stored: Task | None) -> bool:

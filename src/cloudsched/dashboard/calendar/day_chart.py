@@ -37,7 +37,7 @@ _CHEVRONS: Final = "M-5-4l4 4-4 4M1-4l4 4-4 4"
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class DayBar:
     """The numbers of a part of a day, with the list that has them."""
 
     left: float
@@ -54,7 +54,7 @@ class DayRow:
     day: WallDay
     name: str
     marks: Sequence[OccurrenceMark]
-    bars: Sequence[Bar]
+    bars: Sequence[DayBar]
     most: int
     """The end of the scale of all days."""
     now: float | None
@@ -140,7 +140,7 @@ def _draw_bars(row: DayRow, base: int) -> Markup:
     return element("svg", *drawn, width="100%", height=base + _BELOW + 2, viewBox=box, preserveAspectRatio="none")
 
 
-def _link_bar(bar: Bar, base: int, *, is_first: bool) -> Markup:
+def _link_bar(bar: DayBar, base: int, *, is_first: bool) -> Markup:
     """Return the link of a bar to the list that it counts. Its name has the numbers."""
     x, width = percent(bar.left), percent(bar.right - bar.left)
     area = element("rect", x=x, width=width, y=base - _ABOVE, height=_ABOVE + _BELOW)

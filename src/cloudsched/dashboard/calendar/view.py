@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from cloudsched.dashboard.calendar.day_chart import Bar, DayRow, draw_day, draw_hours
+from cloudsched.dashboard.calendar.day_chart import DayBar, DayRow, draw_day, draw_hours
 from cloudsched.dashboard.calendar.days import DayFacts, Part, Stop, gather
 from cloudsched.dashboard.calendar.entries import BUSY, Bin, DayTotals, Entry, add_bins, add_totals
 from cloudsched.dashboard.calendar.fetch import choose_day, fetch
@@ -230,7 +230,7 @@ def _count_above(found: Bin) -> int:
     return found.ran + found.skipped + found.late + found.due
 
 
-def _list_bars(facts: DayFacts, parts: int, visit: Visit) -> Iterator[Bar]:
+def _list_bars(facts: DayFacts, parts: int, visit: Visit) -> Iterator[DayBar]:
     """Yield a day's bars, unless its marks show everything."""
     if not facts.has_bars:
         return
@@ -245,7 +245,7 @@ def _list_bars(facts: DayFacts, parts: int, visit: Visit) -> Iterator[Bar]:
         names = ("dueFrom", "dueUntil") if is_future else ("from", "until")
         query = urlencode({names[0]: f"{start:%Y-%m-%dT%H:%M:%SZ}", names[1]: f"{end:%Y-%m-%dT%H:%M:%SZ}"}, safe=":")
         words = f"{start.astimezone(visit.zone):%H:%M} {DayTotals(found).write()}"
-        yield Bar(index / parts, (index + 1) / parts, found, f"{'tasks' if is_future else 'runs'}?{query}", words)
+        yield DayBar(index / parts, (index + 1) / parts, found, f"{'tasks' if is_future else 'runs'}?{query}", words)
 
 
 def _list_marks(facts: DayFacts, visit: Visit) -> Iterable[OccurrenceMark]:

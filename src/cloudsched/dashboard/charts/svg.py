@@ -9,7 +9,7 @@ from typing import Final
 
 from markupsafe import Markup, escape
 
-from cloudsched.dashboard.isolation import show_unseen
+from cloudsched.dashboard.words import show_unseen
 
 _NAMES: Final = {
     "cls": "class",

@@ -16,7 +16,7 @@ from cloudsched.dashboard.offered_verbs import RESUME_QUESTION, Question, fetch_
 from cloudsched.dashboard.status import BAD, Status, show_status
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.views.causes import CAUSES, filter_by_cause, list_path
-from cloudsched.dashboard.views.decisions import Decision, fetch_waits, list_decisions, list_first_waits
+from cloudsched.dashboard.views.decisions import ShownDecision, fetch_waits, list_decisions, list_first_waits
 from cloudsched.dashboard.views.execution_row import build_execution
 from cloudsched.dashboard.words import only_if, write_count
 from cloudsched.domain.documents.task import NeedCause
@@ -64,7 +64,7 @@ class Need:
     """The words and the address of the form that resolves the problem."""
     queue: str = ""
     """The queue that is resumed, if that resolves the problem."""
-    decision: Decision | None = None
+    decision: ShownDecision | None = None
     """The answer that resolves the problem."""
 
 

@@ -26,7 +26,7 @@ def fetch(api: Api, visit: Visit) -> Json:
     wanted = {name: visit.query.get(name, "").strip() for name in FILTERS}
     wanted["action"] = wanted["action"].upper()
     bounds = {name: read_instant(visit.query.get(name, ""), visit.zone).iso for name in ("from", "until")}
-    answer = api.get("/v1/actions", **wanted, **bounds, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
+    answer = api.get("/v1/audit", **wanted, **bounds, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
     deployments: list[Json] = []
     if not any(wanted.values()):
         deployments = ((api.find("/v1/overview") or {}).get("sweep") or {}).get("deployments", [])
@@ -36,7 +36,7 @@ def fetch(api: Api, visit: Visit) -> Json:
 def build(answer: Json, visit: Visit) -> Json:
     """Return what the list of changes shows."""
     entered = {name: read_instant(visit.query.get(name, ""), visit.zone) for name in ("from", "until")}
-    rows = [{**build_entry(each, visit), "isDeployment": False} for each in answer["actions"]]
+    rows = [{**build_entry(each, visit), "isDeployment": False} for each in answer["entries"]]
     start = entered["from"].iso and parse_instant(entered["from"].iso)
     end = entered["until"].iso and parse_instant(entered["until"].iso)
     if answer.get("nextPageToken") and rows:

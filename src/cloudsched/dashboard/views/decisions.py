@@ -38,7 +38,7 @@ _TOO_LATE: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class ShownDecision:
     """A wait for an answer."""
 
     task_id: str
@@ -89,13 +89,13 @@ def fetch_waits(api: Api, tasks: Iterable[Json]) -> list[Json]:
     return found
 
 
-def list_decisions(waits: Iterable[Json], visit: Visit) -> list[Decision]:
+def list_decisions(waits: Iterable[Json], visit: Visit) -> list[ShownDecision]:
     """Return the waits for events, those that give up first first."""
     found = [made for record in waits if (made := make_decision(record, record.get("task", {}), visit))]
     return sorted(found, key=lambda each: (each.until is None, parse_instant(each.until or each.since)))
 
 
-def make_decision(record: Json, task: Json, visit: Visit) -> Decision | None:
+def make_decision(record: Json, task: Json, visit: Visit) -> ShownDecision | None:
     """Return what a suspended execution waits for, if that is an event."""
     steps = (each for each in reversed(record.get("steps", ())) if each["kind"] == "EVENT")
     step = next((each for each in steps if each["status"] == "WAITING"), None)
@@ -103,7 +103,7 @@ def make_decision(record: Json, task: Json, visit: Visit) -> Decision | None:
         return None
     schema = record.get("eventSchemas", {}).get(step["name"])
     may_send = visit.may_change and "sendEvent" in task.get("allowedVerbs", ())
-    return Decision(
+    return ShownDecision(
         task_id=record["taskId"],
         execution_id=record["id"],
         event=step["name"],

@@ -33,7 +33,7 @@ class CountedAs(StrEnum):
     """Made by another run, whose record has the call's end. It is in none of the others."""
 
 
-class Outcome(StrEnum):
+class RunOutcome(StrEnum):
     """What a run that is no call counts as."""
 
     RAN = "RAN"
@@ -42,9 +42,9 @@ class Outcome(StrEnum):
 
 
 OUTCOME_STATUSES: Final = {
-    Outcome.RAN: (ExecutionStatus.SUCCEEDED,),
-    Outcome.FAILED: tuple(sorted(FAILURE_STATUSES)),
-    Outcome.SKIPPED: tuple(sorted(NOT_RUN_STATUSES)),
+    RunOutcome.RAN: (ExecutionStatus.SUCCEEDED,),
+    RunOutcome.FAILED: tuple(sorted(FAILURE_STATUSES)),
+    RunOutcome.SKIPPED: tuple(sorted(NOT_RUN_STATUSES)),
 }
 """The statuses that count as each."""
 

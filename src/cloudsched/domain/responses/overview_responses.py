@@ -398,7 +398,7 @@ class FoundTask(ApiResponse):
     status: TaskStatus
 
 
-class FoundExecution(ApiResponse):
+class FoundRun(ApiResponse):
     """The execution with an id."""
 
     task_id: str
@@ -418,13 +418,13 @@ class SearchResults(ApiResponse):
     """Those of the tasks that were found."""
     task: FoundTask | None = None
     """The task whose id is exactly the text."""
-    execution: FoundExecution | None = None
+    execution: FoundRun | None = None
     """The execution whose task and id are exactly the text, as ``TASK/EXECUTION``."""
     is_complete: bool
     """False if only the newest tasks were looked at."""
 
 
-class TaskAction(HistoryEntry):
+class AuditEntry(HistoryEntry):
     """An action on a task."""
 
     task_id: str
@@ -433,10 +433,10 @@ class TaskAction(HistoryEntry):
     owner: str
 
 
-class ActionPage(ApiResponse):
+class AuditPage(ApiResponse):
     """A page of the actions on tasks, the latest first."""
 
-    actions: tuple[TaskAction, ...]
+    entries: tuple[AuditEntry, ...]
     next_page_token: str | None = None
     """Fetches the next page."""
     is_complete: bool

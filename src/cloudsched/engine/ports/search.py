@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from cloudsched.domain.documents.run_counts import OUTCOME_STATUSES, Outcome
+from cloudsched.domain.documents.run_counts import OUTCOME_STATUSES, RunOutcome
 from cloudsched.domain.documents.task import Task, TaskStatus, Trouble
 from cloudsched.engine.storage.pages import Page, make_token
 from cloudsched.errors import InvalidInput
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.execution import Execution, ExecutionError, ExecutionStatus
     from cloudsched.domain.documents.run_counts import GroupCount, RunCounts
+    from cloudsched.engine.ports.counts import DueGroups, DueQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class TaskQuery:
                 hint = "Leave the other filters out."
                 raise InvalidInput("trouble", "goes with an owner, a handler and nothing else", hint)
             return
-        if self.pause_id is not None and replace(self, pause_id=None) != TaskQuery():
+        if self.pause_id is not None and replace(self, pause_id=None) != TaskQuery(None):
             raise InvalidInput("pauseId", "goes with nothing else", "Leave the other filters out.")
         if self.label is None:
             return
@@ -126,8 +127,6 @@ MAX_GROUPED = 1000
 """The most tasks that `SearchStore.group_due` reads, where it has to read them."""
 UNFINISHED_STATUSES = (TaskStatus.ACTIVE, TaskStatus.PAUSED)
 """The statuses of tasks that have not ended."""
-MAX_GROUPS: Final = 200
-"""The most handlers or owners that a grouped count returns."""
 OMITTED_FIELDS = ("steps", "content", "payload", "log")
 """The fields of a record that lists across tasks leave out. Each has one name, here and as stored."""
 
@@ -156,7 +155,7 @@ class ExecutionQuery:
     """The category that its task had."""
     is_late: bool = False
     """True for those alone that started late (`domain.documents.run_counts`). Goes with owner and times alone."""
-    outcome: Outcome | None = None
+    outcome: RunOutcome | None = None
     """What they count as. Goes with no status."""
     error: str | None = None
     """A part of the error's type or message, in any case. A store may list executions without it, too."""
@@ -212,50 +211,6 @@ def make_finished_token(query: ExecutionQuery, last: Execution, *, is_failure: b
     )
 
 
-@dataclass(frozen=True, slots=True)
-class DueQuery:
-    """The filters of a count of what is due. A task must match every filter that is set."""
-
-    until: datetime
-    """Its next occurrence is before this instant."""
-    owner: str | None = None
-    handler: str | None = None
-    label: str | None = None
-    """One of its labels, whole."""
-    category: Category | None = None
-
-    def matches(self, task: Task) -> bool:
-        """Return whether a task matches the filters that no index by time has."""
-        return (
-            self.handler in {None, task.handler}
-            and self.label in {None, *task.labels}
-            and self.category in {None, task.category}
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class DueGroup:
-    """Tasks that are due next at one instant, and at the same times from then on."""
-
-    key: int | None
-    """The key of their plan (`find_plan_key`). None of a single task that has none."""
-    next_at: datetime
-    count: int
-    task_id: str
-    """One of them."""
-    task: Task | None = None
-    """That one, if it was read anyway."""
-
-
-@dataclass(frozen=True, slots=True)
-class DueGroups:
-    """Some groups of tasks, the soonest first."""
-
-    items: Sequence[DueGroup]
-    complete_until: datetime | None = None
-    """Tasks that are due next at this instant or later are missing. None if none is."""
-
-
 def identify_executions(task_id: str) -> object:
     """Return what the page tokens of `SearchStore.list_executions` belong to."""
     return "executions", task_id
@@ -266,13 +221,77 @@ def make_executions_token(last: Execution) -> str:
     return make_token(identify_executions(last.task_id), last.scheduled_for, last.id)
 
 
-class SearchStore(Protocol):
+class CountStore(Protocol):
+    """Counts tasks, executions and offers.
+
+    * An index alone can be counted: a count with a filter that no index has raises InvalidInput.
+    * Executions of deliveries and of deleted tasks are in no count across tasks, once the latter are purged.
+    """
+
+    def count_tasks(self, query: TaskQuery, up_to: int) -> int:
+        """Return how many tasks match, at most `up_to`. Those that are being deleted may be counted, too."""
+        ...
+
+    def group_due(self, query: DueQuery, up_to: int) -> DueGroups:
+        """Return the groups of the matching tasks that are due before an instant, at most `up_to`, the soonest first.
+
+        Where the database cannot group, a group may be one task, and at most `MAX_GROUPED` tasks are read.
+        """
+        ...
+
+    def count_finished(self, query: ExecutionQuery, *, is_failure: bool, up_to: int) -> int:
+        """Return how many items `list_finished` has, at most `up_to`."""
+        ...
+
+    def count_runs(self, query: ExecutionQuery, edges: Sequence[datetime]) -> Sequence[RunCounts]:
+        """Return the numbers of the ended runs that are scheduled between each two edges, which rise.
+
+        Of the query's times and status nothing is looked at. `domain.documents.run_counts` says what counts as what.
+        """
+        ...
+
+    def group_failures(self, query: ExecutionQuery, by: Literal["handler", "owner"]) -> Sequence[GroupCount]:
+        """Return the numbers of failed runs by handler or owner, the rarest first, at most `MAX_GROUPS`.
+
+        Calls are not among them. The query has an owner and times alone. `GroupCount.first` is the instant that the
+        earliest of them was scheduled for.
+        """
+        ...
+
+    def group_tasks(self, query: TaskQuery) -> Sequence[GroupCount]:
+        """Return the numbers of tasks with a trouble by handler, the rarest first, at most `MAX_GROUPS`.
+
+        The query has a trouble, and perhaps `trouble_until` and an owner. `GroupCount.first` is the earliest instant
+        by which `list_tasks` has any of them.
+        """
+        ...
+
+    def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> int:
+        """Return how many items `list_open` has, at most `up_to`."""
+        ...
+
+    def count_unfinished(self, owner: str, up_to: int) -> int:
+        """Return how many of the owner's tasks have not ended, at most `up_to`.
+
+        Everything that was committed before a count starts is counted, here and below.
+        """
+        ...
+
+    def count_created_since(self, owner: str, since: datetime, up_to: int) -> int:
+        """Return how many of the owner's tasks were created after an instant, at most `up_to`."""
+        ...
+
+    def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> int:
+        """Return how many offers there are under a queue key (of an owner), at most `up_to`."""
+        ...
+
+
+class SearchStore(CountStore, Protocol):
     """Lists and counts executions and queues.
 
     * Lists use an index: their cost grows with the page, not with the collection. If no index has a filter
       (`ExecutionQuery.find_looked_for`), a page reads at most `MAX_LOOKED_THROUGH` documents that the others find.
     * They are paged by cursor, like every list of a `Store`, and skip what cannot be read.
-    * An index alone can be counted: a count with a filter that no index has raises InvalidInput.
     * Executions of deliveries and of deleted tasks are in no list across tasks, once the latter are purged.
     """
 
@@ -328,59 +347,6 @@ class SearchStore(Protocol):
         """Return the first owners of tasks with this fragment, in any case. None if no index has them."""
         ...
 
-    def count_tasks(self, query: TaskQuery, up_to: int) -> int:
-        """Return how many tasks match, at most `up_to`. Those that are being deleted may be counted, too."""
-        ...
-
-    def group_due(self, query: DueQuery, up_to: int) -> DueGroups:
-        """Return the groups of the matching tasks that are due before an instant, at most `up_to`, the soonest first.
-
-        Where the database cannot group, a group may be one task, and at most `MAX_GROUPED` tasks are read.
-        """
-        ...
-
-    def count_finished(self, query: ExecutionQuery, *, is_failure: bool, up_to: int) -> int:
-        """Return how many items `list_finished` has, at most `up_to`."""
-        ...
-
-    def count_runs(self, query: ExecutionQuery, edges: Sequence[datetime]) -> Sequence[RunCounts]:
-        """Return the numbers of the ended runs that are scheduled between each two edges, which rise.
-
-        Of the query's times and status nothing is looked at. `domain.documents.run_counts` says what counts as what.
-        """
-        ...
-
-    def group_failures(self, query: ExecutionQuery, by: Literal["handler", "owner"]) -> Sequence[GroupCount]:
-        """Return the numbers of failed runs by handler or owner, the rarest first, at most `MAX_GROUPS`.
-
-        Calls are not among them. The query has an owner and times alone. `GroupCount.first` is the instant that the
-        earliest of them was scheduled for.
-        """
-        ...
-
-    def group_tasks(self, query: TaskQuery) -> Sequence[GroupCount]:
-        """Return the numbers of tasks with a trouble by handler, the rarest first, at most `MAX_GROUPS`.
-
-        The query has a trouble, and perhaps `trouble_until` and an owner. `GroupCount.first` is the earliest instant
-        by which `list_tasks` has any of them.
-        """
-        ...
-
-    def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> int:
-        """Return how many items `list_open` has, at most `up_to`."""
-        ...
-
-    def count_unfinished(self, owner: str, up_to: int) -> int:
-        """Return how many of the owner's tasks have not ended, at most `up_to`.
-
-        Everything that was committed before a count starts is counted, here and below.
-        """
-        ...
-
-    def count_created_since(self, owner: str, since: datetime, up_to: int) -> int:
-        """Return how many of the owner's tasks were created after an instant, at most `up_to`."""
-        ...
-
     def find_last_change(self, owner: str | None) -> str:
         """Return a mark that changes whenever any task (of an owner) is stored. Reads one document at most.
 
@@ -402,8 +368,4 @@ class SearchStore(Protocol):
 
     def list_queue_keys(self, owner: str | None, *, limit: int, prefix: str = "", after: str = "") -> Sequence[str]:
         """Return the first queue keys that have offers (of an owner), in their order. Reads one offer for each."""
-        ...
-
-    def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> int:
-        """Return how many offers there are under a queue key (of an owner), at most `up_to`."""
         ...

@@ -110,7 +110,7 @@ class Causes:
 
     def _runs_here(self, handler: str) -> bool:
         """Return whether the newest active task of a handler is not left to workers, who know it themselves."""
-        page = self._store.list_tasks(TaskQuery(status=TaskStatus.ACTIVE, handler=handler), limit=1)
+        page = self._store.list_tasks(TaskQuery(None, TaskStatus.ACTIVE, handler), limit=1)
         return any(task.workers is None for task in page.items)
 
 

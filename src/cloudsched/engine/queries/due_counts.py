@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.allowance import TASK_STEPS, Allowance, spend_from, spend_steps, take_part
 from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH, parse_moment
-from cloudsched.domain.schedules.plan_keys import ONCE, find_plain_days
+from cloudsched.domain.transitions.plan_keys import ONCE, find_plain_days
 from cloudsched.domain.transitions.planning import occurrence_after, occurrence_from, planned_schedule
 from cloudsched.errors import InvalidSchedule
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
-    from cloudsched.engine.ports.search import DueGroup, DueQuery
+    from cloudsched.engine.ports.counts import DueGroup, DueQuery
     from cloudsched.engine.ports.store import Store
 
 MAX_GROUPS: Final = 30_000

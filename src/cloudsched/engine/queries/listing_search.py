@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.task import Task
-from cloudsched.domain.schedules.plan_keys import find_plan_key
+from cloudsched.domain.transitions.plan_keys import find_plan_key
+from cloudsched.engine.ports.counts import DueGroup, DueGroups, DueQuery
 from cloudsched.engine.ports.search import (
     MAX_GROUPED,
-    DueGroup,
-    DueGroups,
-    DueQuery,
     ExecutionQuery,
     TaskQuery,
     identify_executions,

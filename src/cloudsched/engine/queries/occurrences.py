@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.allowance import TASK_STEPS, spend_from, take_part
-from cloudsched.domain.schedules.plan_keys import find_plain_days
+from cloudsched.domain.transitions.plan_keys import find_plain_days
 from cloudsched.domain.transitions.planning import occurrence_after, occurrence_from
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, make_token, read_token

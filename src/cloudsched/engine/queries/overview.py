@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cloudsched.domain.documents.execution import OPEN_STATUSES, Execution
-from cloudsched.domain.documents.run_counts import Outcome, PartLength
+from cloudsched.domain.documents.run_counts import PartLength, RunOutcome
 from cloudsched.domain.documents.task import NeedCause, TaskStatus, Trouble
 from cloudsched.domain.responses.overview_responses import (
     FailedExecution,
@@ -26,7 +26,8 @@ from cloudsched.domain.responses.overview_responses import (
 )
 from cloudsched.domain.transitions.needs import GIVES_UP_SOON, find_unstarted, is_late
 from cloudsched.engine.concurrency.fork_safety import make_lock
-from cloudsched.engine.ports.search import MAX_GROUPS, ExecutionQuery, SearchStore, TaskQuery
+from cloudsched.engine.ports.counts import MAX_GROUPS
+from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery
 from cloudsched.engine.queries.execution_search import WITHOUT_CALLS, ExecutionFilter, list_failures
 from cloudsched.engine.queries.time_parts import split_time
 
@@ -221,7 +222,7 @@ def summarize_failures(search: SearchStore, query: ExecutionQuery, only: Executi
     """Return the failures among the matching executions in groups, of many only the latest of each handler."""
     failures, is_cut = list_failures(search, query, only, MAX_FAILURES)
     counted = ExecutionQuery(query.owner, since=query.since, until=query.until)
-    if only != WITHOUT_CALLS or query not in {counted, replace(counted, outcome=Outcome.FAILED)}:
+    if only != WITHOUT_CALLS or query not in {counted, replace(counted, outcome=RunOutcome.FAILED)}:
         cut = {each.handler for each in failures if is_cut}
         return FailureSummary(count=len(failures), is_at_least=is_cut, groups=_group(failures, cut))
 

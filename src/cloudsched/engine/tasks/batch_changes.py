@@ -83,7 +83,7 @@ def to_queries(change: BatchChange) -> Sequence[TaskQuery]:
     """Return the queries for the tasks that a change concerns. Raises InvalidInput if no index has them."""
     chosen = change.filter
     if chosen.pause_id is not None:
-        return [TaskQuery(pause_id=chosen.pause_id)]
+        return [TaskQuery(None, pause_id=chosen.pause_id)]
     fields = {
         "owner": chosen.owner,
         "handler": chosen.handler,
@@ -602,8 +602,8 @@ def to_query(chosen: RetryFilter) -> ExecutionQuery:
         chosen.since,
         chosen.until,
         chosen.category,
-        chosen.error,
-        chosen.error_type,
+        error=chosen.error,
+        error_type=chosen.error_type,
     )
 
 

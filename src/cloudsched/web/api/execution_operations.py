@@ -11,7 +11,7 @@ from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.responses import overview_responses
 from cloudsched.domain.transitions.planning import upcoming_occurrences
-from cloudsched.engine.ports.search import DueQuery
+from cloudsched.engine.ports.counts import DueQuery
 from cloudsched.engine.queries.due_counts import count_due
 from cloudsched.engine.queries.execution_search import (
     FoundExecution,

@@ -6,7 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.responses import overview_responses as responses
-from cloudsched.engine.queries.action_list import list_actions as list_all_actions
+from cloudsched.engine.queries.audit_trail import list_audit_entries as list_all_entries
 from cloudsched.engine.queries.execution_search import load_execution
 from cloudsched.engine.queries.name_search import find_named
 from cloudsched.engine.storage.pages import bad_token
@@ -76,7 +76,7 @@ def search_names(call: ApiCall, query: bodies.SearchQuery) -> Response:
     return json_response(answer.to_wire())
 
 
-def _find_exact(call: ApiCall, task_id: str, execution_id: str) -> tuple[Task | None, responses.FoundExecution | None]:
+def _find_exact(call: ApiCall, task_id: str, execution_id: str) -> tuple[Task | None, responses.FoundRun | None]:
     """Return the task with an id, or its execution with another one, if the caller may see it."""
     try:
         task = call.app.get(task_id)
@@ -85,15 +85,15 @@ def _find_exact(call: ApiCall, task_id: str, execution_id: str) -> tuple[Task | 
         load_execution(call.app.container.engine, task, execution_id)
     except (NotFound, InvalidInput):
         return None, None
-    return None, responses.FoundExecution(task_id=task.id, execution_id=execution_id, title=task.title)
+    return None, responses.FoundRun(task_id=task.id, execution_id=execution_id, title=task.title)
 
 
 def _show_found(task: Task) -> responses.FoundTask:
     return responses.FoundTask(id=task.id, title=task.title, owner=task.owner, handler=task.handler, status=task.status)
 
 
-@operation("GET", "/v1/actions", "Tasks", query=bodies.ActionListQuery, response_schema="ActionPage")
-def list_actions(call: ApiCall, query: bodies.ActionListQuery) -> Response:
+@operation("GET", "/v1/audit", "Tasks", query=bodies.AuditListQuery, response_schema="AuditPage")
+def list_audit_entries(call: ApiCall, query: bodies.AuditListQuery) -> Response:
     """List who did what to any task, the latest first: `GET /v1/tasks/{taskId}/history` of all tasks together.
 
     A page reads the tasks that were acted on last, up to 1,000, with a read for each. `isComplete` is false if
@@ -102,12 +102,12 @@ def list_actions(call: ApiCall, query: bodies.ActionListQuery) -> Response:
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     search = call.app.container.store.search
-    found = list_all_actions(search, query.to_action_query(owner), **query.to_arguments())
+    found = list_all_entries(search, query.to_audit_query(owner), **query.to_arguments())
     shown = tuple(
-        responses.TaskAction(**dict(entry), task_id=task.id, title=task.title, owner=task.owner)
+        responses.AuditEntry(**dict(entry), task_id=task.id, title=task.title, owner=task.owner)
         for task, entry in found.items
     )
-    page = responses.ActionPage(actions=shown, next_page_token=found.next_page_token, is_complete=found.is_complete)
+    page = responses.AuditPage(entries=shown, next_page_token=found.next_page_token, is_complete=found.is_complete)
     return json_response(page.to_wire())
 
 

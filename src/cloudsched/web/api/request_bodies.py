@@ -15,14 +15,14 @@ from cloudsched.domain.documents.category import Category, Label, Labels
 from cloudsched.domain.documents.document import Duration, InputInstant, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.person import PersonSpec, ZoneName
-from cloudsched.domain.documents.run_counts import Outcome, PartLength
+from cloudsched.domain.documents.run_counts import PartLength, RunOutcome
 from cloudsched.domain.documents.task import MAX_NAME, Owner, TaskStatus, Trouble
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.responses.api_responses import MAX_DRAFT_TOKEN
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
-from cloudsched.engine.queries.action_list import ActionQuery
+from cloudsched.engine.queries.audit_trail import AuditQuery
 from cloudsched.engine.queries.execution_search import ExecutionFilter, TaskExecutionFilter
 from cloudsched.engine.queries.task_search import TaskSearch, read_words
 from cloudsched.errors import InvalidInput
@@ -141,7 +141,7 @@ class SearchQuery(AnyOwnerQuery):
     """The most of each kind to return."""
 
 
-class ActionListQuery(OwnerPageQuery):
+class AuditListQuery(OwnerPageQuery):
     """The actions to list. All given filters must match."""
 
     by: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)] | None = None
@@ -152,9 +152,9 @@ class ActionListQuery(OwnerPageQuery):
     until: InputInstant | None = None
     """Only actions before this instant."""
 
-    def to_action_query(self, owner: str | None) -> ActionQuery:
+    def to_audit_query(self, owner: str | None) -> AuditQuery:
         """Return the query, for an owner whom the caller may list."""
-        return ActionQuery(owner, self.by, self.action, self.since, self.until)
+        return AuditQuery(owner, self.by, self.action, self.since, self.until)
 
 
 class TaskExecutionsQuery(PageQuery):
@@ -178,7 +178,7 @@ class ExecutionFilterQuery(AnyOwnerQuery):
 
     status: ExecutionStatus | None = None
     """Only executions with this status."""
-    outcome: Outcome | None = None
+    outcome: RunOutcome | None = None
     """Only ended executions that count as this: skipped are also those that were cancelled or expired, and failed those
     that timed out. Not together with ``status``."""
     handler: str | None = None

@@ -27,7 +27,7 @@ SCHEDULER = "scheduler"
 
 
 @dataclass(frozen=True, slots=True)
-class ActionQuery:
+class AuditQuery:
     """The filters of the list. An action must match every one that is set."""
 
     owner: str | None = None
@@ -51,7 +51,7 @@ class ActionQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class ActionPage:
+class AuditSlice:
     """A page of the list: each action with its task, the latest first."""
 
     items: Sequence[tuple[Task, HistoryEntry]]
@@ -60,7 +60,7 @@ class ActionPage:
     """False if the tasks that were read do not suffice, so that older actions are missing."""
 
 
-def list_actions(search: SearchStore, query: ActionQuery, limit: int, page_token: str | None = None) -> ActionPage:
+def list_audit_entries(search: SearchStore, query: AuditQuery, limit: int, page_token: str | None = None) -> AuditSlice:
     """Return a page of the actions on tasks that exist. Raises InvalidInput."""
     after = _read_position(query, page_token)
     found: list[tuple[tuple[datetime, str, int], Task, HistoryEntry]] = []
@@ -87,7 +87,7 @@ def list_actions(search: SearchStore, query: ActionQuery, limit: int, page_token
         (at, task_id, number), *_ = shown[-1]
         following = make_token(("actions", query), at, f"{task_id}.{number}")
         is_complete = True
-    return ActionPage([(task, entry) for _, task, entry in shown], following, is_complete)
+    return AuditSlice([(task, entry) for _, task, entry in shown], following, is_complete)
 
 
 def _list_places(task: Task) -> Iterator[tuple[tuple[datetime, str, int], HistoryEntry]]:
@@ -95,7 +95,7 @@ def _list_places(task: Task) -> Iterator[tuple[tuple[datetime, str, int], Histor
         yield (entry.at, task.id, entry.number), entry
 
 
-def _read_position(query: ActionQuery, token: str | None) -> tuple[datetime, str, int] | None:
+def _read_position(query: AuditQuery, token: str | None) -> tuple[datetime, str, int] | None:
     if not token:
         return None
     at, key = read_token(("actions", query), token)

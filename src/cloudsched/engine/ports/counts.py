@@ -1,0 +1,60 @@
+"""What stores count of what is due: tasks in groups that are due at the same times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from cloudsched.domain.documents.category import Category
+    from cloudsched.domain.documents.task import Task
+
+MAX_GROUPS: Final = 200
+"""The most handlers or owners that a grouped count returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class DueQuery:
+    """The filters of a count of what is due. A task must match every filter that is set."""
+
+    until: datetime
+    """Its next occurrence is before this instant."""
+    owner: str | None = None
+    handler: str | None = None
+    label: str | None = None
+    """One of its labels, whole."""
+    category: Category | None = None
+
+    def matches(self, task: Task) -> bool:
+        """Return whether a task matches the filters that no index by time has."""
+        return (
+            self.handler in {None, task.handler}
+            and self.label in {None, *task.labels}
+            and self.category in {None, task.category}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DueGroup:
+    """Tasks that are due next at one instant, and at the same times from then on."""
+
+    key: int | None
+    """The key of their plan (`find_plan_key`). None of a single task that has none."""
+    next_at: datetime
+    count: int
+    task_id: str
+    """One of them."""
+    task: Task | None = None
+    """That one, if it was read anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class DueGroups:
+    """Some groups of tasks, the soonest first."""
+
+    items: Sequence[DueGroup]
+    complete_until: datetime | None = None
+    """Tasks that are due next at this instant or later are missing. None if none is."""

@@ -93,7 +93,7 @@ T = TypeVar("T")
 H = TypeVar("H", bound="OnFailure")
 SHARED: Final = [
     "watch",
-    "actions",
+    "audit",
     "batch_change",
     "batch_retry",
     "budget",

@@ -61,5 +61,6 @@ def test_a_taken_port_is_reported(
             said = run_command("dev", "--store", "sqlite", *(word for pair in ports.items() for word in pair))
             assert said.code == 2, option
             assert "cannot listen" in said.err.lower()
-            assert len((said.out + said.err).splitlines()) == 1
+            lines = [line for line in (said.out + said.err).splitlines() if "time zone data" not in line]
+            assert len(lines) == 1
         assert request(first.url, "GET", "/v1/tasks").status == 200

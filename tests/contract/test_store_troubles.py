@@ -111,9 +111,9 @@ def test_waits_are_chosen_by_when_they_give_up(store: Store, make_task: MakeTask
     assert store.search.count_tasks(query, 9) == 1
 
 
-def test_a_reason_goes_with_an_owner_alone() -> None:
+def test_a_reason_goes_with_an_owner_and_a_handler_alone() -> None:
     """There is no index for more."""
-    for others in ({"handler": "greet"}, {"label": "team=a"}, {"due_from": NOW}, {"status": TaskStatus.ACTIVE}):
+    for others in ({"label": "team=a"}, {"due_from": NOW}, {"status": TaskStatus.ACTIVE}):
         with pytest.raises(InvalidInput):
             TaskQuery(trouble=Trouble.FAILED, **others)
     with pytest.raises(InvalidInput):

@@ -546,6 +546,7 @@ PAGES: Final[dict[str, str]] = {
     "summarize_failures": "/runs",
     "list_occurrences": "/calendar",
     "count_executions": "/calendar",
+    "count_occurrences": "/calendar",
     "list_queues": "/queues",
     "list_locks": "/locks",
     "list_messages": "/deliveries?owner={owner}",

@@ -92,13 +92,24 @@ def test_every_form_is_sent_for_some_act() -> None:
     filled = [act for act in ACTS if act.operation in FORMS and pages.why_not(act) is None]
     sent = {FORMS[act.operation](act, Target("own", "ada"))[0] for act in filled}
     views = {MAP.bind("x").match(path, method="POST")[0] for path in sent}
-    others = {"answer", "action"}  # they send what "send" and "cancel" do
+    others = {"answer", "action", "decisions"}  # they send what "send" and "cancel" do
     forms = {name for name, view in VIEWS.items() if view.send is not None} - others
     assert views == forms | {"verb"}
     verbs = {path.rpartition("/")[2] for path in sent if "/verbs/" in path}
     assert verbs == {each.word for each in Verb if each.traits.done} - {Verb.EDIT}
     shown = {MAP.bind("x").match(path.partition("?")[0])[0] for path in PAGES.values()}
-    assert shown >= {*VIEWS} - {"new", "edit", "bulk", "retry", "run", "answer", "actions", "action", "compare"}
+    assert shown >= {*VIEWS} - {
+        "new",
+        "edit",
+        "bulk",
+        "retry",
+        "run",
+        "answer",
+        "actions",
+        "action",
+        "compare",
+        "decisions",
+    }
 
 
 def test_every_batch_action_is_tried() -> None:

@@ -16,6 +16,7 @@ from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.sqlite.database import SqliteDatabase
 from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.person import EmailContact, PersonSpec, WebhookContact
+from cloudsched.domain.documents.queue_pause import QueuePause
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.documents.task_link import TaskLink
 from cloudsched.engine.authority import OWN_CODE
@@ -98,7 +99,7 @@ def finish(sim: Simulation, task: Task) -> Task:
 def test_every_kind_of_record_is_deleted() -> None:
     """Whoever adds a kind has to say whether it is a person's.
 
-    Jobs, keys, budgets, calendars' and sweeps' notes and the time zone data's release are not.
+    Jobs, keys, budgets, calendars' and sweeps' notes, paused queues and the time zone data's release are not.
     """
     assert list_record_kinds() == {
         *list_owned_records(),
@@ -107,6 +108,7 @@ def test_every_kind_of_record_is_deleted() -> None:
         TaskLink,
         SweepNote,
         ZoneRelease,
+        QueuePause,
         Budget,
     }
     assert set(list_exported_records()) <= {*list_owned_records(), Budget}

@@ -155,7 +155,7 @@ class OverviewOperations:
         """Return what has all words of a text in its name: tasks, owners, handlers and labels.
 
         >>> [task.title for task in client.search_names("wat").tasks]
-        ['water']
+        ['Water the plants']
         """
         query = {"q": text, **to_query({"owner": owner, "page_size": page_size})}
         return fetch("what was found", SearchResults, "GET", "/v1/search", query=query)

@@ -189,7 +189,16 @@ def list_found_by() -> set[tuple[str, str]]:
 def test_what_documents_are_found_by_is_always_stored() -> None:
     """Firestore finds no document by a field that it does not have: such a field is there, or its absence is meant."""
     records = {each.collection: each for each in list_record_kinds()}
-    of_store = {own.CHANGED, own.LISTED, own.OFFER_SHARD, own.OPEN, own.OFFER_WRITTEN_AT, own.REMOVE_AT, own.TROUBLE}
+    of_store = {
+        own.CHANGED,
+        own.LISTED,
+        own.OFFER_SHARD,
+        own.OPEN,
+        own.OFFER_WRITTEN_AT,
+        own.REMOVE_AT,
+        own.TROUBLE,
+        own.ACTED,
+    }
     found = list_found_by()
     assert ("tasks", "owner") in found
     for collection, path in found:

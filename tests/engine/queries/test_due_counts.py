@@ -139,7 +139,8 @@ def test_a_count_that_is_cut_says_from_when_on_it_is() -> None:
     )  # fmt: skip
     store.commit(Commit(task))
     until = BEGIN + timedelta(days=30)
-    edges = [BEGIN + number * timedelta(minutes=15) for number in range(30 * 96 + 1)]
+    begin = BEGIN.replace(minute=0, second=0, microsecond=0)
+    edges = [begin + number * timedelta(minutes=15) for number in range(30 * 96 + 5)]
     found = count_due(store, DueQuery(until), edges)
     assert found.complete_until is not None
     assert first is not None

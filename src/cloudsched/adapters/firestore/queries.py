@@ -182,9 +182,12 @@ def build_query(
     return query
 
 
-def build_handler_query(after: str) -> Message:
-    """Return the query for the newest task of the handler that comes next after one."""
-    query = build_query("tasks", 1, order=("handler",), fields=("handler",), after=encode(after) if after else None)
+def build_handler_query(after: str, shards: Sequence[int] | None = None) -> Message:
+    """Return the query for the newest task of the handler that comes next after one, in at most 30 shards."""
+    filters: list[Filter] = [] if shards is None else [(TASK_SHARD, _Operator.IN, list(shards))]
+    query = build_query(
+        "tasks", 1, *filters, order=("handler",), fields=("handler",), after=encode(after) if after else None
+    )
     query.order_by.add(field={"field_path": "createdAt"}, direction=_Direction.DESCENDING)
     return query
 

@@ -330,12 +330,17 @@ class FirestoreSearch(ListingSearch[FirestoreListing]):
     def list_handlers(self, *, limit: int) -> list[str]:
         """Return the first names of handlers that tasks have, each found by a query for the first task after the last.
 
-        The index of a handler's newest tasks has no shards.
+        With several shards it is found in each thirty of them.
         """
+        shards = self._shards.find_ranges()
+        parts: list[tuple[int, ...] | None] = [None]
+        if shards is not None:
+            parts = [shards[begin : begin + MAX_DISJUNCTIONS] for begin in range(0, len(shards), MAX_DISJUNCTIONS)]
 
         def find_next(last: str) -> str | None:
-            found = self._rpc.query(self._documents, build_handler_query(last))
-            return next((each.fields["handler"].string_value for each in found), None)
+            queries = (build_handler_query(last, part) for part in parts)
+            found = [each for query in queries for each in self._rpc.query(self._documents, query)]
+            return min((each.fields["handler"].string_value for each in found), default=None)
 
         return list_keys(find_next, limit=limit, prefix="", after="")
 

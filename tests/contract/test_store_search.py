@@ -18,10 +18,10 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Le
 from cloudsched.domain.documents.run_counts import RunOutcome
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.engine.ports.counts import DueQuery
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.queries.execution_search import find_executions
+from cloudsched.engine.storage.due_groups import DueQuery
 from cloudsched.errors import InvalidInput
 
 FAILURES = {ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT}

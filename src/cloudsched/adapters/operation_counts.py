@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 if TYPE_CHECKING:
     from cloudsched.domain.documents.run_counts import GroupCount, RunCounts
     from cloudsched.domain.transitions.commit import Commit, LinkedWrite
-    from cloudsched.engine.ports.counts import DueGroups
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.storage.due_groups import DueGroups
     from cloudsched.engine.storage.pages import Page
 
 

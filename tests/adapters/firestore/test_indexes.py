@@ -42,12 +42,12 @@ from cloudsched.domain.documents.run_counts import RunOutcome
 from cloudsched.domain.documents.task import TaskStatus, Trouble
 from cloudsched.domain.documents.task_link import TaskLink
 from cloudsched.domain.transitions.commit import Commit, Version, VersionedTask
-from cloudsched.engine.ports.counts import DueQuery
 from cloudsched.engine.ports.inbox import InboxStore
 from cloudsched.engine.ports.listener import Listener
 from cloudsched.engine.ports.search import CountStore, ExecutionQuery, SearchStore, TaskQuery, identify_open_list
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.ports.sweep import SweepStore
+from cloudsched.engine.storage.due_groups import DueQuery
 from cloudsched.engine.storage.pages import make_token
 from cloudsched.engine.sweep.shard_sweeps import SweepNote
 from cloudsched.engine.sweep.zone_watch import ZoneRelease

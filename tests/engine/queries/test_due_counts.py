@@ -16,10 +16,10 @@ from cloudsched.domain.documents.task import DueRange, Task
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.planning import note_zone, occurrence_from
-from cloudsched.engine.ports.counts import DueQuery
 from cloudsched.engine.queries.due_counts import count_due
 from cloudsched.engine.queries.occurrences import OccurrenceQuery, list_occurrences
 from cloudsched.engine.queries.time_parts import split_time
+from cloudsched.engine.storage.due_groups import DueQuery
 from cloudsched.testing import START
 
 BEGIN = datetime(2027, 3, 24, 14, 42, 7, tzinfo=UTC)

@@ -18,9 +18,9 @@ from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.run_counts import CountedAs, GroupCount, RunCounts
 from cloudsched.domain.documents.task import Task
-from cloudsched.engine.ports.counts import MAX_GROUPS, DueGroup, DueGroups, DueQuery
 from cloudsched.engine.ports.search import OMITTED_FIELDS, UNFINISHED_STATUSES, ExecutionQuery, TaskQuery, refuse_count
 from cloudsched.engine.queries.listing_search import ListingSearch
+from cloudsched.engine.storage.due_groups import MAX_GROUPS, DueGroup, DueGroups, DueQuery
 from cloudsched.engine.storage.matching_rows import find_matching_rows, list_keys
 from cloudsched.engine.storage.pages import (
     MAX_PAGE_BYTES,

@@ -85,7 +85,7 @@ def send(api: Api, visit: Visit, texts: Mapping[str, str]) -> Submitted | Again:
     if wanted:
         error = "Somebody has changed this budget since you opened the page. Nothing has been done."
         status = HTTPStatus.PRECONDITION_FAILED
-        if "shown" not in texts or texts["shown"] == _write_limits(api.find(path)):
+        if visit.role != "admin" or "shown" not in texts or texts["shown"] == _write_limits(api.find(path)):
             api.put(path, wanted)
             return Submitted(f"usage?owner={quote(owner, safe='')}", "budget")
     return Again({**fetch(api, visit), "error": error}, status)

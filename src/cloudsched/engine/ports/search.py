@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.execution import Execution, ExecutionError, ExecutionStatus
     from cloudsched.domain.documents.run_counts import GroupCount, RunCounts
-    from cloudsched.engine.ports.counts import DueGroups, DueQuery
+    from cloudsched.engine.storage.due_groups import DueGroups, DueQuery
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
-    from cloudsched.engine.ports.counts import DueGroup, DueQuery
     from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.storage.due_groups import DueGroup, DueQuery
 
 MAX_GROUPS: Final = 30_000
 """The most groups of tasks that one request looks at."""

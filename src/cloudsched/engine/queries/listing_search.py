@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.plan_keys import find_plan_key
-from cloudsched.engine.ports.counts import DueGroup, DueGroups, DueQuery
 from cloudsched.engine.ports.search import (
     MAX_GROUPED,
     ExecutionQuery,
@@ -18,6 +17,7 @@ from cloudsched.engine.ports.search import (
     identify_open_list,
     refuse_count,
 )
+from cloudsched.engine.storage.due_groups import DueGroup, DueGroups, DueQuery
 from cloudsched.engine.storage.pages import start_before
 
 if TYPE_CHECKING:

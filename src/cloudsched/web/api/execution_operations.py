@@ -11,7 +11,6 @@ from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.responses import overview_responses
 from cloudsched.domain.transitions.planning import upcoming_occurrences
-from cloudsched.engine.ports.counts import DueQuery
 from cloudsched.engine.queries.due_counts import count_due
 from cloudsched.engine.queries.execution_search import (
     FoundExecution,
@@ -25,6 +24,7 @@ from cloudsched.engine.queries.occurrences import list_occurrences as list_comin
 from cloudsched.engine.queries.overview import count_by_time
 from cloudsched.engine.queries.overview import summarize_failures as sum_up_failures
 from cloudsched.engine.queries.time_parts import split_time
+from cloudsched.engine.storage.due_groups import DueQuery
 from cloudsched.errors import Forbidden, InvalidInput
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.idempotency_keys import read_idempotency_key

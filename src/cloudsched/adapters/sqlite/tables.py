@@ -14,7 +14,7 @@ from cloudsched.features.table import FEATURES, find_place
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LAYOUT_VERSION: Final = 17
+LAYOUT_VERSION: Final = 18
 
 _LATEST = "scheduled_for, task_id, id"
 _COUNTED = "counted_as, occurrences, is_at_least, is_late"
@@ -45,7 +45,7 @@ LAYOUT: Final[Sequence[str]] = (
         is_unlisted INTEGER NOT NULL,
         created_at INTEGER NOT NULL,
         next_at INTEGER,
-        plan_key INTEGER,
+        plan_key TEXT,
         wake_at INTEGER,
         parent TEXT,
         is_delivery INTEGER NOT NULL,

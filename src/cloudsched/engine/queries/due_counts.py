@@ -1,13 +1,13 @@
 """Count what will run in each part of a time, without listing it: the tasks of one plan are searched once.
 
 Tasks that share the key of their plan (`find_plan_key`) are due at the same times, from the next time of each on. The
-store groups them. What is due at a steady interval is not listed either, but computed.
+store groups them. What is due once a day or at a steady interval is not searched either, but computed.
 """
 
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict, defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,16 +16,18 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.allowance import TASK_STEPS, Allowance, spend_from, spend_steps, take_part
-from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH, parse_moment
-from cloudsched.domain.transitions.plan_keys import ONCE, find_plain_days
+from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH
+from cloudsched.domain.recurrence.wall_clock import wall_clock
+from cloudsched.domain.transitions.plan_keys import ONCE, SteadyPlan, read_plan
 from cloudsched.domain.transitions.planning import occurrence_after, occurrence_from, planned_schedule
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.schedules.schedule import Schedule
+    from cloudsched.domain.recurrence.wall_clock import Fold, Gap, WallClock
+    from cloudsched.domain.transitions.plan_keys import DailyPlan
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.storage.due_groups import DueGroup, DueQuery
 
@@ -34,6 +36,7 @@ MAX_GROUPS: Final = 30_000
 COUNT_STEPS: Final = 200_000
 """The most steps that the searches of one count take. What they find is remembered for the next one."""
 _KEPT_WINDOWS: Final = 4
+_HOUR: Final = 3600
 _DAY: Final = 86_400
 _TICK: Final = timedelta(microseconds=1)
 
@@ -55,51 +58,127 @@ def count_due(store: Store, query: DueQuery, edges: Sequence[datetime]) -> DueCo
         return _count(store, query, edges)
 
 
-def _count(store: Store, query: DueQuery, edges: Sequence[datetime]) -> DueCounts:  # noqa: C901, PLR0912 - kinds of groups
+def _count(store: Store, query: DueQuery, edges: Sequence[datetime]) -> DueCounts:
     """Return how many unclaimed occurrences, without jitter, matching tasks have in each part.
 
     They are those that `list_occurrences` lists. A count is cut if its search takes too many steps.
     """
     found = store.search.group_due(query, MAX_GROUPS)
-    since = edges[0]
-    seconds = [_ceil(each) for each in edges]
-    counts = [0] * (len(edges) - 1)
+    window = _Window(edges)
     cuts = [found.complete_until] if found.complete_until else []
-    window = (seconds[0], seconds[-1], time_zones.in_use.release)
-    known = _kept.open(window)
-
-    classes: defaultdict[int, list[DueGroup]] = defaultdict(list)
+    searched: defaultdict[str, list[DueGroup]] = defaultdict(list)
     singles = []
     for group in found.items:
         if group.key is None:
             singles.append(group)
         elif group.key == ONCE:
-            if group.next_at >= since:
-                _add(counts, seconds, (_floor(group.next_at),), group.count)
+            window.add((_floor(group.next_at),), group.count)
+        elif (times := window.read_times(group.key)) is None:
+            searched[group.key].append(group)
         else:
-            classes[group.key].append(group)
+            window.add(times, group.count, group.next_at)
 
-    missing = [groups[0] for key, groups in classes.items() if key not in known]
-    tasks = _load(store, [*missing, *singles])
-    for key, groups in classes.items():
-        times = known.get(key)
-        if times is None:
-            task = tasks.get(groups[0].task_id)
-            if task is None:
-                continue  # it was deleted meanwhile
-            times, cut = _list_times(task, edges)
-            if cut is None:
-                known[key] = times
-            else:
-                cuts.append(cut)
-        for group in groups:
-            _add(counts, seconds, times, group.count, max(_ceil(group.next_at), seconds[0]))
-    for group in singles:
-        if (task := tasks.get(group.task_id)) is not None:
-            times, cut = _walk(task, edges)
-            cuts += [cut] if cut is not None else []
-            _add(counts, seconds, times, 1)
-    return DueCounts(edges, counts, min(cuts, default=None))
+    cuts += _add_searched(store, searched, window)
+    for task in _load(store, singles).values():
+        times, cut = _walk(task, edges)
+        cuts += [cut] if cut is not None else []
+        window.add(times, 1)
+    return DueCounts(edges, window.sum_up(), min(cuts, default=None))
+
+
+def _add_searched(store: Store, searched: Mapping[str, Sequence[DueGroup]], window: _Window) -> list[datetime]:
+    """Count the groups of plans whose times are searched, and return the instants from which on some are missing."""
+    cuts = []
+    keys = {groups[0].task_id: key for key, groups in searched.items()}
+    for task in _load(store, [groups[0] for groups in searched.values()]).values():
+        key = keys[task.id]
+        times, cut = _list_times(task, window)
+        if cut is None:
+            window.known[key] = times
+        else:
+            cuts.append(max(cut, window.since))
+        for group in searched[key]:
+            window.add(times, group.count, group.next_at)
+    return cuts
+
+
+class _Window:
+    """The parts of a time, in seconds, and what was counted in each."""
+
+    def __init__(self, edges: Sequence[datetime]) -> None:
+        self.since = edges[0]
+        self.edges = [_ceil(each) for each in edges]
+        self._counts = [0] * (len(edges) - 1)
+        self._weights: defaultdict[int, int] = defaultdict(int)
+        """How often each second was counted that is not in `_counts`."""
+        begin, end = self.edges[0], self.edges[-1]
+        self.wide = begin // _HOUR * _HOUR, -(-end // _HOUR) * _HOUR
+        """Whole hours around it, which are the same for all looks within an hour."""
+        self.known = _kept.open((*self.wide, time_zones.in_use.release))
+        """The times of plans in these hours, by their keys."""
+        self._days: dict[tuple[str, Gap, Fold], _Days] = {}
+
+    def add(self, times: Sequence[int], weight: int, since: datetime | None = None) -> None:
+        """Count the times that are not before an instant, each as many times as the weight says."""
+        begin = self.edges[0] if since is None else max(_ceil(since), self.edges[0])
+        if len(times) <= 2 * len(self._counts):
+            weights = self._weights
+            for at in times[bisect_left(times, begin) :]:
+                weights[at] += weight
+            return
+        places = [bisect_left(times, max(edge, begin)) for edge in self.edges]
+        for index, (one, other) in enumerate(pairwise(places)):
+            self._counts[index] += weight * (other - one)
+
+    def sum_up(self) -> list[int]:
+        """Return what was counted in each part."""
+        counts = [*self._counts]
+        for at, weight in self._weights.items():
+            if at < self.edges[-1]:
+                counts[bisect_right(self.edges, at) - 1] += weight
+        return counts
+
+    def read_times(self, key: str) -> Sequence[int] | None:
+        """Return the times that a key says, in order. None if they have to be searched."""
+        if key in self.known:
+            return self.known[key]
+        plan = read_plan(key)
+        if plan is None or plan.fingerprint not in {"", time_zones.in_use.fingerprint(plan.timezone)}:
+            return None
+        if isinstance(plan, SteadyPlan):
+            begin, end = self.edges[0], self.edges[-1]
+            return range(begin + (plan.phase - begin) % plan.step, end, plan.step)
+        name = (plan.timezone, plan.gap, plan.fold)
+        days = self._days.get(name) or self._days.setdefault(name, _Days(wall_clock(*name), *self.wide))
+        return self.known.setdefault(key, days.list_times(plan))
+
+
+class _Days:
+    """The days of a time on a clock."""
+
+    def __init__(self, clock: WallClock, begin: int, end: int) -> None:
+        self._clock = clock
+        self._begin, self._end = begin, end
+        first = (begin + clock.zone.offset_at(begin)) // _DAY - 1
+        last = (end + clock.zone.offset_at(end)) // _DAY + 1
+        # The first of January 1970 was a Thursday.
+        self._days = [(day * _DAY, str((day + 3) % 7), self._find_offset(day)) for day in range(first, last + 1)]
+
+    def _find_offset(self, day: int) -> int | None:
+        """Return the clock's offset from UTC on a day, or None if clocks change about then."""
+        table = self._clock.zone.table_for((day + 3) * _DAY)
+        place = bisect_right(table.changes, (day - 2) * _DAY)
+        return table.offsets[place] if place == bisect_right(table.changes, (day + 3) * _DAY) else None
+
+    def list_times(self, plan: DailyPlan) -> list[int]:
+        """Return the times of a plan for one time a day, under the policies for clock changes."""
+        times: list[int] = []
+        for day, weekday, offset in self._days:
+            if weekday in plan.weekdays:
+                wall = day + plan.time
+                times += (wall - offset,) if offset is not None else self._clock.instants(wall)
+        times.sort()
+        return times[bisect_left(times, self._begin) : bisect_left(times, self._end)]
 
 
 def _load(store: Store, groups: Sequence[DueGroup]) -> dict[str, Task]:
@@ -111,81 +190,28 @@ def _load(store: Store, groups: Sequence[DueGroup]) -> dict[str, Task]:
     return tasks
 
 
-def _add(counts: list[int], edges: Sequence[int], times: Sequence[int], weight: int, begin: int | None = None) -> None:
-    """Add the times from `begin` on to the counts of the parts that they lie in."""
-    first = 0 if begin is None else bisect_left(times, begin)
-    if len(times) - first > len(counts):
-        places = [bisect_left(times, max(edge, begin or edge)) for edge in edges]
-        for index, (one, other) in enumerate(pairwise(places)):
-            counts[index] += weight * (other - one)
-        return
-    last = edges[-1]
-    for number in range(first, len(times)):
-        at = times[number]
-        if edges[0] <= at < last:
-            counts[bisect_left(edges, at + 1) - 1] += weight
-
-
-def _list_times(task: Task, edges: Sequence[datetime]) -> tuple[Sequence[int], datetime | None]:
-    """Return the times of a plan in a window in seconds, and the instant from which on they are missing.
+def _list_times(task: Task, window: _Window) -> tuple[Sequence[int], datetime | None]:
+    """Return the times of a plan in the whole hours of a window, and the instant from which on they are missing.
 
     Each task of the plan leaves out what is before its own next time.
     """
+    begin, end = window.wide
+    reached = UTC_EPOCH + timedelta(seconds=begin)
+    times: list[int] = []
     try:
-        return _search_times(task, edges)
-    except InvalidSchedule:  # nothing more may be searched
-        return (), edges[0]
-
-
-def _search_times(task: Task, edges: Sequence[datetime]) -> tuple[Sequence[int], datetime | None]:
-    spend_steps()
-    schedule = planned_schedule(task)
-    begin = _ceil(edges[0])
-    end = _ceil(edges[-1])
-    if task.until is not None:
-        end = min(end, _floor(task.until) + 1)
-    if schedule is task.schedule and (days := find_plain_days(task.schedule)) is not None:
-        return _list_days(task.schedule, days, begin, end), None
-    if schedule is task.schedule and (interval := task.schedule.interval) is not None:
-        step = int(interval.total_seconds())
-        known = _floor(task.next_execution_time or edges[0])
-        return range(begin + (known - begin) % step, end, step), None
-    times = []
-    reached = edges[0]
-    try:
+        spend_steps()
+        schedule = planned_schedule(task)
+        if task.until is not None:
+            end = min(end, _floor(task.until) + 1)
         with spend_from(take_part(TASK_STEPS)):
             at = schedule.next_after(reached - _TICK)
             while at is not None and _floor(at) < end:
                 times.append(_floor(at))
                 reached = at + _TICK
                 at = schedule.next_after(at)
-    except InvalidSchedule:  # so sparse that the search gave up, or more than a count may spend on one plan
+    except InvalidSchedule:  # so sparse that the search gave up, or more than a count may spend
         return times, reached
     return times, None
-
-
-def _list_days(schedule: Schedule, days: frozenset[int], begin: int, end: int) -> Sequence[int]:
-    """Return one time a day, on some weekdays, under the policies for clock changes."""
-    clock = schedule.recurrence.clock
-    start = parse_moment(schedule.dtstart or "", "dtstart").wall
-    earliest = schedule.recurrence.first or begin
-    first = clock.zone.offset_at(begin)
-    time_of_day = start % _DAY
-    if all(clock.zone.offset_at(at) == first for at in (*range(begin - _DAY, end, 7 * _DAY), end + _DAY)):
-        low = max(begin, earliest)
-        day = (low + first - time_of_day + _DAY - 1) // _DAY
-        times = range(day * _DAY + time_of_day - first, end, _DAY)
-        if len(days) == 7:  # noqa: PLR2004 - of a week
-            return times
-        return [at for number, at in enumerate(times, day) if (number + 3) % 7 in days]
-    found = [
-        at
-        for day in range((begin + first) // _DAY - 1, (end + first) // _DAY + 2)
-        if (day + 3) % 7 in days  # the first of January 1970 was a Thursday
-        for at in clock.instants(day * _DAY + time_of_day)
-        if max(begin, earliest) <= at < end
-    ]
-    return sorted(found)
 
 
 def _walk(task: Task, edges: Sequence[datetime]) -> tuple[Sequence[int], datetime | None]:
@@ -223,10 +249,10 @@ class _KeptTimes:
     """The times of plans in the windows that were counted last, which are the same for as long as they are shown."""
 
     def __init__(self) -> None:
-        self._windows: OrderedDict[object, dict[int, Sequence[int]]] = OrderedDict()
+        self._windows: OrderedDict[object, dict[str, Sequence[int]]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def open(self, window: object) -> dict[int, Sequence[int]]:
+    def open(self, window: object) -> dict[str, Sequence[int]]:
         """Return the times of a window by the keys of their plans, to read and to add to."""
         with self._lock:
             found = self._windows.setdefault(window, {})

@@ -41,7 +41,7 @@ class DueQuery:
 class DueGroup:
     """Tasks that are due next at one instant, and at the same times from then on."""
 
-    key: int | None
+    key: str | None
     """The key of their plan (`find_plan_key`). None of a single task that has none."""
     next_at: datetime
     count: int

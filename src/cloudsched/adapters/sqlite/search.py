@@ -7,6 +7,7 @@ first of them, and filters its rows by the others.
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -224,6 +225,14 @@ def _to_position(row: Row, listing: SqliteListing) -> tuple[datetime, str]:
 _HAS_USED = """ AND (body LIKE '%"usage":["%' OR body LIKE '%"usage":[{%')"""
 """Finds task documents with usage: packed, or as in documents of schema version 1. A payload may match,
 too."""
+_NUMBERS = ", ".join(
+    [
+        "sum(is_late)",
+        "max(is_at_least)",
+        *(f"sum(occurrences) FILTER (WHERE counted_as = '{each}')" for each in CountedAs),
+    ]
+)
+"""The numbers of a part of the time, those of the runs in the order of `CountedAs`."""
 _OMITTED = ", ".join(f"'$.{name}'" for name in OMITTED_FIELDS)
 _SUMMARY = f"CAST(CASE WHEN json_valid(body) THEN json_remove(body, {_OMITTED}) ELSE body END AS BLOB)"
 """A record without its result and steps. A damaged one is left as it is."""
@@ -324,18 +333,20 @@ class SqliteSearch(ListingSearch[SqliteListing]):
         if len(edges) < 2:  # noqa: PLR2004 - a beginning and an end
             return []
         parts = [tuple(map(to_microseconds, pair)) for pair in itertools.pairwise(edges)]
-        bins = ", ".join(f"({number}, ?, ?)" for number, _ in enumerate(parts))
+        bins = ", ".join("(?, ?)" for _ in parts)
         whole = replace(query, status=None, outcome=None, since=None, until=None)
         counts = [RunCounts()] * len(parts)
         for is_failure in (True, False):
             listing = _select_finished(whole, is_failure=is_failure)
             where = " AND ".join([f"{listing.order} >= begins", f"{listing.order} < ends", *listing.conditions])
-            statement = f"""WITH bins (bin, begins, ends) AS (VALUES {bins})
-                SELECT bin, counted_as, sum(occurrences), max(is_at_least), sum(is_late) FROM bins
-                CROSS JOIN {listing.table} WHERE {where} GROUP BY bin, counted_as"""
+            # A subquery for each part needs no sorter, which GROUP BY does. An array is its one value.
+            statement = f"""WITH bins (begins, ends) AS (VALUES {bins})
+                SELECT (SELECT json_array({_NUMBERS}) FROM {listing.table} WHERE {where}) FROM bins"""
             values = [*itertools.chain.from_iterable(parts), *listing.values]
-            for number, counted_as, count, is_at_least, late in self._database.read(statement, values):
-                counts[number] += RunCounts(**{counted_as: count}, late=late, is_at_least=bool(is_at_least))
+            for number, (found,) in enumerate(self._database.read(statement, values)):
+                late, is_at_least, *each = (value or 0 for value in json.loads(found))
+                ended = dict(zip(CountedAs, each, strict=True))
+                counts[number] += RunCounts(**ended, late=late, is_at_least=bool(is_at_least))
         return counts
 
     def group_failures(self, query: ExecutionQuery, by: Literal["handler", "owner"]) -> Sequence[GroupCount]:

@@ -196,7 +196,7 @@ def test_users_are_not_told_of_a_sweep_that_they_cannot_see() -> None:
 def answer(**changes: object) -> dict[str, Any]:
     base = {
         "open": [],
-        "due": {"occurrences": []},
+        "due": [],
         "coming": {"parts": []},
         "next": [],
         "queues": [],

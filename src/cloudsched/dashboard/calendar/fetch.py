@@ -67,6 +67,8 @@ def fetch(api: Api, visit: Visit) -> Json:
     wanted["category"] = wanted["category"].upper()
     wanted["status"] = wanted["status"].upper()
     near = {"from": start.isoformat(), "until": end.isoformat()}
+    if span.kind == "month":  # its days are drawn from counts alone
+        near = _find_table(span, visit)
 
     per = _PER[span.kind]
     also = {name: wanted[name] for name in ("owner", "handler", "label", "category")}
@@ -78,9 +80,8 @@ def fetch(api: Api, visit: Visit) -> Json:
         if start < until:
             parts = _fetch_counts(api, visit, start, until, per, wanted)
             late = _count_due(api, visit, start, until, per, also)
-        listed = _find_table(span, visit) if span.kind == "month" else {}
-        ran = _fetch_ran(api, listed or near, wanted)
-        _add_rare(api, listed or near, wanted, ran)
+        ran = _fetch_ran(api, near, wanted)
+        _add_rare(api, near, wanted, ran)
     due = _Pages()
     coming: Json = {}
     if end > visit.now:  # a status is one of what ran: what is to come has none, so it stays

@@ -13,12 +13,13 @@ from urllib.parse import quote, urlencode
 
 from cloudsched.dashboard.api import execution_path, task_path
 from cloudsched.dashboard.offered_verbs import RESUME_QUESTION, Question, fetch_startable, make_retry_question
-from cloudsched.dashboard.status import BAD, Status, show_status
+from cloudsched.dashboard.status import Status, show_status
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.views.causes import CAUSES, filter_by_cause, list_path
 from cloudsched.dashboard.views.decisions import ShownDecision, fetch_waits, list_decisions, list_first_waits
 from cloudsched.dashboard.views.execution_row import build_execution
 from cloudsched.dashboard.words import only_if, write_count
+from cloudsched.domain.documents.run_counts import RunOutcome
 from cloudsched.domain.documents.task import NeedCause
 from cloudsched.domain.explanation.findings import Reason
 from cloudsched.domain.transitions.needs import GIVES_UP_SOON
@@ -70,9 +71,9 @@ class Need:
 
 def fetch_needs(api: Api, visit: Visit, counts: Json | None) -> Json:
     """Ask the API for the latest tasks of each cause for which the overview has counted any."""
-    causes = [each["cause"] for each in (counts or {}).get("needs", ()) if each["count"]]
-    tasks = {cause: _list_tasks(api, visit, cause) for cause in causes if cause != NeedCause.OVERDUE}
-    counted: Json = next((each for each in (counts or {}).get("needs", ()) if each["cause"] == NeedCause.FAILED), {})
+    needs = [each for each in (counts or {}).get("needs", ()) if each["count"]]
+    tasks = {each["cause"]: _list_tasks(api, visit, each) for each in needs if each["cause"] != NeedCause.OVERDUE}
+    counted: Json = next((each for each in needs if each["cause"] == NeedCause.FAILED), {})
     listed = {each["id"]: each for each in tasks.get(NeedCause.FAILED, ())}
     wanted = [group["taskId"] for group in list_groups(counted, listed.values())[:_GROUPS]]
     for task_id in wanted:
@@ -91,16 +92,17 @@ def fetch_needs(api: Api, visit: Visit, counts: Json | None) -> Json:
         },
         "startable": [each["id"] for each in failed if fetch_startable(api, visit, each)],
         "waits": fetch_waits(api, tasks.get(NeedCause.WAITING, ())),
-        "lastFailures": [
-            each
-            for status in sorted(BAD)
-            for each in api.list_items("/v1/executions", "executions", status=status, pageSize=1)
-        ],
+        "lastFailures": []
+        if needs
+        else api.list_items("/v1/executions", "executions", outcome=RunOutcome.FAILED, pageSize=1),
     }
 
 
-def _list_tasks(api: Api, visit: Visit, cause: str) -> list[Json]:
+def _list_tasks(api: Api, visit: Visit, need: Json) -> list[Json]:
     """Return the latest tasks of a cause. Of those that wait, return those that give up first."""
+    cause = need["cause"]
+    if "groups" in need and cause == NeedCause.FAILED:
+        return []  # one of each group is asked for
     size = _LISTED.get(cause, _SHOWN)
     if cause == NeedCause.WAITING:
         return list_first_waits(api, visit, visit.now + GIVES_UP_SOON)[0][:_SHOWN]

@@ -18,7 +18,7 @@ from cloudsched.dashboard.words import only_if, write_count
 from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 REACH: Final = timedelta(hours=12)
 """The reach of the strip, each way."""
 _HOUR: Final = timedelta(hours=1)
-_DUE: Final = 250
 _LISTED: Final = 8
+_LOOKED_AT: Final = 5 * _LISTED
+"""The number of occurrences among which the next of each task is shown."""
 
 
 def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API for recent runs and failures, due tasks, waiting tasks, and the health."""
     until = (visit.now + REACH).isoformat()
     counts = api.find("/v1/overview")
-    due = api.get("/v1/occurrences", **{"from": visit.soonest}, until=until, pageSize=_DUE)
     coming = api.get("/v1/occurrences/counts", **{"from": visit.soonest}, until=until, per="PT1H")
+    due = api.get("/v1/occurrences", **{"from": visit.soonest}, until=until, pageSize=_LOOKED_AT)["occurrences"]
     following = []
-    if not due["occurrences"]:
+    if not due:
         following = api.get("/v1/tasks", dueFrom=visit.soonest, orderBy="nextExecutionTime", pageSize=1)["tasks"]
-
     restorable = []
     if (counts or {}).get("tasks", {}).get(TaskStatus.PAUSED):
         restorable = fetch_restorable(api, visit)
@@ -65,12 +65,15 @@ def build(answer: Json, visit: Visit) -> Json:
     bars = _read_bars(answer["counts"], answer["coming"])
     attention = build_attention(answer["needs"], answer["queues"], visit)
     opened = sum(answer["counts"].get("open", {}).values()) or len(answer["open"])
-    rows = _group_due(answer["due"]["occurrences"])
+    first: dict[str, Json] = {}
+    for each in answer["due"]:
+        first.setdefault(each["taskId"], each)
+    due = [*first.values()][:_LISTED]
     return {
         **attention,
         **_build_strip(bars, answer["coming"], visit),
-        **_build_due(rows, answer, visit),
-        "sentence": _write_sentence(attention, bars, opened, rows, visit),
+        **_build_due(due, answer, visit),
+        "sentence": _write_sentence(attention, bars, opened, due, visit),
         "lateness": draw_lateness(_list_late(answer["counts"], visit), visit.now, REACH, visit.zone),
         "latenessText": _write_lateness(answer["counts"], visit),
         "restorable": answer.get("restorable", ()),
@@ -124,30 +127,19 @@ def _build_hour(bar: StripBar) -> Json:
     return {"start": bar.start.isoformat(), "numbers": numbers, "links": lists}
 
 
-def _build_due(rows: Sequence[Json], answer: Json, visit: Visit) -> Json:
+def _build_due(due: Sequence[Json], answer: Json, visit: Visit) -> Json:
     """Return what is due next, or the first that is due after the next hours."""
-    following = [each["utc"] for each in rows[:1]] + [each.get("nextExecutionTime") for each in answer["next"]]
+    following = [each["utc"] for each in due[:1]] + [each.get("nextExecutionTime") for each in answer["next"]]
     next_due = next(iter(following), None)
     nothing = "Nothing is due."
     if next_due:
         nothing = f"Nothing is due until {visit.moment(next_due).text}."
-    shown = rows[:_LISTED]
     return {
-        "due": shown,
+        "due": due,
         "nextDue": next_due,
         "notDue": nothing,
-        "moreDue": max(
-            0, sum(each["due"] for each in answer["coming"]["parts"]) - sum(1 + row["more"] for row in shown)
-        ),
+        "moreDue": max(0, sum(each["due"] for each in answer["coming"]["parts"]) - len(due)),
     }
-
-
-def _group_due(occurrences: Iterable[Json]) -> list[Json]:
-    """Return the first occurrence of each task, with the number of those that follow."""
-    times: dict[str, list[Json]] = {}
-    for each in occurrences:
-        times.setdefault(each["taskId"], []).append(each)
-    return [{**group[0], "more": len(group) - 1} for group in times.values()]
 
 
 def _list_late(counts: Json, visit: Visit) -> list[tuple[datetime, timedelta]]:

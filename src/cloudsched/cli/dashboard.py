@@ -26,6 +26,7 @@ def dashboard(url: str, port: int, **credentials: Any) -> None:
     """
     from cloudsched.client.client import Client  # noqa: PLC0415 - not needed for --help
     from cloudsched.dashboard.application import Dashboard  # noqa: PLC0415 - likewise
+    from cloudsched.local.warm_up import warm_up_soon  # noqa: PLC0415 - likewise
     from cloudsched.local.wsgi_server import WebServer  # noqa: PLC0415 - likewise
 
     with raise_on_signal():
@@ -35,6 +36,7 @@ def dashboard(url: str, port: int, **credentials: Any) -> None:
                 application = Dashboard(client, place=f"of {urlsplit(url).netloc}")
                 server = parts.enter_context(WebServer(application, port=port))
                 server.serve()
+                warm_up_soon()
                 click.echo(f"http://{server.address}/ shows {url}. Ctrl-C stops it.")
                 wait_for_signal()
         except Stopped:

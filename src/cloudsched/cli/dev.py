@@ -94,6 +94,7 @@ def dev(  # noqa: PLR0913 - one argument for each option
         from cloudsched.local.environment_file import publish_environment  # noqa: PLC0415 - likewise
         from cloudsched.local.handler_watch import HandlerWatch  # noqa: PLC0415 - likewise
         from cloudsched.local.stack import run_stack  # noqa: PLC0415 - likewise
+        from cloudsched.local.warm_up import warm_up_soon  # noqa: PLC0415 - likewise
 
     if reload:
         sys.dont_write_bytecode = True  # a file that changes within a second would be taken from its bytecode
@@ -125,6 +126,7 @@ def dev(  # noqa: PLR0913 - one argument for each option
                     click.echo(f"cloudsched dev: the store is {stack.store.reason}", err=True)
                     code = run_command(command, stack.settings.to_child_environment(CLOUDSCHED_URL=stack.url))
                 else:
+                    warm_up_soon()
                     click.echo(_startup_text(stack, loaded))
                     wait_for_signal()
         except Stopped as stopped:

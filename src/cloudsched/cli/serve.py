@@ -64,6 +64,7 @@ def serve(*, data: Path, host: str, port: int, threads: int, root_path: str, han
         from cloudsched.local import runner  # noqa: PLC0415 - likewise
         from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
         from cloudsched.local.service import run_service  # noqa: PLC0415 - likewise
+        from cloudsched.local.warm_up import warm_up_soon  # noqa: PLC0415 - likewise
 
     loaded = load_app(handlers, or_examples=False)
     configure_stack_logging(SystemClock())
@@ -83,6 +84,7 @@ def serve(*, data: Path, host: str, port: int, threads: int, root_path: str, han
                 for line in _startup_lines(service, loaded, checked):
                     click.echo(line)
                 supervisor.tell("READY=1", f"STATUS=Serving {service.url}")
+                warm_up_soon()
                 try:
                     supervisor.wait(service.url, service.find_trouble)
                 finally:

@@ -26,17 +26,37 @@ BLANK: Final = "\N{NO-BREAK SPACE}"
 
 @dataclass(frozen=True, slots=True)
 class ShownInstant:
-    """An instant as it is shown in one zone."""
+    """An instant as it is shown in one zone. Each of its texts is written when it is asked for."""
 
-    iso: str
-    text: str
-    """The full text, such as ``Thu 25 Mar 2027 09:00 +0100``, with seconds if it has any."""
-    short: str
-    """The same without the year if it is this year's."""
-    relative: str
-    """The distance from now: ``in 17 h 17 min`` or ``2 min 53 s ago``."""
-    both: str
-    """The instant in its zone, with the zone's name, and in UTC."""
+    local: datetime
+    now: datetime
+
+    @property
+    def iso(self) -> str:
+        """Return it as ISO 8601, with the zone's offset."""
+        return self.local.isoformat()
+
+    @property
+    def text(self) -> str:
+        """Return the full text, such as ``Thu 25 Mar 2027 09:00 +0100``, with seconds if it has any."""
+        return write_time(self.local)
+
+    @property
+    def short(self) -> str:
+        """Return the same without the year if it is this year's."""
+        return write_time(self.local, with_year=self.local.year != self.now.astimezone(self.local.tzinfo).year)
+
+    @property
+    def relative(self) -> str:
+        """Return the distance from now: ``in 17 h 17 min`` or ``2 min 53 s ago``."""
+        return write_relative(self.local.astimezone(UTC) - self.now)
+
+    @property
+    def both(self) -> str:
+        """Return the instant in its zone, with the zone's name, and in UTC."""
+        zone = self.local.tzinfo
+        name = zone.key if isinstance(zone, zoneinfo.ZoneInfo) else str(zone)
+        return f"{write_time(self.local)} {name} = {self.local.astimezone(UTC):%H:%M:%S} UTC"
 
 
 def parse_instant(text: str) -> datetime:
@@ -64,15 +84,7 @@ def find_zone(name: str | None) -> zoneinfo.ZoneInfo | None:
 
 def make_moment(at: datetime, now: datetime, zone: zoneinfo.ZoneInfo) -> ShownInstant:
     """Return an instant as it is shown in a zone."""
-    local = at.astimezone(zone)
-    is_this_year = local.year == now.astimezone(zone).year
-    return ShownInstant(
-        iso=local.isoformat(),
-        text=write_time(local),
-        short=write_time(local, with_year=not is_this_year),
-        relative=write_relative(at - now),
-        both=f"{write_time(local)} {zone.key} = {at.astimezone(UTC):%H:%M:%S} UTC",
-    )
+    return ShownInstant(at.astimezone(zone), now)
 
 
 def write_time(local: datetime, *, with_year: bool = True) -> str:

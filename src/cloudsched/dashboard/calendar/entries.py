@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +37,11 @@ class Bin:
     """Those due in the past that have not begun."""
     skipped: int = 0
     """Those that a decision kept from running: skipped, expired or cancelled."""
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Return the numbers, in the order of the fields."""
+        return self.ran, self.failed, self.due, self.late, self.skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +129,7 @@ def count_entries(entries: Sequence[Entry]) -> Bin:
 
 def add_bins(bins: Iterable[Bin]) -> Bin:
     """Return the numbers of several parts together."""
-    every = list(bins)
-    return Bin(**{each.name: sum(getattr(one, each.name) for one in every) for each in fields(Bin)})
+    return Bin(*map(sum, zip(Bin().numbers, *(each.numbers for each in bins), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class _Reach(NamedTuple):
         return self.at * width - self.before, self.at * width + self.after
 
 
+@lru_cache(maxsize=10_000)
 def measure(label: str) -> float:
     """Return the largest possible width of a label, in pixels."""
     return sum(_WIDTHS.get(letter, _OTHER if letter.isascii() else _WIDEST) for letter in label)

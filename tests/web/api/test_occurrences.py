@@ -95,7 +95,7 @@ def test_only_tasks_that_are_due_are_read(make_task: MakeTask, monkeypatch: pyte
     monkeypatch.setattr(occurrences, "_PART", 10)
     before = counts.copy()
     assert len(list_occurrences(store, OccurrenceQuery(NOW + timedelta(days=9), None), 3).items) == 3
-    assert counts.since(before).reads == 10
+    assert counts.since(before).reads <= 10
     monkeypatch.setattr(occurrences, "MAX_TASKS", 20)
     page = list_occurrences(store, OccurrenceQuery(NOW + timedelta(days=9), None), 50)
     assert (len(page.items), page.complete_until) == (20, NOW + timedelta(hours=19))

@@ -87,7 +87,7 @@ def list_occurrences(
     if page_token:
         position = read_token(query, page_token)
     start = max((at for at in (query.since, position and position[0]) if at is not None), default=None)
-    reader = _TaskReader(store, query)
+    reader = _TaskReader(store, query, min(_PART, limit + 1))
     heads: list[tuple[datetime, str, _TaskOccurrences]] = []
     complete_until: datetime | None = None
 
@@ -144,8 +144,9 @@ class _TaskOccurrences:
 class _TaskReader:
     """Reads the tasks that are due before the end, the soonest first, when they are needed."""
 
-    def __init__(self, store: Store, query: OccurrenceQuery) -> None:
+    def __init__(self, store: Store, query: OccurrenceQuery, part: int) -> None:
         self._store = store
+        self._part = part
         self._query = TaskQuery(owner=query.owner, due_until=query.until)
         self._matches = query.matches
         self._tasks: list[Task] = []
@@ -157,7 +158,7 @@ class _TaskReader:
     def peek(self) -> Task | None:
         """Return the next task, or None if there is none, or none may be read."""
         while not self._tasks and self._has_more:
-            page = self._store.list_tasks(self._query, limit=_PART, page_token=self._token)
+            page = self._store.list_tasks(self._query, limit=self._part, page_token=self._token)
             self._tasks = [task for task in reversed(page.items) if self._matches(task)]
             self._token = page.next_page_token
             self._count += page.read

@@ -67,6 +67,7 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "error.message",
         "calledBy.taskId",
     ),
+    "occurrences": ("taskId", "title", "owner", "handler", "utc", "local", "timezone"),
 }
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet takes a text that begins like this for a formula (owasp.org/www-community/attacks/CSV_Injection)."""
@@ -126,7 +127,7 @@ class _Rows:
         seen: set[tuple[str, str]] = set()  # a row that changes meanwhile may be on two pages
         try:
             for row in self._read():
-                key = (row.get("taskId", ""), row["id"])
+                key = (row.get("taskId", ""), row.get("id") or row["utc"])
                 if key in seen:
                     continue
                 if len(seen) == MAX_ROWS:
@@ -146,6 +147,8 @@ class _Rows:
         while True:
             yield from page[self._items]
             token = page.get("nextPageToken")
+            if cut := page.get("completeUntil"):
+                self.error = f"Rows after {cut} are missing: too many tasks are due before. Choose an earlier end."
             if not token:
                 return
             page = self._api.get(self._path, **self._query, pageSize=PAGE_SIZE, pageToken=token)

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from cloudsched.dashboard.calendar.day_chart import DayBar, DayRow, draw_day, draw_hours
 from cloudsched.dashboard.calendar.days import DayFacts, Part, Stop, gather
 from cloudsched.dashboard.calendar.entries import BUSY, Bin, DayTotals, Entry, add_bins, add_totals
-from cloudsched.dashboard.calendar.fetch import choose_day, fetch
+from cloudsched.dashboard.calendar.fetch import FILTERS, choose_day, fetch
 from cloudsched.dashboard.calendar.labels import OccurrenceMark
 from cloudsched.dashboard.calendar.month import WEEKDAYS, build_month
 from cloudsched.dashboard.calendar.span import KINDS, choose_span, find_today, make_span_moves, write_address
@@ -234,6 +234,7 @@ def _list_bars(facts: DayFacts, parts: int, visit: Visit) -> Iterator[DayBar]:
     """Yield a day's bars, unless its marks show everything."""
     if not facts.has_bars:
         return
+    filters = {name: visit.query[name] for name in FILTERS if visit.query.get(name)}
     bins: defaultdict[int, list[Part]] = defaultdict(list)
     for each in facts.parts:
         if each.found != Bin():
@@ -242,10 +243,10 @@ def _list_bars(facts: DayFacts, parts: int, visit: Visit) -> Iterator[DayBar]:
         found = add_bins(each.found for each in each_of)
         start, end = each_of[0].start, each_of[-1].end
         is_future = start >= visit.now or not (found.ran or found.failed or found.skipped)
-        names = ("dueFrom", "dueUntil") if is_future else ("from", "until")
-        query = urlencode({names[0]: f"{start:%Y-%m-%dT%H:%M:%SZ}", names[1]: f"{end:%Y-%m-%dT%H:%M:%SZ}"}, safe=":")
+        bounds = {"from": f"{start:%Y-%m-%dT%H:%M:%SZ}", "until": f"{end:%Y-%m-%dT%H:%M:%SZ}"}
+        query = urlencode({**bounds, **filters}, safe=":")
         words = f"{start.astimezone(visit.zone):%H:%M} {DayTotals(found).write()}"
-        yield DayBar(index / parts, (index + 1) / parts, found, f"{'tasks' if is_future else 'runs'}?{query}", words)
+        yield DayBar(index / parts, (index + 1) / parts, found, f"{'due' if is_future else 'runs'}?{query}", words)
 
 
 def _list_marks(facts: DayFacts, visit: Visit) -> Iterable[OccurrenceMark]:

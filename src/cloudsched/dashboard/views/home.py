@@ -113,16 +113,18 @@ def _build_strip(bars: Sequence[StripBar], coming: Json, visit: Visit) -> Json:
     return {
         "strip": draw_strip(bars, visit.now, REACH, visit.zone, known_until),
         "stripText": f"Since {since}: {', '.join(counted)}. {said} due in the next 12 h.",
-        "hours": [_build_hour(each) for each in bars if each.total],
+        "hours": [_build_hour(each, visit) for each in bars if each.total],
     }
 
 
-def _build_hour(bar: StripBar) -> Json:
+def _build_hour(bar: StripBar, visit: Visit) -> Json:
     """Return an hour's numbers, each with the path of the list that it counts."""
     bounds = {"from": bar.start.isoformat(), "until": bar.end.isoformat()}
     lists = {name: f"runs?{urlencode({**bounds, 'outcome': name})}" for name in ("ran", "failed", "skipped")}
     lists["late"] = f"runs?{urlencode({**bounds, 'minLateness': 'PT1M'})}"
-    lists["due"] = f"tasks?{urlencode({'dueFrom': bar.start.isoformat(), 'dueUntil': bar.end.isoformat()})}"
+    start = max(bar.start, parse_instant(visit.soonest)).isoformat()
+    end = min(bar.end, visit.now + REACH).isoformat()
+    lists["due"] = f"due?{urlencode({'from': start, 'until': end})}"
     numbers = {name: getattr(bar, name) for name in lists}
     return {"start": bar.start.isoformat(), "numbers": numbers, "links": lists}
 

@@ -1,0 +1,59 @@
+"""The list of what is due in a time: the occurrences that a number on Home or in the calendar counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.dashboard.local_instants import read_instant
+from cloudsched.dashboard.views.home import REACH
+from cloudsched.dashboard.views.tasks import PAGE_SIZE
+from cloudsched.dashboard.words import write_count
+
+if TYPE_CHECKING:
+    from cloudsched.dashboard.api import Api, Json
+    from cloudsched.dashboard.visit import Visit
+
+FILTERS: Final = ("owner", "handler", "label", "category")
+
+
+def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:
+    """Return the list of the API that the view shows a page of, and its filters. Without bounds, the next hours."""
+    start = read_instant(visit.query.get("from", ""), visit.zone).iso or visit.soonest
+    end = read_instant(visit.query.get("until", ""), visit.zone).iso or (visit.now + REACH).isoformat()
+    filters = {name: visit.query[name].strip() for name in FILTERS if visit.query.get(name, "").strip()}
+    if "category" in filters:
+        filters["category"] = filters["category"].upper()
+    return "/v1/occurrences", {"from": start, "until": end, **filters}
+
+
+def fetch(api: Api, visit: Visit) -> Json:
+    """Ask the API for a page of occurrences, and for the number of all of them."""
+    path, asked = list_rows(visit)
+    page = api.get(path, **asked, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
+    counted = api.get(f"{path}/counts", **asked, timezone=visit.zone.key, per="P1D")
+    return {**page, "asked": asked, "counted": counted}
+
+
+def build(answer: Json, visit: Visit) -> Json:
+    """Return what the list of due occurrences shows."""
+    asked = answer["asked"]
+    rows = answer["occurrences"]
+    count = sum(each["due"] for each in answer["counted"]["parts"])
+    said = write_count(count, "run is", "runs are", is_at_least="completeUntil" in answer["counted"])
+    window = f"from {visit.moment(asked['from']).text} until {visit.moment(asked['until']).text}"
+    note = ""
+    if cut := answer.get("completeUntil"):
+        note = f"The list has only some of what is due after {visit.moment(cut).text}: too many tasks are due before."
+    return {
+        "title": "Due",
+        "sentence": f"{said} due {window}.",
+        "note": note,
+        "rows": rows,
+        "tokens": [
+            (f"{name}: {asked[name]}", visit.with_query(**{name: None, "page": None}))
+            for name in FILTERS
+            if name in asked
+        ],
+        "nothing": "None of it is listed." if note else "Nothing is due in this time.",
+        "next": answer.get("nextPageToken"),
+    }

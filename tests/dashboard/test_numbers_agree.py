@@ -1,0 +1,70 @@
+"""Each number on a page is that of the list to which it leads, over stores in which all kinds of runs are mixed."""
+
+from __future__ import annotations
+
+import html
+import json
+import random
+import re
+from typing import Final
+
+import pytest
+from tests.dashboard.role_pages import Pages
+from tests.mixed_runs import live, make_mixed_app
+
+from cloudsched import App
+
+NUMBER: Final = re.compile(r'<td class="num">\s*<a href="\./([^"]+)">([\d,]+)</a>')
+BAR: Final = re.compile(r'<a href="([^"]+)"[^>]*class="b"[^>]*><title>[^<]*?(\d[^<]*)</title>')
+WORDS: Final = re.compile(r"([\d,]+) (ran|failed|skipped|due)")
+
+
+@pytest.fixture
+def app() -> App:
+    """Handlers that end in every way."""
+    return make_mixed_app()
+
+
+def count_listed(pages: Pages, link: str) -> dict[str, int]:
+    """Return what the list behind a link has: of runs those that are no calls, by how they ended."""
+    path, _, query = html.unescape(link).removeprefix("./").partition("?")
+    found = json.loads(pages.get("admin", f"/{path}.json?{query}").text)
+    assert "error" not in found
+    if path == "due":
+        return {"due": len(found["occurrences"])}
+    kinds = {"SUCCEEDED": "ran", "FAILED": "failed", "TIMED_OUT": "failed"}
+    counts = {"ran": 0, "failed": 0, "skipped": 0}
+    for each in found["executions"]:
+        kind = kinds.get(each["status"], "skipped" if each["status"] in {"SKIPPED", "EXPIRED", "CANCELLED"} else "")
+        if kind:
+            counts[kind] += each.get("covers", {}).get("count", 1) if kind == "skipped" else 1
+    return counts
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_numbers_of_home_are_those_of_their_lists(pages: Pages, seed: int) -> None:
+    """Of each hour: what ran, failed, was skipped and began late, and what is due."""
+    live(pages.sim, random.Random(seed))  # noqa: S311 - the same tasks in each run
+    pages.sim.app.container.many_tasks.overview.forget()
+    numbers = NUMBER.findall(pages.get("admin", "/").text)
+    assert len(numbers) > 20, "hardly anything was tried"
+    for link, number in numbers:
+        assert sum(count_listed(pages, link).values()) == int(number.replace(",", "")), link
+
+
+@pytest.mark.parametrize(
+    "view", ["calendar", "calendar?owner=ada", "calendar?day={day}", "calendar?day={next}&owner=bob"]
+)
+def test_the_bars_of_the_calendar_are_those_of_their_lists(pages: Pages, view: str) -> None:
+    """Each bar leads to the runs that it counts, or to what is due then, with the filters of the page."""
+    live(pages.sim, random.Random(7))  # noqa: S311 - likewise
+    pages.sim.app.create(title="Often", owner="ada", handler="works", schedule="every 10 minutes")
+    pages.sim.app.create(title="Often", owner="bob", handler="works", schedule="every 10 minutes")
+    now = pages.sim.now
+    days = {"day": f"{now:%Y-%m-%d}", "next": f"{now.replace(day=now.day + 1):%Y-%m-%d}"}
+    bars = BAR.findall(pages.get("admin", f"/{view.format(**days)}").text)
+    assert len(bars) > 9, "hardly anything was tried"
+    for link, words in bars:
+        said = {kind: int(number.replace(",", "")) for number, kind in WORDS.findall(words)}
+        listed = count_listed(pages, link)
+        assert {kind: said.get(kind, 0) for kind in listed} == listed, link

@@ -37,6 +37,11 @@ def deliver(make_task: MakeTask, **fields: object) -> Task:
     return make_task(handler="cloudsched.delivery", delivery=make_delivery(), runs=(run,), **fields)
 
 
+def make_unsent(make_task: MakeTask, name: str, *, is_unreached: bool = False) -> Task:
+    delivery = make_delivery(is_unreached=is_unreached)
+    return make_task(id=name, handler="cloudsched.delivery", delivery=delivery, status=TaskStatus.CANCELLED)
+
+
 def make_all(make_task: MakeTask) -> dict[str, Task]:
     """Return tasks by what they are, those first that need attention."""
     parent = Parent(task_id="above", execution_id="e", step=1, depth=1)
@@ -47,6 +52,8 @@ def make_all(make_task: MakeTask) -> dict[str, Task]:
         Trouble.HELD: make_task(id="budget", **PAUSED, hold=Hold(at=NOW)),
         Trouble.WAITING: make_task(id="waiting", runs=(wait_until(later),)),
         Trouble.DELIVERY: deliver(make_task, id="delivery"),
+        Trouble.UNREACHED: make_unsent(make_task, "unsent", is_unreached=True),
+        "not wanted": make_unsent(make_task, "unwanted"),
         "well": make_task(id="well"),
         "a call, whose parent answers for it": make_task(id="call", parent=parent, **FAILING),
         "cancelled": make_task(id="cancelled", status=TaskStatus.CANCELLED, **FAILING),

@@ -47,6 +47,10 @@ def test_a_delivery_that_fails_is_listed_until_it_is_sent(pages: Pages, app: App
         assert "Plants" in text
         assert "Email Retrying" in text
         assert "next attempt" in text
+    home = read(pages, "admin", "/")
+    assert "EMAIL: Plants has not been delivered" in home
+    assert "is tried again in" in home
+    assert "Created." not in home
     assert "1 delivery of all people have failed" not in read(pages, "ada", "/deliveries")
     assert "Plants" not in read(pages, "bob", "/deliveries")
     pages.sim.channel("EMAIL").is_down = False

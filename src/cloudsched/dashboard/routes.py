@@ -40,6 +40,8 @@ DONE: Final = {
     "clock": "The clock was moved.",
     "approve": "Approved. The run goes on.",
     "reject": "Rejected. The run goes on with that.",
+    "verified": "Verified. What comes from now on is sent there; what was not sent before stays so.",
+    "asked": "Asked. It is verified once somebody there confirms it.",
     "queue-paused": "Paused. The queue keeps its dispatches.",
     "queue-running": "Resumed. The queue delivers again.",
 }

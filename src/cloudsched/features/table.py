@@ -349,6 +349,7 @@ FEATURES: Final = (
             ),
         ),
         conditions="cloudsched.people.wiring:find_conditions",
+        causes="cloudsched.people.unreached:find_causes",
         pages="cloudsched.people.pages:VIEWS",
         doctor="cloudsched.people.doctor:check",
     ),

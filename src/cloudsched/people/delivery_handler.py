@@ -10,10 +10,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.delivery_channels import CALLBACKS, COMPLETION, PING, Delivery, DeliveryChannel
+from cloudsched.domain.documents.delivery_channels import CALLBACKS, PING, Delivery, DeliveryChannel
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.notices import LATE, say_late
-from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry
+from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Unreached
 from cloudsched.engine.ports.sender import OutgoingMessage, Recipient, Sender, Suppress
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused
 from cloudsched.features.deliveries.fields import PingEvent
@@ -62,7 +62,7 @@ class DeliveryHandler:
             return Fail(say_not_set_up(delivery.channel))
         found = self._find(task, delivery, payload)
         if isinstance(found, Suppress):
-            return Cancel(found.reason)
+            return Unreached(found.reason) if found.is_unreached else Cancel(found.reason)
 
         message = _to_message(delivery, payload)
         if delivery.channel not in CALLBACKS:
@@ -87,21 +87,11 @@ class DeliveryHandler:
             message = replace(message, unsubscribe_url=url)
         return message
 
-    def _find(
-        self,
-        task: Task,
-        delivery: Delivery,
-        payload: dict[str, Any],
-    ) -> tuple[Recipient, ...] | Suppress:
-        recipients = self._recipients()
-        url = delivery.url or ""
-        if delivery.channel == COMPLETION:
-            return recipients.callback(task.owner, url, is_users=delivery.is_users_url)
-        if delivery.channel != PING:
-            return recipients.find(task.owner, delivery.channel, delivery.category)
-        if payload.get("kind") == _START and self._has_ended(delivery.task_id, delivery.execution_id):
+    def _find(self, task: Task, delivery: Delivery, payload: dict[str, Any]) -> tuple[Recipient, ...] | Suppress:
+        is_start = delivery.channel == PING and payload.get("kind") == _START
+        if is_start and self._has_ended(delivery.task_id, delivery.execution_id):
             return Suppress("The execution has ended, and the ping of its end is sent instead.")
-        return recipients.switch(task.owner, url, is_users=delivery.is_users_url)
+        return self._recipients().find_for(task.owner, delivery)
 
     def _send_to_all(
         self,

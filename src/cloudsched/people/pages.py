@@ -5,6 +5,7 @@ A person's page has their open problems, their tasks, their contacts, and their 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
@@ -18,7 +19,7 @@ from cloudsched.dashboard.words import join_phrases, only_if, write_count
 from cloudsched.domain.documents.delivery_channels import DeliveryStatus
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.errors import NotFound
+from cloudsched.errors import NotFound, PreconditionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,6 +40,13 @@ _LOOKS: Final = complete_table(
     },
 )
 _UNDER_WAY: Final = frozenset({DeliveryStatus.RETRYING, DeliveryStatus.SENDING, DeliveryStatus.PENDING})
+_CHATS: Final = ("telegram", "slack")
+_VERIFIED_BY: Final = (
+    ("email", "address", "Verify: it is theirs"),
+    ("webhook", "url", "Ask the webhook"),
+    *((each, "id", f"Ask in {each.title()}") for each in _CHATS),
+)
+"""The contacts of a person, the name of each one's address, and the button that verifies it."""
 _LISTED: Final = 50
 _LISTED_OF_PERSON: Final = 10
 
@@ -74,6 +82,31 @@ def _inbox_path(owner: str) -> str:
     return f"/v1/inboxes/{quote(owner, safe='')}"
 
 
+def send_verification(api: Api, _visit: Visit, texts: Mapping[str, str], owner: str) -> Submitted:
+    """Verify a contact: an admin's word does it for an address of mail, and others are asked themselves."""
+    path = _person_path(owner)
+    way = texts.get("way", "")
+    match way:
+        case "email":
+            address = texts.get("address", "")
+            if (api.get(path).get("email") or {}).get("address") != address:
+                raise PreconditionFailed("The address")
+            api.patch(path, {"email": {"address": address, "verified": True}})
+        case "webhook":
+            api.post(f"{path}/webhook/verify")
+        case "telegram" | "slack":
+            api.post(f"{path}/chats/{way}/verify")
+        case _:
+            raise NotFound("contact", way)
+    return Submitted(f"people/{quote(owner, safe='')}", "asked" if way in _CHATS else "verified")
+
+
+def _person_path(owner: str) -> str:
+    if owner in {"", ".", ".."}:
+        raise NotFound("person", owner)
+    return f"/v1/people/{quote(owner, safe='')}"
+
+
 def build_deliveries(answer: Json, _visit: Visit) -> Json:
     """Return what the lists of deliveries and of messages show."""
     deliveries = [build_delivery(each) for each in answer["deliveries"]]
@@ -85,10 +118,9 @@ def _write_sentence(answer: Json) -> str:
     count = len(answer["deliveries"])
     if not owner and not count:
         return "No delivery has failed. Choose whose to see."
-    noun = "delivery" if count == 1 and not answer["older"] else "deliveries"
-    shown = f"{count:,}{only_if(answer['older'], ' or more')} {noun}"
+    statuses = Counter(each["status"] for each in answer["deliveries"])
     if not owner:
-        retrying = sum(each["status"] in _UNDER_WAY for each in answer["deliveries"])
+        retrying = sum(statuses[each] for each in _UNDER_WAY)
         failed = write_count(count - retrying, "delivery has", "deliveries have")
         more = f", {retrying:,} {'is' if retrying == 1 else 'are'} retrying"
         at_least = only_if(answer["older"], "At least ")
@@ -96,7 +128,10 @@ def _write_sentence(answer: Json) -> str:
     messages = answer["messages"]
     unread = sum(not each.get("isRead") for each in messages)
     inbox = write_count(len(messages), "message", "messages")
-    return f"{shown} to {owner}; {inbox} in the inbox, {unread:,} unread."
+    words = [f"{statuses[each]:,} {_LOOKS[each].word.lower()}" for each in DeliveryStatus if statuses[each]]
+    shown = write_count(count, "delivery", "deliveries", is_at_least=answer["older"])
+    what = f"{shown[:1].upper()}{shown[1:]} for {owner}{only_if(words, ': ')}{', '.join(words)}"
+    return f"{what}. {inbox} in the inbox, {unread:,} unread."
 
 
 def build_delivery(found: Json) -> Json:
@@ -123,9 +158,7 @@ def _find_event(found: Json) -> tuple[str, str]:
 
 def fetch_person(api: Api, _visit: Visit, owner: str) -> Json:
     """Ask the API for its data of a person. Raises NotFound if it has none."""
-    if owner in {".", ".."}:
-        raise NotFound("person", owner)
-    path = f"/v1/people/{quote(owner, safe='')}"
+    path = _person_path(owner)
     tasks = api.get("/v1/tasks", owner=owner, calls="false", pageSize=_LISTED_OF_PERSON)["tasks"]
     person = api.find(path)
     if not tasks and person is None:
@@ -141,7 +174,7 @@ def fetch_person(api: Api, _visit: Visit, owner: str) -> Json:
     }
 
 
-def build_person(answer: Json, _visit: Visit) -> Json:
+def build_person(answer: Json, visit: Visit) -> Json:
     """Return what the page of one person shows."""
     counts = answer["counts"].get("tasks", {})
     person = answer["person"] or {}
@@ -151,6 +184,7 @@ def build_person(answer: Json, _visit: Visit) -> Json:
         "sentence": _write_person(answer),
         "counts": [(status, counts[status]) for status in TaskStatus if counts.get(status)],
         "facts": [*_list_facts(person)],
+        "unverified": [*_list_unverified(person, visit)],
         "budget": _write_budget(answer["budget"]),
         "deliveries": [build_delivery(each) for each in answer["deliveries"]],
         "query": urlencode({"owner": answer["owner"]}),
@@ -165,7 +199,11 @@ def _write_person(answer: Json) -> str:
     if not counts:
         return f"The counts did not come.{unknown}"
     total = write_count(sum(counts.get("tasks", {}).values()), "task", "tasks")
-    return f"{total}, calls included; {needs or 'nothing needs anybody'}.{unknown}"
+    causes = [each["sentence"] for each in counts.get("causes", ())]
+    if not needs and not causes:
+        needs = "nothing needs anybody"
+    said = join_phrases(f"{total}, calls included", needs, separator="; ")
+    return join_phrases(f"{said}.", *causes, separator=" ") + unknown
 
 
 def _list_facts(person: Json) -> Iterator[tuple[str, str]]:
@@ -187,6 +225,14 @@ def _list_facts(person: Json) -> Iterator[tuple[str, str]]:
         yield f"Agreed to, {str(category).lower()}", said
 
 
+def _list_unverified(person: Json, visit: Visit) -> Iterator[tuple[str, str, str]]:
+    """Yield the contacts that the caller may verify: the field, its address, and what verifies it."""
+    for way, key, act in _VERIFIED_BY:
+        contact = person.get(way) or {}
+        if contact and not contact.get("verified") and visit.may_change and (way != "email" or visit.role == "admin"):
+            yield way, str(contact.get(key, "")), act
+
+
 def _write_budget(budget: Json | None) -> str:
     if budget is None:
         return "No budget limits them."
@@ -199,5 +245,5 @@ VIEWS: Final = {
     "deliveries": View(
         "/deliveries", fetch_deliveries, build_deliveries, "deliveries.html", "Deliveries", send_answer, key="d"
     ),
-    "person": View("/people/<owner>", fetch_person, build_person, "person.html", "Deliveries"),
+    "person": View("/people/<owner>", fetch_person, build_person, "person.html", "Deliveries", send_verification),
 }

@@ -92,11 +92,16 @@ def drop_address(person: Person, channel: DeliveryChannel, address: str) -> Pers
             assert_never(unknown)
 
 
+def wants(person: Person | None, category: Category, channel: DeliveryChannel) -> bool:
+    """Return whether a person takes a category by a channel, as far as they have said."""
+    return person is None or is_wanted(person, category, channel)
+
+
 def find_obstacle(person: Person | None, category: Category, channel: DeliveryChannel) -> str | None:
     """Return why a channel may not or cannot reach a person, or None if nothing stands in the way."""
     if person is None:
         return "No contacts are stored for the owner."
-    if not is_wanted(person, category, channel):
+    if not wants(person, category, channel):
         return f"The person does not want {category} by {channel}."
     return find_reach(person, channel).obstacle
 

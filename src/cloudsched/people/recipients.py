@@ -7,11 +7,11 @@ from urllib.parse import urlsplit
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery_channels import CALLBACKS, DeliveryChannel
+from cloudsched.domain.documents.delivery_channels import CALLBACKS, COMPLETION, PING, Delivery, DeliveryChannel
 from cloudsched.domain.documents.person import Person
 from cloudsched.engine.ports.sender import Recipient, Suppress
 from cloudsched.engine.state.record_changes import change_person, find_record
-from cloudsched.people.reach import drop_address, find_obstacle, find_reach
+from cloudsched.people.reach import drop_address, find_obstacle, find_reach, wants
 from cloudsched.people.webhook_secrets import WebhookSecrets
 
 if TYPE_CHECKING:
@@ -37,6 +37,15 @@ class PeopleRecipients:
         self._clock = clock
         self._secrets = WebhookSecrets(records, clock)
 
+    def find_for(self, owner: str, delivery: Delivery) -> tuple[Recipient, ...] | Suppress:
+        """Return the recipients of a delivery, or why nothing may be sent."""
+        url = delivery.url or ""
+        if delivery.channel == COMPLETION:
+            return self.callback(owner, url, is_users=delivery.is_users_url)
+        if delivery.channel == PING:
+            return self.switch(owner, url, is_users=delivery.is_users_url)
+        return self.find(owner, delivery.channel, delivery.category)
+
     def find(self, owner: str, channel: str, category: str) -> tuple[Recipient, ...] | Suppress:
         """Return the recipients, or why nothing may be sent. MOBILE has one for each device."""
         way = DeliveryChannel(channel)
@@ -46,7 +55,7 @@ class PeopleRecipients:
         person = find_record(self._records, Person, owner)
         obstacle = find_obstacle(person, Category(category), way)
         if obstacle is not None or person is None:
-            return Suppress(obstacle or "")
+            return Suppress(obstacle or "", is_unreached=wants(person, Category(category), way))
         addresses = find_reach(person, way).addresses
         if way.traits.is_signed:
             secrets = self._secrets.current(person.owner, person.verified_webhook)
@@ -64,7 +73,8 @@ class PeopleRecipients:
             return (Recipient(address=url, secrets=self._secrets.current(SYSTEM_OWNER)),)
         webhook = self._find_webhook_at(owner, url)
         if webhook is None:
-            return Suppress("The URL of onCompletion is not at the host of the person's own, verified webhook.")
+            why = "The URL of onCompletion is not at the host of the person's own, verified webhook."
+            return Suppress(why, is_unreached=True)
         return (Recipient(address=url, secrets=self._secrets.current(owner, webhook)),)
 
     def switch(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
@@ -72,7 +82,7 @@ class PeopleRecipients:
         is_allowed = _read_origin(url) in {("https", each, 443) for each in self._ping_hosts}
         if is_users and not is_allowed and self._find_webhook_at(owner, url) is None:
             where = "at the host of the person's own, verified webhook, nor at one of CLOUDSCHED_PING_HOSTS"
-            return Suppress(f"The URL of the ping is neither {where}.")
+            return Suppress(f"The URL of the ping is neither {where}.", is_unreached=True)
         return (Recipient(address=url),)
 
     def _find_webhook_at(self, owner: str, url: str) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,6 +103,24 @@ def test_what_a_refusal_means(server: MailServer, place: str, answer: str, kind:
     with pytest.raises(kind, match=answer[4:]) as caught:
         sender_to(server).send(make_message(), ADA)
     assert type(caught.value) is kind
+    assert "cannot be reached" not in str(caught.value)
+
+
+def test_a_server_that_greets_with_a_refusal_is_not_called_unreachable() -> None:
+    """It was reached: its words are told, and the mail is sent later."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def greet() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.sendall(b"421 4.3.2 too busy\r\n")
+
+        thread = threading.Thread(target=greet)
+        thread.start()
+        target = SmtpServer.from_url(f"smtp://127.0.0.1:{listener.getsockname()[1]}")
+        with pytest.raises(DeliveryDelayed, match=r"^Refused for now by 127\.0\.0\.1: 421 4\.3\.2 too busy$"):
+            SmtpSender(target, FROM).send(make_message(), ADA)
+        thread.join()
 
 
 def test_a_server_that_dies_after_data_gets_a_repeat_with_the_same_id(server: MailServer) -> None:

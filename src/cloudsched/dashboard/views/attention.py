@@ -90,12 +90,18 @@ def fetch_needs(api: Api, visit: Visit, counts: Json | None) -> Json:
             for each in failed
             if each.get("lastExecutionId")
         },
+        "sent": {each["id"]: _find_latest(api, each["id"]) for each in tasks.get(NeedCause.DELIVERY, ())},
         "startable": [each["id"] for each in failed if fetch_startable(api, visit, each)],
         "waits": fetch_waits(api, tasks.get(NeedCause.WAITING, ())),
         "lastFailures": []
         if needs
         else api.list_items("/v1/executions", "executions", outcome=RunOutcome.FAILED, pageSize=1),
     }
+
+
+def _find_latest(api: Api, task_id: str) -> Json | None:
+    """Return the latest execution of a task, which may be open."""
+    return next(iter(api.list_items(f"{task_path(task_id)}/executions", "executions", pageSize=1)), None)
 
 
 def _list_tasks(api: Api, visit: Visit, need: Json) -> list[Json]:
@@ -171,13 +177,14 @@ def _write_last_failure(failures: Sequence[Json], visit: Visit) -> str:
 
 def _build_needs(answer: Json, counted: dict[str, Json], unheard: Sequence[Json], visit: Visit) -> Iterator[Need]:
     tasks = answer["tasks"]
+    delivered = tasks.get(NeedCause.DELIVERY, ())
     rows = {
         NeedCause.FAILED: _build_failed(answer, counted.get(NeedCause.FAILED, {}), visit),
         NeedCause.WAITING: [*_build_waits(answer, visit)][:_SHOWN],
         NeedCause.OVERDUE: (),
         NeedCause.PAUSED: map(_build_paused, tasks.get(NeedCause.PAUSED, ())),
         NeedCause.HELD: (_build_plain(each, NeedCause.HELD) for each in tasks.get(NeedCause.HELD, ())),
-        NeedCause.DELIVERY: (_build_plain(each, NeedCause.DELIVERY) for each in tasks.get(NeedCause.DELIVERY, ())),
+        NeedCause.DELIVERY: (_build_delivery(each, answer["sent"].get(each["id"]), visit) for each in delivered),
     }
     common = (answer["counts"] or {}).get("causes", ())
     yield from (_build_common(each, visit) for each in common)
@@ -326,6 +333,9 @@ def _build_common(cause: Json, visit: Visit) -> Need:
             return replace(need, status=_PAUSED, queue=only_if(may_resume, subject))
         case Reason.UNKNOWN_HANDLER:
             return replace(need, href=f"tasks?{urlencode({'handler': subject, 'status': 'ACTIVE'})}")
+        case Reason.NOT_REACHABLE:
+            href = f"people/{quote(subject, safe='')}#reach"
+            return replace(need, href=href, act=("Mend", href) if visit.may_change else ("", ""))
     href = f"usage?{urlencode({'owner': subject})}#budget-{quote(subject, safe='')}"
     act = ("Raise", href) if visit.role == "admin" and visit.may_change else ("", "")
     listed = f"tasks?{urlencode({'trouble': 'BUDGET', 'owner': subject})}"
@@ -363,6 +373,19 @@ def _build_paused(task: Json) -> Need:
         task_id=task["id"],
         resume_question=only_if("resume" in task.get("allowedVerbs", ()), RESUME_QUESTION),
     )
+
+
+def _build_delivery(task: Json, record: Json | None, visit: Visit) -> Need:
+    """Return the row of a result that has not arrived, with its reason, and whether it is tried again."""
+    need = replace(_build_plain(task, NeedCause.DELIVERY), href=f"deliveries?{urlencode({'owner': task['owner']})}")
+    if record is None:
+        return replace(need, detail=f"To {task['owner']}.")
+    row = build_execution(record, visit)
+    detail = f"To {task['owner']}: {row['outcome']}"
+    if record.get("nextAttemptAt"):
+        tried = visit.moment(record["nextAttemptAt"]).relative
+        return replace(need, status=show_status("RETRYING"), detail=f"{detail} It is tried again {tried}.")
+    return replace(need, at=record.get("finishedAt"), detail=detail)
 
 
 def _build_plain(task: Json, cause: NeedCause) -> Need:

@@ -162,6 +162,8 @@ class Delivery(WireModel):
     """The URL that a completion callback or a ping is sent to."""
     is_users_url: bool = False
     """True if a user may have chosen that URL: users may name only endpoints of their own."""
+    is_unreached: bool = False
+    """True if nothing was sent although its person wants it: no address of theirs could be used."""
 
 
 def derive_delivery_id(

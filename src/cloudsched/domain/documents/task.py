@@ -221,6 +221,9 @@ class Trouble(StoredEnum):
     """A run waits for an event, and gives up at some time."""
     DELIVERY = "DELIVERY"
     """It delivers a result, and has failed to, once or for good."""
+    UNREACHED = "UNREACHED"
+    """It was to deliver a result, and nothing was sent: no address of its person could be used. This counts for the
+    person, whom an overview names, and not for the task."""
 
 
 class NeedCause(StrEnum):

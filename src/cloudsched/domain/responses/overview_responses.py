@@ -254,12 +254,12 @@ class CommonCause(ApiResponse):
     """What keeps many tasks from running at once, in the sentence of their explanations."""
 
     reason: Reason
-    """`QUEUE_PAUSED`, `UNKNOWN_HANDLER` or `BUDGET_USED_UP`."""
+    """`QUEUE_PAUSED`, `UNKNOWN_HANDLER`, `BUDGET_USED_UP`, or of lost messages `NOT_REACHABLE`."""
     sentence: str
     subject: str | None = None
     """The queue, handler or owner. Only callers who see the tasks of all owners learn which queue it is."""
     count: int | None = Field(default=None, ge=0, le=10000)
-    """The number of tasks that wait for it. Missing for a queue, for which all wait."""
+    """The number of tasks that wait for it, or of lost messages. Missing for a queue, for which all wait."""
     is_at_least: bool = False
     """True if there may be more tasks, because counting stopped at a bound."""
     since: AwareDatetime | None = None

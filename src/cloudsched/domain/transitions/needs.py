@@ -7,10 +7,13 @@ depends on the time. Overviews count these causes, and lists and pages show them
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.task import NeedCause, Task, TaskStatus, Trouble
 from cloudsched.domain.transitions.planning import find_sole_hold, is_held_back
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 GIVES_UP_SOON: Final = timedelta(days=7)
 """A task needs attention if its wait for an event or a call times out within this time."""
@@ -18,12 +21,18 @@ LATE: Final = timedelta(minutes=3)
 """The delay after which overdue work needs attention: the sweep, which runs every minute, has not started it."""
 
 
+CAUSES_BY_TROUBLE: Final[Mapping[Trouble, NeedCause]] = {
+    each: NeedCause(each.value) for each in Trouble if each is not Trouble.UNREACHED
+}
+"""The causes that a task's trouble is. What has not reached a person needs one act, however much it is."""
+
+
 def find_needs(task: Task, now: datetime) -> tuple[NeedCause, ...]:
     """Return why a task needs attention now: its trouble, and whether it is overdue."""
     trouble = find_trouble(task)
-    causes = []
+    causes: list[NeedCause] = []
     if trouble is not None and (trouble[0] is not Trouble.WAITING or trouble[1] < now + GIVES_UP_SOON):
-        causes.append(NeedCause(trouble[0].value))
+        causes += filter(None, [CAUSES_BY_TROUBLE.get(trouble[0])])
 
     due_at = find_unstarted(task)
     if due_at is not None and is_late(due_at, now):
@@ -62,6 +71,8 @@ def find_trouble(task: Task) -> tuple[Trouble, datetime] | None:
 
 
 def _find_failed_delivery(task: Task) -> tuple[Trouble, datetime] | None:
+    if task.status is TaskStatus.CANCELLED and task.delivery is not None and task.delivery.is_unreached:
+        return Trouble.UNREACHED, task.status_changed_at
     if task.status in {TaskStatus.FAILED, TaskStatus.EXPIRED}:
         return Trouble.DELIVERY, task.failing_since or task.status_changed_at
     starts = [run.started_at for run in task.runs if run.attempts and run.started_at]

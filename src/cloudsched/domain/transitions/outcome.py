@@ -91,6 +91,11 @@ class Cancel(_Noted):
 
 
 @dataclass(frozen=True, slots=True)
+class Unreached(Cancel):
+    """Nothing was sent to a person, who would have wanted it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Suspend:
     """A durable handler waits, and its function ends. The context returns it, not the handler."""
 

@@ -102,3 +102,5 @@ class Suppress:
     """Nothing is sent, now or later."""
 
     reason: str
+    is_unreached: bool = False
+    """True if the person wants it, and no address of theirs can be used."""

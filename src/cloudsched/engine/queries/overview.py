@@ -24,7 +24,7 @@ from cloudsched.domain.responses.overview_responses import (
     OverviewCounts,
     PartCounts,
 )
-from cloudsched.domain.transitions.needs import GIVES_UP_SOON, find_unstarted, is_late
+from cloudsched.domain.transitions.needs import CAUSES_BY_TROUBLE, GIVES_UP_SOON, find_unstarted, is_late
 from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery
 from cloudsched.engine.queries.execution_search import WITHOUT_CALLS, ExecutionFilter, list_failures
@@ -115,7 +115,7 @@ class Overview:
         late = [at for at in since if is_late(at, now)]
         oldest = late[0] if late else None
         lateness = NeedCount(cause=NeedCause.OVERDUE, count=len(late), is_at_least=is_cut, oldest=oldest)
-        return [*(self._count_need(owner, trouble, now) for trouble in Trouble), lateness]
+        return [*(self._count_need(owner, trouble, now) for trouble in CAUSES_BY_TROUBLE), lateness]
 
     def _count(self, owner: str | None) -> OverviewCounts:
         search = self._store.search
@@ -152,7 +152,7 @@ class Overview:
         if trouble is Trouble.WAITING:
             until = now + GIVES_UP_SOON
         query = TaskQuery(owner, trouble=trouble, trouble_until=until)
-        cause = NeedCause(trouble.value)
+        cause = CAUSES_BY_TROUBLE[trouble]
         count = self._store.search.count_tasks(query, MAX_COUNT)
         if not count:
             return NeedCount(cause=cause, count=0)

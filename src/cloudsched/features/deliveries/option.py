@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.delivery_channels import CALLBACKS, Delivery
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit, DeliveryMark, TaskWrite
-from cloudsched.domain.transitions.outcome import Done
+from cloudsched.domain.transitions.outcome import Done, Unreached
 from cloudsched.engine.state.options import Option
 from cloudsched.features.deliveries.maker import DeliveryMaker
 
@@ -43,6 +43,9 @@ class Deliveries(Option):
         is_repeat = commit.effects.is_repeat
         if task.delivery is not None and isinstance(report.outcome, Done):
             commit = self._mark(commit, task.delivery, is_repeat=is_repeat)
+        if task.delivery is not None and isinstance(report.outcome, Unreached):
+            delivery = task.delivery.model_copy(update={"is_unreached": True})
+            return commit.having(task=commit.task.model_copy(update={"delivery": delivery}))
         if not task.delivery_channels and task.on_completion is None:
             return commit
         known = task.find_run(run.execution_id)

@@ -112,9 +112,11 @@ class SmtpSender:
         try:
             connection = self._connect()
         except smtplib.SMTPAuthenticationError as error:
-            raise DeliveryDelayed(_SERVICE, f"it refuses the user or password: {_explain(error)}") from error
+            raise self._delay(f"refuses the user or password: {_explain(error)}") from error
         except smtplib.SMTPNotSupportedError as error:
-            raise DeliveryDelayed(_SERVICE, f"it does not offer what its address says: {error}") from error
+            raise self._delay(f"does not offer what its address says: {error}") from error
+        except smtplib.SMTPResponseException as error:
+            raise _refuse_for_now(error.smtp_code, error.smtp_error, self._server.host) from error
         except (smtplib.SMTPException, OSError) as error:
             raise DeliveryDelayed(_SERVICE, _explain(error)) from error
 
@@ -125,6 +127,10 @@ class SmtpSender:
                 connection.quit()  # after the answer to DATA, a failure here changes nothing
             connection.close()
         return str(mail["Message-ID"])
+
+    def _delay(self, why: str) -> DeliveryDelayed:
+        """Return that the server was reached, and why it takes nothing now."""
+        return DeliveryDelayed(_SERVICE, f"it {why}", answer=f"{self._server.host} {why}")
 
     def _connect(self) -> smtplib.SMTP:
         server = self._server
@@ -182,12 +188,17 @@ def _hand_over(connection: smtplib.SMTP, mail: EmailMessage, sender: Address, ho
 
 
 def _from_answer(code: int, answer: bytes | str, host: str) -> DeliveryDelayed | DeliveryRefused:
-    text = _decode(answer)
-    if 400 <= code <= 499:  # noqa: PLR2004 - transient negative replies
-        return DeliveryDelayed(_SERVICE, f"{code} {text}", answer=f"Refused for now by {host}: {code} {text}")
-    if not 500 <= code <= 599:  # noqa: PLR2004 - permanent negative replies; 421 and -1 among the others
-        return DeliveryDelayed(_SERVICE, f"{code} {text}")
-    return DeliveryRefused(f"Refused by {host}: {code} {text}")
+    if 500 <= code <= 599:  # noqa: PLR2004 - permanent negative replies
+        return DeliveryRefused(f"Refused by {host}: {code} {_decode(answer)}")
+    return _refuse_for_now(code, answer, host)
+
+
+def _refuse_for_now(code: int, answer: bytes | str, host: str) -> DeliveryDelayed:
+    """Return that a server does not take a mail now. Without a code it has not answered, as when it went away."""
+    text = f"{code} {_decode(answer)}"
+    if code < 400:  # noqa: PLR2004 - negative replies begin there
+        return DeliveryDelayed(_SERVICE, text)
+    return DeliveryDelayed(_SERVICE, text, answer=f"Refused for now by {host}: {text}")
 
 
 def _explain(error: Exception) -> str:

@@ -1,0 +1,76 @@
+"""Find the people whom messages have not reached, because no address of theirs can be used.
+
+Their deliveries have ended as SUPPRESSED, and nobody has failed. Such a person is named as long as that is so, and as
+long as messages have been lost lately.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.domain.documents.delivery_channels import CALLBACKS, DeliveryChannel
+from cloudsched.domain.documents.task import Trouble
+from cloudsched.domain.explanation.findings import Reason
+from cloudsched.domain.responses.overview_responses import CommonCause
+from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.engine.ports.sender import Suppress
+from cloudsched.people.wiring import PeopleWiring
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.runtime.container import Container
+
+LATELY: Final = timedelta(days=7)
+"""The time for which a lost message is told."""
+_LOOKED_AT: Final = 100
+"""The most lost messages that are read, the latest."""
+
+
+def find_causes(container: Container, owner: str | None) -> Iterator[CommonCause]:
+    """Yield who is not reached by which channel, the rarest first, of all owners or of one.
+
+    Costs a read, and if there are lost messages one for each of the latest, and one or two for each person.
+    """
+    page = container.store.list_tasks(TaskQuery(owner, trouble=Trouble.UNREACHED), limit=_LOOKED_AT)
+    since = container.clock.now() - LATELY
+    lost: dict[tuple[str, str], list[Task]] = {}
+    for task in page.items:
+        if task.delivery is not None and task.status_changed_at >= since:
+            lost.setdefault((task.owner, task.delivery.channel), []).append(task)
+    is_cut = page.next_page_token is not None and page.items[-1].status_changed_at >= since
+    for tasks in sorted(lost.values(), key=len):
+        if cause := _find_cause(container, tasks, is_cut=is_cut):
+            yield cause
+
+
+def _find_cause(container: Container, tasks: Sequence[Task], *, is_cut: bool) -> CommonCause | None:
+    """Return the cause for which messages to one person are lost. None if the next one would be sent."""
+    latest = tasks[0]
+    assert latest.delivery is not None  # noqa: S101 - its caller has looked
+    found = PeopleWiring.of(container).recipients.find_for(latest.owner, latest.delivery)
+    if not isinstance(found, Suppress) or not found.is_unreached:
+        return None
+    count = len(tasks)
+    things = _name_messages(latest.delivery.channel, count)
+    at_least = "At least " if is_cut else ""
+    return CommonCause(
+        reason=Reason.NOT_REACHABLE,
+        sentence=f"{at_least}{count:,} {things} {latest.owner} {'was' if count == 1 else 'were'} not sent. "
+        f"{found.reason}",
+        subject=latest.owner,
+        count=count,
+        is_at_least=is_cut,
+        since=None if is_cut else tasks[-1].status_changed_at,
+    )
+
+
+def _name_messages(channel: str, count: int) -> str:
+    plural = "" if count == 1 else "s"
+    if channel in CALLBACKS:
+        return f"{channel.lower()} call{plural} of"
+    if channel == DeliveryChannel.EMAIL:
+        return f"mail{plural} to"
+    return f"message{plural} by {channel.lower()} to"

@@ -1,0 +1,96 @@
+"""Messages that reach nobody are told where somebody looks, as long as that is so."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import timedelta
+from typing import Any
+
+from tests.dashboard.role_pages import Pages
+from tests.web.api.test_deliveries import app
+
+from cloudsched import App, Schedule
+from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.engine.authority import OWN_CODE
+from cloudsched.people.wiring import PeopleWiring
+
+__all__ = ["app"]  # a fixture
+
+NOT_VERIFIED = "The person's e-mail address is not verified"
+
+
+def store(app: App, owner: str, **fields: Any) -> None:
+    spec = PersonSpec.model_validate({"email": {"address": f"{owner}@example.com"}} | fields)
+    PeopleWiring.of(app.container).people.put(owner, spec, by=OWN_CODE, may_remove=True)
+
+
+def remind(pages: Pages, app: App, owner: str, times: int = 1) -> None:
+    for number in range(times):
+        app.create(
+            title=f"Plants {number}",
+            owner=owner,
+            handler="remind",
+            delivery_channels=["EMAIL"],
+            schedule=Schedule.once(pages.sim.now + timedelta(seconds=1)),
+        )
+    pages.sim.advance(timedelta(minutes=2))
+
+
+def read(pages: Pages, who: str, path: str) -> str:
+    pages.sim.app.container.many_tasks.overview.forget()
+    pages.sim.app.container.forget_causes()
+    page = pages.get(who, path)
+    assert page.status_code == 200, page.text
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page.text)))
+
+
+def test_mails_to_an_unverified_address_are_told_until_it_is_verified(pages: Pages, app: App) -> None:
+    """On Home and on the person's page, with their number, to those who may see them, and with the act."""
+    store(app, "dora")
+    remind(pages, app, "dora", 3)
+    for who in ("admin", "viewer"):
+        assert f"3 mails to dora were not sent. {NOT_VERIFIED}" in read(pages, who, "/")
+        text = read(pages, who, "/people/dora")
+        assert f"3 mails to dora were not sent. {NOT_VERIFIED}" in text
+        assert "nothing needs anybody" not in text
+    assert "1 thing needs you" in read(pages, "admin", "/")
+    assert "dora" not in read(pages, "bob", "/")
+    assert "3 deliveries for dora: 3 not sent." in read(pages, "admin", "/deliveries?owner=dora")
+
+    act = {"way": "email", "address": "dora@example.com"}
+    assert "Verify: it is theirs" not in read(pages, "viewer", "/people/dora")
+    assert pages.post("viewer", "/people/dora", act).status_code == 403
+    assert pages.post("admin", "/people/dora", {**act, "address": "eve@example.com"}).status_code == 412
+    assert pages.post("admin", "/people/dora", act).status_code == 303
+    assert "were not sent" not in read(pages, "admin", "/")
+    assert "nothing needs anybody" in read(pages, "admin", "/people/dora")
+    remind(pages, app, "dora")
+    assert [each.owner for each in pages.sim.channel("EMAIL").sent] == ["dora"]
+
+
+def test_what_a_person_does_not_want_is_not_lost(pages: Pages, app: App) -> None:
+    """Nor is it lost once they say so, or a week after the last."""
+    store(app, "ada", channels={"OTHERS": ()})
+    remind(pages, app, "ada")
+    assert "Nothing needs you" in read(pages, "admin", "/")
+    store(app, "dora")
+    remind(pages, app, "dora")
+    assert "1 mail to dora was not sent" in read(pages, "admin", "/")
+    store(app, "dora", channels={"OTHERS": ()})
+    assert "was not sent" not in read(pages, "admin", "/")
+    store(app, "dora")
+    pages.sim.advance(timedelta(days=8))
+    assert "was not sent" not in read(pages, "admin", "/")
+
+
+def test_the_rarest_person_is_not_hidden_by_another(pages: Pages, app: App) -> None:
+    """Each has a line, and a number that was cut says so."""
+    remind(pages, app, "grace")
+    pages.sim.advance(timedelta(minutes=1))
+    store(app, "dora")
+    remind(pages, app, "dora", 98)
+    text = read(pages, "admin", "/")
+    assert text.index("1 mail to grace was not sent. No contacts are stored") < text.index("98 mails to dora")
+    remind(pages, app, "dora", 3)
+    assert "At least 100 mails to dora were not sent." in read(pages, "admin", "/")

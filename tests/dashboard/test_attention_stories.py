@@ -8,11 +8,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.conftest import MakeTask
 from tests.dashboard.role_pages import Pages
 
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import TaskStatus, Trouble
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.features.budgets.budgets import Budgets
@@ -177,3 +179,52 @@ def test_what_failures_and_budgets_have_paused_needs_somebody(pages: Pages, app:
     assert sentence.startswith("2 things need you")
     assert "Weak is paused after 2 failures in a row" in listed
     assert "bob has used up its budget (0 of 0 queries of 2027-01): 1 task waits until 1 February" in listed
+
+
+def test_one_that_failures_have_paused_is_not_hidden_by_many_of_another_handler(pages: Pages, app: App) -> None:
+    """Each handler has a line with the true oldest, the rarest first; that of one task resumes it."""
+    app.handler("frail", retry=0)(lambda: 1 / 0)
+    hourly(app, "payroll", handler="frail", pause_after_failures=1)
+    pages.sim.advance(timedelta(hours=2))
+    for number in range(12):
+        hourly(app, f"t{number:02}", pause_after_failures=1)
+    pages.sim.advance(timedelta(hours=1))
+    sentence, listed = read_attention(pages)
+    assert sentence.startswith("13 things need you")
+    assert "13 tasks are paused after failures, the first 2" in listed
+    assert listed.index("Payroll is paused after a failure") < listed.index(
+        "12 tasks of shaky are paused after failures"
+    )
+    assert "Resume the task" in listed[: listed.index("12 tasks of shaky")]
+
+
+def test_the_wait_of_a_rare_handler_is_not_hidden_by_waits_that_end_first(pages: Pages, app: App) -> None:
+    """The soonest have a line each, and a handler without one has its own."""
+
+    @app.handler("asks")
+    def asks(ctx: Context) -> object:
+        return ctx.wait_for("approved", timeout=timedelta(days=1))
+
+    @app.handler("contract")
+    def contract(ctx: Context) -> object:
+        return ctx.wait_for("signed", timeout=timedelta(days=5))
+
+    for number in range(9):
+        app.create(handler="asks", title=f"Ask {number}", owner="ada")
+    app.create(handler="contract", title="The lease", owner="ada")
+    pages.sim.advance(timedelta(minutes=1))
+    listed = read_attention(pages)[1]
+    assert listed.count("waits for the event approved, and gives up") == 5
+    assert "1 task of contract waits for an event, and gives up in 4" in listed
+    assert "The lease" in listed
+
+
+def test_what_is_late_is_named(pages: Pages, make_task: MakeTask) -> None:
+    """The longest first, with the instant that it was due."""
+    for minutes in (5, 50):
+        due = pages.sim.now - timedelta(minutes=minutes)
+        late = make_task(id=f"late-{minutes}", title=f"Late {minutes}", next_execution_time=due)
+        pages.sim.app.container.store.commit(Commit(late))
+    listed = read_attention(pages)[1].replace("\N{NO-BREAK SPACE}", " ")
+    assert "2 tasks are late and have not started: the first was due 50 min" in listed
+    assert listed.index("Late 50 is late and has not started: it was due 50 min") < listed.index("Late 5 is late")

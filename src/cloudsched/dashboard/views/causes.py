@@ -76,6 +76,8 @@ def write_chip(found: Json) -> str:
 
 def filter_by_cause(cause: str, visit: Visit) -> dict[str, str]:
     """Return the API's filters for the tasks of a cause. Of those that wait, only some give up soon enough to count."""
+    if cause == NeedCause.OVERDUE:
+        return {"dueUntil": (visit.now - LATE).isoformat()}
     filters = {"trouble": str(cause)}
     if cause == NeedCause.WAITING:
         filters["troubleUntil"] = (visit.now + GIVES_UP_SOON).isoformat()
@@ -84,7 +86,4 @@ def filter_by_cause(cause: str, visit: Visit) -> dict[str, str]:
 
 def list_path(cause: str, visit: Visit) -> str:
     """Return the path of the list of a cause's tasks. Its pages keep the instant that it was asked for at."""
-    filters = filter_by_cause(cause, visit)
-    if cause == NeedCause.OVERDUE:
-        filters = {"dueUntil": (visit.now - LATE).isoformat()}
-    return f"tasks?{urlencode(filters)}"
+    return f"tasks?{urlencode(filter_by_cause(cause, visit))}"

@@ -228,3 +228,38 @@ def test_what_is_late_is_named(pages: Pages, make_task: MakeTask) -> None:
     listed = read_attention(pages)[1].replace("\N{NO-BREAK SPACE}", " ")
     assert "2 tasks are late and have not started: the first was due 50 min" in listed
     assert listed.index("Late 50 is late and has not started: it was due 50 min") < listed.index("Late 5 is late")
+
+
+def test_what_a_retry_has_mended_is_no_failure_in_the_row(pages: Pages, app: App) -> None:
+    """Neither the last one nor one before it, on Home, on its page and in the explanation."""
+    hourly(app, "payroll")
+    pages.sim.advance(timedelta(hours=4, minutes=5))
+    failed = [each.id for each in pages.sim.executions("payroll")]
+    assert len(failed) == 4
+    assert "failed, and 3 before it, 5" in read_attention(pages)[1].replace("\N{NO-BREAK SPACE}", " ")
+    pages.post("admin", "/tasks/payroll/verbs/retry", {"executionId": failed[0]})  # it fails again
+    pages.sim.advance(timedelta(minutes=5))
+    assert "failed, and 3 before it," in read_attention(pages)[1]
+
+    IS_WELL.add("payroll")
+    for execution_id, said in zip(failed, [" and 2 before it", " and 1 before it", " failed "], strict=False):
+        pages.post("admin", "/tasks/payroll/verbs/retry", {"executionId": execution_id})
+        pages.sim.advance(timedelta(minutes=5))
+        assert f"Payroll failed{',' if 'and' in said else ''}{said.removeprefix(' failed')}" in read_attention(pages)[1]
+        assert ("before it failed, too" in pages.get("admin", "/tasks/payroll").text) == ("and" in said)
+    pages.post("admin", "/tasks/payroll/verbs/retry", {"executionId": failed[-1]})
+    pages.sim.advance(timedelta(minutes=5))
+    assert read_attention(pages)[0].startswith("Nothing needs you")
+
+
+def test_what_is_open_says_since_when(pages: Pages, app: App) -> None:
+    """Not for how long a function ran: one that waits for days has run for a moment."""
+
+    @app.handler("asks")
+    def asks(ctx: Context) -> object:
+        return ctx.wait_for("approved")
+
+    app.create(handler="asks", title="Ask", owner="ada")
+    pages.sim.advance(timedelta(days=3, hours=2))
+    text = html.unescape(pages.get("admin", "/").text).replace("\N{NO-BREAK SPACE}", " ")
+    assert re.search(r">3 d 2 h ago</time><small>started</small>", text)

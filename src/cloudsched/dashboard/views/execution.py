@@ -17,6 +17,7 @@ from cloudsched.dashboard.times import find_instant, parse_instant, write_durati
 from cloudsched.dashboard.views.decisions import make_decision
 from cloudsched.dashboard.views.execution_content import find_payload, may_have_changed, show_content
 from cloudsched.dashboard.views.execution_steps import build_lines, list_step, make_step_moves, read_number, write_shown
+from cloudsched.dashboard.views.held_up import fetch_held_up
 from cloudsched.dashboard.views.task import fetch_event_schemas
 from cloudsched.dashboard.words import join_phrases, shorten
 from cloudsched.domain.documents.document import complete_table
@@ -79,6 +80,7 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
         "history": None,
         "eventSchemas": {},
         "deliveries": [],
+        "heldUp": fetch_held_up(api, visit, record),
     }
     if record["status"] in OPEN:
         answer["cursor"] = hash_record(record)
@@ -165,7 +167,7 @@ def build(answer: Json, visit: Visit) -> Json:
         **answer,
         **_build_steps(answer, visit),
         "title": f"{task['title']}, {visit.moment(record['scheduledFor']).text}",
-        "sentence": _write_sentence(record, visit),
+        "sentence": _write_sentence(record, visit, answer["heldUp"]),
         "tone": _TONES.get(record["status"], ""),
         "isOpen": record["status"] in OPEN,
         "branches": [*_walk(answer["tree"])][1 : _TREE + 1],
@@ -217,17 +219,18 @@ def _build_steps(answer: Json, visit: Visit) -> Json:
     return shown
 
 
-def _write_sentence(record: Json, visit: Visit) -> str:
+def _write_sentence(record: Json, visit: Visit, held_up: str) -> str:
     status = show_status(record["status"])
+    if held_up:
+        return f"{status.word}. {held_up}"
     if message := write_message(record, visit):
         return f"{status.word}. {message}"
     if record["status"] == ExecutionStatus.RETRYING and record.get("nextAttemptAt"):
         moment = visit.moment(record["nextAttemptAt"])
-        if parse_instant(record["nextAttemptAt"]) < visit.now:
-            return (
-                f"Its last attempt failed. The next one was due {moment.text}, {moment.relative}, and has not started."
-            )
         return f"Its last attempt failed. The next one starts {moment.text}, {moment.relative}."
+    if record.get("error") and record["status"] in OPEN:
+        error = record["error"]
+        return f"{status.word}. An earlier attempt ended with {error['type']}: {shorten(error['message'])}"
     if record.get("error"):
         return f"{status.word} with {record['error']['type']}: {shorten(record['error']['message'])}"
     return f"{status.word}."

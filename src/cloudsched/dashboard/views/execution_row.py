@@ -70,9 +70,10 @@ def _write_length(length: timedelta | None) -> str:
 
 
 def _name_until(record: Json, visit: Visit) -> str:
+    until = record.get("nextAttemptAt") or record.get("leaseUntil")
+    is_ahead = until is not None and parse_instant(until) >= visit.now
     if not record.get("nextAttemptAt"):
-        return "lease ends"
-    is_ahead = parse_instant(record["nextAttemptAt"]) >= visit.now
+        return "lease ends" if is_ahead else "lease ended"
     if record["status"] == ExecutionStatus.RETRYING and is_ahead:
         return "next attempt"
     return "next attempt was due"

@@ -14,6 +14,7 @@ from cloudsched.dashboard.views.actions import fetch_restorable
 from cloudsched.dashboard.views.attention import build_attention, fetch_needs
 from cloudsched.dashboard.views.execution_row import build_execution
 from cloudsched.dashboard.views.health import build_health, fetch_health
+from cloudsched.dashboard.views.held_up import fetch_held_up
 from cloudsched.dashboard.words import only_if, write_count
 from cloudsched.domain.documents.task import TaskStatus
 
@@ -40,16 +41,18 @@ def fetch(api: Api, visit: Visit) -> Json:
     following = []
     if not due:
         following = api.get("/v1/tasks", dueFrom=visit.soonest, orderBy="nextExecutionTime", pageSize=1)["tasks"]
+
+    opened = [
+        each
+        for status in sorted(OPEN)
+        for each in api.get("/v1/executions", status=status, pageSize=_LISTED)["executions"]
+    ][:_LISTED]
     restorable = []
     if (counts or {}).get("tasks", {}).get(TaskStatus.PAUSED):
         restorable = fetch_restorable(api, visit)
     return {
         "restorable": restorable,
-        "open": [
-            each
-            for status in sorted(OPEN)
-            for each in api.get("/v1/executions", status=status, pageSize=_LISTED)["executions"]
-        ],
+        "open": [{**each, "heldUp": fetch_held_up(api, visit, each)} for each in opened],
         "due": due,
         "coming": coming,
         "next": following,
@@ -77,7 +80,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "lateness": draw_lateness(_list_late(answer["counts"], visit), visit.now, REACH, visit.zone),
         "latenessText": _write_lateness(answer["counts"], visit),
         "restorable": answer.get("restorable", ()),
-        "open": [build_execution(each, visit) for each in answer["open"][:_LISTED]],
+        "open": [build_execution(each, visit) for each in answer["open"]],
         "moreOpen": max(0, opened - _LISTED),
         "queues": answer["queues"],
         "health": build_health(answer["health"], answer["counts"], visit),

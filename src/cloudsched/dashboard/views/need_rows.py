@@ -162,13 +162,13 @@ def _build_group(cause: NeedCause, group: Json, detail: str) -> Need:
 
 def _build_failed_task(task: Json, answer: Json, visit: Visit) -> Need:
     count = task.get("consecutiveFailures", 0)
-    in_a_row = only_if(count > 1, f", {count:,} in a row,")
+    before = only_if(count > 1, f", and {count - 1:,} before it,")
     need = Need(
         key=task["id"],
         status=show_status("FAILED"),
         title=task["title"],
         href=f"tasks/{task['id']}",
-        what=f"failed{in_a_row}",
+        what=f"failed{before}",
         at=task.get("failingSince"),
         detail=task.get("message") or "The record of that run is gone.",
         task_id=task["id"],
@@ -186,7 +186,7 @@ def _build_failed_task(task: Json, answer: Json, visit: Visit) -> Need:
         key=f"{task['id']} {record['id']}",
         status=status,
         href=f"{need.href}/executions/{record['id']}",
-        what=f"{status.word.lower()}{in_a_row}",
+        what=f"{status.word.lower()}{before}",
         at=record["scheduledFor"],
         detail=build_execution(record, visit)["outcome"],
         execution_id=record["id"],

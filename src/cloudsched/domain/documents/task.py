@@ -433,7 +433,8 @@ class PublicTask(Document, TaskSpec):
     run_count: int = 0
     """The number of scheduled occurrences that have run, or wait for a worker."""
     consecutive_failures: int = 0
-    """The number of occurrences in a row that have failed, up to the one that was due last."""
+    """The number of occurrences in a row that have failed, up to the one that was due last, without those of which a
+    retry by hand has succeeded."""
     failing_since: Instant | None = None
     """The time at which the first of these failed, or None if the last one has not."""
     last_execution_id: str | None = None

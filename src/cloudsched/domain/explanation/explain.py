@@ -88,7 +88,8 @@ def _explain_wait(evidence: Evidence, run: Run) -> _Found | None:
 def _explain_time(evidence: Evidence, run: Run) -> _Found:
     task = evidence.task
     if run.due_at <= evidence.now:
-        sentence = say_due(evidence, run.due_at)
+        sentence = say_due(evidence, run.due_at, f"Attempt {run.attempt}" if run.attempts else "It")
+        sentence += _say_last_attempt(run)
         if run.losses and task.is_active:  # such runs take turns, in case they are what ends the process
             sentence += " It was lost with its process, and waits while another such run is running."
         return Reason.DUE, sentence, run.due_at
@@ -119,11 +120,11 @@ def _say_time(task: Task, at: datetime) -> str:
     return say_instant(task, at).removeprefix("on ")
 
 
-def say_due(evidence: Evidence, at: datetime) -> str:
-    """Return the sentence of an occurrence that is due and has not begun, as far as the store says."""
+def say_due(evidence: Evidence, at: datetime, what: str = "It") -> str:
+    """Return the sentence of an occurrence or an attempt that is due and has not begun, as far as the store says."""
     task = evidence.task
     swept_at = evidence.swept_at
-    was_due = f"It was due {say_instant(task, at)}, and"
+    was_due = f"{what} was due {say_instant(task, at)}, and"
     if task.status is TaskStatus.PAUSED:
         return f"{was_due} starts once its task is resumed."
     if evidence.is_queue_paused:
@@ -132,7 +133,15 @@ def say_due(evidence: Evidence, at: datetime) -> str:
         why = evidence.hanging or "Perhaps all threads of that process are busy"
         sent = _say_time(task, swept_at)
         return f"{was_due} has not started, although the process that runs tasks swept at {sent}. {why}."
+    if _has_no_sweep(evidence):
+        return f"{was_due} its dispatch has not arrived. The sweep would send another: {SEEMS_DEAD}."
     return f"{was_due} its dispatch has not arrived yet. If that was lost, the sweep sends another."
+
+
+def _has_no_sweep(evidence: Evidence) -> bool:
+    """Return whether the sweep should have repaired a task, and no sweep came in the last minutes."""
+    wake_at = evidence.task.wake_at
+    return wake_at is not None and wake_at + SWEEP_TOLERANCE < evidence.now and evidence.sweep_is_late
 
 
 def _explain_offer(evidence: Evidence, run: Run) -> str:
@@ -145,14 +154,20 @@ def _explain_offer(evidence: Evidence, run: Run) -> str:
 
 def _explain_retry(task: Task, run: Run) -> str:
     sentence = f"Attempt {run.attempt} starts {say_instant(task, run.due_at)}."
+    failure = f"{sentence}{_say_last_attempt(run)}"
     last = run.attempts[-1] if run.attempts else None
-    if last is None or last.error is None:
-        return sentence
-    failure = f"{sentence} Attempt {last.number} was {last.status}: {last.error.type}: {last.error.message}"
-    if last.error.type != UnknownHandler.__name__:
+    if last is None or last.error is None or last.error.type != UnknownHandler.__name__:
         return failure
     final = run.uncounted_attempts + task.retry.max_retries + 1
     return f"{failure} Deploy code that has this handler: attempt {final} is the last one."
+
+
+def _say_last_attempt(run: Run) -> str:
+    """Return how the last attempt of a run has ended, to follow a sentence. Empty if none has failed."""
+    last = run.attempts[-1] if run.attempts else None
+    if last is None or last.error is None:
+        return ""
+    return f" Attempt {last.number} was {last.status}: {last.error.type}: {last.error.message}"
 
 
 def _explain_suspension(evidence: Evidence, run: Run, suspension: Suspension) -> _Found:
@@ -412,12 +427,11 @@ def _explain_adjustments(evidence: Evidence, occurrence: datetime) -> Iterator[F
 
 def _explain_repairs(evidence: Evidence) -> Iterator[Finding]:
     task = evidence.task
-    now = evidence.now
     if task.deferred:
         yield DEFERRED
     if evidence.is_queue_paused:  # the sweep is not to blame
         return
-    if task.wake_at is not None and task.wake_at + SWEEP_TOLERANCE < now and evidence.sweep_is_late:
+    if task.wake_at is not None and _has_no_sweep(evidence):
         since = say_instant(task, task.wake_at)
         sentence = f"The sweep should have repaired it {since}: {SEEMS_DEAD}."
         yield Finding(reason=Reason.SWEEP_IS_LATE, sentence=sentence, at=task.wake_at)
@@ -427,7 +441,7 @@ def _explain_last(evidence: Evidence, last: Execution) -> Finding:
     task = evidence.task
     sentence = f"Its last occurrence, {say_instant(task, last.scheduled_for)}, is {last.status}"
     if task.consecutive_failures > 1 and last.status in FAILURE_STATUSES:
-        sentence += f", the last of {task.consecutive_failures:,} failures in a row"
+        sentence += f", and {task.consecutive_failures - 1:,} before it failed, too"
     why = last.message or ""
     if last.status is not ExecutionStatus.SUCCEEDED and last.error is not None:
         why = f"{last.error.type}: {last.error.message}"

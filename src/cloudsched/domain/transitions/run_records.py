@@ -23,6 +23,7 @@ from cloudsched.domain.documents.execution import (
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_STORED, stored_size, truncate
 from cloudsched.domain.documents.task import Task, TaskSpec
 from cloudsched.domain.documents.usage import RunUsage
+from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.definitions import describe_record
 from cloudsched.errors import InvalidInput
@@ -85,10 +86,22 @@ def last_run_fields(task: Task, run: Run, status: ExecutionStatus, now: datetime
             failures = max(1, task.consecutive_failures + is_another)
             since = task.failing_since or now
         last |= {"consecutive_failures": failures, "failing_since": since, "latest_run_at": run.scheduled_for}
+    elif status is ExecutionStatus.SUCCEEDED and _has_failed_before(task, run):
+        last["consecutive_failures"] = max(1, task.consecutive_failures - 1)
     is_failing = last.get("failing_since", task.failing_since)
     if task.failure_told_at is not None and status is ExecutionStatus.SUCCEEDED and not is_failing:
         last["failure_told_at"] = None
     return last
+
+
+def _has_failed_before(task: Task, run: Run) -> bool:
+    """Return whether a run is among the failures of its task that count, and somebody has retried it since."""
+    since = task.failing_since
+    own = (each for each in task.history if each.execution_id == run.execution_id)
+    retried_at = min((each.at for each in own if each.action is Action.RETRIED), default=None)
+    if since is None or retried_at is None:
+        return False
+    return any(each.status in FAILURE_STATUSES and since <= each.finished_at <= retried_at for each in run.attempts)
 
 
 def says_how_task_is(task: Task, run: Run, status: ExecutionStatus) -> bool:

@@ -1,0 +1,86 @@
+"""An open run whose time has passed says what holds it up: not that its next attempt was some time ago."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.dashboard.role_pages import Pages
+
+from cloudsched import App, RetryPolicy, Settings
+from cloudsched.domain.documents.execution import ExecutionStatus, Lease
+from cloudsched.domain.transitions.commit import Commit
+
+PAST = timedelta(hours=3, minutes=47)
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+
+    @app.handler("patient", retry=RetryPolicy(max_retries=3, jitter=0, first_delay=timedelta(minutes=10)))
+    def patient() -> None:
+        raise ValueError("not yet")
+
+    return app
+
+
+def strand(pages: Pages, record: dict[str, Any], run: dict[str, Any], **task: Any) -> str:
+    """Let a retrying run be as no process has left it in time, and return the id of its execution."""
+    pages.sim.app.create(handler="patient", title="Sync", owner="ada", id="sync")
+    pages.sim.advance(timedelta(minutes=1))
+    store = pages.sim.app.container.store
+    stored = store.load("sync")
+    assert stored is not None
+    [execution] = pages.sim.executions("sync")
+    changed = stored.task.model_copy(update={"runs": (stored.task.runs[0].model_copy(update=run),), **task})
+    store.commit(Commit(changed, stored, executions=(execution.model_copy(update=record),)))
+    return execution.id
+
+
+def read(pages: Pages, path: str) -> str:
+    text = html.unescape(re.sub(r"<[^>]+>", " ", pages.get("admin", path).text))
+    return re.sub(r"\s+", " ", text).replace("\N{NO-BREAK SPACE}", " ")
+
+
+@pytest.mark.parametrize("path", ["/", "/tasks/sync/executions/{}"])
+def test_an_attempt_whose_time_has_passed_names_what_it_waits_for(pages: Pages, path: str) -> None:
+    """Its dispatch, or the sweep that would send another; and how the last one ended."""
+    due = pages.sim.now - PAST
+    run = strand(pages, {"next_attempt_at": due}, {"due_at": due})
+    text = read(pages, path.format(run))
+    assert "Attempt 2 was due on" in text
+    assert "its dispatch has not arrived yet. If that was lost, the sweep sends another." in text
+    assert "Attempt 1 was FAILED: ValueError: not yet" in text
+
+
+def test_a_sweep_that_seems_dead_is_named(pages: Pages) -> None:
+    due = pages.sim.now - PAST
+    run = strand(pages, {"next_attempt_at": due}, {"due_at": due}, wake_at=due)
+    assert "The sweep would send another: it seems not to run" in read(pages, f"/tasks/sync/executions/{run}")
+
+
+def test_a_lease_that_has_ended_is_not_said_to_run_with_an_error(pages: Pages) -> None:
+    """Nor to end in the past."""
+    until = pages.sim.now - PAST
+    lease = Lease(token_hash="", started_at=until - timedelta(minutes=5), until=until)
+    record = {"status": ExecutionStatus.RUNNING, "next_attempt_at": None, "lease_until": until}
+    run = strand(pages, record, {"lease": lease})
+    for path in ("/", f"/tasks/sync/executions/{run}"):
+        text = read(pages, path)
+        assert "has not reported, and its lease ended on" in text
+        assert "Running with" not in text
+    assert "lease ended 3 h" in read(pages, "/")
+
+
+def test_a_run_that_goes_on_says_how_its_last_attempt_ended(pages: Pages) -> None:
+    """It runs, and does not run "with" that error."""
+    until = pages.sim.now + PAST
+    lease = Lease(token_hash="", started_at=pages.sim.now, until=until)
+    record = {"status": ExecutionStatus.RUNNING, "next_attempt_at": None, "lease_until": until}
+    run = strand(pages, record, {"lease": lease})
+    text = read(pages, f"/tasks/sync/executions/{run}")
+    assert "Running. An earlier attempt ended with ValueError: not yet" in text

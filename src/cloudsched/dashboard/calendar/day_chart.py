@@ -120,14 +120,14 @@ def _draw_stops(stops: Sequence[tuple[float, float]], height: int) -> Iterator[M
 
 def _draw_bars(row: DayRow, base: int) -> Markup:
     """Return the bars of a day: what ran, then what was skipped, and what is due or late. What failed is below."""
-    paths: dict[str, list[str]] = {css: [] for css in ("f-past", "s-skip", "o", "f-fail")}
+    paths: dict[str, list[str]] = {css: [] for css in ("f-past", "skipbar", "o", "f-fail")}
     for bar in row.bars:
         gap = (bar.right - bar.left) * _GAP
         left = round((bar.left + gap) * _UNITS)
         width = max(1, round((bar.right - bar.left - 2 * gap) * _UNITS))
         top = 0.0
         found = bar.found
-        for css, count in (("f-past", found.ran), ("s-skip", found.skipped), ("o", found.due + found.late)):
+        for css, count in (("f-past", found.ran), ("skipbar", found.skipped), ("o", found.due + found.late)):
             if count:
                 height = _measure(count, row.most)
                 paths[css].append(f"M{left} {base - top:.0f}h{width}v-{height:.1f}h-{width}z")
@@ -159,7 +159,8 @@ def _draw_spans(day: WallDay, height: int, *, y: int) -> Iterator[Markup]:
         middle = percent((left + right) / 2)
         if span.is_skipped:
             text = "skipped"
-            yield element("rect", x=percent(left), y=0, width=percent(right - left), height=height, fill="url(#gapped)")
+            shape = {"x": percent(left), "width": percent(right - left)}
+            yield element("rect", cls="gapped", fill="url(#gapped)", y=0, height=height, **shape)
         else:
             text = "twice"
             yield element("line", cls="chg", x1=middle, x2=middle, y1=0, y2=height)
@@ -174,10 +175,10 @@ def _draw_mark(placed: Placed, *, is_first: bool) -> Markup:
         classes.append("p")
     if mark.is_bad:
         classes.append("fail")
-        cross = element("path", d="M-4-4l8 8M4-4l-8 8", stroke="currentColor", **{"stroke-width": "2.4"})
+        cross = element("path", cls="failx", d="M-4-4l8 8M4-4l-8 8")
         shape = element("svg", cross, x=percent(mark.at), y=y, overflow="visible")
     elif mark.is_skipped:
-        chevrons = element("path", cls="skip", d=_CHEVRONS)
+        chevrons = element("path", cls="skipped", d=_CHEVRONS)
         shape = element("svg", chevrons, x=percent(mark.at), y=y, overflow="visible")
     else:
         shape = element("circle", cls="o" if mark.is_future else "f-past", cx=percent(mark.at), cy=y, r=4.5)

@@ -50,7 +50,7 @@ def draw_density(totals: DayTotals, most: int) -> Markup:
     failed = _scale(found.failed, most)
     parts = []
     left = 0.0
-    for css, part in (("f-past", others), ("s-skip", skipped), ("o", due)):
+    for css, part in (("f-past", others), ("skipbar", skipped), ("o", due)):
         if part:
             left = min(left, 1 - _LEAST)
             width = percent(min(part, 1 - left))
@@ -58,7 +58,10 @@ def draw_density(totals: DayTotals, most: int) -> Markup:
             left += part
     if not totals.is_future_whole:
         left = min(left, 1 - _LEAST)
-        parts.append(element("rect", fill="url(#full)", x=percent(left), y=0, width=percent(1 - left), height=_BAR))
+        width = percent(1 - left)
+        parts.append(
+            element("rect", cls="uncounted", fill="url(#full)", x=percent(left), y=0, width=width, height=_BAR)
+        )
     if failed:
         height = _HEIGHT - _LINE - 1
         parts.append(element("rect", cls="f-fail", x="0", y=_LINE + 1, width=percent(failed), height=height))

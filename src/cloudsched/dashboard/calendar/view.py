@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
@@ -14,6 +15,7 @@ from cloudsched.dashboard.calendar.fetch import FILTERS, choose_day, fetch
 from cloudsched.dashboard.calendar.labels import OccurrenceMark
 from cloudsched.dashboard.calendar.month import WEEKDAYS, build_month
 from cloudsched.dashboard.calendar.span import KINDS, choose_span, find_today, make_span_moves, write_address
+from cloudsched.dashboard.charts.legend import CALENDAR, list_legend
 from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.times import (
     BLANK,
@@ -76,7 +78,8 @@ def build(answer: Json, visit: Visit) -> Json:
         shown["month"] = build_month(days, totals, find_today(visit), addresses)
     else:
         shown |= _build_rows(facts, chosen.day, visit)
-    return shown
+    drawn = [each["chart"] for each in itertools.chain(*shown["month"], shown["rows"]) if each]
+    return {**shown, "legend": list_legend(CALENDAR, drawn)}
 
 
 def _build_table(facts: DayFacts, visit: Visit) -> Json:

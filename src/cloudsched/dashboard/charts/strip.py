@@ -139,7 +139,9 @@ def draw_lateness(
         if most:
             tall += (_LATE_HEIGHT - 2) * (late / most)
         marks.append(
-            element("rect", cls="f-past", x=percent((at - start) / (2 * reach)), width=2, y=base - tall, height=tall)
+            element(
+                "rect", cls="f-past stem", x=percent((at - start) / (2 * reach)), width=2, y=base - tall, height=tall
+            )
         )
     marks.append(element("line", cls="base", x1=0, x2="50%", y1=base, y2=base))
     if most:

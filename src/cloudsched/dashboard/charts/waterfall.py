@@ -40,11 +40,11 @@ _CSS: Final = {
     "fail": "f-fail",
     "run": "f-run",
     "wait": "hatched",
-    "calls": "hatched",
+    "calls": "hatched calls",
     "retry": "again",
     "lock": "locked",
     "queue": "queued",
-    "worker": "queued",
+    "worker": "queued worker",
     "due": "o w",
 }
 _FILLS: Final = {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.api import execution_path, task_path
 from cloudsched.dashboard.charts.axis import read_window
+from cloudsched.dashboard.charts.legend import WATERFALL, list_legend
 from cloudsched.dashboard.charts.waterfall import draw_axis
 from cloudsched.dashboard.charts.waterfall_rows import Waterfall, make_waterfall
 from cloudsched.dashboard.offered_verbs import explain_retry, fetch_startable, make_retry_question
@@ -196,11 +197,14 @@ def _build_steps(answer: Json, visit: Visit) -> Json:
     is_true = visit.query.get("scale") == "true"
     waterfall = make_waterfall(record, visit.now, true_scale=is_true, window=read_window(visit))
     offset = read_number(visit.query.get("row"))
+    axis = draw_axis(waterfall, visit.zone)
+    lines = build_lines(waterfall.rows[offset : offset + ROWS], waterfall, visit)
 
     shown: Json = {
         "facts": [*_list_facts(record, waterfall)],
-        "axis": draw_axis(waterfall, visit.zone),
-        "lines": build_lines(waterfall.rows[offset : offset + ROWS], waterfall, visit),
+        "axis": axis,
+        "lines": lines,
+        "legend": list_legend(WATERFALL, [axis, *(line["chart"] for line in lines)]),
         "about": join_phrases(write_shown(waterfall, visit), waterfall.gaps_text, separator="; "),
         "moves": make_step_moves(waterfall, visit),
         "isTrueScale": is_true,

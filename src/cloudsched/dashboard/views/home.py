@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
+from cloudsched.dashboard.charts.legend import STRIP, list_legend
 from cloudsched.dashboard.charts.strip import StripBar, draw_lateness, draw_strip
 from cloudsched.dashboard.status import OPEN
 from cloudsched.dashboard.times import parse_instant, write_duration
@@ -72,12 +73,15 @@ def build(answer: Json, visit: Visit) -> Json:
     for each in answer["due"]:
         first.setdefault(each["taskId"], each)
     due = [*first.values()][:_LISTED]
+    strip = _build_strip(bars, answer["coming"], visit)
+    lateness = draw_lateness(_list_late(answer["counts"], visit), visit.now, REACH, visit.zone)
     return {
         **attention,
-        **_build_strip(bars, answer["coming"], visit),
+        **strip,
         **_build_due(due, answer, visit),
         "sentence": _write_sentence(attention, bars, opened, due, visit),
-        "lateness": draw_lateness(_list_late(answer["counts"], visit), visit.now, REACH, visit.zone),
+        "lateness": lateness,
+        "legend": list_legend(STRIP, [strip["strip"], lateness]),
         "latenessText": _write_lateness(answer["counts"], visit),
         "restorable": answer.get("restorable", ()),
         "open": [build_execution(each, visit) for each in answer["open"]],

@@ -22,7 +22,7 @@ from cloudsched.dashboard.times import find_zone, parse_instant
 from cloudsched.dashboard.upcoming import build_upcoming
 from cloudsched.dashboard.views.execution_row import build_execution
 from cloudsched.dashboard.views.task_history import build_history
-from cloudsched.dashboard.views.task_life import build_life, list_noted
+from cloudsched.dashboard.views.task_life import build_life, count_shown, list_noted
 from cloudsched.dashboard.visit import UTC_ZONE
 from cloudsched.dashboard.words import shorten
 from cloudsched.domain.documents.execution import ExecutionStatus
@@ -146,6 +146,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "asked": build_asked(answer, visit, own_zone),
         "awaited": _list_awaited(explanation),
         "life": build_life(executions, due, visit, list_noted(history, explanation, task, visit)),
+        "lifeOf": count_shown(answer, visit),
         "executions": [build_execution(each, visit) for each in executions],
         "runFilters": {name: visit.query[name] for name in RUN_FILTERS if visit.query.get(name)},
         "runStatuses": {each: show_status(each).word for each in ExecutionStatus},

@@ -6,9 +6,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.charts.axis import clip, find_parts, make_moves, read_window, write_windows
+from cloudsched.dashboard.charts.legend import LIFE, list_legend
 from cloudsched.dashboard.charts.life import LANES, Lived, Noted, draw_life, find_span
 from cloudsched.dashboard.status import OPEN, show_status
 from cloudsched.dashboard.times import find_instant, parse_instant
+from cloudsched.dashboard.words import only_if
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.explanation.findings import Reason
 
@@ -43,8 +45,10 @@ def build_life(executions: list[Json], due: list[datetime], visit: Visit, noted:
     text = _describe(lived, due, visit, noted)
     if window is not None:
         text = f"{visit.moment(begin).text} to {visit.moment(finish).text}"
+    chart = draw_life(lived, due, visit.now, visit.zone, window, noted)
     return {
-        "chart": draw_life(lived, due, visit.now, visit.zone, window, noted),
+        "chart": chart,
+        "legend": list_legend(LIFE, [chart]),
         "text": text,
         "moves": make_moves(write_windows(visit, start, end, parts, "life", find_instant_at)),
     }
@@ -84,9 +88,22 @@ def _list_left_out(explanation: Json, task: Json) -> Iterator[Noted]:
             yield Noted(parse_instant(at), _LEFT_OUT)
 
 
+def count_shown(answer: Json, visit: Visit) -> str:
+    """Return how many of a task's executions its life has, of how many. Empty if it has all."""
+    count = len(answer["executions"]["executions"])
+    has_older = bool(answer["executions"].get("nextPageToken"))
+    drawn = min(count, LANES)
+    if visit.query.get("page"):
+        return f"{drawn} of the {count} older executions below"
+    if drawn == count and not has_older:
+        return ""
+    runs = answer["task"].get("runCount", 0)
+    scheduled = only_if(has_older and runs > count, f", {runs:,} of them scheduled runs")
+    return f"The latest {drawn} of {only_if(has_older, 'more than ')}{count} executions{scheduled}"
+
+
 def _describe(lived: list[Lived], due: list[datetime], visit: Visit, noted: Sequence[Noted]) -> str:
-    parts = [f"the latest {LANES} runs are drawn"] if len(lived) > LANES else []
-    parts += [f"{count} {word}" for word, count in Counter(each.word for each in lived[-LANES:]).items()]
+    parts = [f"{count} {word}" for word, count in Counter(each.word for each in lived[-LANES:]).items()]
     parts += [f"{_LEFT_OUT} {visit.moment(each.at).text}" for each in noted if each.word == _LEFT_OUT]
     if due:
         parts.append(f"next due {visit.moment(due[0]).text}")

@@ -1,0 +1,132 @@
+"""Legends: an entry for each kind of mark that a chart has drawn, and for no other.
+
+Each chart has a table of its marks, by their classes. What is in no table is structure: lines of hours, and labels.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.dashboard.charts.svg import element
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from markupsafe import Markup
+
+_CLASSES: Final = re.compile(r'(?<= class=")[^"]+')
+
+
+@dataclass(frozen=True, slots=True)
+class LegendEntry:
+    """A mark and its meaning."""
+
+    swatch: Markup
+    word: str
+
+
+def _box(css: str, **fill: str) -> Markup:
+    return element("rect", cls=css, x=0.5, y=0.5, width=11, height=11, rx=1, **fill)
+
+
+def _line(css: str) -> Markup:
+    return element("path", cls=css, d="M6 0v12")
+
+
+_FAILED: Final = element("rect", cls="f-fail", y=4, width=12, height=8, rx=1)
+_SKIPPED: Final = element("path", cls="skipped", d="M1 2l4 4-4 4m5-8l4 4-4 4")
+_CROSS: Final = element("path", cls="failx", d="M2 2l8 8M10 2l-8 8")
+_MARKS: Final[Mapping[str, Markup]] = {
+    "f-past": _box("f-past"),
+    "f-fail": _FAILED,
+    "f-run": _box("f-run"),
+    "failx": _CROSS,
+    "skipbar": _box("skipbar"),
+    "skipped": _SKIPPED,
+    "o": _box("o"),
+    "o w": element("rect", cls="o w", x=0.5, y=3, width=11, height=6),
+    "hatched": _box("hatched", fill="url(#hatch)"),
+    "again": element("rect", cls="again", x=0.5, y=3, width=11, height=6),
+    "locked": _box("locked", fill="url(#gapped)"),
+    "queued": element("rect", cls="queued", x=0.5, y=3, width=11, height=6),
+    "torn": element("path", cls="torn", d="M3.5 0v12M8.5 0v12"),
+    "tail": element("path", cls="tail", d="M0 6h12"),
+    "f-past stem": element("rect", cls="f-past", x=5, y=1, width=2, height=11),
+    "still": _box("still"),
+    "stop": _box("stop"),
+    "paused": _box("paused"),
+    "did": _line("did"),
+    "chg": _line("chg"),
+    "gapped": _box("gapped", fill="url(#gapped)"),
+    "uncounted": _box("uncounted", fill="url(#full)"),
+    "nowl": _line("nowl"),
+}
+"""The marks of all charts, as legends draw them, by the classes of what is drawn."""
+
+LIFE: Final[Mapping[str, str]] = {
+    "f-past": "ran",
+    "f-run": "runs now",
+    "f-fail": "failed, lower",
+    "skipped": "did not run: skipped, cancelled or expired",
+    "hatched": "suspended: no function runs",
+    "o": "due",
+    "paused": "paused",
+    "did": "edited, moved or left out",
+    "chg": "clocks change",
+    "nowl": "now",
+}
+WATERFALL: Final[Mapping[str, str]] = {
+    "f-past": "a function ran",
+    "f-run": "runs now",
+    "f-fail": "failed, lower",
+    "hatched": "suspended: no function runs",
+    "hatched calls": "waits for its calls",
+    "again": "waits for the next try",
+    "locked": "waits for its lock",
+    "queued": "queued",
+    "queued worker": "its call waits to start",
+    "o w": "still to wait",
+    "torn": "gap, not to scale",
+    "nowl": "now",
+}
+CALENDAR: Final[Mapping[str, str]] = {
+    "f-past": "ran",
+    "tail": "waited to start",
+    "skipbar": "skipped",
+    "skipped": "one that was skipped",
+    "o": "due",
+    "f-fail": "failed, below the line",
+    "failx": "one that failed",
+    "stop": "nothing started",
+    "gapped": "an hour that does not exist",
+    "chg": "an hour that comes twice",
+    "uncounted": "not counted",
+    "nowl": "now",
+}
+STRIP: Final[Mapping[str, str]] = {
+    "f-past": "ran",
+    "skipbar": "skipped",
+    "still": "nothing started in time",
+    "f-fail": "failed, below",
+    "o": "due",
+    "hatched": "what is due is not known",
+    "f-past stem": "how late a run started",
+    "nowl": "now",
+}
+
+
+def list_legend(words: Mapping[str, str], charts: Iterable[Markup]) -> list[LegendEntry]:
+    """Return the entries of what some charts have drawn, in the order of their table. One look has one entry."""
+    drawn = {css for chart in charts for css in _CLASSES.findall(chart)}
+    looks: dict[Markup, list[str]] = {}
+    for css, word in words.items():
+        if css in drawn:
+            looks.setdefault(_find_mark(css), []).append(word)
+    return [LegendEntry(swatch, ", or ".join(meanings)) for swatch, meanings in looks.items()]
+
+
+def _find_mark(css: str) -> Markup:
+    """Return a mark. A class that follows another one only tells what it means."""
+    return _MARKS.get(css) or _MARKS[css.partition(" ")[0]]

@@ -1,0 +1,126 @@
+"""Every mark that a chart has drawn is in its legend, and nothing else is."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markupsafe import Markup
+from tests.dashboard.conftest import NOW, PARIS, look, visit
+
+from cloudsched.dashboard.calendar import view as calendar_view
+from cloudsched.dashboard.charts.legend import CALENDAR, LIFE, STRIP, WATERFALL, list_legend
+from cloudsched.dashboard.charts.life import Lived, Noted, draw_life
+from cloudsched.dashboard.charts.strip import StripBar, draw_lateness, draw_strip
+from cloudsched.dashboard.charts.waterfall import draw_axis
+from cloudsched.dashboard.charts.waterfall_rows import make_waterfall
+from cloudsched.dashboard.times import DAY
+from cloudsched.dashboard.views.execution_steps import build_lines
+from cloudsched.domain.documents.execution import ExecutionStatus
+
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+STRUCTURE = {"ax", "base", "f-sunk"}
+"""The classes of the lines of hours, of what bars stand on, and of the ground between the torn edges of a gap."""
+
+
+def check(words: Mapping[str, str], charts: Iterable[Markup]) -> str:
+    """Return the words of the legend of some charts, which has all that they have drawn."""
+    charts = [*charts]
+    drawn = {css for chart in charts for css in re.findall(r'<(?:rect|circle|path|line)[^>]* class="([^"]+)"', chart)}
+    entries = list_legend(words, charts)
+    assert drawn - STRUCTURE <= words.keys(), "a mark without an entry"
+    told = [each.word for each in entries]
+    said = {meaning for word in told for meaning in word.split(", or ")}
+    assert said == {word for css, word in words.items() if css in drawn}
+    return "; ".join(told)
+
+
+@pytest.mark.parametrize("status", ExecutionStatus)
+def test_a_life_explains_what_it_has_drawn(status: ExecutionStatus) -> None:
+    """Each kind of run, pauses, edits and clock changes."""
+    lived = [Lived(NOW - 5 * HOUR, NOW - 4 * HOUR, status, status.lower())]
+    told = check(LIFE, [draw_life(lived, [], NOW, PARIS)])
+    assert ("did not run: skipped" in told) == (status in {"SKIPPED", "CANCELLED", "EXPIRED"})
+    assert "due" not in told
+    noted = [Noted(NOW - HOUR, "paused", NOW), Noted(NOW - 2 * HOUR, "edited")]
+    told = check(LIFE, [draw_life(lived, [NOW + 48 * HOUR], NOW, PARIS, None, noted)])
+    assert {"due", "paused", "clocks change"} <= {*told.split("; ")}
+
+
+def test_a_strip_explains_what_it_has_drawn() -> None:
+    """What ran alone has an entry alone; what was not counted is told."""
+    hour = NOW.replace(minute=0, second=0) - 3 * HOUR
+    for more in ({"ran": 3}, {"failed": 1}, {"skipped": 2}, {"ran": 2, "late": 2}):
+        told = check(STRIP, [draw_strip([StripBar(hour, hour + HOUR, **more)], NOW, 12 * HOUR, PARIS, None)])
+        assert ("ran" in told.split("; ")) == ("ran" in more)
+        assert ("nothing started in time" in told) == ("late" in more or "skipped" in more)
+    strip = draw_strip([StripBar(NOW + HOUR, NOW + 2 * HOUR, due=4)], NOW, 12 * HOUR, PARIS, NOW + 3 * HOUR)
+    late = draw_lateness([(NOW - HOUR, HOUR)], NOW, 12 * HOUR, PARIS)
+    assert check(STRIP, [strip, late]) == "due; what is due is not known; how late a run started; now"
+
+
+def at(minutes: float) -> str:
+    return (NOW + timedelta(minutes=minutes)).isoformat()
+
+
+def step(kind: str, **fields: Any) -> dict[str, Any]:
+    made = {"number": 1, "kind": kind, "name": kind.lower(), "status": "SUCCEEDED", "startedAt": at(-50)}
+    return {**made, "finishedAt": at(-10), **fields}
+
+
+TRY = {"startedAt": at(-50), "finishedAt": at(-49)}
+
+
+@pytest.mark.parametrize(
+    ("steps", "told"),
+    [
+        ([], "a function ran"),
+        ([step("SLEEP")], "suspended: no function runs"),
+        ([step("CALL", childStartedAt=at(-20))], "its call waits to start"),
+        ([step("CALL", childStartedAt=at(-20))], "waits for its calls"),
+        ([step("EVENT", status="WAITING", dueAt=at(90), finishedAt=None)], "still to wait"),
+        ([step("STEP", tries=[TRY, {"startedAt": at(-11), "finishedAt": at(-10)}])], "waits for the next try"),
+    ],
+)
+def test_a_waterfall_explains_what_it_has_drawn(steps: list[dict[str, Any]], told: str) -> None:
+    """Waits that look alike share an entry, which says what of them is there."""
+    is_open = any(each["status"] == "WAITING" for each in steps)
+    attempts = [{"number": 1, "status": "SUCCEEDED", "startedAt": at(-10), "finishedAt": at(-5)}]
+    record: dict[str, Any] = {"scheduledFor": at(-60), "startedAt": at(-60), "attempts": attempts, "steps": steps}
+    record |= {"status": "SUSPENDED"} if is_open else {"status": "SUCCEEDED", "finishedAt": at(-5)}
+    waterfall = make_waterfall(record, NOW)
+    lines = build_lines(waterfall.rows, waterfall, visit())
+    assert told in check(WATERFALL, [draw_axis(waterfall, PARIS), *(each["chart"] for each in lines)])
+
+
+@given(st.integers(0, 2**32))
+def test_a_calendar_explains_what_it_has_drawn(seed: int) -> None:
+    """A week with runs that were skipped, failed, late or are due, in which clocks change, or nothing started."""
+    chance = random.Random(seed)  # noqa: S311 - the same in each run
+    week = chance.choice(["2027-03-22", "2027-10-25"])
+    start = datetime.fromisoformat(f"{week}T00:00:00Z")
+    ran = [
+        make_run(chance, start + timedelta(minutes=chance.randrange(7 * 1440)), f"t{chance.randrange(4)}")
+        for _ in range(chance.randrange(60))
+    ]
+    due = [{"utc": (NOW + chance.random() * 3 * DAY).isoformat(), "taskId": "t", "title": "T"}] * chance.randrange(2)
+    found = {"ran": ran, "moreRan": False, "counts": None, "due": due, "dueUntil": None, "paused": 0}
+    for span in ({"week": week}, {"month": week[:7]}, {"day": week}):
+        page = calendar_view.build(found, look(**span))
+        drawn = [each["chart"] for each in [*itertools.chain(*page["month"]), *page["rows"]] if each]
+        assert "; ".join(each.word for each in page["legend"]) == check(CALENDAR, drawn)
+
+
+def make_run(chance: random.Random, at: datetime, task: str) -> dict[str, Any]:
+    status = chance.choice(["SUCCEEDED", "FAILED", "SKIPPED"])
+    began = {} if status == "SKIPPED" else {"startedAt": (at + chance.choice([0, 90]) * MINUTE).isoformat()}
+    made = {"id": f"{task}{at}", "taskId": task, "title": task, "status": status, "scheduledFor": at.isoformat()}
+    return {**made, **began, "finishedAt": (at + 91 * MINUTE).isoformat(), "attempts": []}

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.calendar.entries import BUSY
 from cloudsched.dashboard.calendar.span import DaySpan, choose_span
+from cloudsched.dashboard.charts.waterfall_scale import merge
 from cloudsched.dashboard.status import BAD, OPEN
 from cloudsched.dashboard.times import DAY, WallDay, find_start, make_day, parse_instant
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from cloudsched.dashboard.api import Api, Json
@@ -96,7 +98,7 @@ def fetch(api: Api, visit: Visit) -> Json:
         "dueCounts": coming.get("parts"),
         "due": due.items,
         "dueUntil": min(filter(None, (late.get("completeUntil"), coming.get("completeUntil"))), default=None),
-        "stops": _find_stops(api, parts or (), ran, also),
+        "stops": _find_stops(api, visit, parts or (), ran, also),
         "paused": _count_paused(api, wanted),
     }
 
@@ -123,55 +125,74 @@ def _add_rare(api: Api, near: Mapping[str, str], wanted: Mapping[str, str], ran:
         known |= {(each["taskId"], each["id"]) for each in page["executions"]}
 
 
-def _find_stops(api: Api, parts: Sequence[Json], ran: _Ran, also: Mapping[str, str]) -> list[Json]:
+def _find_stops(api: Api, visit: Visit, parts: Sequence[Json], ran: _Ran, also: Mapping[str, str]) -> list[Json]:
     """Return the times in which nothing started although something was due.
 
     What was skipped says when: from its first occurrence until its record was written. So does a run that started
-    late. That nothing started meanwhile is checked with some of the runs that were due then.
+    late. Of that time, what lies between two starts is a stop, if no start is found in it.
     """
+    tails = [_find_tail(each) for each in ran.items]
+    waits = [*_find_skipped_spans(api, visit, parts, also), *filter(None, tails)]
+    starts = [parse_instant(each["startedAt"]) for each in ran.items if each.get("startedAt")]
+    longest = sorted(merge(waits), key=lambda wait: wait[1] - wait[0])[-_STOPS:]
+    found = (_find_stop(api, *each, starts, also) for each in sorted(longest))
+    return [{"start": each[0].isoformat(), "end": each[1].isoformat()} for each in found if each]
+
+
+def _find_skipped_spans(
+    api: Api, visit: Visit, parts: Sequence[Json], also: Mapping[str, str]
+) -> list[tuple[datetime, datetime]]:
+    """Return the times from what was skipped first until its record was written, the earliest first."""
     found: list[tuple[datetime, datetime]] = []
-    skipped = [parse_instant(each["start"]) for each in parts if each["skipped"]]
-    ends = {parse_instant(each["start"]): each["end"] for each in parts}
-    while skipped and len(found) < _STOPS:
-        first = skipped.pop(0)
+    for part in parts:
+        start = parse_instant(part["start"])
+        if not part["skipped"] or len(found) == _STOPS or (found and start < found[-1][1]):
+            continue
+        first = _narrow(api, visit, start, parse_instant(part["end"]), also)
         soon = first + timedelta(minutes=5)
         records: list[Json] = []
-        for until in (soon.isoformat(), ends[first]):  # the latest come first, and the earliest tell more
+        for until in (soon.isoformat(), part["end"]):  # the latest come first, and the earliest tell more
             near = {"from": first.isoformat(), "until": until, **_choose_one(also), "status": "SKIPPED"}
             records = records or api.get("/v1/executions", **near, pageSize=_SAMPLE)["executions"]
-        spans = [_find_span(each) for each in records]
-        stop = min((each for each in spans if each is not None), default=None)
-        if stop is not None:
-            found.append(stop)
-            skipped = [at for at in skipped if at >= stop[1]]
-    tails = [_find_tail(each) for each in ran.items]
-    found += [each for each in tails if each is not None]
-    merged: list[tuple[datetime, datetime]] = []
-    for start, end in sorted(found):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    starts = [parse_instant(each["startedAt"]) for each in ran.items if each.get("startedAt")]
-    return [
-        {"start": start.isoformat(), "end": end.isoformat()}
-        for start, end in merged[-_STOPS:]
-        if end - start >= _SHORTEST_STOP and not _has_started(api, start, end, starts, also)
-    ]
+        if spans := [*filter(None, map(_find_span, records))]:
+            found.append(min(spans))
+    return found
 
 
-def _has_started(api: Api, start: datetime, end: datetime, starts: Sequence[datetime], also: Mapping[str, str]) -> bool:
-    """Return whether any run is found that started in a time."""
-    if any(start < at < end for at in starts):
-        return True
+def _narrow(api: Api, visit: Visit, start: datetime, end: datetime, also: Mapping[str, str]) -> datetime:
+    """Return the first hour of a day in which something was skipped, or the start of a shorter part."""
+    if end - start <= timedelta(hours=1):
+        return start
+    hours = _fetch_counts(api, visit, start, end, _PER["week"], {**also, "status": ""})
+    return next((parse_instant(each["start"]) for each in hours or () if each["skipped"]), start)
+
+
+def _find_stop(
+    api: Api, start: datetime, end: datetime, starts: Iterable[datetime], also: Mapping[str, str]
+) -> tuple[datetime, datetime] | None:
+    """Return the longest part of a time in which nothing started. None if it is short, or there is none for sure."""
+    known = {at for at in starts if start < at < end}
+    for _ in range(_LOOKS):
+        begin, finish = max(pairwise(sorted({start, end, *known})), key=lambda part: part[1] - part[0])
+        if finish - begin < _SHORTEST_STOP:
+            return None
+        found = _list_starts(api, begin, finish, also)
+        if not found:
+            return begin, finish
+        known |= found
+    return None
+
+
+def _list_starts(api: Api, start: datetime, end: datetime, also: Mapping[str, str]) -> set[datetime]:
+    """Return when some of the runs started that were due in a time, if they did so in it."""
+    found: set[datetime] = set()
     step = (end - start) / _LOOKS
     for number in range(_LOOKS):
         near = {"from": (start + number * step).isoformat(), "until": (start + (number + 1) * step).isoformat()}
         page = api.get("/v1/executions", **near, **_choose_one(also), pageSize=_SAMPLE)
-        began = [parse_instant(each["startedAt"]) for each in page["executions"] if each.get("startedAt")]
-        if any(start < at < end for at in began):
-            return True
-    return False
+        began = (parse_instant(each["startedAt"]) for each in page["executions"] if each.get("startedAt"))
+        found |= {at for at in began if start < at < end}
+    return found
 
 
 def _choose_one(also: Mapping[str, str]) -> dict[str, str]:

@@ -50,6 +50,15 @@ def test_hours_without_a_start_in_time_have_a_ground_of_their_own(ran: int, late
     assert ('class="still"' in svg) == (ran == 0 and late + skipped > 0)
 
 
+@given(st.integers(-720, 0))
+def test_a_deployment_stands_at_its_instant(minutes: int) -> None:
+    """Its line and its flag, and what it is when one points at it."""
+    svg = draw_strip([], NOW, timedelta(hours=12), PARIS, None, [(at(minutes), "Deployment of <b>")])
+    place = f"{(minutes + 720) / 14.4:.2f}%"
+    assert f'<title>Deployment of &lt;b&gt;</title><line class="deploy" x1="{place}"' in svg
+    assert f'<svg x="{place}"' in svg
+
+
 @given(st.lists(st.tuples(st.integers(-5000, -1), st.integers(0, 100)), max_size=12), st.integers(1, 9000))
 def test_no_label_crosses_the_now_line(lived: list[tuple[int, int]], due: int) -> None:
     """In a task's life each label is on one side of now, unless there is no room on either side of its bar."""

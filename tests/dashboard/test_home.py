@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,6 +12,7 @@ from tests.dashboard.conftest import NOW, visit
 
 from cloudsched.dashboard.views import home as home_view
 from cloudsched.dashboard.views.attention import MAX_QUEUES, build_attention
+from cloudsched.dashboard.views.audit import list_deployments
 from cloudsched.dashboard.views.health import build_health
 from cloudsched.dashboard.views.need_rows import Need
 from cloudsched.domain.documents.task import NeedCause
@@ -233,3 +234,16 @@ def test_the_numbers_are_those_that_the_api_has_counted() -> None:
     assert first["numbers"] == {"ran": 700, "failed": 7, "skipped": 5, "late": 2, "due": 0}
     query = parse_qs(urlsplit(first["links"]["skipped"]).query)
     assert (query["from"], query["until"]) == ([hours[0]["start"]], [hours[0]["end"]])
+
+
+def test_a_deployment_is_marked_and_leads_to_what_was_changed_about_it() -> None:
+    """One of the last twelve hours has its mark and its link. Older ones do not crowd the list."""
+    seen = [{"version": "v1", "at": ago(hours=13)}, {"version": "v2", "at": ago(hours=3)}]
+    swept = {"failed": 0, "unsent": 0, "lag": 9, "dispatched": 0, "examined": 0, "finishedAt": ago(seconds=9)}
+    page = home_view.build(answer(counts={"sweep": {**swept, "deployments": seen}}), visit())
+    assert "Deployment of v2" in page["strip"]
+    assert "Deployment of v1" not in page["strip"]
+    [shown] = page["deployments"]
+    until = datetime.fromisoformat(parse_qs(urlsplit(shown["link"]).query)["until"][0])
+    known = [{"version": "v2", "at": ago(hours=3)}]
+    assert list_deployments(known, None, until), "the deployment itself is on the page that the link opens"

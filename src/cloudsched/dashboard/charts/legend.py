@@ -61,6 +61,7 @@ _MARKS: Final[Mapping[str, Markup]] = {
     "chg": _line("chg"),
     "gapped": _box("gapped", fill="url(#gapped)"),
     "uncounted": _box("uncounted", fill="url(#full)"),
+    "deploy": Markup('<path class="deploy" d="M2 0v12"/><path class="flag" d="M2 0h8l-3 3 3 3h-8z"/>'),
     "nowl": _line("nowl"),
 }
 """The marks of all charts, as legends draw them, by the classes of what is drawn."""
@@ -113,6 +114,7 @@ STRIP: Final[Mapping[str, str]] = {
     "o": "due",
     "hatched": "what is due is not known",
     "f-past stem": "how late a run started",
+    "deploy": "deployment",
     "nowl": "now",
 }
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.charts.svg import draw_beside, draw_picture, element, percent
+from cloudsched.dashboard.charts.svg import draw_beside, draw_picture, draw_vertical, element, percent
 from cloudsched.dashboard.charts.time_ticks import draw_ticks
 from cloudsched.dashboard.times import write_duration
 
@@ -25,6 +25,7 @@ _LATE_TOP: Final = 14
 _LATE_HEIGHT: Final = 30
 _GAP: Final = 0.08
 """The empty part of a bar's place, so that bars stand apart."""
+_FLAG: Final = "M0 0h8l-3 3 3 3h-8z"
 _LABEL_SIDE: Final = 0.23
 """From this place on, a label stands before its mark. On a narrow chart it would cross the now line."""
 
@@ -65,13 +66,13 @@ def draw_strip(
     reach: timedelta,
     zone: zoneinfo.ZoneInfo,
     known_until: datetime | None,
-    marks: Iterable[Markup] = (),
+    deployments: Iterable[tuple[datetime, str]] = (),
 ) -> Markup:
     """Return the chart of as much time before now as after it. All bars have one scale, and each has its number.
 
     A bar never crosses now: past runs end at the line, and due ones begin there. What was skipped stands on what ran.
     Hours in which nothing started in time have a ground of their own. The time after `known_until`, for which due runs
-    are not known, is hatched. None if all are known.
+    are not known, is hatched. None if all are known. A deployment is a line with a flag, and its text on hovering.
     """
     start = now - reach
     end = now + reach
@@ -84,7 +85,7 @@ def draw_strip(
         return element("rect", cls=css, x=percent((left - start) / (end - start)), width=width, y=y, height=height)
 
     parts = list(draw_ticks(start, end, zone, height))
-    parts += marks
+    parts += [_draw_deployment((at - start) / (end - start), said, height) for at, said in deployments]
     parts.append(element("line", cls="base", x1=0, x2="100%", y1=base, y2=base))
     if known_until is not None and known_until < end:
         place = (known_until - start) / (end - start)
@@ -122,6 +123,11 @@ def draw_strip(
 
     parts.append(element("line", cls="nowl", x1="50%", x2="50%", y1=12, y2=height))
     return draw_picture(height, *parts)
+
+
+def _draw_deployment(place: float, said: str, height: int) -> Markup:
+    flag = element("svg", element("path", cls="flag", d=_FLAG), x=percent(place), y=_TOP - 6, overflow="visible")
+    return element("g", element("title", said), draw_vertical("deploy", place, _TOP, height), flag)
 
 
 def draw_lateness(

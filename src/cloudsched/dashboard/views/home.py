@@ -13,6 +13,7 @@ from cloudsched.dashboard.status import OPEN
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.views.actions import fetch_restorable
 from cloudsched.dashboard.views.attention import build_attention, fetch_needs
+from cloudsched.dashboard.views.audit import list_deployments
 from cloudsched.dashboard.views.execution_row import build_execution
 from cloudsched.dashboard.views.health import build_health, fetch_health
 from cloudsched.dashboard.views.held_up import fetch_held_up
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 REACH: Final = timedelta(hours=12)
 """The reach of the strip, each way."""
 _HOUR: Final = timedelta(hours=1)
+_MINUTE: Final = timedelta(minutes=1)
 _LISTED: Final = 8
 _LOOKED_AT: Final = 5 * _LISTED
 """The number of occurrences among which the next of each task is shown."""
@@ -73,7 +75,7 @@ def build(answer: Json, visit: Visit) -> Json:
     for each in answer["due"]:
         first.setdefault(each["taskId"], each)
     due = [*first.values()][:_LISTED]
-    strip = _build_strip(bars, answer["coming"], visit)
+    strip = _build_strip(bars, answer, visit)
     lateness = draw_lateness(_list_late(answer["counts"], visit), visit.now, REACH, visit.zone)
     return {
         **attention,
@@ -108,20 +110,33 @@ def _read_bars(counts: Json, coming: Json) -> list[StripBar]:
     return sorted(known.values(), key=lambda bar: bar.start)
 
 
-def _build_strip(bars: Sequence[StripBar], coming: Json, visit: Visit) -> Json:
+def _build_strip(bars: Sequence[StripBar], answer: Json, visit: Visit) -> Json:
     """Return the strip, its content in words, and the hours as a table. If not all that is due is known, it says so."""
     known_until = None
-    if coming.get("completeUntil"):
-        known_until = parse_instant(coming["completeUntil"])
+    if answer["coming"].get("completeUntil"):
+        known_until = parse_instant(answer["coming"]["completeUntil"])
+    deployments = _list_deployments(answer["counts"], visit)
+    marks = [(parse_instant(each["at"]), f"Deployment of {each['version']}") for each in deployments]
     since = visit.moment(bars[0].start if bars else visit.now).short
     due = sum(bar.due for bar in bars)
     counted = [f"{sum(getattr(bar, name) for bar in bars):,} {name}" for name in ("ran", "skipped", "failed")]
     said = write_count(due, "is", "are", is_at_least=known_until is not None)
     return {
-        "strip": draw_strip(bars, visit.now, REACH, visit.zone, known_until),
+        "strip": draw_strip(bars, visit.now, REACH, visit.zone, known_until, marks),
+        "deployments": deployments,
         "stripText": f"Since {since}: {', '.join(counted)}. {said} due in the next 12 h.",
         "hours": [_build_hour(each, visit) for each in bars if each.total],
     }
+
+
+def _list_deployments(counts: Json, visit: Visit) -> list[Json]:
+    """Return the deployments on the strip, each with the path of its place in the list of changes."""
+    known = (counts.get("sweep") or {}).get("deployments", [])
+    shown = list_deployments(known, visit.now - REACH, visit.now)
+    return [
+        {**each, "link": f"audit?{urlencode({'until': (parse_instant(each['at']) + _MINUTE).isoformat()})}"}
+        for each in shown
+    ]
 
 
 def _build_hour(bar: StripBar, visit: Visit) -> Json:

@@ -14,6 +14,7 @@ import pytest
 from tests.dashboard.role_pages import Pages
 
 from cloudsched import App, Settings
+from cloudsched.domain.documents.name_words import NameMatch
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_a_search_says_what_was_looked_through_and_goes_on(
 ) -> None:
     """With a link to the rest, though nothing was found yet."""
     monkeypatch.setattr("cloudsched.engine.queries.task_search.MAX_LOOKED_THROUGH", 5)
-    monkeypatch.setattr("cloudsched.adapters.sqlite.search.SqliteSearch.list_named", lambda *_, **__: None)
+    monkeypatch.setattr("cloudsched.adapters.sqlite.search.SqliteSearch.get_name_match", lambda _: NameMatch.NEWEST)
     for number in range(12):
         create(app, f"t{number:02}", title="needle" if number == 0 else "hay")
     text = html.unescape(pages.get("admin", "/tasks?q=needle").text)

@@ -150,6 +150,7 @@ SEARCH: Final[Mapping[str, Cost]] = {
     "count_tasks": _read_thousands,
     "count_unfinished": _read_thousands,
     "find_last_change": _ONE_READ,
+    "get_name_match": _FREE,
     "group_due": _read_due,
     "group_failures": _read_groups,
     "group_tasks": _read_groups,
@@ -158,9 +159,9 @@ SEARCH: Final[Mapping[str, Cost]] = {
     "list_executions": _read_page,
     "list_finished": _read_page,
     "list_handlers": _read_keys,
-    "list_named": lambda page, *_, **__: {} if page is None else {"reads": page.read},
+    "list_named": _read_page,
     "list_open": _read_page,
-    "list_owners": _FREE,
+    "list_owners": _read_keys,
     "list_queue_keys": _read_keys,
 }
 DISPATCHER: Final[Mapping[str, Cost]] = {"close": _FREE, "create": {"dispatches": 1}}

@@ -363,6 +363,15 @@ class Settings:
         whole_number(MAX_SHARDS),
         default=1,
     )
+    name_index: bool = setting(
+        "CLOUDSCHED_NAME_INDEX",
+        "`on` stores the beginnings of the words of each task's names in Firestore, so that a "
+        "[search](../run/dashboard.md#find-what-you-look-for) finds them among all tasks. "
+        "[Costs](../run/costs.md#an-index-of-names) says what that costs. Tasks that are stored already get them when "
+        "they are written next. In SQLite every part of a name is found without it.",
+        SWITCH,
+        default=False,
+    )
     queues_per_priority: int = setting(
         "CLOUDSCHED_QUEUES_PER_PRIORITY",
         "How many Cloud Tasks queues share the load of each priority, up to 200. Each delivers 500 calls a "

@@ -87,6 +87,7 @@ def open_firestore_store(settings: Settings) -> FirestoreStore:
         emulator=settings.firestore_emulator,
         shards=settings.shards,
         prefix=settings.collection_prefix,
+        name_index=settings.name_index,
     )
 
 

@@ -204,6 +204,7 @@ def search_everything(search: SearchStore) -> None:
         "count_created_since",
         "find_last_change",
         "list_changed",
+        "get_name_match",
         "list_named",
         "list_owners",
         "list_acted_on",
@@ -220,6 +221,9 @@ def count_and_list_names(search: SearchStore) -> None:
     """Make each list and count of tasks and names, of all owners and of one."""
     for owner in (None, "ada"):
         search.list_queue_keys(owner, limit=5)
+        named = TaskQuery(owner)
+        for token in (None, make_token(("named", named, ("report",)), NOW, "t1")):
+            search.list_named(named, ("report",), limit=5, page_token=token)
         search.list_queue_keys(owner, limit=5, after="gpu")
         search.count_offers("gpu", owner, 5)
         search.find_last_change(owner)
@@ -230,6 +234,7 @@ def count_and_list_names(search: SearchStore) -> None:
             for token in (None, make_token(("changed", owner, since), NOW, "t1")):
                 search.list_changed(owner, since, limit=5, page_token=token)
     search.list_handlers(limit=5)
+    search.list_owners("a", limit=5)
     search.count_unfinished("ada", 10)
     search.count_created_since("ada", NOW, 10)
     for owner, by in itertools.product((None, "ada"), ("handler", "owner")):
@@ -278,7 +283,7 @@ def call_every_port(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch, shards
     """Make each call of each port that can query, with every combination of its filters."""
     count = rpc.FirestoreRpc.count
     monkeypatch.setattr(rpc.FirestoreRpc, "count", lambda *what: 1 + count(*what))  # what there is none of ends early
-    with closing(FirestoreStore(**DATABASE, shards=shards)) as store:  # type: ignore[arg-type]
+    with closing(FirestoreStore(**DATABASE, shards=shards, name_index=True)) as store:  # type: ignore[arg-type]
         calls = every_call_of_the_store(store, make_task)
         others = {f"locks.{name}" for name in methods(LockStore)} | {f"sweep.{name}" for name in methods(SweepStore)}
         assert set(calls) >= methods(Store) | others, "call every method of these ports"

@@ -25,6 +25,7 @@ from cloudsched.adapters.firestore.protos import (
 from cloudsched.adapters.firestore.values import decode, encode_fields, encode_model, find_value
 from cloudsched.domain.documents.document import Document, list_stored_fields
 from cloudsched.domain.documents.execution import Execution
+from cloudsched.domain.documents.name_words import list_beginnings
 from cloudsched.domain.documents.run_counts import classify_run, has_started_late
 from cloudsched.domain.documents.task import PublicTask, Task, find_list, find_open_position
 from cloudsched.domain.transitions.commit import DeliveryMark, Version, VersionedTask
@@ -33,7 +34,7 @@ from cloudsched.errors import DamagedDocument
 from cloudsched.features.fields import OfferEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Set as AbstractSet
     from datetime import datetime
 
     from cloudsched.adapters.google.channel import Message
@@ -114,12 +115,16 @@ CHANGED: Final = f"{PRIVATE}.changed"
 CHANGED_AT: Final = f"{CHANGED}.at"
 """The time at which the task was stored last, by Firestore's clock."""
 TASK_SHARD: Final = f"{CHANGED}.shard"
+WORDS: Final = f"{PRIVATE}.words"
+"""The beginnings of the words of a task's names, if there is an index of them."""
+_NAMES: Final = ("title", "handler", "owner", "labels")
+"""The fields whose words they are. The id never changes."""
 OFFER_SHARD: Final = "shard"
 OFFER_WRITTEN_AT: Final = "writtenAt"
 """The time at which an offer was written, by Firestore's clock: the order of listeners."""
 
 
-def add_list_fields(fields: Message, document: Document, shard: int) -> None:
+def add_list_fields(fields: Message, document: Document, shard: int, *, has_words: bool = False) -> None:
     """Add these fields to those of a document, and move what is private. The shard is its task's."""
     if isinstance(document, Task):
         private = get_private(fields)
@@ -132,6 +137,8 @@ def add_list_fields(fields: Message, document: Document, shard: int) -> None:
             fields[REMOVE_AT].CopyFrom(fields[_WAKE_AT])
             del fields[_WAKE_AT]
         encode_fields(private, {"changed": {"shard": shard}, **_show_last_action(document, shard)})
+        if has_words and document.delivery is None:
+            encode_fields(private, {"words": list_beginnings(document)})
         if (position := find_open_position(document)) is not None:
             status, since = position
             encode_fields(private, {"open": {"shard": shard, "status": status, "since": since}})
@@ -162,7 +169,9 @@ def _show_last_action(task: Task, shard: int) -> dict[str, Any]:
     return {"acted": {"shard": shard, "at": task.history[-1].at}}
 
 
-def build_write(documents: str, path: tuple[str, ...], document: Document, shard: int = 0) -> Message:
+def build_write(
+    documents: str, path: tuple[str, ...], document: Document, shard: int = 0, *, has_words: bool = False
+) -> Message:
     """Return the write of a whole document, with the fields for its indexes. The shard is its task's."""
     document.require_readable()
     write = _Write()
@@ -171,7 +180,7 @@ def build_write(documents: str, path: tuple[str, ...], document: Document, shard
 
     encode_model(fields, document)
     hide_from_lists(fields, document)
-    add_list_fields(fields, document, shard)
+    add_list_fields(fields, document, shard, has_words=has_words)
     require_write_fits(path, write, document)
     return write
 
@@ -206,6 +215,8 @@ class TaskVersion(Version):
     """Its shard, -1 if it has none."""
     size: int = field(compare=False)
     """The size of the document as it is sent, in bytes, or an upper bound."""
+    has_words: bool = field(compare=False, default=False)
+    """Whether it has the beginnings of its words."""
 
 
 def read_version(document: Message) -> TaskVersion:
@@ -215,7 +226,8 @@ def read_version(document: Message) -> TaskVersion:
         shard = place.integer_value
     else:
         shard = -1
-    return TaskVersion(document.update_time.ToNanoseconds(), shard, document.ByteSize())
+    has_words = find_value(document.fields, WORDS.split(".")).HasField("array_value")
+    return TaskVersion(document.update_time.ToNanoseconds(), shard, document.ByteSize(), has_words)
 
 
 def read_task(known: KnownTasks, document: Message, read_at: datetime | None = None) -> VersionedTask:
@@ -236,9 +248,11 @@ def is_wake_moved(before: Task, task: Task) -> bool:
 def list_field_paths(
     before: Task,
     task: Task,
-    written: Collection[str],
+    written: AbstractSet[str],
     version: TaskVersion,
     shard: int,
+    *,
+    has_words: bool,
 ) -> list[str]:
     """Return the paths of an update's mask. `version` is the one that was read."""
     keys = _list_keys()
@@ -255,6 +269,8 @@ def list_field_paths(
         paths.append(TROUBLE)
     if before.history[-1:] != task.history[-1:]:
         paths.append(ACTED)
+    if version.has_words != has_words or (has_words and not written.isdisjoint(_NAMES)):
+        paths.append(WORDS)
     return paths
 
 

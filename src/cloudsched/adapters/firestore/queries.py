@@ -192,6 +192,13 @@ def build_handler_query(after: str, shards: Sequence[int] | None = None) -> Mess
     return query
 
 
+def build_owner_query(after: str) -> Message:
+    """Return the query for a task of the owner that comes next after one, in whatever shard."""
+    query = build_query("tasks", 1, order=("owner", TASK_SHARD), fields=("owner",), after=encode(after))
+    query.order_by.add(field={"field_path": "createdAt"}, direction=_Direction.DESCENDING)
+    return query
+
+
 def build_queue_key_query(owner: str | None, after: str, shards: Sequence[int] | None = None) -> Message:
     """Return the query for the offer with the next queue key, of one owner, in at most 30 shards."""
     filters: list[Filter] = [] if owner is None else [("owner", EQUAL, owner)]

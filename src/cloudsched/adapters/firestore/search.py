@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from typing_extensions import override
 
-from cloudsched.adapters.firestore.list_fields import ACTED, CHANGED, CHANGED_AT, LISTED, OPEN, D, to_document
+from cloudsched.adapters.firestore.list_fields import ACTED, CHANGED, CHANGED_AT, LISTED, OPEN, WORDS, D, to_document
 from cloudsched.adapters.firestore.protos import MAX_ID_BYTES, document_name
 from cloudsched.adapters.firestore.queries import (
     EXECUTIONS,
@@ -20,6 +20,7 @@ from cloudsched.adapters.firestore.queries import (
     build_group_query,
     build_handler_query,
     build_offer_listing,
+    build_owner_query,
     build_queue_key_query,
     build_task_listing,
     name_fields,
@@ -27,6 +28,7 @@ from cloudsched.adapters.firestore.queries import (
 from cloudsched.adapters.firestore.shards import Shards, query_in_order
 from cloudsched.adapters.firestore.values import decode_instant, find_value
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
+from cloudsched.domain.documents.name_words import MAX_BEGINNING, NameMatch, has_beginnings, split_name
 from cloudsched.domain.documents.run_counts import (
     CountedAs,
     GroupCount,
@@ -135,10 +137,11 @@ MAX_RANGES: Final = 100
 class FirestoreSearch(ListingSearch[FirestoreListing]):
     """A `SearchStore` in the database of a `FirestoreStore`."""
 
-    def __init__(self, rpc: FirestoreRpc, documents: str, shards: Shards) -> None:
+    def __init__(self, rpc: FirestoreRpc, documents: str, shards: Shards, *, name_index: bool) -> None:
         self._rpc = rpc
         self._documents = documents
         self._shards = shards
+        self._name_index = name_index
 
     @override
     def _list_tasks(self, query: TaskQuery) -> FirestoreListing:
@@ -154,11 +157,41 @@ class FirestoreSearch(ListingSearch[FirestoreListing]):
         parent = document_name(self._documents, "tasks", task_id)
         return fetch_page(self._rpc, Execution, parent, EXECUTIONS, query, limit, token)
 
-    def list_named(self, query: TaskQuery, words: Sequence[str], *, limit: int, page_token: str | None = None) -> None:
-        """Return None: Firestore has no index of fragments."""
+    def get_name_match(self) -> NameMatch:
+        """Return whether there is an index of the beginnings of words. Firestore has none of their middle."""
+        return NameMatch.BEGINNINGS if self._name_index else NameMatch.NEWEST
 
-    def list_owners(self, fragment: str, *, limit: int) -> None:
-        """Return None likewise."""
+    def list_named(
+        self, query: TaskQuery, words: Sequence[str], *, limit: int, page_token: str | None = None
+    ) -> Page[Task]:
+        """Return a page of the tasks with the longest word in the index, without those that lack another one."""
+        wanted = [part for word in words for part in split_name(word)]
+        if not wanted:
+            return Page(())
+        longest = max(wanted, key=len)[:MAX_BEGINNING]
+        listing = replace(
+            self._lead(query.owner, CHANGED),
+            order="createdAt",
+            is_descending=True,
+            contains=(WORDS, longest),
+            excluded_field="deletedAt",
+        )
+        page = self._fetch(Task, listing, ("named", query, tuple(words)), limit, page_token)
+        found = [task for task in page.items if has_beginnings(task, wanted)]
+        return replace(page, items=found, passed_over=page.passed_over + len(page.items) - len(found))
+
+    def list_owners(self, fragment: str, *, limit: int) -> Sequence[str]:
+        """Return the first owners of tasks that begin with this text. Each is one read, with whatever index."""
+        found: dict[str, None] = {}
+        for prefix in dict.fromkeys((fragment, fragment.casefold())):
+            if not prefix.isprintable() or len(prefix.encode(errors="replace")) > MAX_ID_BYTES:
+                continue
+            found |= dict.fromkeys(list_keys(self._find_next_owner, limit=limit, prefix=prefix, after=""))
+        return sorted(found)[:limit]
+
+    def _find_next_owner(self, last: str) -> str | None:
+        found = self._rpc.query(self._documents, build_owner_query(last))
+        return found[0].fields["owner"].string_value if found else None
 
     def list_acted_on(
         self, owner: str | None, since: datetime | None, *, limit: int, page_token: str | None = None

@@ -90,6 +90,7 @@ class FirestoreStore:
         deadline: timedelta = DEADLINE,
         shards: int = 1,
         prefix: str = "",
+        name_index: bool = False,
     ) -> None:
         """Open a channel to the database. Nothing is sent before the first call."""
         path = f"projects/{project}/databases/{database}"
@@ -98,7 +99,8 @@ class FirestoreStore:
         self._shards = Shards(self._rpc, self._documents, shards)
         self._known = KnownTasks()
         self._rising_ids = RisingIds()
-        self._writes = CommitWrites(self._documents, self._shards)
+        self._name_index = name_index
+        self._writes = CommitWrites(self._documents, self._shards, name_index=name_index)
 
     @cached_property
     def records(self) -> FirestoreRecords:
@@ -119,7 +121,7 @@ class FirestoreStore:
         """Lists and counts across tasks."""
         from cloudsched.adapters.firestore.search import FirestoreSearch  # noqa: PLC0415 - the same
 
-        return FirestoreSearch(self._rpc, self._documents, self._shards)
+        return FirestoreSearch(self._rpc, self._documents, self._shards, name_index=self._name_index)
 
     @cached_property
     def locks(self) -> Any:  # noqa: ANN401 - of a feature
@@ -192,7 +194,7 @@ class FirestoreStore:
         size = earlier + write.ByteSize()
         shard = self._shards.choose(task.id)
         stored_at = update_time.ToNanoseconds()
-        version = TaskVersion(stored_at, shard, size)
+        version = TaskVersion(stored_at, shard, size, self._writes.has_words(task))
         self._known.keep(task, version, (version.value, get_commit_id(write.update)), size)
         return VersionedTask(task, version)
 

@@ -12,6 +12,7 @@ from cloudsched.adapters.firestore.list_fields import (
     OPEN,
     TASK_SHARD,
     TROUBLE,
+    WORDS,
     TaskVersion,
     add_list_fields,
     build_delivery_mark,
@@ -45,9 +46,10 @@ _REQUEST_TIME = messages.DocumentTransform.FieldTransform.ServerValue.REQUEST_TI
 class CommitWrites:
     """Builds the writes of commits."""
 
-    def __init__(self, documents: str, shards: Shards) -> None:
+    def __init__(self, documents: str, shards: Shards, *, name_index: bool) -> None:
         self._documents = documents
         self._shards = shards
+        self._name_index = name_index
 
     def build(self, commit: Commit) -> tuple[list[google_calls.Message], list[tuple[int, TaskWrite]]]:
         """Return all writes but those of a linked document, and for each task the place of its own among them."""
@@ -110,10 +112,11 @@ class CommitWrites:
         fields = write.update.fields
         encode_model(fields, task, written)
         hide_from_lists(fields, task)
-        add_list_fields(fields, task, shard)
-        paths = list_field_paths(stored, task, written, version, shard)
+        has_words = self.has_words(task)
+        add_list_fields(fields, task, shard, has_words=has_words)
+        paths = list_field_paths(stored, task, written, version, shard, has_words=has_words)
         private = get_private(fields)
-        for field_path in (ACTED, OPEN, TROUBLE, TASK_SHARD):
+        for field_path in (ACTED, OPEN, TROUBLE, TASK_SHARD, WORDS):
             if field_path not in paths:
                 private.pop(field_path.split(".")[1], None)
         write.update_mask.field_paths.extend(paths)
@@ -122,7 +125,12 @@ class CommitWrites:
 
     def build_document(self, document: Document, *path: str) -> google_calls.Message:
         """Return the write of a whole document."""
-        return build_write(self._documents, path, document, self._shards.choose(path[1]))
+        shard = self._shards.choose(path[1])
+        return build_write(self._documents, path, document, shard, has_words=self._name_index)
+
+    def has_words(self, task: Task) -> bool:
+        """Return whether a task is written with the beginnings of its words."""
+        return self._name_index and task.delivery is None
 
     def _build_offer_write(self, task_id: str, offer: OfferEntry | None) -> google_calls.Message:
         """Return the write of a task's offer, or its deletion.

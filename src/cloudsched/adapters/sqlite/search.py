@@ -17,6 +17,7 @@ from typing_extensions import override
 from cloudsched.adapters.sqlite.tables import from_microseconds, to_microseconds
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
+from cloudsched.domain.documents.name_words import NameMatch
 from cloudsched.domain.documents.run_counts import CountedAs, GroupCount, RunCounts
 from cloudsched.domain.documents.task import Task
 from cloudsched.engine.ports.search import OMITTED_FIELDS, UNFINISHED_STATUSES, ExecutionQuery, TaskQuery, refuse_count
@@ -270,6 +271,10 @@ class SqliteSearch(ListingSearch[SqliteListing]):
             values=(task_id,),
         )
         return self._fetch(Execution, listing, query, limit, token)
+
+    def get_name_match(self) -> NameMatch:
+        """Return that an index has the names of all tasks."""
+        return NameMatch.FRAGMENTS
 
     def list_named(
         self, query: TaskQuery, words: Sequence[str], *, limit: int, page_token: str | None = None

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from cloudsched.adapters.sqlite.tables import DELETE_OFFER, to_microseconds
 from cloudsched.domain.documents.document import Document, find_changes
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_EXPANSION, require_document_fits
+from cloudsched.domain.documents.name_words import fold_names
 from cloudsched.domain.documents.run_counts import classify_run, count_occurrences, covers_at_least, has_started_late
 from cloudsched.domain.documents.task import Task, find_list, find_open_position
 from cloudsched.domain.transitions.needs import find_trouble
 from cloudsched.domain.transitions.plan_keys import KEYED_FIELDS, find_plan_key
-from cloudsched.engine.ports.search import fold_error, fold_names
+from cloudsched.engine.ports.search import fold_error
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:

@@ -62,8 +62,7 @@ def build(answer: Json, visit: Visit) -> Json:
     ]
     page["groups"] = [(name, items) for name, items in page["groups"] if items]
     page["sentence"] = _write_sentence(found, page["text"])
-    if not found["isComplete"]:
-        page["note"] = "Only the newest 1,000 tasks were looked at: this store has no index of names."
+    page["note"] = _write_note(found)
     if len(found["tasks"]) == _MOST:
         page["more"] = f"tasks?{urlencode({'q': text})}"
     if guess := guess_name(text, answer["handlers"]):
@@ -74,6 +73,20 @@ def build(answer: Json, visit: Visit) -> Json:
 def guess_name(text: str, known: Iterable[str]) -> str | None:
     """Return the known name that a text with a slip means. None if none is near."""
     return next(iter(get_close_matches(text.rpartition(":")[2].strip(), known, 1, 0.7)), None)
+
+
+def _write_note(found: Json) -> str:
+    """Return what was not looked at, and what to do about it."""
+    if found.get("matchedBy") == "BEGINNINGS":
+        return "Tasks are found by the beginnings of words. Any part of a name is not looked for in this store."
+    if found["isComplete"]:
+        return ""
+    if found.get("matchedBy") == "FRAGMENTS":
+        return "There is more than one look reads. Type more of the name."
+    return (
+        "Only the newest 1,000 tasks were looked at, because the index of names is off (CLOUDSCHED_NAME_INDEX). "
+        "The whole id of a task is found all the same."
+    )
 
 
 def _write_sentence(found: Json, text: str) -> str:

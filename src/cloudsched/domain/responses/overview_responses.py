@@ -9,6 +9,7 @@ from pydantic import AwareDatetime, Field
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.name_words import NameMatch
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.receipt import Reason
 from cloudsched.domain.documents.task import HistoryEntry, NeedCause, TaskStatus
@@ -421,7 +422,9 @@ class SearchResults(ApiResponse):
     execution: FoundRun | None = None
     """The execution whose task and id are exactly the text, as ``TASK/EXECUTION``."""
     is_complete: bool
-    """False if only the newest tasks were looked at."""
+    """False if only the newest tasks, or not everybody's profiles, were looked at."""
+    matched_by: NameMatch = NameMatch.FRAGMENTS
+    """How tasks are found by their names."""
 
 
 class AuditEntry(HistoryEntry):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.execution import Execution, ExecutionError, ExecutionStatus
+    from cloudsched.domain.documents.name_words import NameMatch
     from cloudsched.domain.documents.run_counts import GroupCount, RunCounts
     from cloudsched.engine.storage.due_groups import DueGroups, DueQuery
 
@@ -105,11 +106,6 @@ class TaskQuery:
         """The query without the filters in `looked_for`: an index has the rest."""
         kept = {name: None if name in self.looked_for else getattr(self, name) for name in ("handler", "parent")}
         return replace(self, handler=kept["handler"], parent=kept["parent"])
-
-
-def fold_names(task: Task) -> str:
-    """Return the texts by whose fragments a task is found, in one case: title, id, handler, owner and labels."""
-    return "\n".join((task.title, task.id, task.handler, task.owner, *task.labels)).casefold()
 
 
 def fold_error(error: ExecutionError) -> str:
@@ -324,13 +320,18 @@ class SearchStore(CountStore, Protocol):
         """
         ...
 
+    def get_name_match(self) -> NameMatch:
+        """Return how `list_named` finds tasks."""
+        ...
+
     def list_named(
         self, query: TaskQuery, words: Sequence[str], *, limit: int, page_token: str | None = None
-    ) -> Page[Task] | None:
+    ) -> Page[Task]:
         """Return a page of the tasks of a list that have all of these words in their names (`fold_names`).
 
-        Each word is a fragment, folded. They come in the order of the list, and a page looks through all of it. None
-        if nothing here has the names of these tasks in an order.
+        Each word is folded. They come in the order of the list. With `FRAGMENTS` a page looks through all of it. With
+        `BEGINNINGS` it is a list of all tasks or of an owner's, and a page may be shorter. Nothing calls it with
+        `NEWEST`.
         """
         ...
 
@@ -343,8 +344,11 @@ class SearchStore(CountStore, Protocol):
         """
         ...
 
-    def list_owners(self, fragment: str, *, limit: int) -> Sequence[str] | None:
-        """Return the first owners of tasks with this fragment, in any case. None if no index has them."""
+    def list_owners(self, fragment: str, *, limit: int) -> Sequence[str]:
+        """Return the first owners of tasks with this fragment, in any case.
+
+        Without `FRAGMENTS` they are those that begin with it, as it is written or folded.
+        """
         ...
 
     def find_last_change(self, owner: str | None) -> str:

@@ -1,7 +1,7 @@
 """Search the list of tasks for words, without calls.
 
-What has the words in its names comes first, if an index has these (`SearchStore.list_named`). For all else a bounded
-number of tasks is read.
+What has the words in its names comes first, if an index has any part of these (`SearchStore.list_named`). For all else
+a bounded number of tasks is read.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.domain.documents.name_words import NameMatch, fold_names
 from cloudsched.domain.transitions.needs import find_trouble
-from cloudsched.engine.ports.search import fold_names
 from cloudsched.engine.storage.matching_rows import MAX_LOOKED_THROUGH
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page, make_token
 from cloudsched.errors import InvalidInput
@@ -95,7 +95,7 @@ def search_tasks(
     """
     if not only.words and only.has_calls:
         return store.list_tasks(query, limit=limit, page_token=page_token)
-    if not only.names:
+    if not only.names or store.search.get_name_match() is not NameMatch.FRAGMENTS:
         return _look_through(store, query, only.matches, limit, page_token, is_long=bool(only.words))
 
     found: list[Task] = []
@@ -103,8 +103,6 @@ def search_tasks(
     while begun is None or begun.startswith(_NAMED):
         token = begun and begun.removeprefix(_NAMED)
         page = store.search.list_named(query, only.names, limit=limit - len(found), page_token=token)
-        if page is None:
-            return _look_through(store, query, only.matches, limit, page_token)
         found += filter(only.matches, page.items)
         begun = f"{_NAMED}{page.next_page_token}" if page.next_page_token else _REST
         if len(found) == limit or (page.next_page_token and page.passed_over):

@@ -55,8 +55,10 @@ def search_names(call: ApiCall, query: bodies.SearchQuery) -> Response:
     """Find what has all words of a text in its name: tasks, owners, handlers and labels.
 
     A word is any part of a title, an id, a handler, an owner or a label, in any case. A text that is the whole id
-    of a task, or `TASK/EXECUTION`, also finds that one. Users find only what is theirs. In SQLite every task is looked
-    at. In Firestore the newest 1,000 are, with a read for each: `isComplete` is then false if there are more.
+    of a task, or `TASK/EXECUTION`, also finds that one. Users find only what is theirs. Admins also find people by
+    the name and the address in their profiles, of which up to 1,000 are read. `matchedBy` says how tasks are found:
+    in SQLite by fragments among all, in Firestore with `CLOUDSCHED_NAME_INDEX` by the beginnings of words among all.
+    Without it the newest 1,000 are looked at, with a read for each: `isComplete` is then false if there are more.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     store = call.app.container.store
@@ -72,6 +74,7 @@ def search_names(call: ApiCall, query: bodies.SearchQuery) -> Response:
         task=task and _show_found(task),
         execution=execution,
         is_complete=found.is_complete,
+        matched_by=found.match,
     )
     return json_response(answer.to_wire())
 

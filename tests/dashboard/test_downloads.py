@@ -153,3 +153,30 @@ def test_a_search_goes_on_over_pages_that_found_nothing(pages: Pages, monkeypatc
     rows = read_rows(pages.get("ada", "/tasks.csv?q=needle").text)
     assert {row["id"] for row in rows} == {"other", "other2"}
     assert [row["id"] for row in read_rows(pages.get("ada", "/tasks.csv?q=t7").text)] == ["t7"]
+
+
+def test_usage_and_changes_are_files_as_well(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over all pages, with the filters of the page, and each caller's own; what was not looked at is said."""
+    monkeypatch.setattr(downloads, "PAGE_SIZE", 2)
+    for number, owner in enumerate(["ada", "bob", "eve", "ada", "bob"]):
+        labels = [f"team={'ab'[number % 2]}"]
+        pages.sim.app.create(
+            id=f"t{number}", owner=owner, handler="greet", payload={}, labels=labels, schedule="in 3 days"
+        )
+    pages.sim.app.pause("t1")
+    changes = read_rows(pages.get("admin", "/audit.csv").text)
+    wanted = [*((f"t{number}", "CREATED") for number in range(5)), ("t1", "PAUSED")]
+    assert sorted((row["taskId"], row["action"]) for row in changes) == sorted(wanted)
+    paused = json.loads(pages.get("admin", "/audit.json?action=paused").text)["entries"]
+    assert [each["taskId"] for each in paused] == ["t1"]
+    assert {row["owner"] for row in read_rows(pages.get("bob", "/audit.csv").text)} == {"bob"}
+    used = read_rows(pages.get("admin", "/usage.csv").text)
+    assert [row["owner"] for row in used].count("ada") == 1
+    assert {row["owner"] for row in used} == {"ada", "bob", "eve"}
+    assert {row["owner"] for row in read_rows(pages.get("bob", "/usage.csv").text)} == {"bob"}
+    summed = read_rows(pages.get("admin", "/usage.csv?label=team").text)
+    assert {row["name"]: row["writes"] for row in summed}.keys() == {"a", "b"}
+    page = pages.get("admin", "/usage?label=team").text
+    assert "tasks?label=team%3Da" in page
+    monkeypatch.setattr("cloudsched.engine.queries.audit_trail.MAX_LOOKED_THROUGH", 1)
+    assert "ERROR: Not everything" in pages.get("admin", "/audit.csv").text

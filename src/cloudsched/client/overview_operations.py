@@ -334,15 +334,19 @@ class OverviewOperations:
         *,
         owner: str | None = None,
         handler: str | None = None,
+        by: Literal["OWNER", "HANDLER", "LABEL"] | None = None,
+        label_key: str | None = None,
         page_size: int | None = None,
         page_token: str | None = None,
     ) -> Flow[UsagePage]:
-        """Return the usage of a month, by owner and handler.
+        """Return the usage of a month, by owner and handler, or summed up by one of them or by label in `sums`.
 
         Args:
             month: The month in UTC, such as ``2026-11``. None means the current one.
             owner: Only this owner's usage.
             handler: Only this handler's usage.
+            by: By what to sum up, over all pages.
+            label_key: With ``LABEL``, the key of the label, such as ``team`` of ``team=shop``.
             page_size: The largest number of owners.
             page_token: The `next_page_token` of the previous page.
 
@@ -352,6 +356,8 @@ class OverviewOperations:
             "month": month,
             "owner": owner,
             "handler": handler,
+            "by": by,
+            "label_key": label_key,
             "page_size": page_size,
             "page_token": page_token,
         }

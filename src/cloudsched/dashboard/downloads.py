@@ -35,6 +35,19 @@ MAX_ROWS: Final = 100_000
 PAGE_SIZE: Final = 500
 """The rows that are asked for at a time: as many as the API gives."""
 
+_AMOUNTS: Final = (
+    "executions",
+    "queries",
+    "estimatedQueries",
+    "tokens",
+    "estimatedTokens",
+    "reads",
+    "writes",
+    "deletes",
+    "queueOperations",
+    "requests",
+    "dollars",
+)
 _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "tasks": (
         "id",
@@ -68,7 +81,23 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "calledBy.taskId",
     ),
     "occurrences": ("taskId", "title", "owner", "handler", "utc", "local", "timezone"),
+    "entries": (
+        "at",
+        "action",
+        "by.role",
+        "by.subject",
+        "taskId",
+        "title",
+        "owner",
+        "executionId",
+        "reason",
+        "number",
+    ),
+    "sums": ("name", *_AMOUNTS),
+    "usage": ("owner", "handler", *_AMOUNTS),
 }
+_KEYS: Final = ("taskId", "id", "utc", "number", "owner", "handler", "name")
+"""The fields that tell a row of any list from the others."""
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet takes a text that begins like this for a formula (owasp.org/www-community/attacks/CSV_Injection)."""
 _BOUNDS: Final = ("from", "until", "dueFrom", "dueUntil")
@@ -122,12 +151,13 @@ class _Rows:
         self._items = items
         self._first = first
         self.error = ""
+        self._is_cut = False
 
     def __iter__(self) -> Iterator[Json]:
-        seen: set[tuple[str, str]] = set()  # a row that changes meanwhile may be on two pages
+        seen: set[tuple[object, ...]] = set()  # a row that changes meanwhile may be on two pages
         try:
             for row in self._read():
-                key = (row.get("taskId", ""), row.get("id") or row["utc"])
+                key = tuple(row.get(name) for name in _KEYS)
                 if key in seen:
                     continue
                 if len(seen) == MAX_ROWS:
@@ -135,6 +165,8 @@ class _Rows:
                     return
                 seen.add(key)
                 yield row
+            if self._is_cut:
+                self.error = "Not everything was looked at: rows are missing, or their numbers are too low. Try again."
         except CloudschedError as error:
             self.error = f"Rows are missing after these {len(seen):,}: {error}"
         except Exception:
@@ -145,6 +177,7 @@ class _Rows:
         """Yield what the pages have. One of a search may be empty, and not be the last."""
         page = self._first
         while True:
+            self._is_cut |= page.get("isComplete") is False
             yield from page[self._items]
             token = page.get("nextPageToken")
             if cut := page.get("completeUntil"):

@@ -78,7 +78,7 @@ class ManyTasks:
         """Shows what was used."""
         from cloudsched.engine.usage.usage_report import UsageReport
 
-        return UsageReport(self.ledger, self.summation, self._clock)
+        return UsageReport(self._store, self.ledger, self.summation, self._clock)
 
     @lazy_property
     def _usage_watch(self) -> UsageWatch:

@@ -161,3 +161,38 @@ def test_a_request_reads_so_many_tasks_at_most(monkeypatch: pytest.MonkeyPatch) 
     assert [each.is_complete for each in shown] == [False, False, True, True]
     writes = [sum(row.counts.writes for row in each.rows) for each in shown]
     assert writes[0] < writes[1] < writes[2] == writes[3] == 450
+
+
+def test_usage_is_summed_by_the_value_of_a_label(ask: Any) -> None:  # noqa: ANN401 - the fixture above
+    """Each task counts once; what has no such label, or was deleted, is named so; the sums are the whole."""
+    sim = ask.sim
+    hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:30:00")
+    labels = {"a": ("team=shop", "other=ops"), "b": ("team=shop",), "c": ("team=ops", "xteam=shop"), "d": ()}
+    for name, own in (*labels.items(), ("gone", ("team=shop",))):
+        owner = "bob" if name == "b" else "ada"
+        sim.app.create(id=name, owner=owner, title=name, handler="spend", schedule=hourly, labels=own)
+    sim.advance(10 * HOUR)
+    sim.app.delete("gone")
+    sim.advance(30 * HOUR)
+
+    def ask_by_label(who: str, more: str = "") -> dict[str, int]:
+        page = ask(who, f"/v1/usage?by=LABEL&labelKey=team{more}").get_json()
+        assert page["usage"] == []
+        assert sum(each["executions"] for each in page["sums"]) == page["total"]["executions"]
+        return {each["name"]: each["executions"] for each in page["sums"]}
+
+    assert ask_by_label("admin") == {"shop": 80, "ops": 40, "": 50}
+    assert ask_by_label("admin", "&owner=bob") == {"shop": 40}
+    assert ask_by_label("bob") == {"shop": 40}
+    for query in ("by=LABEL", "labelKey=team", "by=OWNER&labelKey=team", "by=LABEL&labelKey="):
+        assert ask("admin", f"/v1/usage?{query}").status_code == 400, query
+
+
+def test_more_tasks_than_are_read_are_refused(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ANN401 - see above
+    """Rather than summed up in part."""
+    monkeypatch.setattr("cloudsched.engine.usage.usage_report.MAX_LABELLED", 3)
+    fill(ask.sim)
+    ask.sim.advance(HOUR)
+    refused = ask("admin", "/v1/usage?by=LABEL&labelKey=team")
+    assert (refused.status_code, "at most 3 tasks" in refused.get_json()["detail"]) == (400, True)
+    assert ask("admin", "/v1/usage?by=LABEL&labelKey=team&owner=ada").status_code == 200

@@ -9,12 +9,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from markupsafe import Markup
+
 from cloudsched.dashboard.charts.svg import element
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from markupsafe import Markup
 
 _CLASSES: Final = re.compile(r'(?<= class=")[^"]+')
 

@@ -21,14 +21,19 @@ FILTERS: Final = ("owner", "by", "action")
 WORDS: Final = {each: each.capitalize() for each in Action}
 
 
+def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:
+    """Return the list of the API that the view shows a page of, and its filters."""
+    wanted = {name: visit.query.get(name, "").strip() for name in FILTERS}
+    bounds = {name: read_instant(visit.query.get(name, ""), visit.zone).iso for name in ("from", "until")}
+    return "/v1/audit", {**wanted, "action": wanted["action"].upper(), **bounds}
+
+
 def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API for a page of the actions, and for the deployments."""
-    wanted = {name: visit.query.get(name, "").strip() for name in FILTERS}
-    wanted["action"] = wanted["action"].upper()
-    bounds = {name: read_instant(visit.query.get(name, ""), visit.zone).iso for name in ("from", "until")}
-    answer = api.get("/v1/audit", **wanted, **bounds, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
+    path, wanted = list_rows(visit)
+    answer = api.get(path, **wanted, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
     deployments: list[Json] = []
-    if not any(wanted.values()):
+    if not any(wanted[name] for name in FILTERS):
         deployments = ((api.find("/v1/overview") or {}).get("sweep") or {}).get("deployments", [])
     return {**answer, "deployments": deployments}
 

@@ -39,7 +39,7 @@ _HEIGHT: Final = 16
 _BAR: Final = 10
 _LEAST: Final = 0.01
 """The least width of a bar that is not empty."""
-_GROUPS: Final = {"": "By owner and handler", "owner": "By owner", "handler": "By handler"}
+_GROUPS: Final = {"": "By owner and handler", "owner": "By owner", "handler": "By handler", "label": "By label"}
 _COLUMNS: Final = {
     "name": "Owner",
     "executions": "Executions",
@@ -53,20 +53,27 @@ _COLUMNS: Final = {
 """The columns by which the rows can be sorted."""
 _LIMITS: Final = {"queries": "maxQueriesPerMonth", "tokens": "maxTokensPerMonth"}
 """What a budget limits, and the field that says how much of it a month has."""
+_LONGEST_KEY: Final = 200
 _ANY: Final = 10**12
 """The amount that stands for any."""
 _WHOLE: Final = 0.99
 """The width of a full bar."""
 
 
+def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:
+    """Return the list of the API that the view shows a page of, and its filters."""
+    group = _read_group(visit)
+    wanted = {name: visit.query.get(name, "") for name in FILTERS}
+    key = visit.query.get("label", "") if group == "label" else ""
+    return "/v1/usage", {**wanted, "by": group.upper(), "labelKey": key[:_LONGEST_KEY], "month": _read_month(visit)}
+
+
 def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API for the usage of a month, and for the budgets, if the month is the present one."""
-    wanted = {name: visit.query.get(name, "") for name in FILTERS}
-    month = _read_month(visit)
-    page = visit.query.get("page")
-    usage = api.get("/v1/usage", **wanted, by=_read_group(visit).upper(), month=month, pageSize=OWNERS, pageToken=page)
+    path, wanted = list_rows(visit)
+    usage = api.get(path, **wanted, pageSize=OWNERS, pageToken=visit.query.get("page"))
     found = None
-    if month == _now(visit):
+    if wanted["month"] == _now(visit):
         found = api.find("/v1/budgets", owner=wanted["owner"], pageSize=OWNERS)
     budgets = found or {}
     return {**usage, "budgets": budgets.get("budgets", []), "moreBudgets": budgets.get("nextPageToken")}
@@ -122,10 +129,12 @@ def build(answer: Json, visit: Visit) -> Json:
         "months": _find_months(answer["month"], visit),
         "rows": [_build_row(each) for each in _sort(answer, visit)],
         "groups": [
-            (name, visit.with_query(by=by, page=None), by == _read_group(visit)) for by, name in _GROUPS.items()
+            (name, visit.with_query(by=by, page=None, label=None), by == _read_group(visit))
+            for by, name in _GROUPS.items()
+            if by != "label" or _read_group(visit) == by
         ],
-        "isByHandler": _read_group(visit) == "handler",
-        "caption": _GROUPS[_read_group(visit)],
+        "group": _read_group(visit),
+        "caption": _GROUPS[_read_group(visit)] + only_if(_read_group(visit) == "label", f" {visit.query.get('label')}"),
         "columns": [_build_column(name, visit) for name in _COLUMNS],
         "total": _write_amounts(answer["total"]),
         "isPartial": is_partial,
@@ -135,11 +144,13 @@ def build(answer: Json, visit: Visit) -> Json:
 
 
 def _read_group(visit: Visit) -> str:
-    """Return by what is summed up: an owner or a handler over all pages, or empty for both, a page at a time."""
+    """Return by what is summed up: owner, handler or label over all pages, or empty for rows, a page at a time."""
     by = visit.query.get("by", "")
-    if by not in _GROUPS or visit.query.get("handler"):
+    if visit.query.get("handler"):
         return ""
-    return by
+    if visit.query.get("label"):
+        return "label"
+    return by if by in _GROUPS and by != "label" else ""
 
 
 def _read_order(visit: Visit) -> tuple[str, bool]:
@@ -161,19 +172,23 @@ def _build_column(name: str, visit: Visit) -> Json:
 
 
 def _build_row(row: Json) -> Json:
-    return {"owner": "", "handler": "", "name": "", **row, **_write_amounts(row)}
+    return {"owner": "", "handler": "", "name": "", "isSum": False, **row, **_write_amounts(row)}
 
 
 def _sort(answer: Json, visit: Visit) -> list[Json]:
-    rows = answer.get("sums") or _sort_rows(answer["usage"])
+    rows = [{**each, "isSum": True} for each in answer.get("sums") or ()] or _sort_rows(answer["usage"])
     name, is_ascending = _read_order(visit)
     if name == "name":
-        return sorted(rows, key=lambda row: row.get("name") or (row["owner"], row["handler"]), reverse=not is_ascending)
+        return sorted(rows, key=_name_row, reverse=not is_ascending)
     if name:
         return sorted(rows, key=lambda row: row[name], reverse=not is_ascending)
     if answer.get("sums"):
         return sorted(rows, key=lambda row: row["dollars"], reverse=True)
     return list(rows)
+
+
+def _name_row(row: Json) -> tuple[str, ...]:
+    return (row["name"],) if row.get("isSum") else (row["owner"], row["handler"])
 
 
 def _sort_rows(rows: Sequence[Json]) -> list[Json]:

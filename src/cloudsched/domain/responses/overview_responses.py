@@ -517,9 +517,10 @@ class UsageRow(UsageAmounts):
 
 
 class UsageSum(UsageAmounts):
-    """The usage of an owner, or of a handler, in a month."""
+    """The usage of an owner, of a handler, or of a value of a label, in a month."""
 
     name: str
+    """Empty for what was used without the label."""
 
 
 class UsagePage(ApiResponse):

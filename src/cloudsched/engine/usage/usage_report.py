@@ -24,7 +24,7 @@ from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
 from cloudsched.errors import InvalidInput, VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
@@ -37,6 +37,8 @@ MAX_TASKS_OF_REQUEST: Final = 800
 """The number of them that a request reads: about a tenth of a second of the processor."""
 MAX_BYTES_OF_REQUEST: Final = 2 * MAX_PAGE_BYTES
 """The most bytes of these as they are stored, but for the last page's last."""
+MAX_LABELLED: Final = 10_000
+"""The most tasks that are read to sum up by their labels."""
 _PAGE: Final = 200
 
 
@@ -156,7 +158,8 @@ class UsageRows:
 class UsageReport:
     """Shows usage, summed up anew."""
 
-    def __init__(self, ledger: UsageLedger, summation: UsageSummation, clock: Clock) -> None:
+    def __init__(self, store: Store, ledger: UsageLedger, summation: UsageSummation, clock: Clock) -> None:
+        self._store = store
         self._ledger = ledger
         self._summation = summation
         self._clock = clock
@@ -203,13 +206,50 @@ class UsageReport:
 
     def sum_by(self, group: Literal["OWNER", "HANDLER"], owner: str | None, month: str) -> dict[str, UsageCounts]:
         """Return what a month has used, by owner or by handler, over all owners or of one. Reads all their sheets."""
-        sheets = self._ledger.iterate_month(month) if owner is None else self._ledger.list_sheets(owner, month)
         sums: dict[str, UsageCounts] = {}
-        for sheet in sheets:
+        for sheet in self._list_sheets(owner, month):
             for handler, counts in sum_sheets([sheet]).items():
                 name = sheet.owner if group == "OWNER" else handler
                 sums[name] = sums.get(name, UsageCounts()) + counts
         return sums
+
+    def sum_by_label(self, key: str, owner: str | None, month: str) -> dict[str, UsageCounts]:
+        """Return what a month has used by the value that the tasks' label with this key has now.
+
+        What was used by tasks without that label, by deleted ones and without a task is under the empty text. It
+        reads the sheets, and each task. Raises InvalidInput if these are too many.
+        """
+        used: dict[str, UsageCounts] = {}
+        rest = UsageCounts()
+        for sheet in self._list_sheets(owner, month):
+            for mark in sheet.marks:
+                used[mark.task_id] = used.get(mark.task_id, UsageCounts()) + mark.counts
+            rest = sum((each.counts for each in sheet.settled), rest)
+            if len(used) > MAX_LABELLED:
+                said = f"is for at most {MAX_LABELLED:,} tasks, and more have used something in {month}"
+                raise InvalidInput("by", said, "Give an owner, or sum up by OWNER or HANDLER.")
+        sums = {"": rest} if rest != UsageCounts() else {}
+        values = self._find_values(key, [*used])
+        for task_id, counts in used.items():
+            value = values.get(task_id, "")
+            sums[value] = sums.get(value, UsageCounts()) + counts
+        return sums
+
+    def _find_values(self, key: str, task_ids: Sequence[str]) -> dict[str, str]:
+        """Return the value of each task's first label with this key, of those that have one."""
+        prefix = f"{key}="
+        found = dict[str, str]()
+        for begin in range(0, len(task_ids), _PAGE):
+            for each in self._store.load_many(task_ids[begin : begin + _PAGE]):
+                for label in each.task.labels:
+                    if label.startswith(prefix):
+                        found.setdefault(each.task.id, label.removeprefix(prefix))
+        return found
+
+    def _list_sheets(self, owner: str | None, month: str) -> Iterable[UsageSheet]:
+        if owner is None:
+            return self._ledger.iterate_month(month)
+        return self._ledger.list_sheets(owner, month)
 
 
 def _to_rows(sheets: Sequence[UsageSheet]) -> list[UsageRow]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import StringConstraints
 
 from cloudsched.domain.documents.usage import Month, UsageCounts
 from cloudsched.domain.responses import overview_responses as responses
+from cloudsched.errors import InvalidInput
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.responses import json_response
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Response
 
     from cloudsched.config.settings import Prices
+    from cloudsched.engine.usage.usage_report import UsageReport
 
 
 class UsageQuery(bodies.OwnerPageQuery):
@@ -24,9 +28,13 @@ class UsageQuery(bodies.OwnerPageQuery):
     """Only this handler's usage."""
     month: Month | None = None
     """The month in UTC, such as ``2026-11``. The current one if omitted."""
-    by: Literal["OWNER", "HANDLER"] | None = None
-    """Answer one sum for each owner or handler (`sums`), over all pages, in place of the rows. It takes a read for each
-    sheet of the month: one for each 100 tasks or so."""
+    by: Literal["OWNER", "HANDLER", "LABEL"] | None = None
+    """Answer one sum for each owner, handler or value of a label (`sums`), over all pages, in place of the rows. It
+    takes a read for each sheet of the month: one for each 100 tasks or so. By label it also takes one for each task,
+    of at most 10,000."""
+    label_key: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
+    """With `by=LABEL`, the key of the label, such as `team` of `team=shop`. The labels are those that the tasks have
+    now. What was used without one, also by deleted tasks, has an empty name."""
 
 
 @operation("GET", "/v1/usage", "Usage", query=UsageQuery, response_schema="UsagePage")
@@ -45,8 +53,10 @@ def get_usage(call: ApiCall, query: UsageQuery) -> Response:
 
     prices = container.settings.prices
     sums: tuple[responses.UsageSum, ...] | None = None
+    if (query.by == "LABEL") != (query.label_key is not None):
+        raise InvalidInput("labelKey", "goes with by=LABEL, and by=LABEL with it", "Give both, or none.")
     if query.by is not None and query.handler is None:
-        by_name = container.many_tasks.usage.sum_by(query.by, owner, found.month)
+        by_name = _sum_by(container.many_tasks.usage, query, owner, found.month)
         sums = tuple(responses.UsageSum(name=name, **_to_fields(by_name[name], prices)) for name in sorted(by_name))
         found = replace(found, rows=(), next_page_token=None)
     rows: list[responses.UsageRow] = []
@@ -72,6 +82,12 @@ def get_usage(call: ApiCall, query: UsageQuery) -> Response:
         next_page_token=found.next_page_token,
     )
     return json_response(page.to_wire())
+
+
+def _sum_by(usage: UsageReport, query: UsageQuery, owner: str | None, month: str) -> dict[str, UsageCounts]:
+    if query.by is None or query.by == "LABEL":
+        return usage.sum_by_label(query.label_key or "", owner, month)
+    return usage.sum_by(query.by, owner, month)
 
 
 def _to_fields(counts: UsageCounts, prices: Prices) -> dict[str, Any]:

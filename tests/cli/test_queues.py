@@ -72,6 +72,11 @@ def test_an_admin_sees_and_changes_the_queues_of_the_deployment(ask: Ask) -> Non
     assert ask("POST", f"{path}/purge").get_json()["depth"] == 0
     for refused in ({"state": "DISABLED"}, {"maxDispatchesPerSecond": 0}, {"maxConcurrentDispatches": 5001}):
         assert ask("PATCH", path, refused).status_code == 400
+    noted = [each for each in ask("GET", "/v1/audit").get_json()["entries"] if "queue" in each]
+    assert [each["action"] for each in noted] == ["QUEUE_PURGED", "QUEUE_CHANGED", "QUEUE_RESUMED", "QUEUE_PAUSED"]
+    assert {(each["queue"], each["by"]["subject"]) for each in noted} == {("cloudsched", "key:admin")}
+    assert noted[1]["fields"] == [{"field": "maxDispatchesPerSecond", "after": "2.5"}]
+    assert all("queue" not in each for each in ask("GET", "/v1/audit", who="user").get_json()["entries"])
 
 
 @pytest.mark.parametrize("who", ROLES)

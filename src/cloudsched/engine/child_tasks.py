@@ -16,10 +16,12 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from cloudsched.domain.documents.audit_note import AuditNote
 from cloudsched.domain.documents.delivery_channels import PING, Delivery, explain_undelivered
 from cloudsched.domain.documents.journal import StepRecord, StepStatus
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.task import Parent, Task, TaskStatus
+from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
 from cloudsched.domain.transitions.lifecycle import cancel, may_have_children, was_recreated, with_changes
@@ -29,6 +31,7 @@ from cloudsched.engine.durable.results import load_call_outcome
 from cloudsched.engine.ports.procedure import Procedure, run_procedure
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.state.commits import compare_and_set, repeat_on_conflict
+from cloudsched.engine.state.record_changes import write_note
 from cloudsched.engine.storage.pages import Page, iterate_pages
 from cloudsched.errors import NotAllowed, QueueUnavailable, StoreUnavailable, VersionConflict, WorkflowError
 
@@ -280,6 +283,7 @@ class ChildTasks:
         be read. The sweep removes it later. Before all that, its usage is noted.
         """
         self._engine.usage().note([task])
+        self._note_deletion(task)
         now = self._engine.clock.now()
         are_all_cancelled = not may_have_children(task) or self.cancel_descendants(task)
         self.notify_parent(task)
@@ -288,6 +292,13 @@ class ChildTasks:
             return False
         self._engine.store.sweep.purge(task.id)
         return True
+
+    def _note_deletion(self, task: Task) -> None:
+        """Note who deleted a task for the audit trail, once, since its own history goes with it."""
+        if not task.history or task.history[-1].action is not Action.DELETED or task.parent is not None:
+            return
+        note = AuditNote.of(task.history[-1], owner=task.owner, task_id=task.id, title=task.title)
+        write_note(self._engine.store.records, note)
 
     def cancel_descendants(self, task: Task) -> bool:
         """Cancel every descendant of a task that has not ended. Return whether those were all.

@@ -6,6 +6,7 @@ from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.domain.documents.audit_note import AuditNote
 from cloudsched.domain.documents.owner_usage import UsageFront, UsageSheet
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.recent_count import RecentCount
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.record import Record
     from cloudsched.engine.handlers.context import Context
 
-_KERNEL_RECORDS: Final[tuple[type[Record], ...]] = (RecentCount, UsageSheet, UsageFront)
+_KERNEL_RECORDS: Final[tuple[type[Record], ...]] = (RecentCount, UsageSheet, UsageFront, AuditNote)
 
 
 @cache

@@ -32,6 +32,7 @@ from cloudsched.adapters.firestore.queries import FirestoreListing
 from cloudsched.adapters.firestore.shards import Placement, Shards
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google import backoff
+from cloudsched.domain.documents.audit_note import AuditNote
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.owner_usage import UsageFront, UsageSheet
@@ -80,6 +81,7 @@ RECORDS = (
     UsageSheet,
     ZoneRelease,
     QueuePause,
+    AuditNote,
 )
 """Every kind of record."""
 DATABASE = {"project": "demo", "database": "(default)", "emulator": "localhost:1"}

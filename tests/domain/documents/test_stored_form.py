@@ -198,6 +198,7 @@ def test_what_documents_are_found_by_is_always_stored() -> None:
         own.REMOVE_AT,
         own.TROUBLE,
         own.ACTED,
+        own.WORDS,
     }
     found = list_found_by()
     assert ("tasks", "owner") in found

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PAGE_SIZE: Final = 50
 FILTERS: Final = ("owner", "by", "action")
-WORDS: Final = {each: each.capitalize() for each in Action}
+WORDS: Final = {each: each.capitalize().replace("_", " ") for each in Action}
 
 
 def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:

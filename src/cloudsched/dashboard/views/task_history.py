@@ -24,7 +24,8 @@ def build_entry(entry: Json, visit: Visit) -> Json:
 
     return {
         **entry,
-        "what": entry["action"].capitalize() + only_if(entry.get("reason"), f": {entry.get('reason')}"),
+        "what": entry["action"].capitalize().replace("_", " ")
+        + only_if(entry.get("reason"), f": {entry.get('reason')}"),
         "who": name_actor(entry.get("by")),
         "changes": [_build_change(each, visit) for each in fields],
         "hasBack": bool(read_before(fields)[0]),

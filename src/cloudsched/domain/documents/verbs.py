@@ -63,7 +63,7 @@ NEXT: Final = "next"
 
 
 class Action(StoredEnum):
-    """An action on a task."""
+    """An action in the audit trail: on a task, or on a budget or a queue."""
 
     CREATED = "CREATED"
     EDITED = "EDITED"
@@ -78,6 +78,15 @@ class Action(StoredEnum):
     """An admin ended an attempt that another caller had claimed."""
     MOVED = "MOVED"
     """New time zone data, or another zone of its owner, moved its next occurrences."""
+    DELETED = "DELETED"
+    BUDGET_SET = "BUDGET_SET"
+    BUDGET_DELETED = "BUDGET_DELETED"
+    QUEUE_PAUSED = "QUEUE_PAUSED"
+    """An admin paused a queue in Cloud Tasks."""
+    QUEUE_RESUMED = "QUEUE_RESUMED"
+    QUEUE_CHANGED = "QUEUE_CHANGED"
+    """An admin changed how fast it delivers."""
+    QUEUE_PURGED = "QUEUE_PURGED"
 
 
 class PauseRequest(WireModel):

@@ -428,12 +428,16 @@ class SearchResults(ApiResponse):
 
 
 class AuditEntry(HistoryEntry):
-    """An action on a task."""
+    """An action on a task, a budget or a queue."""
 
-    task_id: str
+    task_id: str | None = None
+    """The task. None for budgets and queues."""
     title: str
-    """The title of the task as it is now."""
+    """The title of the task as it is now, or was when it was deleted."""
     owner: str
+    """The owner of the task or of the budget."""
+    queue: str | None = None
+    """The queue in Cloud Tasks."""
 
 
 class AuditPage(ApiResponse):

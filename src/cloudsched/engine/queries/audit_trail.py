@@ -1,14 +1,18 @@
-"""List the actions on all tasks: who did what, and when, from the histories that the tasks keep.
+"""List who did what, and when: from the histories that the tasks keep, and the notes of what keeps none.
 
 An index has when each task was last acted on, so that the list costs no write. The tasks acted on last are read until
-a page is full.
+a page is full. A deletion, and an act on a budget or a queue, has a note of its own (`AuditNote`).
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.audit_note import AuditNote, find_first_id
+from cloudsched.engine.state.record_changes import iterate_records
 from cloudsched.engine.storage.matching_rows import MAX_LOOKED_THROUGH
 from cloudsched.engine.storage.pages import make_token, read_token
 
@@ -18,10 +22,13 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import HistoryEntry, Task
     from cloudsched.domain.documents.verbs import Action
-    from cloudsched.engine.ports.search import SearchStore
+    from cloudsched.engine.ports.records import RecordStore
+    from cloudsched.engine.ports.store import Store
 
 _TASKS = 200
 """The number of tasks that are read at a time."""
+_NOTES = 100
+"""The number of notes that are read at a time."""
 SCHEDULER = "scheduler"
 """The name by which the scheduler's own actions are asked for."""
 
@@ -52,47 +59,82 @@ class AuditQuery:
 
 @dataclass(frozen=True, slots=True)
 class AuditSlice:
-    """A page of the list: each action with its task, the latest first."""
+    """A page of the list, the latest first."""
 
-    items: Sequence[tuple[Task, HistoryEntry]]
+    items: Sequence[AuditItem]
     next_page_token: str | None
     is_complete: bool
     """False if the tasks that were read do not suffice, so that older actions are missing."""
 
 
-def list_audit_entries(search: SearchStore, query: AuditQuery, limit: int, page_token: str | None = None) -> AuditSlice:
-    """Return a page of the actions on tasks that exist. Raises InvalidInput."""
+@dataclass(frozen=True, slots=True)
+class AuditItem:
+    """An action, and what it was done to."""
+
+    place: tuple[datetime, str, int]
+    """Its place in the list: when, to what, and its number."""
+    entry: HistoryEntry
+    owner: str
+    title: str
+    task_id: str | None = None
+    queue: str | None = None
+
+
+def list_audit_entries(store: Store, query: AuditQuery, limit: int, page_token: str | None = None) -> AuditSlice:
+    """Return a page of the actions on tasks that exist, and of what there are notes of. Raises InvalidInput."""
     after = _read_position(query, page_token)
-    found: list[tuple[tuple[datetime, str, int], Task, HistoryEntry]] = []
+    found, are_all_read = _list_notes(store.records, query, limit, after)
     token = None
     left = MAX_LOOKED_THROUGH
     while left > 0:
-        page = search.list_acted_on(query.owner, query.since, limit=min(_TASKS, left), page_token=token)
+        page = store.search.list_acted_on(query.owner, query.since, limit=min(_TASKS, left), page_token=token)
         left -= page.read
-        for task in page.items:
-            places = _list_places(task)
-            found += [(at, task, one) for at, one in places if query.matches(one) and (after is None or at < after)]
-        found.sort(key=lambda each: each[0], reverse=True)
+        for each in itertools.chain.from_iterable(map(_list_actions, page.items)):
+            if query.matches(each.entry) and (after is None or each.place < after):
+                found.append(each)
+        found.sort(key=lambda each: each.place, reverse=True)
         token = page.next_page_token
         if token is None:
             break
         # No task that follows was acted on after the last of these.
-        if len(found) > limit and page.items and found[limit][0][0] >= page.items[-1].history[-1].at:
+        if len(found) > limit and page.items and found[limit].entry.at >= page.items[-1].history[-1].at:
             break
 
     shown = found[:limit]
-    is_complete = token is None or left > 0
+    is_complete = are_all_read and (token is None or left > 0)
     following = None
     if len(found) > limit:
-        (at, task_id, number), *_ = shown[-1]
-        following = make_token(("actions", query), at, f"{task_id}.{number}")
+        at, key, number = shown[-1].place
+        following = make_token(("actions", query), at, f"{key}.{number}")
         is_complete = True
-    return AuditSlice([(task, entry) for _, task, entry in shown], following, is_complete)
+    return AuditSlice(shown, following, is_complete)
 
 
-def _list_places(task: Task) -> Iterator[tuple[tuple[datetime, str, int], HistoryEntry]]:
+def _list_notes(
+    records: RecordStore, query: AuditQuery, limit: int, after: tuple[datetime, str, int] | None
+) -> tuple[list[AuditItem], bool]:
+    """Return the notes that match, one more than a page has, and whether no older one can match."""
+    latest = min((at for at in (query.until, after and after[0]) if at is not None), default=None)
+    start = find_first_id(latest) if latest else ""
+    if query.owner is None:
+        read = partial(records.list_all, AuditNote, limit=_NOTES)
+    else:
+        read = partial(records.list, AuditNote, query.owner, limit=_NOTES)
+    found: list[AuditItem] = []
+    for number, note in enumerate(iterate_records(read, _NOTES, start)):
+        if len(found) > limit or (query.since is not None and note.entry.at < query.since):
+            break
+        if number == MAX_LOOKED_THROUGH:
+            return found, False
+        place = note.entry.at, note.id, 0
+        if query.matches(note.entry) and (after is None or place < after):
+            found.append(AuditItem(place, note.entry, note.owner, note.title, note.task_id, note.queue))
+    return found, True
+
+
+def _list_actions(task: Task) -> Iterator[AuditItem]:
     for entry in task.history:
-        yield (entry.at, task.id, entry.number), entry
+        yield AuditItem((entry.at, task.id, entry.number), entry, task.owner, task.title, task.id)
 
 
 def _read_position(query: AuditQuery, token: str | None) -> tuple[datetime, str, int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,7 +11,7 @@ from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.recent_count import RecentCount
 from cloudsched.domain.documents.record import Record
 from cloudsched.engine.state.commits import compare_and_set
-from cloudsched.errors import QuotaExceeded
+from cloudsched.errors import QuotaExceeded, VersionConflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -38,6 +39,12 @@ def change_record(
         return after
 
     return compare_and_set(f"{kind.collection}/{record_id}", lambda: records.load(kind, record_id), write)
+
+
+def write_note(records: RecordStore, note: Record) -> None:
+    """Write a record that never changes, unless an earlier attempt has."""
+    with suppress(VersionConflict):
+        records.write(note, None)
 
 
 def iterate_records(read: Callable[..., Sequence[R]], page_size: int, after: str = "") -> Iterator[R]:

@@ -474,7 +474,7 @@ class Scheduler:
         until the sweep has removed what a crash has left. Raises NotFound if nothing is.
         """
         try:
-            deleted = self.change(task_id, once(mark, by.sender, lifecycle.delete), by)
+            deleted = self._act(task_id, Action.DELETED, lifecycle.delete, by, mark=mark)
         except NotFound:
             if mark is None:
                 stored = None

@@ -22,11 +22,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from pydantic.alias_generators import to_camel
 from typing_extensions import override
 
+from cloudsched.domain.documents.audit_note import AuditNote
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.owner_usage import UsageFront
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER, ERASE_HANDLER, EXPORT_HANDLER
-from cloudsched.domain.documents.task import Task, TaskStatus, Trouble
+from cloudsched.domain.documents.task import FieldChange, HistoryEntry, Task, TaskStatus, Trouble
 from cloudsched.domain.documents.usage import Amounts, month_of
+from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.explanation.findings import Finding, Reason
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.responses.overview_responses import CommonCause
@@ -36,7 +38,7 @@ from cloudsched.domain.transitions.planning import find_hold
 from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.state.commits import compare_and_set
-from cloudsched.engine.state.record_changes import change_record, find_record, iterate_records
+from cloudsched.engine.state.record_changes import change_record, find_record, iterate_records, write_note
 from cloudsched.engine.storage.pages import Page, iterate_items, make_token, read_token
 from cloudsched.engine.usage.usage_limit import NOTHING, Looks, UsageLimit
 from cloudsched.engine.usage.usage_watch import is_due
@@ -142,10 +144,12 @@ class Budgets(UsageLimit):
         by.require_server()
 
         is_new = False
+        before: Budget | None = None
 
         def write(known: Budget | None) -> Budget:
-            nonlocal is_new
+            nonlocal is_new, before
             is_new = known is None
+            before = None if known is None or known.is_ending else known
             now = self._clock.now()
             changes: dict[str, Any] = {
                 "max_queries_per_month": max_queries_per_month,
@@ -156,7 +160,9 @@ class Budgets(UsageLimit):
                 return Budget(id=owner, owner=owner, created_at=now, **changes)
             return known.model_copy(update={**changes, "warned_month": None, "is_ending": False})
 
-        change_record(self._store.records, Budget, owner, write)
+        after = change_record(self._store.records, Budget, owner, write)
+        if fields := tuple(_compare_limits(before, after)):
+            self._note(Action.BUDGET_SET, owner, by, fields)
         self._has_found_none = False
         self.enforce_for(owner)
         return self.get(owner), is_new
@@ -169,7 +175,13 @@ class Budgets(UsageLimit):
         by.require_server()
         self.get(owner)
         self._write(owner, lambda _: {"is_ending": True})
+        self._note(Action.BUDGET_DELETED, owner, by)
         self.enforce_for(owner)
+
+    def _note(self, action: Action, owner: str, by: Authority, fields: tuple[FieldChange, ...] = ()) -> None:
+        """Note who did something to a budget, for the audit trail."""
+        entry = HistoryEntry(at=self._clock.now(), action=action, by=by.actor, fields=fields)
+        write_note(self._store.records, AuditNote.of(entry, owner=owner))
 
     @override
     def enforce(self, now: datetime) -> None:
@@ -479,6 +491,15 @@ def find_conditions(container: Container, task: Task, _person: object, now: date
     theirs = Budgets.of(container).find_known_refusal(task.owner) if task.has_budget else None
     for reason in filter(None, (own, theirs)):
         yield Finding(reason=Reason.BUDGET_USED_UP, sentence=reason)
+
+
+def _compare_limits(before: Budget | None, after: Budget) -> Iterator[FieldChange]:
+    """Yield the limits that differ, those without end as none."""
+    for name in ("max_queries_per_month", "max_tokens_per_month"):
+        old, new = (None if each is None else getattr(each, name) for each in (before, after))
+        texts = [None if value in {None, MAX_AMOUNT} else str(value) for value in (old, new)]
+        if texts[0] != texts[1]:
+            yield FieldChange(field=to_camel(name), before=texts[0], after=texts[1])
 
 
 def find_causes(container: Container, owner: str | None) -> Iterator[CommonCause]:

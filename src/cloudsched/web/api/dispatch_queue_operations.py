@@ -5,18 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
+from pydantic.alias_generators import to_camel
 
+from cloudsched.domain.documents.audit_note import AuditNote
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.queue_pause import QueuePause
+from cloudsched.domain.documents.task import FieldChange, HistoryEntry
+from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.responses import overview_responses as responses
-from cloudsched.engine.state.record_changes import change_record, delete_record
+from cloudsched.engine.state.record_changes import change_record, delete_record, write_note
 from cloudsched.errors import Forbidden, NotFound
 from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.responses import json_response
 from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from werkzeug.wrappers import Response
 
     from cloudsched.adapters.google.queue_admin import QueueAdmin
@@ -65,6 +71,10 @@ def update_dispatch_queue(call: ApiCall, body: PatchDispatchQueue) -> Response:
     updated = _open_queue_admin(call).update(queue, body.state, rates)
     if body.state is not None:
         _note_pause(call, queue, is_paused=body.state == "PAUSED")
+        _note_act(call, queue, Action.QUEUE_PAUSED if body.state == "PAUSED" else Action.QUEUE_RESUMED)
+    changed = {to_camel(name): f"{rate:g}" for name, rate in rates.items() if rate is not None}
+    if changed:
+        _note_act(call, queue, Action.QUEUE_CHANGED, changed)
     call.app.container.forget_causes()
     return json_response(updated.to_wire())
 
@@ -81,7 +91,17 @@ def purge_dispatch_queue(call: ApiCall) -> Response:
 
     The sweep sends what is still to run within a minute or two of its time.
     """
-    return json_response(_open_queue_admin(call).purge(call.path["queue"]).to_wire())
+    purged = _open_queue_admin(call).purge(call.path["queue"])
+    _note_act(call, call.path["queue"], Action.QUEUE_PURGED)
+    return json_response(purged.to_wire())
+
+
+def _note_act(call: ApiCall, queue: str, action: Action, changed: Mapping[str, str] | None = None) -> None:
+    """Note who did something to a queue, for the audit trail."""
+    fields = tuple(FieldChange(field=name, after=value) for name, value in (changed or {}).items())
+    container = call.app.container
+    entry = HistoryEntry(at=container.clock.now(), action=action, by=call.authority.actor, fields=fields)
+    write_note(container.store.records, AuditNote.of(entry, queue=queue))
 
 
 def _note_pause(call: ApiCall, queue: str, *, is_paused: bool) -> None:

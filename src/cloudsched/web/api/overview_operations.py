@@ -97,18 +97,20 @@ def _show_found(task: Task) -> responses.FoundTask:
 
 @operation("GET", "/v1/audit", "Tasks", query=bodies.AuditListQuery, response_schema="AuditPage")
 def list_audit_entries(call: ApiCall, query: bodies.AuditListQuery) -> Response:
-    """List who did what to any task, the latest first: `GET /v1/tasks/{taskId}/history` of all tasks together.
+    """List who did what, the latest first: `GET /v1/tasks/{taskId}/history` of all tasks, and more.
 
-    A page reads the tasks that were acted on last, up to 1,000, with a read for each. `isComplete` is false if
-    that did not suffice: older actions are then missing. The actions on a task go when the task is removed. Users
-    see those on their own tasks.
+    Deletions of tasks, and what was done to budgets and to queues in Cloud Tasks, are kept for 400 days. A page reads
+    the tasks that were acted on last, up to 1,000, with a read for each. `isComplete` is false if that did not suffice:
+    older actions are then missing. The other actions on a task go when the task is removed. Users see those on their
+    own tasks and budgets.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
-    search = call.app.container.store.search
-    found = list_all_entries(search, query.to_audit_query(owner), **query.to_arguments())
+    found = list_all_entries(call.app.container.store, query.to_audit_query(owner), **query.to_arguments())
     shown = tuple(
-        responses.AuditEntry(**dict(entry), task_id=task.id, title=task.title, owner=task.owner)
-        for task, entry in found.items
+        responses.AuditEntry(
+            **dict(each.entry), task_id=each.task_id, title=each.title, owner=each.owner, queue=each.queue
+        )
+        for each in found.items
     )
     page = responses.AuditPage(entries=shown, next_page_token=found.next_page_token, is_complete=found.is_complete)
     return json_response(page.to_wire())

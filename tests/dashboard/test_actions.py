@@ -179,3 +179,24 @@ def test_retrying_ends_on_a_page_and_not_on_json(pages: Pages, create: Create) -
     assert "<h1>Retry failed runs</h1>" in page
     assert re.search(rf"Succeeded</dt><dd>{len(tasks)}<", page)
     assert "refusals" not in page
+
+
+def test_a_resume_of_many_is_taken_back_from_its_page(pages: Pages, create: Create) -> None:
+    """The page says for how many, the question names them, and it leads back in turn."""
+    tasks = [create(title=f"T{number}", **DAILY) for number in range(3)]
+    create(title="Ran before", **DAILY)
+    for task in tasks:
+        pages.sim.app.pause(task.id)
+    resumed = find_action(start(pages, "admin", "action=resume&status=PAUSED"))
+    pages.sim.advance(MINUTE)
+    assert "Pause these 3 again…" in pages.get("admin", f"/actions/{resumed}").text
+    assert "Pause these" not in pages.get("viewer", f"/actions/{resumed}").text
+    query = f"action=pause&pauseId={resumed}"
+    question = pages.get("admin", f"/bulk?{query}").text
+    assert "<h1>Pause 3 tasks?</h1>" in question
+    assert "Ran before" not in question
+    paused = find_action(start(pages, "admin", query))
+    pages.sim.advance(MINUTE)
+    assert [pages.sim.app.get(task.id).status for task in tasks] == ["PAUSED"] * 3
+    assert "Restore these 3…" in pages.get("admin", f"/actions/{paused}").text
+    assert "again…" not in pages.get("admin", f"/actions/{resumed}").text

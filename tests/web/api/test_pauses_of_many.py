@@ -146,3 +146,35 @@ def test_who_paused_a_task_is_said_as_its_history_knows_it(roles: RoleHarness) -
     assert f"Paused by {who}." in said["findings"][0]["sentence"]
     restore(roles, stop)
     assert read(roles, "t")["message"] == f"Resumed by {who}."
+
+
+def test_a_resume_of_many_is_taken_back_exactly(roles: RoleHarness) -> None:
+    """What it has resumed is paused again, and what ran before, or was changed by somebody since, is left alone."""
+    for name in ("a", "b", "c", "d", "ran", "bobs"):
+        roles.task("bob" if name == "bobs" else "ada", **HOURLY, id=name)
+    for name in ("a", "b", "c", "d"):
+        roles.ask("admin", "POST", f"/v1/tasks/{name}/pause", {})
+    resumed = ask(roles, "admin", {"action": "RESUME", "filter": {"owner": "ada", "status": "PAUSED"}})
+    assert [read(roles, name)["status"] for name in ("a", "b", "c", "d")] == ["ACTIVE"] * 4
+    roles.ask("admin", "POST", "/v1/tasks/b/pause", {})
+    roles.ask("admin", "POST", "/v1/tasks/b/resume", {})
+    roles.ask("admin", "POST", "/v1/tasks/c/cancel", {})
+    roles.ask("admin", "PATCH", "/v1/tasks/d", {"title": "Edited"})
+    back = {"action": "PAUSE", "filter": {"pauseId": resumed["id"]}}
+    found = ask(roles, "admin", {**back, "dryRun": True})
+    assert (found["count"], sorted(each["id"] for each in found["first"])) == (2, ["a", "d"])
+    assert ask(roles, "bob", {**back, "dryRun": True})["count"] == 0
+    assert restore(roles, resumed, dryRun=True)["count"] == 0, "it holds nothing paused"
+    again = ask(roles, "admin", back)
+    statuses = {name: read(roles, name)["status"] for name in ("a", "b", "c", "d", "ran", "bobs")}
+    assert statuses == {
+        "a": "PAUSED",
+        "b": "ACTIVE",
+        "c": "CANCELLED",
+        "d": "PAUSED",
+        "ran": "ACTIVE",
+        "bobs": "ACTIVE",
+    }
+    assert ask(roles, "admin", {**back, "dryRun": True})["count"] == 0
+    restore(roles, again)
+    assert [read(roles, name)["status"] for name in ("a", "d")] == ["ACTIVE", "ACTIVE"]

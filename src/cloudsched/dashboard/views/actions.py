@@ -28,6 +28,10 @@ _LOOKED_AT: Final = 20
 _OFFERED: Final = 3
 """The most restorations that are offered there. The list of actions has all."""
 _COUNTS: Final = ("changed", "skipped", "refused")
+_TAKEN_BACK_BY: Final[dict[str, str]] = {
+    BatchAction.PAUSE: BatchAction.RESUME,
+    BatchAction.RESUME: BatchAction.PAUSE,
+}
 _GOES_ON: Final = Status("run", "Under way", "run")
 _STATES: Final = {
     TaskStatus.ACTIVE: _GOES_ON,
@@ -59,7 +63,7 @@ def _build_row(task: Json) -> Json:
 
 
 def fetch(api: Api, visit: Visit, action_id: str) -> Json:
-    """Ask the API for an action: its task, its latest run, who asked for it, and what it has paused."""
+    """Ask the API for an action: its task, its latest run, who asked for it, and what of it can be taken back."""
     del visit
     task, etag = api.task(action_id)
     if task["handler"] != BATCH_CHANGE_HANDLER:
@@ -77,10 +81,11 @@ def fetch(api: Api, visit: Visit, action_id: str) -> Json:
 
 
 def _count_restorable(api: Api, task: Json) -> Json | None:
-    """Return how many tasks an action holds paused. None if it is none that pauses."""
-    if task["payload"].get("action") != BatchAction.PAUSE:
+    """Return for how many tasks an action can be taken back: it has paused or resumed them. None if it did neither."""
+    back = _TAKEN_BACK_BY.get(task["payload"].get("action", ""))
+    if back is None:
         return None
-    content = {"action": BatchAction.RESUME, "filter": {"pauseId": task["id"]}, "dryRun": True}
+    content = {"action": back, "filter": {"pauseId": task["id"]}, "dryRun": True}
     return api.post("/v1/tasks/batchChange", content)
 
 
@@ -152,6 +157,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "mayStop": is_open and "cancel" in task.get("allowedVerbs", ()),
         "problem": _find_problem(record) if state is _BROKEN else "",
         "whatFor": _name_noun(task["payload"]),
+        "isPause": task["payload"].get("action") == BatchAction.PAUSE,
         **_build_restoration(answer["restorable"], done["changed"], is_open=is_open),
     }
 
@@ -194,13 +200,13 @@ def _find_again(payload: Json, refusals: Iterable[Json]) -> tuple[str, list[tupl
     return "bulk", fields
 
 
-def _build_restoration(count: Json | None, paused: int, *, is_open: bool) -> Json:
+def _build_restoration(count: Json | None, changed: int, *, is_open: bool) -> Json:
     """Return how many tasks can be restored, and how many of the others it would leave alone, and why."""
     if count is None or is_open:
         return {"restore": "", "leftAlone": ""}
-    gone = 0 if count["isAtLeast"] else max(0, paused - count["count"])
+    gone = 0 if count["isAtLeast"] else max(0, changed - count["count"])
     left = write_count(gone, "task was", "tasks were")
     return {
         "restore": _write_number(count) if count["count"] else "",
-        "leftAlone": only_if(gone, f"{left} resumed, paused anew, ended or deleted since, and left alone."),
+        "leftAlone": only_if(gone, f"{left} paused, resumed, ended or deleted since, and left alone."),
     }

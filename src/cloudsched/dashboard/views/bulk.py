@@ -38,7 +38,7 @@ RESTORE: Final = BulkAction(
     "not run.",
 )
 _ALONE: Final = ("ids", "pauseId")
-"""What chooses tasks without the filters of the list: their ids, or the action that has paused them."""
+"""What chooses tasks without the filters of the list: their ids, or the action that has paused or resumed them."""
 PICK: Final = "pick"
 """The field that names executions one by one, each as ``task/execution``."""
 
@@ -169,7 +169,7 @@ class _Confirmation:
     @classmethod
     def of_tasks(cls, answer: Json) -> _Confirmation:
         action = BULK_ACTIONS[answer["action"]]
-        if "pauseId" in answer["chosen"]:
+        if "pauseId" in answer["chosen"] and answer["action"] == BatchAction.RESUME:
             action = RESTORE
         why_nothing = f"There is no task to {action.verb.lower()}."
         things = _write_things(answer, "task", "tasks")
@@ -196,7 +196,7 @@ def _list_chosen(chosen: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         elif name == PICK:
             yield f"{len(each):,} chosen", ""
         elif name == "pauseId":
-            yield "paused by the action", text
+            yield "changed by the action", text
         else:
             yield name, text
 

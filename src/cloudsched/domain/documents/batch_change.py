@@ -58,8 +58,9 @@ class TaskFilter(WireModel):
     due_until: Instant | None = None
     """The next occurrence is before this instant."""
     pause_id: TaskId | None = None
-    """The batch change that has paused it: resuming these restores what ran before. Tasks that were paused before, or
-    by somebody else since, do not match. It is the only index that is used."""
+    """The batch change that has paused it: resuming these restores what ran before. Or the one that has resumed it:
+    pausing these takes that back. Tasks that were paused before, or paused or resumed by somebody else since, do not
+    match. It is the only index that is used."""
     ids: Annotated[tuple[TaskId, ...], Field(min_length=1, max_length=MAX_IDS)] | None = None
     """Only these tasks. The other conditions must match as well."""
 

@@ -421,7 +421,8 @@ class PublicTask(Document, TaskSpec):
     paused_until: Instant | None = None
     """The time at which its pause ends by itself. None if somebody has to resume it."""
     pause_id: str | None = None
-    """The change of many tasks that paused it, which resumes what it has paused. None if it was paused alone."""
+    """The change of many tasks that paused it, or that resumed it, as long as nothing else has paused, resumed or ended
+    it since: that can be taken back for all of them. None if it was paused or resumed alone."""
     next_execution_time: Instant | None = None
     """The next occurrence that has not been claimed. None if there is none, or while the task is not
     ACTIVE."""

@@ -245,7 +245,8 @@ class _TaskPage(_Page[Task]):
             case BatchAction.PAUSE:
                 scheduler.pause(found.id, by, mark, pause_id=self.own_task.id)
             case BatchAction.RESUME:
-                scheduler.resume(found.id, by, mark, is_restored=self.batch.filter.pause_id is not None)
+                is_restored = self.batch.filter.pause_id is not None
+                scheduler.resume(found.id, by, mark, is_restored=is_restored, resume_id=self.own_task.id)
             case BatchAction.CANCEL:
                 scheduler.cancel(found.id, by, mark)
             case BatchAction.DELETE:
@@ -354,7 +355,7 @@ class BatchChanges:
         now = self._clock.now()
         tally = _Tally()
         for query in queries:
-            if self._is_indexed(change, query):
+            if self._is_indexed(change, query, now):
                 count = self._store.search.count_tasks(query, MAX_COUNT)
                 tally.count += max(0, count - self._count_batches(query))
                 tally.is_at_least |= count >= MAX_COUNT
@@ -365,7 +366,7 @@ class BatchChanges:
             self._count_others(tally, change)
         return tally.to_count()
 
-    def _is_indexed(self, change: BatchChange, query: TaskQuery) -> bool:
+    def _is_indexed(self, change: BatchChange, query: TaskQuery, now: datetime) -> bool:
         """Return whether the number of what an index finds is that of what the change concerns."""
         if change.action is BatchAction.RETRY_FAILED or query.looked_for:
             return False
@@ -376,7 +377,8 @@ class BatchChanges:
         if not is_own:
             stopped = self._store.load(query.pause_id)
             is_own = stopped is not None and stopped.task.owner == change.filter.owner
-        return is_own and not others.to_wire()
+        first = self._store.list_tasks(query, limit=1).items  # of one change all are paused, or all were resumed
+        return is_own and not others.to_wire() and all(change.concerns(each, now) for each in first)
 
     def _count_batches(self, query: TaskQuery) -> int:
         """Return how many of the tasks of a query make changes of many: no change concerns these."""
@@ -577,7 +579,7 @@ def _write_filter(change: BatchChange) -> str:
     """Return what a change is for, as a title has it. The names of filters are those of the API."""
     wanted = change.filter.to_wire()
     if "pauseId" in wanted:
-        return "what was paused together"
+        return f"what was {'resumed' if change.action is BatchAction.PAUSE else 'paused'} together"
     if change.action is BatchAction.PAUSE and "status" in wanted and wanted.keys() <= {"status", "owner"}:
         return f"everything of {wanted['owner']}" if "owner" in wanted else "everything"
     if "ids" in wanted:

@@ -367,13 +367,26 @@ class Scheduler:
         return self._act(task_id, Action.PAUSED, decide, by, reason, mark)
 
     def resume(
-        self, task_id: str, by: Authority, mark: RequestMark | None = None, *, is_restored: bool = False
+        self,
+        task_id: str,
+        by: Authority,
+        mark: RequestMark | None = None,
+        *,
+        is_restored: bool = False,
+        resume_id: str | None = None,
     ) -> Task:
         """Resume a paused task from now on, or take back a pause of many tasks: see `lifecycle.restore`.
 
-        A user may resume a task that may be started, or that a user has paused.
+        A user may resume a task that may be started, or that a user has paused. `resume_id` says that it is one of
+        many that are resumed together.
         """
-        decide = partial(lifecycle.restore if is_restored else lifecycle.resume, by=by.sender)
+
+        def decide(task: Task, now: datetime) -> Commit:
+            decided = (lifecycle.restore if is_restored else lifecycle.resume)(task, now, by=by.sender)
+            if resume_id is None or decided.task is task or not decided.task.is_active:
+                return decided
+            return decided.having(task=decided.task.model_copy(update={"pause_id": resume_id}))
+
         resumed = self.manual_runs.start(task_id, Action.RESUMED, decide, by, mark=mark)
         return self._after_change(resumed)
 

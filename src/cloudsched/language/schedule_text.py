@@ -193,12 +193,20 @@ def _read_beside(text: str, occurrence: datetime, now: datetime, timezone: str) 
 
 
 def _say_move(text: str) -> str:
-    """Return the phrase that moves the next occurrence once, in the language of the words behind it."""
-    from cloudsched.language.languages import LANGUAGES, guess_language  # noqa: PLC0415 - only words need the grammar
+    """Return the phrase that moves the next occurrence once, in the language of the words behind it.
+
+    "An hour later" is one already. Behind the verb it would count from now.
+    """
+    from cloudsched.language.grammar import Parser  # noqa: PLC0415 - only words need the grammar
+    from cloudsched.language.languages import LANGUAGES, guess_language  # noqa: PLC0415 - the same
     from cloudsched.language.lexicon import tokenise  # noqa: PLC0415 - the same
+    from cloudsched.language.updates import parse_shift  # noqa: PLC0415 - the same
 
     languages = LANGUAGES.values()
-    words = guess_language(tokenise(text, next(iter(languages))), languages).words
+    language = guess_language(tokenise(text, next(iter(languages))), languages)
+    if parse_shift(Parser(tokenise(text, language), language).cursor) is not None:
+        return text
+    words = language.words
     verb = (words[kind][1].partition("|")[0] for kind in ("relocate", "one", "twice", "onto"))
     return " ".join((*verb, text))
 

@@ -208,10 +208,10 @@ def find_edit(parser: Parser) -> Callable[[Schedule, Context], Schedule] | None:
     """Return the change that a phrase asks for. None if the phrase is not a change."""
     c = parser.cursor
     c.at = 0
-    return _parse_shift(c) or _parse_same_time(c) or parse_edit(parser, len(parser.tokens))
+    return parse_shift(c) or _parse_same_time(c) or parse_edit(parser, len(parser.tokens))
 
 
-def _parse_shift(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
+def parse_shift(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
     """Parse ``an hour later``, ``make it 30 minutes earlier``, ``postpone it by an hour``."""
     c.at = 0
     c.take("polite")

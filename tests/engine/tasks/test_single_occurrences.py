@@ -103,6 +103,18 @@ def test_words_are_read_beside_the_occurrence(sim: Simulation, words: str, day: 
     assert f"{first:%Y-%m-%d %H:%M}" == f"{wanted} {clock}"
 
 
+@pytest.mark.parametrize("days", [0, 1, 30, 900])
+@pytest.mark.parametrize(
+    ("words", "by"), [("an hour later", 1), ("2 hours earlier", -2), ("zwei Stunden später", 2), ("een uur later", 1)]
+)
+def test_what_is_later_is_later_than_the_occurrence(sim: Simulation, days: int, words: str, by: int) -> None:
+    """However far ahead that is: it does not count from now."""
+    make(sim)
+    at = START.replace(hour=9) + days * DAY
+    sim.app.move("t", at, words)
+    assert sim.app.upcoming("t", days + 1)[days] == at + by * HOUR
+
+
 def test_it_does_not_move_onto_another(sim: Simulation) -> None:
     """Two of them would become one."""
     make(sim)

@@ -35,7 +35,7 @@ REMOVAL_AFTER_THREE = UsageCounts(reads=5, deletes=4)
 and a read that says that its use is noted."""
 BRIEF_REMOVAL = UsageCounts(reads=3, writes=2, deletes=2)
 """What it does to remove a task that is kept for less than a month: it also notes what that has used."""
-DELETION = UsageCounts(reads=4, writes=3, deletes=2)
+DELETION = UsageCounts(reads=4, writes=4, deletes=2)
 """What a deletion by hand does to a task with one record."""
 COUNTED = {
     "create": CREATION,

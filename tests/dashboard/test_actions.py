@@ -200,3 +200,23 @@ def test_a_resume_of_many_is_taken_back_from_its_page(pages: Pages, create: Crea
     assert [pages.sim.app.get(task.id).status for task in tasks] == ["PAUSED"] * 3
     assert "Restore these 3…" in pages.get("admin", f"/actions/{paused}").text
     assert "again…" not in pages.get("admin", f"/actions/{resumed}").text
+
+
+def test_any_run_to_come_can_be_moved(pages: Pages, create: Create) -> None:
+    """From the task's page and from the calendar; the others stay, and what is no run of the task is refused."""
+    task = create(**DAILY)
+    first, second, third = pages.sim.app.upcoming(task.id, 3)
+    path = f"/tasks/{task.id}"
+    link = f"?move={second:%Y-%m-%dT%H}%3A00%3A00%2B00%3A00#acts"
+    assert link in pages.get("ada", path).text
+    assert link in pages.get("ada", f"/calendar?day={second:%Y-%m-%d}").text
+    assert link not in pages.get("viewer", f"/calendar?day={second:%Y-%m-%d}").text
+    page = pages.get("ada", f"{path}{link}").text
+    assert "Move the run of " in page
+    form = read_hidden(page[page.index("Move the run of ") :])
+    assert pages.post("ada", f"{path}/verbs/move", {**form, "to": "an hour later"}).status_code == 303
+    assert pages.sim.app.upcoming(task.id, 3) == [first, second + timedelta(hours=1), third]
+    refused = pages.post("ada", f"{path}/verbs/move", {"occurrence": f"{second.isoformat()}", "to": "17:00"})
+    assert "is not one of its occurrences to come" in refused.text
+    for text in ("yesterday", "2001-01-01T00:00:00Z", "2030-01-01", "<b>"):
+        assert "Move the next run…" in pages.get("ada", f"{path}?move={text}").text

@@ -111,10 +111,13 @@ def _build_line(group: Sequence[Entry], visit: Visit) -> Json:
         "at": first.at,
         "title": first.title,
         "href": first.href,
+        "move": "",
         "status": show_status("FAILED") if bad else first.status,
         "note": _describe_record(first, visit),
         "change": _describe_fold(first.at.astimezone(visit.zone)),
     }
+    if first.kind == "due" and len(group) == 1 and visit.may_change:
+        line["move"] = f"tasks/{first.task_id}?{urlencode({'move': first.at.isoformat()})}#acts"
     if len(group) > 1:
         last = (group[-1].until or group[-1].at).astimezone(visit.zone)
         count = sum(each.count for each in group)

@@ -154,6 +154,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "runsNote": write_notes(*_read_entered(visit).values()),
         "older": answer["executions"].get("nextPageToken"),
         "upcoming": build_upcoming(due, visit, own_zone),
+        "moved": _read_moved(visit),
         "facts": [*_list_facts(task, words)],
         "history": build_history(history, visit),
         "omittedEntries": history.get("omittedEntries", 0),
@@ -163,6 +164,15 @@ def build(answer: Json, visit: Visit) -> Json:
         "question": None if held else make_question(task, due, visit),
         "buttons": [each for each in Verb if each in verbs and each.traits.button],
     }
+
+
+def _read_moved(visit: Visit) -> str:
+    """Return the occurrence that the address asks to move, if it is ahead. Empty for the next one."""
+    try:
+        at = datetime.fromisoformat(visit.query.get("move", ""))
+        return at.astimezone(UTC).isoformat() if at.tzinfo is not None and at > visit.now else ""
+    except (ValueError, OverflowError):
+        return ""
 
 
 def _has_problem(explanation: Json) -> bool:

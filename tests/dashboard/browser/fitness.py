@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-import axe_playwright_python
+from tests.web.api.node_tools import install_node_tools
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-AXE: Final = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
 STANDARDS: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 COLOURS: Final = ["color-contrast", "link-in-text-block"]
 """The rules whose findings depend on colours alone."""
@@ -79,11 +79,18 @@ _NUMBER_STOPS: Final = """() => {
 _KEYS_AT_ONCE: Final = 20
 
 
+@cache
+def read_axe() -> str:
+    """Return axe's script, of the version that the lock file beside this module names."""
+    folder = install_node_tools(Path(__file__).parent / "node")
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")
+
+
 def find_violations(page: Page, *, is_whole: bool = True) -> list[str]:
     """Return what axe finds, of all of WCAG 2.2 AA and its best practices; or in the colours of what has changed."""
     only = {"type": "tag", "values": STANDARDS} if is_whole else {"type": "rule", "values": COLOURS}
     if not page.evaluate("'axe' in window"):
-        page.evaluate(AXE)
+        page.evaluate(read_axe())
     return [str(each) for each in page.evaluate(_RUN_AXE, [only, is_whole])]
 
 

@@ -68,7 +68,7 @@ def test_single_keys_are_off_while_typing_and_can_be_switched_off(visitor: Visit
     page = visitor.open("tasks")
     page.keyboard.press("/")
     page.keyboard.type("gc?")
-    assert page.locator("#q").input_value() == "gc?"
+    assert page.locator("#find").input_value() == "gc?"
     page.keyboard.press("Escape")
     page.keyboard.press("?")
     page.get_by_label("Single keys off").check()

@@ -28,7 +28,7 @@ def install_node_tools(source: Path = SOURCES) -> Path:
     """
     files = [source / "package.json", source / "package-lock.json"]
     if shutil.which("npm") is None:
-        _give_up("npm is not installed, so the API's description is not linted and no TypeScript client is tried.")
+        _give_up("npm is not installed, so the tools of this test are missing.")
     wanted = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
     folder = Path(sys.prefix) / "node-tools" / wanted  # branches that share an environment have their own
     folder.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ def install_node_tools(source: Path = SOURCES) -> Path:
             shutil.copy(file, folder)
         done = _run(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], folder)
         if done.returncode != 0:
-            _give_up(f"npm could not install what the tests of the API need: {done.stderr[-2000:]}")
+            _give_up(f"npm could not install the tools of this test: {done.stderr[-2000:]}")
         stamp.touch()
     return folder
 

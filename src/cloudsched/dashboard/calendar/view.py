@@ -259,11 +259,12 @@ def _list_marks(facts: DayFacts, visit: Visit) -> Iterable[OccurrenceMark]:
     """Yield the occurrences of the other tasks."""
     for each in facts.entries:
         if each.task_id not in facts.busy:
-            title = shorten(each.title, _LONGEST_TITLE)
+            label = f"{each.at.astimezone(visit.zone):%H:%M} {shorten(each.title, _LONGEST_TITLE)}"
+            rest = f"{visit.moment(each.at).text}, {each.status.word.lower()}"
             yield OccurrenceMark(
                 at=facts.day.place(each.at),
-                label=f"{each.at.astimezone(visit.zone):%H:%M} {title}",
-                words=f"{each.title}, {visit.moment(each.at).text}, {each.status.word.lower()}",
+                label=label,
+                words=f"{label}, {only_if(not label.endswith(each.title), f'{each.title}, ')}{rest}",
                 href=each.href,
                 is_future=each.kind in {"due", "late"},
                 is_bad=each.kind == "failed",

@@ -39,7 +39,7 @@ def test_errors_are_the_classes_of_the_python_client() -> None:
 
 @pytest.mark.parametrize(
     "folder",
-    [FOLDER, Path(__file__).with_name("firebase"), Path(__file__).parents[1].joinpath("dashboard/browser/node")],
+    [FOLDER, Path(__file__).with_name("firebase"), Path(__file__).parents[1] / "dashboard/browser/node"],
 )
 def test_the_lock_file_names_no_host(folder: Path) -> None:
     """What is installed is named by its hash, and is fetched from whatever registry npm is told to use."""

@@ -105,7 +105,7 @@ def test_a_call_that_failed_stands_with_the_task_that_made_it(pages: Pages, app:
     hourly(app, "caller", handler="calls", schedule=Schedule.once(pages.sim.now))
     pages.sim.advance(timedelta(minutes=5))
     assert app.get("caller").status is TaskStatus.COMPLETED
-    assert read_attention(pages)[0] == "Nothing needs you. 0 open."
+    assert read_attention(pages)[0] == "Nothing needs you. 0 runs are open."
     assert "Nothing failed in the last 12 hours" in html.unescape(pages.get("admin", "/runs?within=PT12H").text)
 
 
@@ -155,12 +155,12 @@ def test_many_that_fail_are_one_line_with_the_count(pages: Pages, app: App) -> N
     pages.sim.advance(timedelta(hours=1))
     sentence, listed = read_attention(pages)
     assert sentence.startswith("23 things need you")
-    assert "23 tasks failed last, the first of them" in listed
-    assert "23 tasks of shaky failed last" in listed
+    assert "23 tasks are failing. The first failed" in listed
+    assert "23 tasks of shaky are failing" in listed
     assert len(re.findall(r"the database of t\d\d is gone", listed)) == 1
     page = html.unescape(pages.get("admin", "/tasks?trouble=FAILED").text)
     assert len(set(re.findall(r'data-key="(t\d\d)"', page))) == 23
-    assert "Failed last 23" in html.unescape(pages.get("admin", "/tasks").text)
+    assert "Failing 23" in html.unescape(pages.get("admin", "/tasks").text)
 
 
 def test_what_failures_and_budgets_have_paused_needs_somebody(pages: Pages, app: App) -> None:

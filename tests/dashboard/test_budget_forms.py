@@ -50,7 +50,7 @@ def test_the_main_button_of_a_task_without_budget_leads_to_the_budget(
     page = pages.get("admin", f"/tasks/{task.id}").text
     assert 'href="../usage?owner=ada#budget-ada"' in page
     assert not re.search(r"verbs/(resume|trigger)", page)
-    assert "The budget is used up: its next start would pause it again." in page
+    assert "The budget is used up: the next start would pause it again." in page
     usage = pages.get("admin", "/usage?owner=ada").text
     assert 'id="budget-ada"' in usage
     shown = re.search(r'name="shown" value="([^"]*)"', usage)

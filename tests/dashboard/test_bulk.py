@@ -74,7 +74,7 @@ def test_another_number_than_was_shown_changes_nothing(stack: Stack, ui: str, la
     add_task(stack, label, 9)
     page = post(f"{ui}/bulk", form)
     assert page.status_code == 412
-    assert "it is 4 now" in page.text
+    assert "it is now 4" in page.text
     assert ">Pause 4 tasks</button>" in page.text
     assert statuses(stack, label) == ["ACTIVE"] * 4
 
@@ -85,7 +85,7 @@ def test_deleting_asks_for_the_number(stack: Stack, ui: str, label: str, typed: 
     form = read_hidden(get(f"{ui}/bulk", action="delete", label=label).text)
     page = post(f"{ui}/bulk", {**form, "typed": typed})
     assert page.status_code == 400
-    assert "Nothing has been done." in page.text
+    assert "Nothing was done." in page.text
     assert len(statuses(stack, label)) == 3
 
 

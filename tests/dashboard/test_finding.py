@@ -47,14 +47,14 @@ def test_changes_are_listed_over_all_tasks(ui: str) -> None:
     page = get(ui + "/audit").text
     assert "Created" in page
     assert "Deployment of" not in get(ui + "/audit", by="nobody-like-it").text
-    assert "Nobody has changed anything that matches." in get(ui + "/audit", by="nobody-like-it").text
+    assert "No changes match." in get(ui + "/audit", by="nobody-like-it").text
 
 
 def test_a_failed_run_stands_beside_a_good_one(ui: str) -> None:
     """What differs is marked by a sign and a word, not by colour alone."""
     execution = find_execution(ui, "weekday-report")
     page = get(f"{ui}/tasks/weekday-report/executions/{execution}/compare").text
-    assert "<h1>Compare two executions</h1>" in page
+    assert "<h1>Compare two runs</h1>" in page
     assert "differ" in page or "the same" in page
 
 

@@ -67,8 +67,8 @@ def test_what_was_not_counted_to_its_end_is_said_to_be_at_least_so_much() -> Non
     assert home_view.build(answer(needs=needs), visit())["sentence"].startswith("At least 10,000 things need you")
 
 
-UNKNOWN = "It is not known whether anything needs you"
-CUT = "Nothing was found that needs you, but not everything was looked at"
+UNKNOWN = "Whether anything needs you is not known"
+CUT = "Nothing found that needs you, but not everything was checked"
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ SWEEP = {"finishedAt": ago(seconds=20), "lag": 20, "examined": 3, "dispatched": 
         ),
         ({"circuits": {}}, {"overdueSince": ago(hours=1), "sweep": SWEEP}, ["answers", "late", "runs"]),
         ({"circuits": {}}, {"sweep": {**SWEEP, "lag": LATE.total_seconds() + 1}}, ["answers", "on time", "is late"]),
-        ({"circuits": {}}, {"sweep": {**SWEEP, "unsent": 4}}, ["answers", "on time", "has trouble"]),
+        ({"circuits": {}}, {"sweep": {**SWEEP, "unsent": 4}}, ["answers", "on time", "has problems"]),
     ],
 )
 def test_store_queue_and_sweep_are_each_said_to_be_well_or_not(
@@ -167,7 +167,7 @@ def test_store_queue_and_sweep_are_each_said_to_be_well_or_not(
     assert [row.part for row in rows] == ["Store", "Queue", "Sweep"]
     for row, word in zip(rows, words, strict=True):
         assert row.status.word.startswith(word)
-        is_bad = word in {"does not answer", "has failed", "late", "is late", "has trouble"}
+        is_bad = word in {"does not answer", "has failed", "late", "is late", "has problems"}
         assert (row.status.shape == "fail") == is_bad
 
 
@@ -226,8 +226,8 @@ def test_the_numbers_are_those_that_the_api_has_counted() -> None:
     counts = {"hours": hours, "lateStarts": late, "open": {"RUNNING": 5000}}
     page = home_view.build(answer(counts=counts), visit())
     assert "8,400 ran, 60 skipped, 84 failed" in page["stripText"]
-    assert ", 84 failed since " in page["sentence"]
-    assert "5,000 open" in page["sentence"]
+    assert "; 84 runs failed since " in page["sentence"]
+    assert "5,000 runs are open" in page["sentence"]
     assert "24 of 8,484 started more than a minute late, by up to 2\xa0min" in page["latenessText"]
     assert page["moreOpen"] == 5000 - 8
     first = page["hours"][0]

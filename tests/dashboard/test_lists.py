@@ -69,8 +69,8 @@ def test_a_search_says_what_was_looked_through_and_goes_on(
     for number in range(12):
         create(app, f"t{number:02}", title="needle" if number == 0 else "hay")
     text = html.unescape(pages.get("admin", "/tasks?q=needle").text)
-    assert "Nothing matches needle among the tasks that were looked through" in text
-    assert "5 tasks were looked through, and there are more" in text
+    assert "Nothing matches needle among the tasks searched so far" in text
+    assert "5 tasks were searched, and there are more" in text
     further = re.search(r'<a href="(\?[^"]+)">look further', text)
     assert further
     assert "5 tasks were looked through" in pages.get("admin", f"/tasks{further[1]}").text

@@ -95,8 +95,8 @@ def test_an_execution_says_why_it_is_not_retried(pages: Pages) -> None:
     assert "It gets one more attempt" not in pages.get("reader", path).text
     answer = {**failed.to_wire(), "allowedVerbs": []}
     for status, words in (
-        ("PAUSED", "Its task is paused. Resume that to retry it."),
-        ("CANCELLED", "Its task is cancelled. Give that a new schedule to start it again."),
+        ("PAUSED", "Its task is paused. Resume the task to retry it."),
+        ("CANCELLED", "Its task is cancelled. Give the task a new schedule to start it again."),
     ):
         found = {"status": status, "allowedVerbs": ["delete"]}
         assert explain_retry(found, answer, may_start=True) == words
@@ -104,7 +104,7 @@ def test_an_execution_says_why_it_is_not_retried(pages: Pages) -> None:
         assert explain_retry({**found, "allowedVerbs": []}, answer, may_start=True) == ""
     still = {"status": "RUNNING", "allowedVerbs": []}
     assert explain_retry({"status": "ACTIVE", "allowedVerbs": ["pause"]}, still, may_start=True) == (
-        "It is still open and goes on by itself."
+        "It is still open and continues by itself."
     )
 
 

@@ -80,7 +80,7 @@ def test_what_waits_in_a_queue_is_listed_in_its_order(pages: Pages, app: App) ->
         pages.sim.advance(timedelta(minutes=1))
     text = read(pages, "admin", "/queues?queue=gpu")
     assert text.index("Render of ada") < text.index("Render of bob")
-    assert "2 runs wait. Nobody listens at gpu." in text
+    assert "2 runs wait. No worker listens to gpu." in text
     own = read(pages, "ada", "/queues?queue=gpu")
     assert "Render of ada" in own
     assert "Render of bob" not in own
@@ -101,9 +101,9 @@ def test_a_person_s_page_has_what_is_theirs(pages: Pages, app: App) -> None:
     for who in ("admin", "viewer", "ada"):
         text = read(pages, who, "/people/ada")
         assert "Ada Lovelace" in text
-        assert "1 task, calls included; nothing needs anybody." in text
-        assert "ada@example.com (not verified: nothing is sent there)" in text
-        assert "Agreed to, others none but the inbox" in text
+        assert "1 task, calls included; nothing needs attention." in text
+        assert "ada@example.com (not verified, so nothing is sent there)" in text
+        assert "Agreed to, others inbox only" in text
         assert "of 500 queries in" in text
         assert "Europe/Paris" in text
     assert pages.get("bob", "/people/ada").status_code in {403, 404}

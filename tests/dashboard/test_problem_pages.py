@@ -53,7 +53,7 @@ def ask(api: Client, path: str, form: dict[str, str] | None = None) -> TestRespo
 FAILURES = [
     (errors.Unauthenticated("The key is wrong."), 401, "--key"),
     (errors.Forbidden("The role worker sees nothing."), 403, "may look"),
-    (errors.NotFound("task", "t1"), 404, "deleted meanwhile"),
+    (errors.NotFound("task", "t1"), 404, "have been deleted"),
     (errors.NotAllowed("pause", "COMPLETED"), 409, "Nothing was changed"),
     (errors.PreconditionFailed("task t1"), 412, "Somebody has changed"),
     (errors.QuotaExceeded("tasks", 5, "Delete some."), 429, "Delete some."),

@@ -64,7 +64,7 @@ def test_who_may_only_look_is_offered_nothing(pages: Pages, create: Callable[...
         assert not re.search(r'method="post"|/edit"|/run"|\./new|id="bulk"|type="checkbox" form', page.text), path
     for path in ("/new", f"/tasks/{task.id}/edit", f"/tasks/{task.id}/run", "/bulk?action=pause&handler=work"):
         assert pages.get(who, path).status_code == 403, path
-    assert "You may look, and not act." in pages.get(who, f"/tasks/{task.id}").text
+    assert "You may look, but not act." in pages.get(who, f"/tasks/{task.id}").text
 
 
 @pytest.mark.parametrize("who", ["ada", "admin"])
@@ -73,7 +73,7 @@ def test_who_may_act_is_offered_it_and_can(pages: Pages, create: Callable[..., T
     task = create(schedule={"rrule": "FREQ=DAILY", "dtstart": "2030-01-01T09:00:00", "timezone": "UTC"})
     at = f"/tasks/{task.id}"
     dry = pages.post(who, f"{at}/run", {"payload": '{"n": 2}', "verb": "check"})
-    assert "The API finds nothing wrong." in dry.text
+    assert "This is valid." in dry.text
     for _ in range(2):
         sent = pages.post(who, f"{at}/run", {"payload": '{"n": 2}', "key": "k1", "verb": "run"})
         assert sent.status_code == 303, sent.text
@@ -82,7 +82,7 @@ def test_who_may_act_is_offered_it_and_can(pages: Pages, create: Callable[..., T
     assert found.payload == task.payload
     pages.sim.advance(timedelta(minutes=1))
     own = next(each.id for each in pages.sim.executions(task.id) if each.payload)
-    assert "It had this payload for itself." in pages.get(who, f"{at}/executions/{own}").text
+    assert "It had its own payload." in pages.get(who, f"{at}/executions/{own}").text
     new = pages.post(who, "/new", {**NEW, "title": "Own"})
     assert new.status_code == 303
     made = pages.sim.app.get(new.location.split("/")[-1].partition("?")[0])

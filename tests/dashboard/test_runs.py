@@ -85,7 +85,7 @@ def test_the_question_names_the_first_ten_and_the_count(pages: Pages, app: App) 
     listed = read(pages, "admin", "/runs?owner=ada")
     assert "Retry all 23…" in listed
     text = read(pages, "admin", "/retry?owner=ada&all=1&pick=a/b")
-    assert "Retry 23 executions?" in text
+    assert "Retry 23 runs?" in text
     assert len(re.findall(r"<th scope=\"row\">\s*<a", text)) == 10
     assert "and 13 more" in text
     IS_MENDED.append(True)
@@ -104,7 +104,7 @@ def test_what_is_ticked_is_retried_and_nothing_else(pages: Pages, app: App) -> N
     first, *_ = list_rows(read(pages, "ada", "/runs"))
     assert pages.get("ada", "/retry?only=ticked&owner=ada").status_code == 400
     text = read(pages, "ada", f"/retry?only=ticked&pick={first}")
-    assert "Retry 1 execution?" in text
+    assert "Retry 1 run?" in text
     form = read_hidden(text)
     refused = pages.post("ada", "/retry", {**form, "count": "2"})
     assert refused.status_code == 412

@@ -1,4 +1,4 @@
-"""Until when a handler sleeps is shown like every other instant."""
+"""Until a handler sleeps is shown like every other instant."""
 
 from __future__ import annotations
 

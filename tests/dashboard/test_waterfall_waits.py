@@ -119,10 +119,10 @@ def test_the_sums_add_up(
 @pytest.mark.parametrize(
     ("record_has", "history", "revision", "payload", "words"),
     [
-        ({"payload": {"a": 1}}, None, 1, {"a": 1}, "for itself"),
+        ({"payload": {"a": 1}}, None, 1, {"a": 1}, "its own payload"),
         ({"hasUnrecordedPayload": True}, None, 1, None, "too large"),
-        ({}, None, 1, {"now": 2}, "Its task's payload."),
-        ({}, None, 2, None, "is not kept whether"),
+        ({}, None, 1, {"now": 2}, "The task's payload."),
+        ({}, None, 2, None, "was not recorded"),
         (
             {},
             {
@@ -133,7 +133,7 @@ def test_the_sums_add_up(
             },
             9,
             None,
-            "is not kept whether",
+            "was not recorded",
         ),
         (
             {},
@@ -145,14 +145,14 @@ def test_the_sums_add_up(
             },
             9,
             {"now": 2},
-            "Its task's payload.",
+            "The task's payload.",
         ),
         (
             {},
             {"entries": [{"number": 1, "at": at(5), "action": "EDITED", "fields": [{"field": "payload"}]}]},
             2,
             None,
-            "been edited",
+            "edited since",
         ),
         (
             {},

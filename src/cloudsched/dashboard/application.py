@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
@@ -249,11 +251,18 @@ class Dashboard:
             own_zone="" if own is None else own.key,
         )
 
-    def _show_problem(self, request: Request, problem: FormProblem, again: Mapping[str, str] | None = None) -> Response:
-        """Return the page of a problem. If it may pass, it offers to send the same form again."""
+    def _look_anyway(self, request: Request, *, is_answering: bool) -> Visit:
+        """Return the look at the page of a problem: with the API's clock, or this machine's if that does not answer."""
+        if is_answering:
+            with suppress(CloudschedError):
+                return replace(self._look(request), query={}, may_change=False)
         zone = find_zone(request.args.get("tz")) or find_zone(request.cookies.get(_ZONE_COOKIE)) or UTC_ZONE
         now = datetime.now(UTC) if self._clock is None else self._clock.now()
-        visit = Visit(now, zone, {}, may_change=False, role="", owner=None, is_local=self._clock is not None)
+        return Visit(now, zone, {}, may_change=False, role="", owner=None, is_local=self._clock is not None)
+
+    def _show_problem(self, request: Request, problem: FormProblem, again: Mapping[str, str] | None = None) -> Response:
+        """Return the page of a problem. If it may pass, it offers to send the same form again."""
+        visit = self._look_anyway(request, is_answering=problem.status < HTTPStatus.INTERNAL_SERVER_ERROR)
         page = {"what": problem.what, "then": problem.then, "again": again or {}}
         title = _TITLES.get(problem.status, "Not possible")
         return self._render(request, visit, "problem.html", problem.status, page=page, title=title)

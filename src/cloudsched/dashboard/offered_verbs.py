@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 _SHOWN: Final = 2000
 """The number of a payload's characters that are shown."""
 RESUME_QUESTION: Final = (
-    "Its schedule goes on from now: first runs what was still to run when it was paused. What came due since is not "
-    "run, and what has failed is not retried."
+    "Its schedule continues from now: runs that were open when it was paused come first. What came due since is "
+    "skipped, and failed runs are not retried."
 )
 """The question before a task that failures have paused is resumed."""
 
@@ -59,11 +59,11 @@ def make_question(task: Json, due: Sequence[datetime], visit: Visit) -> Question
         what = f"All {len(children)} of its tasks run"
     then = ""
     if due:
-        then = f" The next one is still due {visit.moment(due[0]).text}."
-    beside = only_if(task.get("isRunning"), " Another run of it is open, and goes on beside this one.")
+        then = f" The next run is still due {visit.moment(due[0]).text}."
+    beside = only_if(task.get("isRunning"), " Another run of it is open and continues beside this one.")
     return Question(
-        sentence=f"{what} once, now, beside the schedule, which stays as it is.{then}{beside}{_write_offer(task)} "
-        "A run that has started cannot be taken back.",
+        sentence=f"{what} once, now. The schedule stays as it is.{then}{beside}{_write_offer(task)} "
+        "You cannot take back a run that has started.",
         handler_gets=handler_gets,
         payload=payload,
         can_change=not children,
@@ -74,8 +74,8 @@ def make_retry_question(task: Json, record: Json) -> Question:
     """Return the question for an ended execution of a task."""
     handler_gets, payload = _show_payload(task, record.get("payload"))
     return Question(
-        sentence="It gets one more attempt, at once. What its steps have recorded is kept; what failed is done again, "
-        f"and so is what the handler does outside of steps.{_write_offer(task)}",
+        sentence="It gets one more attempt, at once. Recorded steps are kept. What failed runs again, "
+        f"and so does what the handler does outside steps.{_write_offer(task)}",
         handler_gets=handler_gets,
         payload=payload,
     )
@@ -91,7 +91,7 @@ def _show_payload(task: Json, own: Json | None = None) -> tuple[str, str]:
     if task.get("children"):
         return "", ""
     payload = own
-    whose = "the payload that this run has for itself"
+    whose = "this run's own payload"
     if own is None:
         payload = task.get("payload", {})
         whose = "the task's own payload"
@@ -105,7 +105,7 @@ _LABELS: Final = {Verb.RESUME: "Resume the task", Verb.TRIGGER: "Run now", Verb.
 """The verbs whose absence is explained, in the order of the page."""
 
 
-_NO_BUDGET: Final = "The budget is used up: its next start would pause it again."
+_NO_BUDGET: Final = "The budget is used up: the next start would pause it again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def _find_reason(verb: Verb, status: TaskStatus) -> str:
     if status in FINAL_STATUSES and verb is not Verb.RESUME:
         return f"The task has ended ({show_status(status).word.lower()}). Give it a new schedule to start it again."
     if status is TaskStatus.PAUSED and verb is Verb.RESUME:
-        return "The task is paused past its only instant. Give it a new schedule."
+        return "The only time it was due has passed while it was paused. Give it a new schedule."
     if status is TaskStatus.PAUSED and verb is Verb.TRIGGER:
         return "The task is paused. Resume it to run it."
     if status is TaskStatus.ACTIVE and verb is Verb.TRIGGER:
@@ -168,13 +168,13 @@ def explain_retry(task: Json, execution: Json, *, may_start: bool) -> str:
     if not may_start or not task.get("allowedVerbs") or "retry" in execution.get("allowedVerbs", ()):
         return ""
     if execution["status"] in OPEN:
-        return "It is still open and goes on by itself."
+        return "It is still open and continues by itself."
     if execution["status"] not in BAD:
         return ""
     if task["status"] == "PAUSED":
-        return "Its task is paused. Resume that to retry it."
+        return "Its task is paused. Resume the task to retry it."
     if task["status"] == "CANCELLED":
-        return "Its task is cancelled. Give that a new schedule to start it again."
+        return "Its task is cancelled. Give the task a new schedule to start it again."
     return "Too many runs of its task are open. Wait until some of them have ended."
 
 
@@ -201,16 +201,16 @@ BULK_ACTIONS: Final = complete_table(
     BatchAction,
     {
         BatchAction.PAUSE: BulkAction(
-            "Pause", "Pause", "They stay paused until you resume them. The next page offers to restore them."
+            "Pause", "Pause", "They stay paused until you resume them. You can restore exactly these afterwards."
         ),
-        BatchAction.RESUME: BulkAction("Resume", "Resume", "They go on with their first run from now."),
+        BatchAction.RESUME: BulkAction("Resume", "Resume", "They continue with their next run."),
         BatchAction.RETRY_FAILED: BulkAction(
             "Retry failed",
             "Retry",
-            "The last failed run of each gets one more attempt. It cannot be taken back.",
+            "The last failed run of each gets one more attempt. You cannot take that back.",
         ),
         BatchAction.CANCEL: BulkAction(
-            "Cancel", "Cancel", "None of their runs starts any more. Their records are kept. This cannot be undone."
+            "Cancel", "Cancel", "They never run again. Their records are kept. This cannot be undone."
         ),
         BatchAction.DELETE: BulkAction("Delete", "Delete", "They and their runs are deleted. This cannot be undone."),
     },

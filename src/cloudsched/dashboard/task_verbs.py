@@ -57,7 +57,7 @@ def _read_body(verb: Verb, form: Mapping[str, str]) -> dict[str, object] | None:
 
 def _read_step(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER):
-        raise InvalidInput("fromStep", "is not the number of a step", "Choose a step of the execution.")
+        raise InvalidInput("fromStep", "is not the number of a step", "Choose a step of the run.")
     return int(text)
 
 

@@ -117,14 +117,14 @@ def _write_sentence(answer: Json) -> str:
     owner = answer["owner"]
     count = len(answer["deliveries"])
     if not owner and not count:
-        return "No delivery has failed. Choose whose to see."
+        return "Choose a person to see theirs."
     statuses = Counter(each["status"] for each in answer["deliveries"])
     if not owner:
         retrying = sum(statuses[each] for each in _UNDER_WAY)
         failed = write_count(count - retrying, "delivery has", "deliveries have")
         more = f", {retrying:,} {'is' if retrying == 1 else 'are'} retrying"
         at_least = only_if(answer["older"], "At least ")
-        return f"{at_least}{failed} failed{only_if(retrying, more)}, of all people. Choose whose to see."
+        return f"{at_least}{failed} failed{only_if(retrying, more)}, across all people. Choose a person to see theirs."
     messages = answer["messages"]
     unread = sum(not each.get("isRead") for each in messages)
     inbox = write_count(len(messages), "message", "messages")
@@ -194,34 +194,34 @@ def build_person(answer: Json, visit: Visit) -> Json:
 def _write_person(answer: Json) -> str:
     """Return the number of a person's tasks, and what of them needs attention."""
     counts = answer["counts"]
-    unknown = only_if(not answer["person"], " They have set no way to be reached.")
+    unknown = only_if(not answer["person"], " They have set no contact details.")
     needs = ", ".join(write_chip(each) for each in counts.get("needs", ()) if each["count"]).lower()
     if not counts:
         return f"The counts did not come.{unknown}"
     total = write_count(sum(counts.get("tasks", {}).values()), "task", "tasks")
     causes = [each["sentence"] for each in counts.get("causes", ())]
     if not needs and not causes:
-        needs = "nothing needs anybody"
+        needs = "nothing needs attention"
     said = join_phrases(f"{total}, calls included", needs, separator="; ")
     return join_phrases(f"{said}.", *causes, separator=" ") + unknown
 
 
 def _list_facts(person: Json) -> Iterator[tuple[str, str]]:
     """Yield the contacts of a person. Addresses have a note on whether they are verified."""
-    for name, key, shown in (("Mail", "email", "address"), ("Webhook", "webhook", "url")):
+    for name, key, shown in (("Email", "email", "address"), ("Webhook", "webhook", "url")):
         if contact := person.get(key):
-            proven = "verified" if contact.get("verified") else "not verified: nothing is sent there"
+            proven = "verified" if contact.get("verified") else "not verified, so nothing is sent there"
             yield name, f"{contact.get(shown, '')} ({proven})"
     for name in ("Telegram", "Slack"):
         if contact := person.get(name.lower()):
-            proven = "verified" if contact.get("verified") else "not verified: nothing is sent there"
+            proven = "verified" if contact.get("verified") else "not verified, so nothing is sent there"
             yield name, f"{contact.get('id', '')} ({proven})"
     if devices := person.get("devices"):
         yield "Devices", f"{len(devices):,}"
     if person:
-        yield "Zone", str(person.get("timezone", "UTC"))
+        yield "Time zone", str(person.get("timezone", "UTC"))
     for category, channels in sorted(person.get("channels", {}).items()):
-        said = ", ".join(str(each).lower() for each in channels) or "none but the inbox"
+        said = ", ".join(str(each).lower() for each in channels) or "inbox only"
         yield f"Agreed to, {str(category).lower()}", said
 
 
@@ -235,10 +235,10 @@ def _list_unverified(person: Json, visit: Visit) -> Iterator[tuple[str, str, str
 
 def _write_budget(budget: Json | None) -> str:
     if budget is None:
-        return "No budget limits them."
+        return "They have no budget."
     used = " and ".join(f"{used:,} of {most:,} {what}" for _, used, most, what in list_limits(budget))
     used += f" in {budget['month']}"
-    return f"{used}{only_if(budget['isUsedUp'], ': used up, their tasks are paused')}."
+    return f"{used}{only_if(budget['isUsedUp'], ': used up, so their tasks are paused')}."
 
 
 VIEWS: Final = {

@@ -110,9 +110,9 @@ FAILED = {"handler": "fragile", "prepare": run_first}
 ACTIONS = (
     Action("pause", TASK, "Pause the task", find_task("status"), "PAUSED"),
     Action("trigger", TASK, "Run it now", count_executions, 1, unfold="Run now…"),
-    Action("delete", TASK, "Delete the task and its executions", find_task("status"), None, unfold="Cancel or delete…"),
-    Action("retry", EXECUTION, "Retry this execution", count_attempts, 2, **FAILED, unfold="Retry…"),  # type: ignore[arg-type]
-    Action("home-retry", "", "Retry this execution", count_attempts, 2, **FAILED, unfold="Retry… {task}"),  # type: ignore[arg-type]
+    Action("delete", TASK, "Delete the task and its runs", find_task("status"), None, unfold="Cancel or delete…"),
+    Action("retry", EXECUTION, "Retry this run", count_attempts, 2, **FAILED, unfold="Retry…"),  # type: ignore[arg-type]
+    Action("home-retry", "", "Retry this run", count_attempts, 2, **FAILED, unfold="Retry… {task}"),  # type: ignore[arg-type]
     Action("undo", "tasks/{task}?done=pause", "Undo", find_task("status"), "ACTIVE", prepare=pause_first),
     Action("list-pause", BULK, "Pause", find_task("status"), "PAUSED", row="{task}"),
     Action("send-awaited", TASK, "Send approved", find_outcome, "SUCCEEDED", handler="asks", prepare=run_first),

@@ -138,7 +138,7 @@ def test_a_form_waits_for_what_the_page_asks(visitor: Visitor, site: Site) -> No
         page.clock.run_for(POLL)
     page.get_by_text("Cancel or delete…").click()
     with page.expect_request("**/verbs/delete") as sent:
-        page.get_by_role("button", name="Delete the task and its executions").click()
+        page.get_by_role("button", name="Delete the task and its runs").click()
         assert site.call("GET", f"/v1/tasks/{task}")["id"] == task, "nothing is sent yet"
         held[0].continue_()
     assert sent.value.method == "POST"

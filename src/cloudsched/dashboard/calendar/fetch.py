@@ -24,7 +24,7 @@ BOUND: Final = 150
 """The most executions and the most occurrences of which each is drawn. All are counted."""
 _PER: Final = {"day": "PT15M", "week": "PT1H", "month": "P1D"}
 _RARE: Final = 5
-"""The number of handlers that fail, the rarest first, whose failures are asked for by name."""
+"""The number of handlers that fail, the rarest first, whose failures are started by name."""
 _STOPS: Final = 3
 """The most times in which nothing started that are looked for."""
 _LOOKS: Final = 4

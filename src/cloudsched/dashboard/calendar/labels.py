@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -115,7 +115,9 @@ def place_marks(marks: Sequence[OccurrenceMark], now: float | None, lanes: int) 
                 rest.append(mark)
         waiting = rest
         hidden.append(len(rest))
-    return sorted(placed, key=lambda each: each.mark.at), tuple(hidden)
+    used = max((each.lane + 1 for each in placed if each.has_label), default=0)
+    lowest = [replace(each, lane=min(each.lane, used)) for each in placed]
+    return sorted(lowest, key=lambda each: each.mark.at), tuple(hidden)
 
 
 def _find_place(

@@ -47,7 +47,7 @@ _LANES_OF_WEEK: Final = 2
 _LANES_OF_DAY: Final = 12
 _LONGEST_TITLE: Final = 40
 """What a row can hold."""
-_ONE_SCALE: Final = "All days have one scale: the longest bar is the day with the most."
+_ONE_SCALE: Final = "All days share one scale: the longest bar is the busiest day."
 
 
 def build(answer: Json, visit: Visit) -> Json:
@@ -88,7 +88,7 @@ def _build_table(facts: DayFacts, visit: Visit) -> Json:
     rows = make_table(facts.entries, facts.busy, visit)
     return {
         "tableName": f"{day.day:%A} {day.day.day} {day.day:%B}",
-        "tableNote": f"{write_hours(day.length)}, {facts.totals.write()}",
+        "tableNote": f"{only_if(day.spans, write_hours(day.length) + ', ')}{facts.totals.write()}",
         "table": rows[:_LISTED],
         "moreRows": len(rows) - _LISTED,
     }
@@ -181,11 +181,11 @@ def write_sentence(
 def write_notes(answer: Json, visit: Visit) -> Iterator[str]:
     """Yield notes on the entries that are not drawn or counted, with the reasons."""
     if answer["moreRan"] and answer.get("counts") is None:
-        yield f"Only {len(answer['ran']):,} of what ran are counted: no index has these filters together."
+        yield f"Only {len(answer['ran']):,} of what ran are counted: no index covers these filters together."
     if until := answer.get("dueUntil"):
-        yield f"From {visit.moment(until).text} on, not all that is due is counted: there are too many tasks."
+        yield f"From {visit.moment(until).text} on, not everything due is counted: there are too many tasks."
     if status := visit.query.get("status"):
-        yield f"Of what ran, only what has the status {show_status(status.upper()).word.lower()} is shown."
+        yield f"Past runs are shown only with the status {show_status(status.upper()).word.lower()}."
     if answer["paused"]:
         noun = "task is" if answer["paused"] == 1 else "tasks are"
         yield f"{answer['paused']:,} paused {noun} not shown."
@@ -228,7 +228,7 @@ def _build_rows(facts: Mapping[date, DayFacts], chosen: date, visit: Visit) -> J
             }
         )
     here = only_if(any(bars.values()), f"; at most {most:,} in one")
-    tail = f"Bars count all of one {bar}{here}. Tasks that run more than {BUSY} times a day have no marks."
+    tail = f"A bar counts everything in one {bar}{here}. Tasks that run more than {BUSY} times a day have no marks."
     return {"rows": rows, "tail": tail}
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-_TOP: Final = 18
+_TOP: Final = 30
 _ABOVE: Final = 56
 """In pixels: the height of the longest bar above the line."""
 _BELOW: Final = 24

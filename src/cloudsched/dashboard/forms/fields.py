@@ -162,7 +162,7 @@ def _make_group(slot: PayloadField, texts: Mapping[str, str], errors: Mapping[st
         fields = (*fields, _make_json(others, label, others, texts, errors, "a JSON object"))
     hint = slot.hint
     if not slot.is_required:
-        hint = f"{hint} May be omitted as a whole.".strip()
+        hint = f"{hint} May be left out.".strip()
     return Field(slot.name, field_id(slot.name), slot.label, "group", path=slot.name, hint=hint, fields=fields)
 
 
@@ -179,11 +179,11 @@ def _write_hint(slot: PayloadField) -> str:
     if slot.is_required:
         return slot.hint
     if slot.default in (None, "", [], {}):
-        left = "may be left empty"
+        left = "optional"
     elif slot.kind == YES_NO:
         left = "yes if not set" if slot.default else "no if not set"
     else:
-        left = f"{json.dumps(slot.default, ensure_ascii=False)} if left empty"
+        left = f"{json.dumps(slot.default, ensure_ascii=False)} if empty"
     return join_phrases(slot.hint, left, separator="; ")
 
 

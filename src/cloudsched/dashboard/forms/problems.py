@@ -37,12 +37,12 @@ class FormProblem(NamedTuple):
 
 _THEN: Final[tuple[tuple[type[CloudschedError], int, str], ...]] = (
     (Unauthenticated, 401, "The key is missing or no longer valid: start with --key, or CLOUDSCHED_KEY."),
-    (Forbidden, 403, "You may look, and not act."),
-    (NotFound, 404, "It may have been deleted meanwhile, or it is not yours."),
-    (NotAllowed, 409, "Nothing was changed; this is its present state."),
-    (PreconditionFailed, 412, "Somebody has changed this task since you opened it; this is its present state."),
+    (Forbidden, 403, "You may look, but not act."),
+    (NotFound, 404, "It may have been deleted, or it is not yours."),
+    (NotAllowed, 409, "Nothing was changed. This is how it is now."),
+    (PreconditionFailed, 412, "Somebody has changed this task since you opened it. This is how it is now."),
     (InvalidInput, 400, ""),
-    (QuotaExceeded, 429, "Nothing was changed: something has to end or be deleted first."),
+    (QuotaExceeded, 429, "Nothing was changed. Something has to end or be deleted first."),
     (Unavailable, 503, "Nothing is lost: dispatches wait. Reload the page, or leave it open: it asks again by itself."),
 )
 

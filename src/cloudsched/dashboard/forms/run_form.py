@@ -77,7 +77,7 @@ def build(answer: Json, _visit: Visit) -> Json:
     task = answer["task"]
     title = f"Run {task['title']} once"
     if answer["event"]:
-        title = f"Answer {answer['event']} of {task['title']}"
+        title = f"Answer {answer['event']}: {task['title']}"
     return {
         "error": "",
         "isChecked": False,

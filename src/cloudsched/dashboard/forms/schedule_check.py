@@ -111,9 +111,9 @@ def preview_saved(api: Api, checked: Json, task: Json | None = None) -> Json:
     if checked["status"] == TaskStatus.PAUSED:
         body = {"schedule": checked["schedule"], "owner": checked["owner"], "count": _COUNT}
         occurrences = api.post("/v1/schedules/preview", body).get("occurrences", [])
-        notes.append("It is paused, and goes on so once it is resumed.")
+        notes.append("It is paused. This applies once it is resumed.")
     if lost := sorted(_list_calendars(task or {}) - _list_calendars(checked)):
-        notes.append(f"It no longer respects the calendar {' and '.join(lost)}: the new schedule does not name it.")
+        notes.append(f"It no longer follows the calendar {' and '.join(lost)}: the new schedule does not name it.")
     return {
         "description": api.describe(checked["schedule"]),
         "schedule": {**checked["schedule"], "timezone": checked.get("timezone", "UTC")},

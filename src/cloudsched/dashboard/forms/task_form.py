@@ -77,7 +77,7 @@ def send_new(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted | A
             return Again({**answer, "isChecked": True, "preview": preview_saved(api, checked)})
         task = api.post("/v1/tasks", content, headers={"Idempotency-Key": answer["key"]})
     except KeyReused:
-        problem = "This form has made a task already, with other content. Send it again to make another one."
+        problem = "This form has already created a task with other content. Send it again to create another one."
         return Again({**answer, "key": uuid.uuid4().hex, "error": problem}, 422)
     except CloudschedError as error:
         return refuse(answer, error, slot, NAMES)
@@ -100,7 +100,7 @@ def _take_back(entry: Json, answer: Json, visit: Visit) -> Json:
     """Return the form's texts as they were before an edit, and what to say of that."""
     before, left = read_before(entry["fields"])
     when = visit.in_zone_of(answer["task"]).moment(entry["at"]).text
-    said = f"This is what was before the edit of {when}. Nothing is saved yet."
+    said = f"This is how it was before the edit of {when}. Nothing is saved yet."
     said += only_if(left, f" Not known here, so left as it is: {', '.join(left)}.")
     return {"texts": {**answer["now"], **before}, "takenBack": said}
 

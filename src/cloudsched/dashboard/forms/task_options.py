@@ -69,17 +69,17 @@ _CONTROLS: Final = {
 }
 _SUCH_AS: Final = "such as: every weekday at 9 · 0 9 * * 1-5 · PT15M."
 _HINTS_OF_NEW: Final = {
-    "title": "the handler's name if it is left empty",
-    "schedule": f"{_SUCH_AS} Left empty, it runs once, now.",
+    "title": "the handler's name if empty",
+    "schedule": f"{_SUCH_AS} If empty, it runs once, now.",
 }
 """The hints of a new task's options that differ."""
 _HINTS: Final = {
-    "schedule": f"{_SUCH_AS} Left empty, the present schedule stays.",
+    "schedule": f"{_SUCH_AS} If empty, the schedule stays as it is.",
     "timezone": "such as Europe/Paris; owner: wherever the task's owner is",
     "labels": "such as team=shop, one a line or with commas between them",
     "lockKey": "tasks with the same lock run one after the other",
-    "retries": "how often a failed execution is tried again, 0 to 20",
-    "deliveryChannels": "none: what the owner prefers, for a new task",
+    "retries": "how often a failed run is tried again, 0 to 20",
+    "deliveryChannels": "none for a new task: as the owner prefers",
 }
 
 

@@ -10,9 +10,9 @@ export function showStale(wait, what = "") {
     const shown = document.querySelector("#clock time")?.textContent ?? "";
     note = document.createElement("div");
     note.className = "gone";
-    note.innerHTML = '<p role="alert"></p><p></p><button class="btn small">Ask now</button>';
+    note.innerHTML = '<p role="alert"></p><p></p><button class="btn small">Try now</button>';
     const since = wait === null ? "" : ` since ${shown}`; // the page's own clock and zone, not the browser's
-    note.firstChild.textContent = `No answer${since}. You see what was at ${shown}: it may be wrong by now.`;
+    note.firstChild.textContent = `No answer${since}. You see the state of ${shown}, which may have changed.`;
     note.lastChild.hidden = wait === null;
     note.lastChild.addEventListener("click", () => document.dispatchEvent(new Event("ask")));
     document.querySelector(".top").append(note); // sticks with the bar, however high that is
@@ -23,7 +23,7 @@ export function showStale(wait, what = "") {
   if (wait === null) return;
   let left = wait;
   const count = () => {
-    note.children[1].textContent = left > 0 ? `It is asked again in ${left} s.` : "It is being asked.";
+    note.children[1].textContent = left > 0 ? `Trying again in ${left} s.` : "Trying again.";
     left -= 1;
   };
   count();

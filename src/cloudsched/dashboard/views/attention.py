@@ -95,12 +95,12 @@ def build_attention(answer: Json, queues: Sequence[Json], visit: Visit) -> Json:
     status = show_status("SUCCEEDED")
     if is_whole:
         asked = "just now" if age < timedelta(seconds=1) else f"{write_duration(age)} ago"
-        calm = f"Nothing needs you: all tasks were asked {asked}."
+        calm = f"Nothing needs you. All tasks were checked {asked}."
     else:
         status = Status("late", "Not known", "retry")
-        calm = "Nothing was found that needs you, but not everything was looked at."
+        calm = "Nothing found that needs you, but not everything was checked."
         if not counts:
-            calm = "It is not known whether anything needs you: the counts did not come."
+            calm = "Whether anything needs you is not known: the counts are missing."
     return {
         "needs": [*build_needs(answer, counted, unheard, visit)],
         "count": _count_needs(counted, (counts or {}).get("causes", ())) + len(unheard),

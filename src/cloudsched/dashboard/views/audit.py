@@ -85,7 +85,7 @@ def _write_sentence(rows: list[Json], answer: Json) -> str:
     deployments = sum(each["isDeployment"] for each in rows)
     changes = len(rows) - deployments
     if not rows:
-        return "Nobody has changed anything that matches."
+        return "No changes match."
     said = join_phrases(
         only_if(changes, write_count(changes, "change", "changes")),
         only_if(deployments, write_count(deployments, "deployment", "deployments")),

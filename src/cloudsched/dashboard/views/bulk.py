@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.dashboard.forms.fields import Again, Submitted, read_key
 from cloudsched.dashboard.forms.problems import describe_problem
 from cloudsched.dashboard.offered_verbs import BULK_ACTIONS, BulkAction
+from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.views.runs import RETRY_FILTERS
 from cloudsched.dashboard.views.task_filters import TASK_FILTERS, read_task_filters
 from cloudsched.dashboard.words import only_if
@@ -28,14 +29,13 @@ if TYPE_CHECKING:
 _RETRY: Final = BulkAction(
     "Retry",
     "Retry",
-    "What their steps have recorded is kept. What failed is done again, and so is what a handler does outside of "
-    "steps. An attempt that has started cannot be taken back.",
+    "Recorded steps are kept. What failed runs again, and so does what a handler does outside steps. You cannot take "
+    "back an attempt that has started.",
 )
 RESTORE: Final = BulkAction(
     "Restore",
     "Restore",
-    "They run on as before the pause: from now on, or once a pause of their own ends. What came due meanwhile does "
-    "not run.",
+    "They run as before the pause, from now on or once their own pause ends. Runs that came due meanwhile are skipped.",
 )
 _ALONE: Final = ("ids", "pauseId")
 """What chooses tasks without the filters of the list: their ids, or the action that has paused or resumed them."""
@@ -79,7 +79,7 @@ def _count(api: Api, chosen: Mapping[str, str], action: str = "") -> Json:
         raise InvalidInput("selection", problem, "Tick tasks, or filter the list first.")
     if not chosen:
         problem = "is empty: it would mean every failure there is"
-        raise InvalidInput("selection", problem, "Tick executions, or filter the list first.")
+        raise InvalidInput("selection", problem, "Tick runs, or filter the list first.")
     path, content = _make_request(action, chosen)
     return {
         **api.post(path, {**content, "dryRun": True}),
@@ -110,11 +110,11 @@ def _start(api: Api, answer: Json, texts: Mapping[str, str], said: str) -> Submi
     if "count" not in texts:  # a button elsewhere asks the question
         return Again(answer)
     if texts.get("count") != count:
-        error = f"The number has changed since you looked: it is {answer['count']:,} now. Nothing has been done."
+        error = f"The number has changed since you looked: it is now {answer['count']:,}. Nothing was done."
         return Again({**answer, "error": error}, 412)
     typed = texts.get("typed", "").strip().replace(",", "")
     if answer["action"] == BatchAction.DELETE and typed != count:
-        return Again({**answer, "error": "Type the number of tasks to delete them. Nothing has been done."}, 400)
+        return Again({**answer, "error": "Type the number of tasks to delete them. Nothing was done."}, 400)
 
     path, content = _make_request(answer["action"], answer["chosen"])
     try:
@@ -178,8 +178,8 @@ class _Confirmation:
     @classmethod
     def of_executions(cls, answer: Json) -> _Confirmation:
         would = "that failed would get one more attempt each"
-        things = _write_things(answer, "execution", "executions")
-        return cls(_RETRY, things, would, "Nothing to retry", "No failed execution matches.", "runs")
+        things = _write_things(answer, "run", "runs")
+        return cls(_RETRY, things, would, "Nothing to retry", "No failed run matches.", "runs")
 
 
 def _write_things(answer: Json, one: str, many: str) -> str:
@@ -196,9 +196,11 @@ def _list_chosen(chosen: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         elif name == PICK:
             yield f"{len(each):,} chosen", ""
         elif name == "pauseId":
-            yield "changed by the action", text
+            yield "Changed by the action", text
+        elif name == "status":
+            yield "Status", show_status(text.upper()).word
         else:
-            yield name, text
+            yield name[0].upper() + name[1:], text
 
 
 def _read_failures(texts: Mapping[str, str]) -> dict[str, str]:

@@ -33,12 +33,12 @@ class Cause:
 CAUSES: Final = complete_table(
     NeedCause,
     {
-        NeedCause.FAILED: Cause(show_status("FAILED"), "Failed last", "failed last,", "failed last, the first of them"),
+        NeedCause.FAILED: Cause(show_status("FAILED"), "Failing", "failed,", "are failing. The first failed"),
         NeedCause.WAITING: Cause(
             show_status("SUSPENDED"),
             "Waiting for a decision",
             "waits for an event, and gives up",
-            "wait for events and give up soon, the first",
+            "wait for events. The first gives up",
         ),
         NeedCause.OVERDUE: Cause(
             Status("late", "Late", "timeout"),
@@ -50,19 +50,19 @@ CAUSES: Final = complete_table(
             show_status("PAUSED"),
             "Paused after failures",
             "is paused after a failure,",
-            "are paused after failures, the first",
+            "are paused after failures. The first was paused",
         ),
         NeedCause.HELD: Cause(
             show_status("PAUSED"),
-            "Without budget",
+            "Out of budget",
             "is paused: its limit or its owner's budget is used up,",
-            "are paused: their limits or their owners' budgets are used up, the first",
+            "are paused: their limits or budgets are used up. The first was paused",
         ),
         NeedCause.DELIVERY: Cause(
             Status("fail", "Not delivered", "fail"),
             "Not delivered",
             "has not been delivered,",
-            "have not been delivered, the first",
+            "were not delivered. The first ended",
         ),
     },
 )

@@ -55,7 +55,7 @@ def build(answer: Json, visit: Visit) -> Json:
     other = answer["other"]
     page: Json = {**answer, "title": f"Compare {answer['task']['title']}", "parts": [], "sentence": ""}
     if other is None:
-        page["sentence"] = "No execution of this task has succeeded, as far as was looked: there is none beside it."
+        page["sentence"] = "No run of this task has succeeded, as far as was looked: nothing to compare with."
         return page
     both = (record, other)
     parts = {
@@ -68,9 +68,9 @@ def build(answer: Json, visit: Visit) -> Json:
     }
     page["parts"] = [_build_part(name, *lines) for name, lines in parts.items() if any(lines)]
     differing = [part["name"].lower() for part in page["parts"] if part["count"]]
-    page["sentence"] = "They are the same in all that is kept."
+    page["sentence"] = "The two are the same in everything that is kept."
     if differing:
-        page["sentence"] = f"They differ in {', '.join(differing)}."
+        page["sentence"] = f"The two differ in {', '.join(differing)}."
     return page
 
 

@@ -53,7 +53,7 @@ _TONES: Final = complete_table(
 )
 """The colour of the sentence's box for each status."""
 _SUMS: Final = {
-    "ran": "A function ran for",
+    "ran": "Ran for",
     "calls": "Its calls ran for",
     "worker": "Its calls waited to start for",
     "lock": "Waited for its lock",
@@ -244,13 +244,13 @@ def _list_facts(record: Json, waterfall: Waterfall) -> Iterator[tuple[str, str]]
     started = find_instant(record, "startedAt")
     if started is not None:
         yield "Late by", write_duration(max(started - parse_instant(record["scheduledFor"]), timedelta(0)))
-        yield "In all", write_duration(sum(waterfall.sums.values(), timedelta(0)))
+        yield "Total", write_duration(sum(waterfall.sums.values(), timedelta(0)))
         for name, length in waterfall.sums.items():
             if length or name == "ran":
                 yield _SUMS[name], write_duration(length)
-    yield "Attempts that ended", str(len(record["attempts"]) + record.get("omittedAttempts", 0))
+    yield "Attempts ended", str(len(record["attempts"]) + record.get("omittedAttempts", 0))
     asked_by = "its schedule" if record.get("trigger") == Trigger.SCHEDULE else "hand"
-    yield "Asked for by", asked_by
+    yield "Started by", asked_by
     yield "Cost", f"{record.get('queries', 0):,} queries, {record.get('tokens', 0):,} tokens"
 
 
@@ -265,9 +265,9 @@ def _walk(tree: Json | None, depth: int = 0) -> Iterator[tuple[int, Json]]:
 def _describe_deliveries(record: Json, task: Json, *, are_known: bool) -> str:
     channels = ", ".join(str(channel).lower() for channel in task.get("deliveryChannels", []))
     if not channels:
-        return "Its result is delivered to nobody: the task names no channels."
+        return "The result is not delivered: the task names no channels."
     if record.get("isDelivered"):
         return f"Delivered to {channels}."
     if not are_known:
-        return f"Nothing of it was to be delivered to {channels}, or how far that came is not kept."
+        return f"Nothing was to be delivered to {channels}, or the record of it is gone."
     return f"Not delivered to all of {channels} yet."

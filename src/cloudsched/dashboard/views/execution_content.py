@@ -52,9 +52,9 @@ def may_have_changed(record: Json, task: Json) -> bool:
 def find_payload(record: Json, task: Json, history: Json | None) -> tuple[object, str]:
     """Return a run's payload, None if it is not known, and its source, or the reason why it is not known."""
     if record.get("hasUnrecordedPayload"):
-        return None, "It had a payload of its own, which was too large to be kept beside the result."
+        return None, "It had its own payload, which was too large to keep beside the result."
     if "payload" in record:
-        return record["payload"], "It had this payload for itself."
+        return record["payload"], "It had its own payload."
     if task.get("children"):
         return None, "It runs other tasks, each with a payload of its own."
 
@@ -63,10 +63,10 @@ def find_payload(record: Json, task: Json, history: Json | None) -> tuple[object
     since = [each for each in entries if parse_instant(each["at"]) >= began]
     edited = {field["field"] for each in since if each["action"] == "EDITED" for field in each.get("fields", ())}
     if not edited.isdisjoint({"payload", "handler"}):
-        return None, "Its task's payload has been edited since, and what it was is not kept."
+        return None, "The task's payload was edited since, and the old one was not kept."
     if (history is None and task["revision"] > 1) or not _has_all(entries, len(since)):
-        return None, "Its task has been edited, and it is not kept whether the payload was."
-    return task.get("payload", {}), "Its task's payload."
+        return None, "The task was edited since. Whether its payload changed was not recorded."
+    return task.get("payload", {}), "The task's payload."
 
 
 def _has_all(entries: list[Json], count: int) -> bool:

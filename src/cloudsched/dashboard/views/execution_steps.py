@@ -83,7 +83,7 @@ def list_step(step: Json, visit: Visit, child: Json | None = None) -> Iterator[F
     if child is not None and not child.get("children"):
         yield "Payload", _write_json(child.get("payload", {})), True
     elif step["kind"] == "STEP":
-        yield "Arguments", "not recorded: its handler computes them again", False
+        yield "Arguments", "not recorded; the handler computes them again", False
     if "result" in step:
         yield "Result", _write_json(step["result"]), True
     if step.get("error"):

@@ -53,7 +53,7 @@ def _build_store(health: Json) -> Iterator[HealthRow]:
     if health.get("faults"):
         return  # that is why the process is not ready, and its store may answer or not
     if not health or "problem" in health:
-        about = "What you see may be older than it seems."
+        about = "This page may be older than it looks."
         yield HealthRow("Store", _bad("does not answer"), None, health.get("problem", about))
     else:
         yield HealthRow("Store", _well("answers"), None, "")
@@ -95,7 +95,7 @@ def _build_sweep(counts: Json, visit: Visit) -> Iterator[HealthRow]:
     is_late = sweep["lag"] > LATE.total_seconds()
     status = _well("runs")
     if said:
-        status = _bad("has trouble")
+        status = _bad("has problems")
     elif is_late and _build_paused(counts):
         status = Status("pause", "waits for the queue", "pause")
     elif is_late:
@@ -108,11 +108,11 @@ def _build_sweep(counts: Json, visit: Visit) -> Iterator[HealthRow]:
 
 def _build_threads(health: Json, counts: Json) -> Iterator[HealthRow]:
     if hanging := (counts.get("sweep") or {}).get("hanging") or health.get("hanging"):
-        about = "Nothing can stop them from outside. Give what they wait for a timeout, and restart the process."
+        about = "Nothing can stop them from outside. Give their waits a timeout, and restart the process."
         yield HealthRow("Handlers", _bad("hang"), None, f"{hanging}. {about}")
     if faults := health.get("faults"):
         told = ", ".join(f"{name} {fault}" for name, fault in sorted(faults.items()))
-        yield HealthRow("Process", _bad("has trouble"), None, f"It goes on trying, but {told}.")
+        yield HealthRow("Process", _bad("has problems"), None, f"It goes on trying, but {told}.")
 
 
 def _well(word: str) -> Status:

@@ -177,7 +177,7 @@ def _write_lateness(counts: Json, visit: Visit) -> str:
     started = sum(each["ran"] + each["failed"] for each in hours)
     late = sum(each["late"] for each in hours)
     if not started:
-        return "Lateness: nothing has started in these hours."
+        return "Lateness: nothing started in these hours."
     if not late:
         return f"Lateness: all {started:,} started within a minute."
     most = max((late for _, late in _list_late(counts, visit)), default=timedelta(0))
@@ -190,8 +190,8 @@ def _write_sentence(attention: Json, bars: Sequence[StripBar], opened: int, due:
         things = write_count(attention["count"], "thing needs you", "things need you")
         said = only_if(attention["isAtLeast"], "At least ") + things
     if failed := sum(bar.failed for bar in bars):
-        said += f", {failed:,} failed since {visit.moment(bars[0].start).short}"
-    said += f". {opened:,} open."
+        said += f"; {write_count(failed, 'run', 'runs')} failed since {visit.moment(bars[0].start).short}"
+    said += f". {write_count(opened, 'run is', 'runs are')} open."
     if due:
         said += f" Next: {due[0]['title']}, {visit.moment(due[0]['utc']).relative}."
     return said

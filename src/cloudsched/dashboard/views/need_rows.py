@@ -222,7 +222,7 @@ def _list_waits(answer: Json, visit: Visit) -> Iterator[Need]:
             href=each.href,
             what=what,
             at=each.until,
-            detail=f"it has waited for {each.waited}.",
+            detail=f"It has waited for {each.waited}.",
             task_id=each.task_id,
             decision=each,
         )
@@ -251,7 +251,7 @@ def _build_common(cause: Json, visit: Visit) -> Need:
             href = f"people/{quote(subject, safe='')}#reach"
             return replace(need, href=href, act=("Mend", href) if visit.may_change else ("", ""))
     href = f"usage?{urlencode({'owner': subject})}#budget-{quote(subject, safe='')}"
-    act = ("Raise", href) if visit.role == "admin" and visit.may_change else ("", "")
+    act = ("Raise…", href) if visit.role == "admin" and visit.may_change else ("", "")
     listed = f"tasks?{urlencode({'trouble': 'BUDGET', 'owner': subject})}"
     return replace(need, status=show_status("PAUSED"), href=listed, act=act)
 
@@ -265,7 +265,7 @@ def _build_unheard(queue: Json) -> Need:
         status=Status("offer", "Offered", "retry"),
         title=queue["queue"],
         href=f"queues?{urlencode({'queue': queue['queue']})}",
-        what="has nobody who listens, since",
+        what="has work waiting and no worker, since",
         at=queue.get("firstSince"),
         detail=f"{waiting} for a worker{skill}.",
     )
@@ -283,7 +283,7 @@ def _build_paused(task: Json) -> Need:
         href=f"tasks/{task['id']}",
         what=what,
         at=task.get("statusChangedAt"),
-        detail=task.get("message") or "Nothing of it starts until somebody resumes it.",
+        detail=task.get("message") or "It starts nothing until somebody resumes it.",
         task_id=task["id"],
         resume_question=only_if("resume" in task.get("allowedVerbs", ()), RESUME_QUESTION),
     )

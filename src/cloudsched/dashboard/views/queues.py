@@ -50,5 +50,5 @@ def build(answer: Json, _visit: Visit) -> Json:
     waiting = write_count(sum(each["waiting"] for each in queues), "run waits", "runs wait")
     unheard = ", ".join(each["queue"] for each in queues if each["waiting"] and not each["workers"])
     if unheard:
-        return {**answer, "sentence": f"{waiting}. Nobody listens at {unheard}."}
+        return {**answer, "sentence": f"{waiting}. No worker listens to {unheard}."}
     return {**answer, "sentence": f"{waiting}. Every queue in which something waits is served."}

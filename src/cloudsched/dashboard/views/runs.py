@@ -181,7 +181,7 @@ def _write_sentence(answer: Json, window: str, visit: Visit) -> str:
     else:
         said = f"Nothing matches {when}".strip()
     if not listed and answer.get("nextPageToken"):
-        return f"{said}. Not all was looked through: the next page goes on."
+        return f"{said}. Not everything was searched: the next page goes on."
     return f"{said}."
 
 

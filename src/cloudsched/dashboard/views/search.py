@@ -51,7 +51,7 @@ def build(answer: Json, visit: Visit) -> Json:
     if found is None:
         page["sentence"] = "Type a part of an id, a title, a person, a handler or a label."
         if text:
-            page["sentence"] = f"That text is longer than {_LONGEST} characters: nothing has such a name."
+            page["sentence"] = f"That text is longer than {_LONGEST} characters. No name is that long."
         return page
 
     page["tasks"] = found["tasks"]
@@ -98,5 +98,5 @@ def _write_sentence(found: Json, text: str) -> str:
         if found[kind]
     ]
     if not counts:
-        return f"Nothing has “{text}” in its name."
+        return f"Nothing is named “{text}”."
     return f"“{text}”: {', '.join(counts)}."

@@ -119,7 +119,7 @@ def build_asked(answer: Json, visit: Visit, zone: str) -> Json:
     problem = ""
     if day and not findings:
         asked = f"{shorten(day, 40)} {shorten(clock, 40)}".strip()
-        problem = f"{asked} is no day, or none of which something is known."
+        problem = f"{asked} is not a day that anything is known about."
     return {"day": day, "clock": clock, "zone": zone, "findings": findings, "problem": problem}
 
 
@@ -221,9 +221,9 @@ def _list_facts(task: Json, words: str) -> Iterator[tuple[str, str, bool]]:
     yield "Retries", str(_find_part(task, "retry", "maxRetries", 0)), False
     yield "Overlap", str(task.get("overlap", "SKIP")), False
     yield "Catch-up", str(_find_part(task, "catchUp", "mode", "LATEST")), False
-    yield "Tells failures", str(task.get("tellFailures", "first")), False
+    yield "Notifies of failures", str(task.get("tellFailures", "first")), False
     yield "Lock", task.get("lockKey") or "none", bool(task.get("lockKey"))
-    yield "Queue of workers", _find_part(task, "pull", "queue", "") or "none: the executor runs it", False
+    yield "Worker queue", _find_part(task, "pull", "queue", "") or "none, the executor runs it", False
     yield "Revision", str(task.get("revision", 1)), False
     yield "Scheduled runs so far", f"{task.get('runCount', 0):,}", False
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PAGE_SIZE: Final = 50
 _ORDERS: Final = {
-    "": "What needs attention first, on each page",
+    "": "Needs attention first",
     "nextExecutionTime": "Due soonest",
     "createdAt desc": "Newest",
 }
@@ -127,7 +127,7 @@ def _build_chips(needs: Iterable[Json], visit: Visit) -> Iterable[tuple[str, str
 
 def _build_task(task: Json, visit: Visit) -> Json:
     recent = task.get("recentStatuses", ())
-    why_never = "none to come"
+    why_never = "no next run"
     if task["status"] != TaskStatus.ACTIVE:
         why_never = show_status(task["status"]).word.lower()
     return {
@@ -159,10 +159,10 @@ def _write_sentence(tasks: list[Json], words: list[str], visit: Visit, *, is_cut
     count = write_count(len(tasks), "task", "tasks") + only_if(is_cut, " on this page")
     if visit.query.get("orderBy"):
         failed = sum(bool(task.get("consecutiveFailures")) for task in tasks)
-        return f"{count}; {failed or 'none'} of them failed last."
+        return f"{count}; {failed or 'none'} of them failing."
     needy = sum(bool(task.get("needs")) for task in tasks)
     if needy:
-        return f"{count}, those that need attention first: {needy}."
+        return f"{count}; {needy} of them need attention, and come first."
     return f"{count}; none needs attention."
 
 
@@ -173,5 +173,5 @@ def _explain_nothing(words: list[str], visit: Visit, *, is_cut: bool) -> str:
         return "No tasks yet. Create the first one, or run “cloudsched demo” to see a year of them."
     wanted = join_phrases(searched, *(f"{name}:{visit.query[name]}" for name in named), separator=" ")
     if is_cut:
-        return f"Nothing matches {wanted} among the tasks that were looked through. The next page goes on."
+        return f"Nothing matches {wanted} among the tasks searched so far. The next page goes on."
     return f"Nothing matches {wanted}."

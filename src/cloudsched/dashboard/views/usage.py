@@ -12,6 +12,7 @@ from urllib.parse import quote
 from cloudsched.dashboard.charts.svg import draw_picture, element, percent
 from cloudsched.dashboard.forms.fields import Again, Submitted
 from cloudsched.dashboard.status import Status
+from cloudsched.dashboard.times import BLANK
 from cloudsched.dashboard.words import only_if, write_count
 from cloudsched.errors import InvalidInput
 
@@ -39,7 +40,7 @@ _HEIGHT: Final = 16
 _BAR: Final = 10
 _LEAST: Final = 0.01
 """The least width of a bar that is not empty."""
-_GROUPS: Final = {"": "By owner and handler", "owner": "By owner", "handler": "By handler", "label": "By label"}
+_GROUPS: Final = {"": "Owner and handler", "owner": "By owner", "handler": "By handler", "label": "By label"}
 _COLUMNS: Final = {
     "name": "Owner",
     "executions": "Executions",
@@ -56,6 +57,7 @@ _LIMITS: Final = {"queries": "maxQueriesPerMonth", "tokens": "maxTokensPerMonth"
 _LONGEST_KEY: Final = 200
 _ANY: Final = 10**12
 """The amount that stands for any."""
+_MANY_TIMES: Final = 10
 _WHOLE: Final = 0.99
 """The width of a full bar."""
 
@@ -83,14 +85,14 @@ def send(api: Api, visit: Visit, texts: Mapping[str, str]) -> Submitted | Again:
     """Set an owner's budget, if it is still the one that was shown. The API refuses all but admins."""
     owner = texts.get("owner", "").strip()
     if owner in {"", ".", ".."}:
-        raise InvalidInput("owner", "is missing", "Type whose budget it is.")
+        raise InvalidInput("owner", "is missing", "Type the owner of the budget.")
     limits = {field: _read_limit(name, texts.get(name, "")) for name, field in _LIMITS.items()}
     wanted = {field: most for field, most in limits.items() if most is not None}
-    error = "Type a number of queries, of tokens, or both. Nothing has been done."
+    error = "Type a number of queries, of tokens, or both. Nothing was done."
     status = HTTPStatus.BAD_REQUEST
     path = f"/v1/people/{quote(owner, safe='')}/budget"
     if wanted:
-        error = "Somebody has changed this budget since you opened the page. Nothing has been done."
+        error = "Somebody has changed this budget since you opened the page. Nothing was done."
         status = HTTPStatus.PRECONDITION_FAILED
         if visit.role != "admin" or "shown" not in texts or texts["shown"] == _write_limits(api.find(path)):
             api.put(path, wanted)
@@ -216,7 +218,7 @@ def _write_estimate(used: int, estimated: float) -> str:
 def _write_dollars(dollars: float) -> str:
     """Return an amount in cents, or with as many digits as show that it is not zero."""
     if 0 < dollars < 0.0001:  # noqa: PLR2004 - four places
-        return "< 0.0001"
+        return f"<{BLANK}0.0001"
     if 0 < dollars < 0.01:  # noqa: PLR2004 - a cent
         return f"{dollars:.4f}"
     return f"{dollars:,.2f}"
@@ -255,6 +257,13 @@ def list_limits(budget: Json) -> list[tuple[float, int, int, str]]:
     return sorted(((_divide(used, most), used, most, what) for used, most, what in shown), reverse=True)
 
 
+def _write_share(share: float) -> str:
+    """Return a part in per cent. Far more than all of it needs no digits."""
+    if share >= _MANY_TIMES:
+        return f"more than {_MANY_TIMES} times"
+    return f"{int(share * 100)}{BLANK}%"
+
+
 def _find_share(budget: Json) -> float:
     return list_limits(budget)[0][0]
 
@@ -266,10 +275,10 @@ def _build_budget(budget: Json) -> Json:
     what = f"{most - used:,} {name} are left."
     if budget["isUsedUp"]:
         status = _USED_UP
-        what = "The owner's tasks are paused until the next month begins, or an admin raises the budget."
+        what = "The owner's tasks are paused until next month, or until an admin raises the budget."
     elif share >= 1:
         status = _USED_UP
-        what = "The next look, five minutes apart, pauses the owner's tasks."
+        what = "The next check, within five minutes, pauses the owner's tasks."
     elif share >= WARNING:
         status = _NEARLY
         what = f"{most - used:,} {name} are left; then the owner's tasks pause."
@@ -281,7 +290,7 @@ def _build_budget(budget: Json) -> Json:
             name: "" if budget.get(field, _ANY) >= _ANY else str(budget[field]) for name, field in _LIMITS.items()
         },
         "used": ", ".join(
-            f"{used:,} of {most:,} {name}{only_if(most, f' ({int(share * 100)} %)')}"
+            f"{used:,} of {most:,} {name}{only_if(most, f' ({_write_share(share)})')}"
             for share, used, most, name in limits
         ),
         "chart": draw_budget(used, most),
@@ -311,7 +320,7 @@ def _write_sentence(answer: Json, *, is_partial: bool) -> str:
 
 def _write_notes(answer: Json, visit: Visit) -> Iterator[str]:
     if not answer["isComplete"]:
-        yield "More has changed than one look reads: reload the page to sum up the rest."
+        yield "There is more to count than one look reads: reload the page to go on."
     if visit.owner is not None:
         yield f"You see what was used for {visit.owner}."
 

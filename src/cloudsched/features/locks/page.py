@@ -21,7 +21,7 @@ def build(answer: Json, _visit: Visit) -> Json:
     """Return what the page shows."""
     locks = answer["locks"]
     if not locks:
-        return {**answer, "sentence": "No lock is held, and nobody waits."}
+        return {**answer, "sentence": "No lock is held, and nothing waits."}
     used = write_count(len(locks), "lock is", "locks are")
     waiting = write_count(sum(len(each["waiters"]) for each in locks), "run waits", "runs wait")
     return {**answer, "sentence": f"{used} in use, {waiting}."}

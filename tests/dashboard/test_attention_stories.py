@@ -191,7 +191,7 @@ def test_one_that_failures_have_paused_is_not_hidden_by_many_of_another_handler(
     pages.sim.advance(timedelta(hours=1))
     sentence, listed = read_attention(pages)
     assert sentence.startswith("13 things need you")
-    assert "13 tasks are paused after failures, the first 2" in listed
+    assert "13 tasks are paused after failures. The first was paused 2 h ago" in listed
     assert listed.index("Payroll is paused after a failure") < listed.index(
         "12 tasks of shaky are paused after failures"
     )

@@ -71,9 +71,9 @@ def test_a_search_says_what_was_looked_through_and_goes_on(
     text = html.unescape(pages.get("admin", "/tasks?q=needle").text)
     assert "Nothing matches needle among the tasks searched so far" in text
     assert "5 tasks were searched, and there are more" in text
-    further = re.search(r'<a href="(\?[^"]+)">look further', text)
+    further = re.search(r'<a href="(\?[^"]+)">search the rest', text)
     assert further
-    assert "5 tasks were looked through" in pages.get("admin", f"/tasks{further[1]}").text
+    assert "5 tasks were searched" in pages.get("admin", f"/tasks{further[1]}").text
 
 
 def test_what_is_shown_becomes_a_file(pages: Pages, app: App) -> None:

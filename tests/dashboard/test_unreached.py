@@ -53,7 +53,7 @@ def test_mails_to_an_unverified_address_are_told_until_it_is_verified(pages: Pag
         assert f"3 mails to dora were not sent. {NOT_VERIFIED}" in read(pages, who, "/")
         text = read(pages, who, "/people/dora")
         assert f"3 mails to dora were not sent. {NOT_VERIFIED}" in text
-        assert "nothing needs anybody" not in text
+        assert "nothing needs attention" not in text
     assert "1 thing needs you" in read(pages, "admin", "/")
     assert "dora" not in read(pages, "bob", "/")
     assert "3 deliveries for dora: 3 not sent." in read(pages, "admin", "/deliveries?owner=dora")
@@ -64,7 +64,7 @@ def test_mails_to_an_unverified_address_are_told_until_it_is_verified(pages: Pag
     assert pages.post("admin", "/people/dora", {**act, "address": "eve@example.com"}).status_code == 412
     assert pages.post("admin", "/people/dora", act).status_code == 303
     assert "were not sent" not in read(pages, "admin", "/")
-    assert "nothing needs anybody" in read(pages, "admin", "/people/dora")
+    assert "nothing needs attention" in read(pages, "admin", "/people/dora")
     remind(pages, app, "dora")
     assert [each.owner for each in pages.sim.channel("EMAIL").sent] == ["dora"]
 

@@ -105,7 +105,7 @@ def write_duration(duration: timedelta) -> str:
     seconds = duration.total_seconds()
     whole = int(seconds)
     if whole < _MINUTE:
-        if 0 < seconds < 10 and seconds != whole:  # noqa: PLR2004 - ten seconds
+        if 0.1 <= seconds < 10 and seconds != whole:  # noqa: PLR2004 - ten seconds
             return f"{int(seconds * 10) / 10:.1f}{BLANK}s"
         return f"{whole}{BLANK}s"
     if whole < _HOUR:

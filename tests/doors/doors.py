@@ -530,6 +530,7 @@ FORMS: Final[dict[str, Callable[[Act, Any], Form]]] = {
         "/usage",
         {"owner": target.owner, "queries": str((a.body or {})["maxQueriesPerMonth"]), "tokens": ""},
     ),
+    "verify_webhook": lambda _, target: (f"/people/{target.owner}", {"way": "webhook"}),
     "batch_change_tasks": lambda a, _: ("/bulk", {"action": (a.body or {})["action"], "status": "active"}),
 }
 """The form of an operation, filled in."""

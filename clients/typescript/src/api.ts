@@ -2,7 +2,7 @@
 // Instants are texts of RFC 3339, durations numbers of seconds.
 import type { ChangeOptions } from "./client.js";
 
-/** An action on a task. */
+/** An action in the audit trail: on a task, or on a budget or a queue. */
 export type Action =
   | "CREATED"
   | "EDITED"
@@ -14,7 +14,14 @@ export type Action =
   | "RETRIED"
   | "BACKFILLED"
   | "ENDED"
-  | "MOVED";
+  | "MOVED"
+  | "DELETED"
+  | "BUDGET_SET"
+  | "BUDGET_DELETED"
+  | "QUEUE_PAUSED"
+  | "QUEUE_RESUMED"
+  | "QUEUE_CHANGED"
+  | "QUEUE_PURGED";
 
 /** One call of the handler, counted from 1. */
 export interface Attempt {
@@ -44,7 +51,7 @@ export interface AttemptError {
   traceback?: string | null;
 }
 
-/** An action on a task. */
+/** An action on a task, a budget or a queue. */
 export interface AuditEntry {
   /** Its number since the task was created. Numbers that are missing are of entries that have fallen off. */
   number: number;
@@ -58,10 +65,14 @@ export interface AuditEntry {
   executionId?: string;
   /** The scheduler's reason for it. */
   reason?: string;
-  taskId: string;
-  /** The title of the task as it is now. */
+  /** The task. None for budgets and queues. */
+  taskId?: string;
+  /** The title of the task as it is now, or was when it was deleted. */
   title: string;
+  /** The owner of the task or of the budget. */
   owner: string;
+  /** The queue in Cloud Tasks. */
+  queue?: string;
 }
 
 /** A page of the actions on tasks, the latest first. */
@@ -103,7 +114,7 @@ export interface BatchChangeFilter {
   dueFrom?: string | null;
   /** The next occurrence is before this instant. */
   dueUntil?: string | null;
-  /** The batch change that has paused it: resuming these restores what ran before. Tasks that were paused before, or by somebody else since, do not match. It is the only index that is used. */
+  /** The batch change that has paused it: resuming these restores what ran before. Or the one that has resumed it: pausing these takes that back. Tasks that were paused before, or paused or resumed by somebody else since, do not match. It is the only index that is used. */
   pauseId?: string | null;
   /** Only these tasks. The other conditions must match as well. */
   ids?: Array<string> | null;
@@ -388,12 +399,12 @@ export interface ClaimRequest {
 
 /** What keeps many tasks from running at once, in the sentence of their explanations. */
 export interface CommonCause {
-  /** `QUEUE_PAUSED`, `UNKNOWN_HANDLER` or `BUDGET_USED_UP`. */
+  /** `QUEUE_PAUSED`, `UNKNOWN_HANDLER`, `BUDGET_USED_UP`, or of lost messages `NOT_REACHABLE`. */
   reason: Reason;
   sentence: string;
   /** The queue, handler or owner. Only callers who see the tasks of all owners learn which queue it is. */
   subject?: string;
-  /** The number of tasks that wait for it. Missing for a queue, for which all wait. */
+  /** The number of tasks that wait for it, or of lost messages. Missing for a queue, for which all wait. */
   count?: number;
   /** True if there may be more tasks, because counting stopped at a bound. */
   isAtLeast: boolean;
@@ -971,7 +982,7 @@ export interface FailedTask {
   message: string;
   /** The time at which its pause ends by itself. None if somebody has to resume it. */
   pausedUntil?: string;
-  /** The change of many tasks that paused it, which resumes what it has paused. None if it was paused alone. */
+  /** The change of many tasks that paused it, or that resumed it, as long as nothing else has paused, resumed or ended it since: that can be taken back for all of them. None if it was paused or resumed alone. */
   pauseId?: string;
   /** The next occurrence that has not been claimed. None if there is none, or while the task is not ACTIVE. */
   nextExecutionTime?: string;
@@ -982,7 +993,7 @@ export interface FailedTask {
   outcome?: ExecutionStatus;
   /** The number of scheduled occurrences that have run, or wait for a worker. */
   runCount: number;
-  /** The number of occurrences in a row that have failed, up to the one that was due last. */
+  /** The number of occurrences in a row that have failed, up to the one that was due last, without those of which a retry by hand has succeeded. */
   consecutiveFailures: number;
   /** The time at which the first of these failed, or None if the last one has not. */
   failingSince?: string;
@@ -1372,6 +1383,9 @@ export interface MoveRequest {
   /** An instant, or words in the task's time zone: `17:00` on the same day, `Friday` at the same time, `tomorrow at 10`, `an hour later`. */
   to: string;
 }
+
+/** How a store finds tasks by their names. */
+export type NameMatch = "FRAGMENTS" | "BEGINNINGS" | "NEWEST";
 
 /** A task that a text names or asks for. */
 export interface NamedTask {
@@ -2075,7 +2089,7 @@ export interface ReportedTask {
   message: string;
   /** The time at which its pause ends by itself. None if somebody has to resume it. */
   pausedUntil?: string;
-  /** The change of many tasks that paused it, which resumes what it has paused. None if it was paused alone. */
+  /** The change of many tasks that paused it, or that resumed it, as long as nothing else has paused, resumed or ended it since: that can be taken back for all of them. None if it was paused or resumed alone. */
   pauseId?: string;
   /** The next occurrence that has not been claimed. None if there is none, or while the task is not ACTIVE. */
   nextExecutionTime?: string;
@@ -2086,7 +2100,7 @@ export interface ReportedTask {
   outcome?: ExecutionStatus;
   /** The number of scheduled occurrences that have run, or wait for a worker. */
   runCount: number;
-  /** The number of occurrences in a row that have failed, up to the one that was due last. */
+  /** The number of occurrences in a row that have failed, up to the one that was due last, without those of which a retry by hand has succeeded. */
   consecutiveFailures: number;
   /** The time at which the first of these failed, or None if the last one has not. */
   failingSince?: string;
@@ -2355,8 +2369,10 @@ export interface SearchResults {
   task?: FoundTask;
   /** The execution whose task and id are exactly the text, as `TASK/EXECUTION`. */
   execution?: FoundRun;
-  /** False if only the newest tasks were looked at. */
+  /** False if only the newest tasks, or not everybody's profiles, were looked at. */
   isComplete: boolean;
+  /** How tasks are found by their names. */
+  matchedBy: NameMatch;
 }
 
 /** A version that began to serve. */
@@ -2615,7 +2631,7 @@ export interface Task {
   message: string;
   /** The time at which its pause ends by itself. None if somebody has to resume it. */
   pausedUntil?: string;
-  /** The change of many tasks that paused it, which resumes what it has paused. None if it was paused alone. */
+  /** The change of many tasks that paused it, or that resumed it, as long as nothing else has paused, resumed or ended it since: that can be taken back for all of them. None if it was paused or resumed alone. */
   pauseId?: string;
   /** The next occurrence that has not been claimed. None if there is none, or while the task is not ACTIVE. */
   nextExecutionTime?: string;
@@ -2626,7 +2642,7 @@ export interface Task {
   outcome?: ExecutionStatus;
   /** The number of scheduled occurrences that have run, or wait for a worker. */
   runCount: number;
-  /** The number of occurrences in a row that have failed, up to the one that was due last. */
+  /** The number of occurrences in a row that have failed, up to the one that was due last, without those of which a retry by hand has succeeded. */
   consecutiveFailures: number;
   /** The time at which the first of these failed, or None if the last one has not. */
   failingSince?: string;
@@ -2919,7 +2935,7 @@ export interface UsageRow {
   month: string;
 }
 
-/** The usage of an owner, or of a handler, in a month. */
+/** The usage of an owner, of a handler, or of a value of a label, in a month. */
 export interface UsageSum {
   /** Executions that started and ended. One that is retried by hand counts once more. */
   executions: number;
@@ -2942,6 +2958,7 @@ export interface UsageSum {
   requests: number;
   /** The cost of all this, by the deployment's prices. */
   dollars: number;
+  /** Empty for what was used without the label. */
   name: string;
 }
 
@@ -3042,7 +3059,7 @@ export interface ListTasksQuery {
   /** The next occurrence is before this instant. */
   dueUntil?: string;
   /** Only tasks with this problem, the latest first. No filter but `owner` goes with it. */
-  trouble?: "BUDGET" | "PAUSED" | "FAILED" | "WAITING" | "DELIVERY";
+  trouble?: "BUDGET" | "PAUSED" | "FAILED" | "WAITING" | "DELIVERY" | "UNREACHED";
   /** Of the tasks that wait for an event, only those that give up before this instant. It goes with `trouble`. */
   troubleUntil?: string;
   /** Only tasks with each of these words in their title, id, handler, labels or payload. `payload.about=sales` is the text of a field of the payload, `category:report` the category. */
@@ -3285,7 +3302,7 @@ export interface SearchNamesQuery {
   pageSize?: number;
 }
 
-/** List who did what to any task, the latest first: `GET /v1/tasks/{taskId}/history` of all tasks together. */
+/** List who did what, the latest first: `GET /v1/tasks/{taskId}/history` of all tasks, and more. */
 export interface ListAuditEntriesQuery {
   /** The largest number of items to return. More than 500 count as 500. */
   pageSize?: number;
@@ -3295,7 +3312,7 @@ export interface ListAuditEntriesQuery {
   owner?: string;
   /** A part of the name of who did it, in any case, or `scheduler`. */
   by?: string;
-  /** An action on a task. */
+  /** An action in the audit trail: on a task, or on a budget or a queue. */
   action?: 
     | "CREATED"
     | "EDITED"
@@ -3307,7 +3324,14 @@ export interface ListAuditEntriesQuery {
     | "RETRIED"
     | "BACKFILLED"
     | "ENDED"
-    | "MOVED";
+    | "MOVED"
+    | "DELETED"
+    | "BUDGET_SET"
+    | "BUDGET_DELETED"
+    | "QUEUE_PAUSED"
+    | "QUEUE_RESUMED"
+    | "QUEUE_CHANGED"
+    | "QUEUE_PURGED";
   /** Only actions at this instant or later. */
   from?: string;
   /** Only actions before this instant. */
@@ -3326,8 +3350,10 @@ export interface GetUsageQuery {
   handler?: string;
   /** The month in UTC, such as `2026-11`. The current one if omitted. */
   month?: string;
-  /** Answer one sum for each owner or handler (`sums`), over all pages, in place of the rows. It takes a read for each sheet of the month: one for each 100 tasks or so. */
-  by?: "OWNER" | "HANDLER";
+  /** Answer one sum for each owner, handler or value of a label (`sums`), over all pages, in place of the rows. It takes a read for each sheet of the month: one for each 100 tasks or so. By label it also takes one for each task, of at most 10,000. */
+  by?: "OWNER" | "HANDLER" | "LABEL";
+  /** With `by=LABEL`, the key of the label, such as `team` of `team=shop`. The labels are those that the tasks have now. What was used without one, also by deleted tasks, has an empty name. */
+  labelKey?: string;
 }
 
 /** List all budgets, and how much of each is used, by owner. */

@@ -85,6 +85,7 @@ class Container:
         self.circuits: Circuits = Circuits()
         self._wired: dict[type, Wiring] = {}
         self.build_lock: threading.RLock = make_reentrant_lock()
+        """The one lock of all parts. They are made of each other, so with two, threads could wait for each other."""
         self.how_to_start = ""
         """What to write to start what brings the store, if the app is part of a service that has not been
         started."""
@@ -321,7 +322,15 @@ class Container:
         from importlib.metadata import version
 
         own = self.settings.service_version or f"cloudsched {version('cloudsched')}"
-        return ManyTasks(self.store, self.clock, lambda: self.scheduler, lambda: self.engine, alarm, own)
+        return ManyTasks(
+            self.store,
+            self.clock,
+            lambda: self.scheduler,
+            lambda: self.engine,
+            build_lock=self.build_lock,
+            sweep_alarm=alarm,
+            own_version=own,
+        )
 
     @lazy_property
     def queue_watch(self) -> QueueWatch | None:
@@ -479,7 +488,7 @@ class Wiring:
 
     def __init__(self, container: Container) -> None:
         self.container = container
-        self.build_lock: threading.RLock = make_reentrant_lock()
+        self.build_lock: threading.RLock = container.build_lock
 
     @classmethod
     def of(cls, container: Container) -> Self:

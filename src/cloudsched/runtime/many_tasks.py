@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final, Protocol
 
-from cloudsched.engine.concurrency.fork_safety import make_reentrant_lock
 from cloudsched.engine.sweep.due_work import DueWork
 from cloudsched.engine.sweep.shard_sweeps import SweepNotes
 from cloudsched.runtime.lazy_property import lazy_property
@@ -41,6 +40,8 @@ class ManyTasks:
         clock: Clock,
         scheduler: Callable[[], Scheduler],
         engine: Callable[[], EngineContext],
+        *,
+        build_lock: threading.RLock,
         sweep_alarm: SweepAlarm | None = None,
         own_version: str = "",
     ) -> None:
@@ -50,7 +51,7 @@ class ManyTasks:
         self._engine = engine
         self._clock = clock
         self._scheduler = scheduler
-        self.build_lock: threading.RLock = make_reentrant_lock()
+        self.build_lock = build_lock
 
     @lazy_property
     def overview(self) -> Overview:

@@ -116,7 +116,7 @@ class _Window:
         """Whole hours around it, which are the same for all looks within an hour."""
         self.known = _kept.open((*self.wide, time_zones.in_use.release))
         """The times of plans in these hours, by their keys."""
-        self._days: dict[tuple[str, Gap, Fold], _Days] = {}
+        self._days: dict[tuple[str, Gap, Fold], _ClockDays] = {}
 
     def add(self, times: Sequence[int], weight: int, since: datetime | None = None) -> None:
         """Count the times that are not before an instant, each as many times as the weight says."""
@@ -149,11 +149,11 @@ class _Window:
             begin, end = self.edges[0], self.edges[-1]
             return range(begin + (plan.phase - begin) % plan.step, end, plan.step)
         name = (plan.timezone, plan.gap, plan.fold)
-        days = self._days.get(name) or self._days.setdefault(name, _Days(wall_clock(*name), *self.wide))
+        days = self._days.get(name) or self._days.setdefault(name, _ClockDays(wall_clock(*name), *self.wide))
         return self.known.setdefault(key, days.list_times(plan))
 
 
-class _Days:
+class _ClockDays:
     """The days of a time on a clock."""
 
     def __init__(self, clock: WallClock, begin: int, end: int) -> None:

@@ -545,7 +545,7 @@ PAGES: Final[dict[str, str]] = {
     "list_tasks": "/tasks",
     "find_executions": "/runs",
     "summarize_failures": "/runs",
-    "list_occurrences": "/calendar",
+    "list_occurrences": "/due",
     "count_executions": "/calendar",
     "count_occurrences": "/calendar",
     "list_queues": "/queues",

@@ -6,9 +6,10 @@ import html
 from datetime import timedelta
 
 import pytest
+from tests.dashboard.conftest import read_form
 from tests.dashboard.role_pages import Pages
 
-from cloudsched import App, Context, Settings
+from cloudsched import App, Context, Schedule, Settings
 from cloudsched.dashboard.offered_verbs import explain_retry, list_bulk_verbs
 from cloudsched.domain.documents.task import Task
 from cloudsched.testing import START
@@ -168,3 +169,73 @@ def test_a_pause_can_be_taken_back_until_somebody_changes_the_task(pages: Pages)
     assert "Somebody has changed this task" in pages.post("ada", f"{path}/verbs/resume", {"etag": etag}).text
     assert pages.sim.app.get(path.rpartition("/")[2]).status == "PAUSED"
     assert ">Undo</button>" not in pages.get("ada", f"{path}?done=resume").text, "it is paused: nothing was resumed"
+
+
+HOURLY = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:00:00", timezone="UTC")
+NEVER_HELPS = "its next start would pause it again"
+
+
+def look(pages: Pages, task: Task, who: str = "admin") -> str:
+    return html.unescape(find_verbs(pages.get(who, f"/tasks/{task.id}").text))
+
+
+def test_a_task_that_its_limit_holds_offers_to_raise_that_and_nothing_in_vain(pages: Pages) -> None:
+    """Nobody resumes it for nothing. Its form has the limit, and a higher one lets it go."""
+    app = pages.sim.app
+
+    @app.handler("uses", access="users")
+    def uses(ctx: Context) -> None:
+        ctx.used(queries=20)
+
+    task = app.create(owner="ada", title="T", handler="uses", schedule=HOURLY, max_queries_per_month=10)
+    pages.sim.advance(timedelta(hours=3))
+    assert app.get(task.id).status == "PAUSED"
+    text = look(pages, task)
+    assert NEVER_HELPS in text
+    assert "Raise its limit…" in text
+    assert not any(f"/verbs/{verb}" in text for verb in ("resume", "trigger", "snooze", "retry"))
+    assert "Raise its limit…" not in look(pages, task, "viewer")
+    form = {**read_form(pages.get("admin", f"/tasks/{task.id}/edit").text), "verb": "save"}
+    assert form["maxQueriesPerMonth"] == "10"
+    path = f"/tasks/{task.id}/edit"
+    assert "is no whole number" in pages.post("admin", path, {**form, "maxQueriesPerMonth": "many"}).text
+    assert pages.post("admin", path, {**form, "maxQueriesPerMonth": "1000"}).status_code == 303
+    pages.sim.advance(timedelta(hours=2))
+    assert app.get(task.id).status == "ACTIVE"
+    assert NEVER_HELPS not in look(pages, task)
+
+
+@pytest.mark.parametrize(
+    ("limit", "said", "change"),
+    [
+        ({"max_runs": 2}, "It has run as often as it may (2).", {"maxRuns": "9"}),
+        ({"until": START + timedelta(hours=2)}, "Its time is over: give it a later end, or none.", {"until": ""}),
+    ],
+)
+def test_what_has_ended_names_the_edit_that_starts_it_again(
+    pages: Pages, limit: dict[str, object], said: str, change: dict[str, str]
+) -> None:
+    """And the form has it."""
+    app = pages.sim.app
+    app.handler("plain")(lambda: None)
+    task = app.create(owner="ada", title="T", handler="plain", schedule=HOURLY, **limit)  # type: ignore[arg-type]
+    pages.sim.advance(timedelta(hours=4))
+    assert app.get(task.id).status == "COMPLETED"
+    text = look(pages, task)
+    assert said in text
+    assert "/verbs/trigger" not in text
+    form = {**read_form(pages.get("admin", f"/tasks/{task.id}/edit").text), "verb": "save"}
+    assert pages.post("admin", f"/tasks/{task.id}/edit", {**form, **change}).status_code == 303
+    before = len(pages.sim.executions(task.id))
+    pages.sim.advance(timedelta(hours=2))
+    assert len(pages.sim.executions(task.id)) == before + 2
+
+
+def test_what_is_paused_past_its_only_instant_is_not_said_to_wait_for_a_resume(pages: Pages) -> None:
+    """Resuming it is not possible: only a new schedule helps, and its sentence says that."""
+    task = create(pages, "flow")
+    pages.sim.app.pause(task.id)
+    pages.sim.advance(timedelta(hours=2))
+    text = look(pages, task)
+    assert "starts nothing until it has a new schedule, since its only instant is over" in text
+    assert "/verbs/resume" not in text

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
 
 from cloudsched.dashboard.status import BAD, OPEN, show_status
+from cloudsched.dashboard.times import find_instant
 from cloudsched.dashboard.words import only_if, shorten
 from cloudsched.domain.any_case import to_upper_snake
 from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.task import FINAL_STATUSES, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
+from cloudsched.domain.explanation.findings import Reason
 from cloudsched.domain.transitions.retry_execution import RETRYABLE_STATUSES
 
 if TYPE_CHECKING:
@@ -105,7 +107,17 @@ _LABELS: Final = {Verb.RESUME: "Resume the task", Verb.TRIGGER: "Run now", Verb.
 """The verbs whose absence is explained, in the order of the page."""
 
 
-_NO_BUDGET: Final = "The budget is used up: the next start would pause it again."
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The reason why a task's next start would pause it again."""
+
+    reason: str
+    is_own: bool
+    """True if its own limit is used up, which an edit raises. False if its owner's budget is."""
+
+
+_NO_BUDGET: Final = Held("The budget is used up: the next start would pause it again.", is_own=False)
+_NO_LIMIT: Final = Held("The task's limit of this month is used up: the next start would pause it again.", is_own=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,35 +137,40 @@ def fetch_startable(api: Api, visit: Visit, task: Json) -> bool:
     return any(each["name"] == task["handler"] for each in handlers)
 
 
-def fetch_held(api: Api, task: Json) -> bool:
-    """Ask the API whether a task is paused and its owner's budget is used up: its next start would pause it again."""
-    if task["status"] != TaskStatus.PAUSED:
-        return False
+def fetch_held(api: Api, task: Json, explanation: Json) -> Held | None:
+    """Ask the API whether a budget or the task's own limit is used up, so that its next start would pause it again."""
+    is_told = any(each["reason"] == Reason.BUDGET_USED_UP for each in explanation["findings"])
+    if task["status"] in FINAL_STATUSES or not (is_told or task["status"] == TaskStatus.PAUSED):
+        return None
     budget = api.find(f"/v1/people/{quote(task['owner'], safe='')}/budget")
-    return budget is not None and bool(budget["isUsedUp"])
+    if budget is not None and budget["isUsedUp"]:
+        return _NO_BUDGET
+    return _NO_LIMIT if is_told else None
 
 
-def list_impossible(task: Json, *, may_start: bool, held: bool = False) -> list[Impossible]:
+def list_impossible(task: Json, now: datetime, *, may_start: bool, held: Held | None = None) -> list[Impossible]:
     """Return the verbs that are not possible now, for a task that its caller may change."""
     verbs = task.get("allowedVerbs", ())
     if not verbs:
         return []
     found: dict[str, list[str]] = {}
     if held:
-        found[_NO_BUDGET] = [_LABELS[Verb.RESUME], _LABELS[Verb.TRIGGER]]
+        is_paused = task["status"] == TaskStatus.PAUSED
+        found[held.reason] = [_LABELS[verb] for verb in (Verb.RESUME, Verb.TRIGGER) if is_paused or verb in verbs]
     for verb, label in _LABELS.items():
         if held and verb.traits.starts:
             continue
         if verb in verbs or (verb.traits.starts and not may_start):
             continue
-        if reason := _find_reason(verb, TaskStatus(task["status"])):
+        if reason := _find_reason(verb, task, now):
             found.setdefault(reason, []).append(label)
     return [Impossible(tuple(labels), reason) for reason, labels in found.items()]
 
 
-def _find_reason(verb: Verb, status: TaskStatus) -> str:
+def _find_reason(verb: Verb, task: Json, now: datetime) -> str:
+    status = TaskStatus(task["status"])
     if status in FINAL_STATUSES and verb is not Verb.RESUME:
-        return f"The task has ended ({show_status(status).word.lower()}). Give it a new schedule to start it again."
+        return f"The task has ended ({show_status(status).word.lower()}). {_find_way_back(task, now)}"
     if status is TaskStatus.PAUSED and verb is Verb.RESUME:
         return "The only time it was due has passed while it was paused. Give it a new schedule."
     if status is TaskStatus.PAUSED and verb is Verb.TRIGGER:
@@ -161,6 +178,16 @@ def _find_reason(verb: Verb, status: TaskStatus) -> str:
     if status is TaskStatus.ACTIVE and verb is Verb.TRIGGER:
         return "Too many runs of the task are open. Wait until some of them have ended."
     return ""
+
+
+def _find_way_back(task: Json, now: datetime) -> str:
+    """Return the edit that starts an ended task again."""
+    until = find_instant(task, "until")
+    if until is not None and until <= now:
+        return "Its time is over: give it a later end, or none."
+    if task.get("maxRuns") and task.get("runCount", 0) >= task["maxRuns"]:
+        return f"It has run as often as it may ({task['maxRuns']:,}). Raise that, or give it a new schedule."
+    return "Give it a new schedule to start it again."
 
 
 def explain_retry(task: Json, execution: Json, *, may_start: bool) -> str:

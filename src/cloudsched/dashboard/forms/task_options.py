@@ -34,6 +34,7 @@ CATCH_UPS: Final = complete_table(
         CatchUpMode.NONE: "run none that was missed",
     },
 )
+_MOST_DIGITS: Final = 16
 _OF_FOLLOWERS: Final = frozenset({"followsOwner", "startZone"})
 """The fields of a schedule with the zone that it follows. Another zone in the form replaces them."""
 _LABELS: Final = {
@@ -50,10 +51,15 @@ _LABELS: Final = {
     "overlap": "If the one before still runs",
     "catchUp": "If some were missed",
     "retries": "Retries",
+    "until": "No run after",
+    "maxRuns": "Scheduled runs at most",
+    "maxQueriesPerMonth": "Queries a month at most",
+    "maxTokensPerMonth": "Tokens a month at most",
 }
 NAMES: Final = tuple(_LABELS)
 MORE: Final = NAMES[3:]
 """The options that a form shows only if they are asked for."""
+_MONTHLY: Final = ("maxQueriesPerMonth", "maxTokensPerMonth")
 _CHOICES: Final[Mapping[str, Mapping[str, str]]] = {
     "category": {each: each.capitalize() for each in Category},
     "priority": {each: each.capitalize() for each in Priority},
@@ -80,6 +86,9 @@ _HINTS: Final = {
     "lockKey": "tasks with the same lock run one after the other",
     "retries": "how often a failed run is tried again, 0 to 20",
     "deliveryChannels": "none for a new task: as the owner prefers",
+    "until": "an instant with its offset, such as 2027-03-24T09:00:00+01:00; empty: it has no end",
+    "maxRuns": "it has ended after that; empty: as often as its schedule says",
+    **dict.fromkeys(_MONTHLY, "once they are used up, it is paused until the next month; empty: no limit"),
 }
 
 
@@ -99,6 +108,7 @@ def write_options(task: Json) -> dict[str, str]:
         "overlap": task.get("overlap", "skip"),
         "catchUp": (task.get("catchUp") or {}).get("mode", "latest"),
         "retries": str(retry.get("maxRetries", 3)),
+        **{name: str(task.get(name) or "") for name in ("until", "maxRuns", *_MONTHLY)},
     }
 
 
@@ -121,7 +131,7 @@ def read_new(texts: Mapping[str, str], errors: dict[str, str]) -> Json:
 
 _TAKEN_BACK: Final = {"catchUp": ("catchUp", "mode"), "retry": ("retries", "maxRetries")}
 """Fields of a task of which the form has only a part, each with the form's field and the part."""
-_EMPTY_BEFORE: Final = frozenset({"labels", "deliveryChannels", "lockKey"})
+_EMPTY_BEFORE: Final = frozenset({"labels", "deliveryChannels", "lockKey", "until", "maxRuns", *_MONTHLY})
 """Fields whose previous value a history leaves out only if it was empty."""
 
 
@@ -220,8 +230,10 @@ def _read(texts: Mapping[str, str], errors: dict[str, str]) -> Json:
                 content[name] = text.split()
             case "catchUp":
                 content[name] = {"mode": text}
-            case "lockKey":
+            case "lockKey" | "until":
                 content[name] = text or None
+            case "maxRuns" | "maxQueriesPerMonth" | "maxTokensPerMonth":
+                content[name] = _read_number(name, text, errors)
             case "retries" if text.isascii() and text.isdigit() and len(text) < 4:  # noqa: PLR2004 - more is no number
                 content["retry"] = {"maxRetries": int(text)}
             case "retries":
@@ -229,6 +241,16 @@ def _read(texts: Mapping[str, str], errors: dict[str, str]) -> Json:
             case _:
                 content[name] = text
     return content
+
+
+def _read_number(name: str, text: str, errors: dict[str, str]) -> int | None:
+    """Return a whole number, or None for an empty text."""
+    if not text:
+        return None
+    if text.isascii() and text.isdigit() and len(text) < _MOST_DIGITS:
+        return int(text)
+    errors[name] = f"{text!r} is no whole number"
+    return None
 
 
 def _normal(text: str) -> str:

@@ -26,7 +26,7 @@ from cloudsched.dashboard.views.task_life import build_life, count_shown, list_n
 from cloudsched.dashboard.visit import UTC_ZONE
 from cloudsched.dashboard.words import shorten
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task import FINAL_STATUSES, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.explanation.findings import Reason
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cloudsched.dashboard.api import Api, Json
+    from cloudsched.dashboard.offered_verbs import Held
     from cloudsched.dashboard.visit import Visit
 
 PAGE_SIZE: Final = 20
@@ -67,7 +68,7 @@ def fetch(api: Api, visit: Visit, task_id: str) -> Json:
         "history": history,
         "mayStart": fetch_startable(api, visit, task),
         "eventSchemas": schemas,
-        "isHeld": fetch_held(api, task),
+        "held": fetch_held(api, task, explanation),
     }
 
 
@@ -129,7 +130,8 @@ def build(answer: Json, visit: Visit) -> Json:
     verbs = task.get("allowedVerbs", ())
     explanation = answer["explanation"]
     history = answer.get("history") or {}
-    held = answer.get("isHeld", False)
+    held = answer.get("held")
+    possible = [each for each in Verb if each in verbs and not (held and each.traits.starts)]
     own_zone = task.get("timezone", "UTC")
     words = describe_schedule(task["schedule"], visit.now)
     executions = answer["executions"]["executions"]
@@ -137,7 +139,7 @@ def build(answer: Json, visit: Visit) -> Json:
 
     return {
         **answer,
-        **_build_retry(task, executions, may_start=answer["mayStart"]),
+        **_build_retry(task, executions, may_start=answer["mayStart"], held=held),
         "title": task["title"],
         "words": words,
         "verbs": verbs,
@@ -159,10 +161,11 @@ def build(answer: Json, visit: Visit) -> Json:
         "history": build_history(history, visit),
         "omittedEntries": history.get("omittedEntries", 0),
         "json": json.dumps(task, indent=2, ensure_ascii=False),
-        "impossible": list_impossible(task, may_start=answer["mayStart"], held=held),
+        "impossible": list_impossible(task, visit.now, may_start=answer["mayStart"], held=held),
         "mayRaise": visit.may_change and visit.role == "admin",
         "question": None if held else make_question(task, due, visit),
-        "buttons": [each for each in Verb if each in verbs and each.traits.button],
+        "buttons": [each for each in possible if each.traits.button],
+        "hasEnded": task["status"] in FINAL_STATUSES,
     }
 
 
@@ -180,13 +183,15 @@ def _has_problem(explanation: Json) -> bool:
     return any(each["reason"] not in _QUIET for each in explanation["findings"][:1])
 
 
-def _build_retry(task: Json, executions: list[Json], *, may_start: bool) -> Json:
+def _build_retry(task: Json, executions: list[Json], *, may_start: bool, held: Held | None) -> Json:
     """Return the latest execution that can be retried, with the question before that, or why none can be."""
     bad = [each for each in executions if each["status"] in BAD]
+    found: Json = {"retryable": None, "retryQuestion": None, "whyNoRetry": ""}
+    if bad and held and may_start and task.get("allowedVerbs"):
+        return {**found, "whyNoRetry": held.reason}
     retryable = next((each for each in bad if "retry" in each.get("allowedVerbs", ())), None)
-    found: Json = {"retryable": retryable, "retryQuestion": None, "whyNoRetry": ""}
     if retryable:
-        found["retryQuestion"] = make_retry_question(task, retryable)
+        found |= {"retryable": retryable, "retryQuestion": make_retry_question(task, retryable)}
     if bad:
         found["whyNoRetry"] = explain_retry(task, bad[0], may_start=may_start)
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS, SenderRole
 from cloudsched.domain.documents.execution import (
@@ -30,8 +30,9 @@ from cloudsched.domain.explanation.findings import (
     say_no_worker,
 )
 from cloudsched.domain.recurrence import time_zones
+from cloudsched.domain.transitions.manual_verbs import can_resume
 from cloudsched.domain.transitions.notices import say_instant
-from cloudsched.domain.transitions.planning import jittered_start, waits_for_open_run
+from cloudsched.domain.transitions.planning import find_sole_hold, jittered_start, waits_for_open_run
 from cloudsched.errors import UnknownHandler
 
 if TYPE_CHECKING:
@@ -220,6 +221,11 @@ def _explain_sleep(evidence: Evidence, run: Run, reason: str) -> _Found:
     return Reason.SUSPENDED, f"Its handler {reason}, and goes on at {until}.", run.due_at
 
 
+_HELD: Final = Finding(
+    reason=Reason.BUDGET_USED_UP,
+    sentence="Nobody has to resume it, and it would be paused again at its next start before that.",
+)
+
 _OVERLAPS = {
     Overlap.SKIP: "is skipped if it comes due before that has ended",
     Overlap.BUFFER: "runs after that has ended",
@@ -274,6 +280,8 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
             yield from _explain_plan(evidence)
         case TaskStatus.PAUSED:
             yield explain_status(evidence)
+            if find_sole_hold(task) is not None:
+                yield _HELD
             yield from open_runs
             yield from _explain_listeners(evidence)
         case TaskStatus.COMPLETED | TaskStatus.FAILED | TaskStatus.CANCELLED | TaskStatus.EXPIRED:
@@ -337,7 +345,13 @@ def explain_status(evidence: Evidence) -> Finding:
         return Finding(reason=Reason.ENDED, sentence=ended, at=task.status_changed_at)
 
     paused = f"It was paused {say_instant(task, task.status_changed_at)}"
-    until = "it is resumed" if task.paused_until is None else _say_time(task, task.paused_until)
+    until = "it is resumed"
+    if task.paused_until is not None:
+        until = _say_time(task, task.paused_until)
+    elif find_sole_hold(task) is not None:
+        until = "its owner has a budget again"
+    elif not can_resume(task, lambda: evidence.now):
+        until = "it has a new schedule, since its only instant is over"
     sentence = with_message(f"{paused}, and starts nothing until {until}", task.message)
     return Finding(reason=Reason.PAUSED, sentence=sentence, at=task.status_changed_at)
 

@@ -53,7 +53,7 @@ def _is_allowed(verb: Verb, task: Task, now: Callable[[], datetime], sender: Eve
         case Verb.PAUSE:
             return _passes(require_pausable, task) or _can_take_over_pause(task)
         case Verb.RESUME:
-            return task.status is TaskStatus.PAUSED and _can_resume(task, now)
+            return task.status is TaskStatus.PAUSED and can_resume(task, now)
         case Verb.CANCEL:
             return _passes(require_cancellable, task)
         case Verb.TRIGGER:
@@ -88,7 +88,8 @@ def _can_take_over_pause(task: Task) -> bool:
     return task.status is TaskStatus.PAUSED and (ends or find_sole_hold(task) is not None)
 
 
-def _can_resume(task: Task, now: Callable[[], datetime]) -> bool:
+def can_resume(task: Task, now: Callable[[], datetime]) -> bool:
+    """Return whether a paused task has anything left to run once it is resumed."""
     if not task.is_one_time or task.planned_to is not None or task.runs:
         return True
     hold = find_sole_hold(task)

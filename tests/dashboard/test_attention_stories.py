@@ -105,7 +105,7 @@ def test_a_call_that_failed_stands_with_the_task_that_made_it(pages: Pages, app:
     hourly(app, "caller", handler="calls", schedule=Schedule.once(pages.sim.now))
     pages.sim.advance(timedelta(minutes=5))
     assert app.get("caller").status is TaskStatus.COMPLETED
-    assert read_attention(pages)[0] == "Nothing needs you. 0 runs are open."
+    assert read_attention(pages)[0] == "Nothing needs you. Nothing is open."
     assert "Nothing failed in the last 12 hours" in html.unescape(pages.get("admin", "/runs?within=PT12H").text)
 
 
@@ -263,3 +263,26 @@ def test_what_is_open_says_since_when(pages: Pages, app: App) -> None:
     pages.sim.advance(timedelta(days=3, hours=2))
     text = html.unescape(pages.get("admin", "/").text).replace("\N{NO-BREAK SPACE}", " ")
     assert re.search(r">3 d 2 h ago</time><small>started</small>", text)
+
+
+def test_the_sentence_counts_what_the_list_of_open_runs_is_of(pages: Pages, app: App) -> None:
+    """One task with three open runs is one, and three rows; none is said to be missing."""
+
+    @app.handler("asks")
+    def asks(ctx: Context) -> object:
+        return ctx.wait_for("approved")
+
+    hourly(app, "many", handler="asks", overlap="allow")
+    pages.sim.advance(timedelta(hours=3, minutes=5))
+    text = html.unescape(pages.get("admin", "/").text)
+    assert "1 task has open runs." in text
+    table = text[text.index("<caption>Open") : text.index("</table>", text.index("<caption>Open"))]
+    assert len(re.findall("<tr data-key", table)) == 3
+    assert "more task" not in text
+
+
+def test_the_first_failure_of_a_window_is_not_said_to_be_the_first_of_all(pages: Pages, app: App) -> None:
+    hourly(app, "payroll")
+    pages.sim.advance(timedelta(hours=5, minutes=5))
+    assert "First in the last hour</th>" in pages.get("admin", "/runs?within=PT1H").text
+    assert "First</th>" in pages.get("admin", "/runs?within=any").text

@@ -70,7 +70,8 @@ def build(answer: Json, visit: Visit) -> Json:
     """Return what Home shows."""
     bars = _read_bars(answer["counts"], answer["coming"])
     attention = build_attention(answer["needs"], answer["queues"], visit)
-    opened = sum(answer["counts"].get("open", {}).values()) or len(answer["open"])
+    shown = {each["taskId"] for each in answer["open"]}
+    opened = sum(answer["counts"].get("open", {}).values()) or len(shown)
     first: dict[str, Json] = {}
     for each in answer["due"]:
         first.setdefault(each["taskId"], each)
@@ -87,7 +88,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "latenessText": _write_lateness(answer["counts"], visit),
         "restorable": answer.get("restorable", ()),
         "open": [build_execution(each, visit) for each in answer["open"]],
-        "moreOpen": max(0, opened - _LISTED),
+        "moreOpen": max(0, opened - len(shown)),
         "queues": answer["queues"],
         "health": build_health(answer["health"], answer["counts"], visit),
     }
@@ -191,7 +192,7 @@ def _write_sentence(attention: Json, bars: Sequence[StripBar], opened: int, due:
         said = only_if(attention["isAtLeast"], "At least ") + things
     if failed := sum(bar.failed for bar in bars):
         said += f"; {write_count(failed, 'run', 'runs')} failed since {visit.moment(bars[0].start).short}"
-    said += f". {write_count(opened, 'run is', 'runs are')} open."
+    said += f". {write_count(opened, 'task has', 'tasks have')} open runs." if opened else ". Nothing is open."
     if due:
         said += f" Next: {due[0]['title']}, {visit.moment(due[0]['utc']).relative}."
     return said

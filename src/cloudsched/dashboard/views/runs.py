@@ -106,6 +106,7 @@ def build(answer: Json, visit: Visit) -> Json:
 
     return {
         "sentence": _write_sentence(answer, window, visit),
+        "when": _write_window(window, visit),
         "rows": [_build_run(each, visit) for each in answer["executions"]],
         "counted": [*_list_counted(failures or {}, visit)],
         "groups": [_build_group(each, filters, visit) for each in (failures or {}).get("groups", ())],

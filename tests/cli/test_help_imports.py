@@ -40,7 +40,7 @@ BANNED: Final = (
 """Rooms and modules of ours that run commands, or what commands start."""
 COMMANDS: Final = {row.place.partition(":")[0] for feature in FEATURES for row in feature.commands}
 """Modules of satellites with commands of their own, which say what these are and import the rest when they run."""
-MEMBERS: Final = {"admin": {"web"}, "tasks": set[str]()}
+MEMBERS: Final = {"admin": {"web"}, "audit": set[str](), "tasks": set[str]()}
 """Commands with an option for a member of a closed set, and what of the above they import to list its members."""
 DOCUMENTS: Final = {"pydantic", "typing-extensions"}
 """The libraries that modules with such sets need."""

@@ -429,6 +429,8 @@ COMMANDS: Final[dict[str, Callable[[Act, Any], list[str]]]] = {
         *("tasks", "why", t.task_id, "--json"),
         *(["--at", a.query["at"]] if a.query else []),
     ],
+    "search_names": lambda a, _: ["search", a.query["q"], "--json"],
+    "list_audit_entries": lambda *_: ["audit", "--json"],
     "upcoming": lambda _, t: ["tasks", "upcoming", t.task_id, "--json"],
     "list_executions": lambda _, t: ["tasks", "logs", t.task_id, "--json"],
     "list_tasks": lambda a, t: ["tasks", "list", "--json", *_owner(a, t)],
@@ -468,7 +470,7 @@ class CommandLine(Door):
     def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
         del world  # the commands' clients reach it
         words = COMMANDS[act.operation](act, target)
-        place = len(words) if {"schema", "usage"} & {*words} else 2 if words[0] == "admin" else 1
+        place = len(words) if {"audit", "schema", "search", "usage"} & {*words} else 2 if words[0] == "admin" else 1
         typed = [*words[:place], "--url", URL, "--key", key_of(who), *words[place:]]
         out = io.StringIO()
         try:

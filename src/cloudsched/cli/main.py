@@ -44,6 +44,8 @@ _COMMANDS: Final[_Sections] = {
     },
     "Tasks": {
         "tasks": ("cloudsched.cli.tasks:tasks", "Show, change, draft and import tasks."),
+        "search": ("cloudsched.cli.search:search", "Find tasks, people, handlers and labels by their names."),
+        "audit": ("cloudsched.cli.audit:audit", "Show who did what to tasks, budgets and queues."),
         "apply": ("cloudsched.cli.apply:apply", "Create, edit and pause the tasks that the code declares."),
     },
     "Deployment": {

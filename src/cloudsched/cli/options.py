@@ -370,6 +370,7 @@ class MemberChoice(click.Choice):  # type: ignore[type-arg]  # not generic befor
 
 
 TASK_STATUS: Final = MemberChoice("domain.documents.task:TaskStatus")
+EXECUTION_STATUS: Final = MemberChoice("domain.documents.execution:ExecutionStatus")
 ROLE: Final = MemberChoice("web.auth.roles:Role", case_sensitive=True)
 
 

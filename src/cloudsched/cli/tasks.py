@@ -17,6 +17,7 @@ from pydantic import AwareDatetime
 from cloudsched.cli.apply import import_jobs
 from cloudsched.cli.examples import format_examples
 from cloudsched.cli.options import (
+    EXECUTION_STATUS,
     TASK_ID,
     TASK_STATUS,
     ApiGroup,
@@ -289,16 +290,36 @@ def trigger(
 @_task_id_argument
 @click.option("--follow", "-f", is_flag=True, help="Keep printing until the task has ended, or Ctrl-C.")
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many to show at first.")
+@click.option("--status", type=EXECUTION_STATUS, help="Show only these.")
+@click.option("--from", "since", metavar="INSTANT", help="Show only those that are scheduled from this instant on.")
+@click.option("--until", metavar="INSTANT", help="Show only those that are scheduled before this instant.")
+@click.option("--timezone", "--tz", metavar="ZONE", help="The zone of --from and --until, if they have no offset.")
 @json_option_of("domain.documents.execution:Execution")
 @pass_client
-def logs(client: Client, task_id: str, *, follow: bool, limit: int, as_json: bool) -> None:
+def logs(  # noqa: PLR0913 - each is an option of its own
+    client: Client,
+    task_id: str,
+    *,
+    follow: bool,
+    limit: int,
+    status: str | None,
+    since: str | None,
+    until: str | None,
+    timezone: str | None,
+    as_json: bool,
+) -> None:
     """Show a task's executions, earliest first, with progress, steps, what they logged, and an error's traceback."""
     from cloudsched.cli.output import print_log_of  # noqa: PLC0415 - not needed for --help
 
+    chosen = {
+        "status": status,
+        "since": None if since is None else parse_instant(since, timezone, "--from"),
+        "until": None if until is None else parse_instant(until, timezone, "--until"),
+    }
     printer = _make_printer(as_json=as_json)
     shown = 0
     try:
-        for each in follow_executions(client, task_id, limit, once=not follow):
+        for each in follow_executions(client, task_id, limit, once=not follow, **chosen):
             if as_json:
                 printer.print_execution(each)
             else:
@@ -310,7 +331,7 @@ def logs(client: Client, task_id: str, *, follow: bool, limit: int, as_json: boo
             raise
 
     if not shown and not as_json:
-        click.echo("No executions yet.")
+        click.echo("No execution matches." if any(chosen.values()) else "No executions yet.")
 
 
 @tasks.command()
@@ -417,11 +438,8 @@ def history(client: Client, task_id: str, *, as_json: bool) -> None:
         return
 
     for entry in found.entries:
-        at = f"{entry.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
-        cells = [at, entry.action.lower(), f"by {name_actor(entry)}", entry.execution_id, entry.reason]
-        click.echo("  ".join(to_printable(cell) for cell in cells if cell))
-        for each in entry.fields:
-            click.echo(f"  - {to_printable(describe_change(each))}")
+        for line in describe_entry(entry):
+            click.echo(line)
 
     if found.omitted_entries:
         click.echo(f"Entries that are not kept: {found.omitted_entries}.")
@@ -479,8 +497,11 @@ def _tell_action(action: TaskView, then: str, *, as_json: bool) -> None:
     click.echo(to_printable(f"started: {then}"))
 
 
-def follow_executions(client: Client, task_id: str, limit: int, *, once: bool) -> Iterator[Execution]:
-    """Yield a task's executions, earliest first, and each again whenever it has changed, until the task has ended."""
+def follow_executions(client: Client, task_id: str, limit: int, *, once: bool, **chosen: Any) -> Iterator[Execution]:
+    """Yield a task's executions, earliest first, and each again whenever it has changed, until the task has ended.
+
+    Only those that are `chosen`, as `Client.executions` takes it.
+    """
     from cloudsched.domain.documents.task import TaskStatus  # noqa: PLC0415 - not needed for --help
 
     known: dict[str, tuple[ExecutionStatus, int, int]] = {}
@@ -489,7 +510,9 @@ def follow_executions(client: Client, task_id: str, limit: int, *, once: bool) -
         has_ended = False
         try:
             status = None if once else client.get(task_id).status  # before the executions, so that none is missed
-            latest = [execution for _, execution in zip(range(limit), client.executions(task_id), strict=False)]
+            latest = [
+                execution for _, execution in zip(range(limit), client.executions(task_id, **chosen), strict=False)
+            ]
         except (Unavailable, QuotaExceeded) as error:
             if once or not has_connected:
                 raise
@@ -577,6 +600,16 @@ def _parse_json(option: str, text: str | None) -> Any:  # noqa: ANN401 - any JSO
         return json.loads(text)
     except ValueError as error:
         raise click.UsageError(f"{option} is not JSON: {error}") from error
+
+
+def describe_entry(entry: HistoryEntry, *about: str | None) -> Iterator[str]:
+    """Yield the line of an action, with what it is about, and a line for each field that it changed."""
+    at = f"{entry.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+    action = entry.action.lower().replace("_", " ")
+    cells = [at, action, *about, f"by {name_actor(entry)}", entry.execution_id, entry.reason]
+    yield "  ".join(to_printable(cell) for cell in cells if cell)
+    for each in entry.fields:
+        yield f"  - {to_printable(describe_change(each))}"
 
 
 def name_actor(entry: HistoryEntry) -> str:

@@ -52,4 +52,12 @@ if __name__ == "__main__":
         form = browser.post(path, headers={"Origin": "http://shop.example"})
         seen[name] = [page.status_code, page.headers.get("Location"), "of-ada" in page.text, api.status_code]
         seen[name] += [foreign.status_code, form.status_code, form.headers.get("Location")]
+    from cloudsched.dashboard import downloads
+
+    vars(downloads)["PAGE_SIZE"] = 2
+    for number in range(5):
+        app.create(id=f"t{number}", owner="ada", handler="note", schedule="in 3 days")
+    file = browser.get("/tools/scheduler/tasks.csv")  # of the last of them, the superuser
+    rows = b"".join(file.streaming_content).decode().splitlines() if file.streaming else []
+    seen["file"] = [file.status_code, len(rows), any("ERROR" in row for row in rows)]
     sys.stdout.write(json.dumps(seen))

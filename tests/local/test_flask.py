@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask import Flask, Request, g, request
@@ -11,6 +12,8 @@ from tests.harness import wait_until
 
 from cloudsched import App, Context, Settings, Visitor
 from cloudsched.config.access import Access
+from cloudsched.dashboard import downloads
+from cloudsched.dashboard.api import Api
 from cloudsched.errors import Misconfigured
 from cloudsched.local.flask import Cloudsched
 
@@ -112,3 +115,30 @@ def test_a_factory_makes_it_before_the_flask_app(app: App, tmp_path: Path) -> No
         assert (tmp_path / "data/tasks.db").exists()
     finally:
         scheduler.embedding.stop()
+
+
+def test_a_download_is_sent_part_by_part(service: Flask, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its beginning is there before its end has been asked for; a page has its length."""
+    monkeypatch.setattr(downloads, "PAGE_SIZE", 2)
+    monkeypatch.setattr(downloads, "_PART", 10)
+    asked: list[str] = []
+    get = Api.get
+
+    def note_and_get(api: Api, path: str, **query: Any) -> Any:  # noqa: ANN401 - JSON
+        asked.append(path)
+        return get(api, path, **query)
+
+    monkeypatch.setattr(Api, "get", note_and_get)
+    for number in range(9):
+        app.create(id=f"t{number}", owner="ada", handler="note", schedule="in 3 days")
+    browser = service.test_client()
+    answer = browser.get("/tools/scheduler/tasks.csv", headers={"X-User": "boss"}, buffered=False)
+    assert answer.is_streamed
+    parts = answer.iter_encoded()
+    first = next(parts)
+    assert asked.count("/v1/tasks") <= 2
+    lines = (first + b"".join(parts)).decode().splitlines()
+    assert asked.count("/v1/tasks") == 5
+    assert sorted(line.split(",")[0] for line in lines[1:]) == [f"t{number}" for number in range(9)]
+    assert answer.content_length is None
+    assert browser.get("/tools/scheduler/tasks", headers={"X-User": "boss"}, buffered=False).content_length

@@ -10,7 +10,7 @@ import csv
 import io
 import json
 import re
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -214,8 +214,11 @@ def _write_line(cells: Iterable[str]) -> str:
 
 
 def _stay_in_context(texts: Iterator[str]) -> Iterator[bytes]:
-    """Yield texts in parts of some size, each made in the present context, which ends before they are asked for."""
-    context = copy_context()
+    """Return texts in parts of some size, each made in the present context, which ends before they are asked for."""
+    return _join_parts(texts, copy_context())
+
+
+def _join_parts(texts: Iterator[str], context: Context) -> Iterator[bytes]:
     part: list[str] = []
     size = 0
     while (text := context.run(next, texts, None)) is not None:

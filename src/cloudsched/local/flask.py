@@ -118,7 +118,10 @@ class Cloudsched:
         mount = request.path.removesuffix(path).rstrip("/")
         environ["SCRIPT_NAME"] = (request.root_path.rstrip("/") + mount).encode().decode("latin-1")
         environ["PATH_INFO"] = f"/{path}".encode().decode("latin-1")
-        return Response.from_app(self.embedding, environ, buffered=True)
+        response = Response.from_app(self.embedding, environ)
+        if response.content_length is not None:  # a download has no length, and is sent part by part
+            response.make_sequence()
+        return response
 
 
 def _is_serving() -> bool:

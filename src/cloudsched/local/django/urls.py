@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.decorators import login_not_required
-from django.http import HttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
 from django.urls import re_path
 from django.views.decorators.csrf import csrf_exempt
 from werkzeug.test import run_wsgi_app
@@ -23,20 +23,30 @@ from cloudsched.local.visitor import FRAMEWORK_REQUEST
 if TYPE_CHECKING:
     from wsgiref.types import WSGIEnvironment
 
+    from django.http.response import HttpResponseBase
+
 
 @csrf_exempt  # type: ignore[untyped-decorator]  # Django has no types
 @login_not_required  # type: ignore[untyped-decorator]
-def serve(request: Any, path: str) -> HttpResponse:  # noqa: ANN401 - Django's
-    """Serve a request to the API, or for the page. Redirect anonymous users to the project's login."""
-    chunks, status, headers = run_wsgi_app(find_embedding(), _write_environ(request, path), buffered=True)
+def serve(request: Any, path: str) -> HttpResponseBase:  # noqa: ANN401 - Django's
+    """Serve a request to the API, or for the page. Redirect anonymous users to the project's login.
+
+    A download has no length, and is sent part by part. Django's ASGI servers would wait for all of it in any case.
+    """
+    is_asynchronous = hasattr(request, "scope")
+    chunks, status, headers = run_wsgi_app(find_embedding(), _write_environ(request, path), buffered=is_asynchronous)
     user = getattr(request, "user", None)
     is_stranger = EmbeddedPage.is_for(f"/{path}") and user is not None and not user.is_authenticated
     if is_stranger and request.method == "GET" and status.startswith(str(HTTPStatus.FORBIDDEN.value)):
         from django.contrib.auth.views import redirect_to_login  # noqa: PLC0415 - only where its models are installed
 
+        b"".join(chunks)  # takes it to its end
         return redirect_to_login(request.get_full_path())
     code, _, reason = status.partition(" ")
-    response = HttpResponse(b"".join(chunks), status=int(code), reason=reason)
+    if is_asynchronous or headers.get("Content-Length") is not None:
+        response: HttpResponseBase = HttpResponse(b"".join(chunks), status=int(code), reason=reason)
+    else:
+        response = StreamingHttpResponse(chunks, status=int(code), reason=reason)
     for name, value in headers:
         if name.lower() == "set-cookie":
             response.cookies.load(value)

@@ -12,7 +12,9 @@ from tests.dashboard.role_pages import Pages
 from werkzeug.test import TestResponse
 
 from cloudsched import App, Context, Settings
-from cloudsched.domain.documents.task import Task
+from cloudsched.domain.documents.audit_note import AuditNote
+from cloudsched.domain.documents.task import HistoryEntry, Task
+from cloudsched.domain.documents.verbs import Action
 from cloudsched.engine.tasks.scheduler import Scheduler
 from cloudsched.errors import NotAllowed
 
@@ -220,3 +222,25 @@ def test_any_run_to_come_can_be_moved(pages: Pages, create: Create) -> None:
     assert "is not one of its occurrences to come" in refused.text
     for text in ("yesterday", "2001-01-01T00:00:00Z", "2030-01-01", "<b>"):
         assert "Move the next run…" in pages.get("ada", f"{path}?move={text}").text
+
+
+def test_changes_list_deletions_and_budgets(pages: Pages, create: Create) -> None:
+    """A deleted task has its name and no link to a page that is gone; a budget leads to its form."""
+    task = create(title="Quiet <b>plan</b>", **DAILY)
+    pages.sim.app.delete(task.id)
+    pages.post("admin", "/usage", {"owner": "ada", "queries": "100", "tokens": ""})
+    pages.sim.app.container.store.records.write(
+        AuditNote.of(HistoryEntry(at=pages.sim.now, action=Action.QUEUE_PAUSED), queue="cloudsched-low"), None
+    )
+    text = pages.get("admin", "/audit").text
+    assert "Quiet &lt;b&gt;plan&lt;/b&gt;" in text
+    assert f'href="tasks/{task.id}"' not in text
+    assert f"tasks/{task.id}" not in text
+    assert "Budget set:" in text
+    assert "usage?owner=ada" in text
+    assert "Queue paused:" in text
+    owners = pages.get("ada", "/audit").text
+    assert "Budget set:" in owners
+    assert "cloudsched-low" not in owners
+    assert "Quiet" in pages.get("admin", "/audit?action=deleted").text
+    assert "usage?owner=ada" not in pages.get("admin", "/audit?action=deleted").text

@@ -41,7 +41,8 @@ def fetch(api: Api, visit: Visit) -> Json:
 def build(answer: Json, visit: Visit) -> Json:
     """Return what the list of changes shows."""
     entered = {name: read_instant(visit.query.get(name, ""), visit.zone) for name in ("from", "until")}
-    rows = [{**build_entry(each, visit), "isDeployment": False} for each in answer["entries"]]
+    nothing = {"taskId": "", "queue": "", "isDeployment": False}
+    rows = [{**nothing, **build_entry(each, visit)} for each in answer["entries"]]
     start = entered["from"].iso and parse_instant(entered["from"].iso)
     end = entered["until"].iso and parse_instant(entered["until"].iso)
     if answer.get("nextPageToken") and rows:

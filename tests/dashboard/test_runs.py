@@ -58,12 +58,12 @@ def test_the_last_hour_is_shown_with_what_failed_first(pages: Pages, app: App) -
     run(pages, app, 1, owner="bob")
     for who, count in (("admin", 4), ("viewer", 4), ("ada", 3), ("bob", 1)):
         text = read(pages, who, "/runs")
-        assert f"{count} failed in the last hour" in text
+        assert f"{count} {'run' if count == 1 else 'runs'} failed in the last hour" in text
         assert len(list_rows(text)) == count
         assert "ConnectionError" in text
         assert "the host <of> load" in text
         assert ("Retry all" in text) == (who != "viewer")
-    assert "6 failed in the last day" in read(pages, "admin", "/runs?within=P1D")
+    assert "6 runs failed in the last day" in read(pages, "admin", "/runs?within=P1D")
     assert "Nothing failed in the last 15 minutes" in read(pages, "admin", "/runs?within=PT15M&handler=other")
 
 
@@ -83,7 +83,7 @@ def test_the_question_names_the_first_ten_and_the_count(pages: Pages, app: App) 
     run(pages, app, 23)
     run(pages, app, 2, owner="bob")
     listed = read(pages, "admin", "/runs?owner=ada")
-    assert "Retry all 23…" in listed
+    assert "Retry all 23 runs…" in listed
     text = read(pages, "admin", "/retry?owner=ada&all=1&pick=a/b")
     assert "Retry 23 runs?" in text
     assert len(re.findall(r"<th scope=\"row\">\s*<a", text)) == 10
@@ -95,7 +95,7 @@ def test_the_question_names_the_first_ten_and_the_count(pages: Pages, app: App) 
     pages.sim.advance(timedelta(minutes=1))
     path = answer.headers["Location"].lstrip(".").partition("?")[0]
     assert re.search(r"Succeeded</dt><dd>23<", read(pages, "admin", path))
-    assert "2 failed in the last hour" in read(pages, "admin", "/runs")
+    assert "2 runs failed in the last hour" in read(pages, "admin", "/runs")
 
 
 def test_what_is_ticked_is_retried_and_nothing_else(pages: Pages, app: App) -> None:

@@ -13,7 +13,7 @@ from cloudsched.dashboard.api import task_path
 from cloudsched.dashboard.forms.fields import Submitted, read_json
 from cloudsched.dashboard.status import Status, show_status
 from cloudsched.dashboard.view import View
-from cloudsched.dashboard.views.causes import write_chip
+from cloudsched.dashboard.views.causes import CAUSES
 from cloudsched.dashboard.views.usage import list_limits
 from cloudsched.dashboard.words import join_phrases, only_if, write_count
 from cloudsched.domain.documents.delivery_channels import DeliveryStatus
@@ -121,10 +121,12 @@ def _write_sentence(answer: Json) -> str:
     statuses = Counter(each["status"] for each in answer["deliveries"])
     if not owner:
         retrying = sum(statuses[each] for each in _UNDER_WAY)
-        failed = write_count(count - retrying, "delivery has", "deliveries have")
-        more = f", {retrying:,} {'is' if retrying == 1 else 'are'} retrying"
+        said = join_phrases(
+            only_if(count > retrying, f"{write_count(count - retrying, 'delivery has', 'deliveries have')} failed"),
+            only_if(retrying, f"{write_count(retrying, 'delivery is', 'deliveries are')} being retried"),
+        )
         at_least = only_if(answer["older"], "At least ")
-        return f"{at_least}{failed} failed{only_if(retrying, more)}, across all people. Choose a person to see theirs."
+        return f"{at_least}{said}, across all people. Choose a person to see theirs."
     messages = answer["messages"]
     unread = sum(not each.get("isRead") for each in messages)
     inbox = write_count(len(messages), "message", "messages")
@@ -191,13 +193,18 @@ def build_person(answer: Json, visit: Visit) -> Json:
     }
 
 
+def _write_need(found: Json) -> str:
+    """Return a cause with the number of its tasks, such as ``2 failing``."""
+    return f"{found['count']:,}{only_if(found.get('isAtLeast'), '+')} {CAUSES[found['cause']].chip.lower()}"
+
+
 def _write_person(answer: Json) -> str:
     """Return the number of a person's tasks, and what of them needs attention."""
     counts = answer["counts"]
     unknown = only_if(not answer["person"], " They have set no contact details.")
-    needs = ", ".join(write_chip(each) for each in counts.get("needs", ()) if each["count"]).lower()
+    needs = ", ".join(_write_need(each) for each in counts.get("needs", ()) if each["count"])
     if not counts:
-        return f"The counts did not come.{unknown}"
+        return f"The counts are missing.{unknown}"
     total = write_count(sum(counts.get("tasks", {}).values()), "task", "tasks")
     causes = [each["sentence"] for each in counts.get("causes", ())]
     if not needs and not causes:

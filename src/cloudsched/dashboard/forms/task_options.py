@@ -81,7 +81,7 @@ _HINTS_OF_NEW: Final = {
 """The hints of a new task's options that differ."""
 _HINTS: Final = {
     "schedule": f"{_SUCH_AS} If empty, the schedule stays as it is.",
-    "timezone": "such as Europe/Paris; owner: wherever the task's owner is",
+    "timezone": "such as Europe/Paris, or owner for wherever the task's owner is",
     "labels": "such as team=shop, one a line or with commas between them",
     "lockKey": "tasks with the same lock run one after the other",
     "retries": "how often a failed run is tried again, 0 to 20",

@@ -19,6 +19,7 @@ from cloudsched.dashboard.views.execution_row import build_execution
 from cloudsched.dashboard.words import only_if, write_count
 from cloudsched.domain.documents.task import NeedCause
 from cloudsched.domain.explanation.findings import Reason
+from cloudsched.domain.transitions.edits import SAID_OF_SPEC
 from cloudsched.domain.transitions.needs import GIVES_UP_SOON
 from cloudsched.domain.transitions.retry_execution import RETRYABLE_STATUSES
 
@@ -308,6 +309,7 @@ def _build_overdue(task: Json) -> Need:
 
 
 def _build_plain(task: Json, cause: NeedCause) -> Need:
+    message = str(task.get("message") or "")
     return Need(
         key=f"{cause} {task['id']}",
         status=CAUSES[cause].status,
@@ -315,6 +317,6 @@ def _build_plain(task: Json, cause: NeedCause) -> Need:
         href=f"tasks/{task['id']}",
         what=CAUSES[cause].one.removesuffix(","),
         at=None,
-        detail=f"Of {task['owner']}. {task.get('message') or ''}".strip(),
+        detail=f"Owner {task['owner']}. {only_if(message not in SAID_OF_SPEC, message)}".strip(),
         task_id=task["id"],
     )

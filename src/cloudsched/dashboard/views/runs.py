@@ -13,7 +13,7 @@ from cloudsched.dashboard.status import BAD, OPEN, show_status
 from cloudsched.dashboard.views.execution_row import build_execution
 from cloudsched.dashboard.views.task_filters import CATEGORIES
 from cloudsched.dashboard.views.tasks import PAGE_SIZE
-from cloudsched.dashboard.words import only_if
+from cloudsched.dashboard.words import only_if, write_count
 from cloudsched.domain.documents.execution import ExecutionStatus
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _list_counted(failures: Json, visit: Visit) -> Iterator[tuple[str, list[Json
 def _write_failed(failures: Json | None) -> str:
     if failures is None or not failures["count"]:
         return ""
-    return f"{only_if(failures.get('isAtLeast'), 'at least ')}{failures['count']:,}"
+    return write_count(failures["count"], "run", "runs", is_at_least=bool(failures.get("isAtLeast")))
 
 
 def _write_sentence(answer: Json, window: str, visit: Visit) -> str:

@@ -40,10 +40,10 @@ _HEIGHT: Final = 16
 _BAR: Final = 10
 _LEAST: Final = 0.01
 """The least width of a bar that is not empty."""
-_GROUPS: Final = {"": "Owner and handler", "owner": "By owner", "handler": "By handler", "label": "By label"}
+_GROUPS: Final = {"": "Owner and handler", "owner": "Owner", "handler": "Handler", "label": "Label"}
 _COLUMNS: Final = {
     "name": "Owner",
-    "executions": "Executions",
+    "executions": "Runs",
     "queries": "Queries",
     "tokens": "Tokens",
     "reads": "Reads",
@@ -136,7 +136,8 @@ def build(answer: Json, visit: Visit) -> Json:
             if by != "label" or _read_group(visit) == by
         ],
         "group": _read_group(visit),
-        "caption": _GROUPS[_read_group(visit)] + only_if(_read_group(visit) == "label", f" {visit.query.get('label')}"),
+        "caption": f"By {_GROUPS[_read_group(visit)].lower()}"
+        + only_if(_read_group(visit) == "label", f" {visit.query.get('label')}"),
         "columns": [_build_column(name, visit) for name in _COLUMNS],
         "total": _write_amounts(answer["total"]),
         "isPartial": is_partial,
@@ -260,7 +261,7 @@ def list_limits(budget: Json) -> list[tuple[float, int, int, str]]:
 def _write_share(share: float) -> str:
     """Return a part in per cent. Far more than all of it needs no digits."""
     if share >= _MANY_TIMES:
-        return f"more than {_MANY_TIMES} times"
+        return f"over {_MANY_TIMES * 100:,}{BLANK}%"
     return f"{int(share * 100)}{BLANK}%"
 
 
@@ -308,7 +309,7 @@ def _write_sentence(answer: Json, *, is_partial: bool) -> str:
     if answer.get("sums"):
         owners = "all owners"
     where = only_if(is_partial, " on this page")
-    said = f"{total['executions']:,} executions and {total['queries']:,} queries of {owners}{where}"
+    said = f"{total['executions']:,} runs and {total['queries']:,} queries of {owners}{where}"
     sentence = f"{name}: {said}, {_write_dollars(total['dollars'])} US dollars."
 
     over = sum(each["isUsedUp"] for each in answer["budgets"])

@@ -194,7 +194,7 @@ def edit_or_restart(
             "schedule_text": task.schedule_text if has_same_rules else draft.schedule_text,
             "revision": task.revision + 1,
             "defined_by": defined_by,
-            "message": "Edited." if task.message in _SAID_OF_SPEC else task.message,
+            "message": "Edited." if task.message in SAID_OF_SPEC else task.message,
         }
     )
     changed = bind_open_runs(task, changed)
@@ -235,7 +235,7 @@ def edit_or_restart(
     return Commit(active, executions=records)
 
 
-_SAID_OF_SPEC: Final = frozenset({"Created.", "Rescheduled."})
+SAID_OF_SPEC: Final = frozenset({"Created.", "Rescheduled."})
 """The messages that an edit makes untrue. Other messages describe the task's state."""
 
 

@@ -77,20 +77,20 @@ def test_when_the_server_is_stopped_the_page_says_so_first_and_stays(visitor: Vi
         note = page.get_by_role("alert")
         expect(note).to_contain_text("No answer since")
         page.unroute("**/*")
-        page.get_by_role("button", name="Ask now").click()
+        page.get_by_role("button", name="Try now").click()
         expect(page.locator(".gone")).to_have_count(0)
         assert page.evaluate(COUNT_GREEN) > 0
         server.stop()
     ask(page)
-    expect(note).to_contain_text(f"You see what was at {shown}")
-    expect(page.locator(".gone")).to_contain_text("It is asked again in 2 s.")
+    expect(note).to_contain_text(f"This page is from {shown}")
+    expect(page.locator(".gone")).to_contain_text("Trying again in 2 s.")
     for width in (1600, 1280, 390):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate(COUNT_HIDDEN) == 0, width
     assert page.evaluate(COUNT_GREEN) == 0
     assert not any(tick.is_visible() for tick in page.locator(TICKS).all())
     page.clock.run_for(1000)
-    expect(page.locator(".gone")).to_contain_text("It is asked again in 1 s.")
+    expect(page.locator(".gone")).to_contain_text("Trying again in 1 s.")
     page.get_by_role("link", name="Calendar").first.click(no_wait_after=True)
     expect(note).to_contain_text("this page is kept")
     assert page.url == address

@@ -71,7 +71,7 @@ def test_single_keys_are_off_while_typing_and_can_be_switched_off(visitor: Visit
     assert page.locator("#find").input_value() == "gc?"
     page.keyboard.press("Escape")
     page.keyboard.press("?")
-    page.get_by_label("Single keys off").check()
+    page.get_by_label("Turn single-key shortcuts off").check()
     page.keyboard.press("Escape")
     page.reload()
     page.keyboard.press("j")
@@ -168,7 +168,7 @@ def test_a_task_is_run_by_keys_after_a_question(tour: Visitor, site: Site) -> No
     page.keyboard.press("t")
     question = page.locator("details.ask[open]")
     expect(question).to_contain_text('"about": "<i>sales</i>"')
-    expect(question).to_contain_text("which stays as it is")
+    expect(question).to_contain_text("The schedule stays as it is")
     assert site.call("GET", "/v1/tasks/asked/executions")["executions"] == []
     page.keyboard.press("Enter")
     page.get_by_text("It runs now.", exact=True).wait_for()

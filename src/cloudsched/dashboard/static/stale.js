@@ -12,7 +12,7 @@ export function showStale(wait, what = "") {
     note.className = "gone";
     note.innerHTML = '<p role="alert"></p><p></p><button class="btn small">Try now</button>';
     const since = wait === null ? "" : ` since ${shown}`; // the page's own clock and zone, not the browser's
-    note.firstChild.textContent = `No answer${since}. You see the state of ${shown}, which may have changed.`;
+    note.firstChild.textContent = `No answer${since}. This page is from ${shown} and may be out of date.`;
     note.lastChild.hidden = wait === null;
     note.lastChild.addEventListener("click", () => document.dispatchEvent(new Event("ask")));
     document.querySelector(".top").append(note); // sticks with the bar, however high that is

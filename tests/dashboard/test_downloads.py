@@ -180,3 +180,14 @@ def test_usage_and_changes_are_files_as_well(pages: Pages, monkeypatch: pytest.M
     assert "tasks?label=team%3Da" in page
     monkeypatch.setattr("cloudsched.engine.queries.audit_trail.MAX_LOOKED_THROUGH", 1)
     assert "ERROR: Not everything" in pages.get("admin", "/audit.csv").text
+
+
+@pytest.mark.parametrize("name", ["tasks", "runs"])
+def test_a_file_of_a_local_stack_has_more_than_its_first_page(
+    ui: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Its page asks the API in its own process, also for what is sent after the request has been handled."""
+    monkeypatch.setattr(downloads, "PAGE_SIZE", 2)
+    text = get(f"{ui}/{name}.csv", within="P30D").text
+    assert len(read_rows(text)) > 2
+    assert "ERROR" not in text

@@ -172,7 +172,7 @@ def test_a_pause_can_be_taken_back_until_somebody_changes_the_task(pages: Pages)
 
 
 HOURLY = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:00:00", timezone="UTC")
-NEVER_HELPS = "its next start would pause it again"
+NEVER_HELPS = "the next start would pause it again"
 
 
 def look(pages: Pages, task: Task, who: str = "admin") -> str:

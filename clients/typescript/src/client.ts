@@ -263,6 +263,16 @@ export class Client<P extends object = AnyPayloads> extends TaskVerbs {
     return this.#get("/v1/overview", query, options);
   }
 
+  /** Find what has all words of a text in its name: tasks, owners, handlers and labels. */
+  searchNames(text: string, query: Omit<api.SearchNamesQuery, "q"> = {}, options?: RequestOptions): Promise<api.SearchResults> {
+    return this.#get("/v1/search", { ...query, q: text }, options);
+  }
+
+  /** List who did what to tasks, budgets and queues, the latest first. */
+  audit(filters: Filters<api.ListAuditEntriesQuery> = {}, options?: RequestOptions): Listing<api.AuditEntry> {
+    return this.#list("/v1/audit", "entries", filters, options);
+  }
+
   /** Count the tasks that `batchChange` would change now. */
   countMatching(action: api.BatchAction, filter: api.BatchChangeFilter, options: RequestOptions = {}): Promise<api.TaskCount> {
     return this.#post("/v1/tasks/batchChange", { action, filter, dryRun: true }, options, undefined, true);

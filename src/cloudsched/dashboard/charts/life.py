@@ -150,7 +150,7 @@ def _draw_lane(each: Lived, y: int, left: float, right: float, now: float) -> Ma
     else:
         bar = element("rect", cls="f-past", x=percent(left), y=y, width=width, height=_BAR)
 
-    css = "" if each.status in OPEN or each.status in BAD else "alt"
+    css = "" if each.status in OPEN else "alt"
     would_cross = right < now < right + len(each.word) * _CHARACTER
     if (right > _LABEL_SIDE or would_cross or left < now - _NEAR_NOW < right) and left > _LEAST_BEFORE:
         return group(bar, draw_beside(each.word, left, 6, is_before=True, y=y + 9, css=css))

@@ -31,6 +31,7 @@ from cloudsched.dashboard.forms.task_options import (
     read_new,
     write_options,
 )
+from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.dashboard.words import only_if
 from cloudsched.domain.schedules.schedule import OWNER_ZONE
 from cloudsched.errors import CloudschedError, KeyReused, PreconditionFailed
@@ -106,17 +107,15 @@ def _take_back(entry: Json, answer: Json, visit: Visit) -> Json:
 
 
 def _describe_task(api: Api, task: Json, etag: str) -> Json:
-    words = api.describe(task["schedule"])
     answer = {
         "task": task,
         "etag": etag,
         "handlers": api.get("/v1/handlers")["handlers"],
         "handler": task["handler"],
-        "words": words,
     }
     now = {
         **write_options(task),
-        "schedule": write_words(api, task, words),
+        "schedule": write_words(api, task, api.describe(task["schedule"])),
         **write_texts(_find_slot(answer), task.get("payload", {})),
     }
     base = json.dumps({name: _digest(text) for name, text in sorted(now.items())})
@@ -238,10 +237,11 @@ def build(answer: Json, visit: Visit) -> Json:
     more = tuple(name for name in MORE if name != "owner" or (is_new and visit.role == "admin"))
 
     return {
-        **dict.fromkeys(("error", "key", "base", "words", "takenBack"), ""),
+        **dict.fromkeys(("error", "key", "base", "takenBack"), ""),
         **dict.fromkeys(("task", "conflicts", "isChecked")),
         **answer,
         "title": "New task" if task is None else f"Edit {task['title']}",
+        "words": "" if task is None else describe_schedule(task["schedule"], visit.now),
         "payload": make_fields(_find_slot(answer), texts, errors),
         "options": make_options(names, texts, errors, suggested, is_new=is_new),
         "more": make_options(more, texts, errors, suggested, is_new=is_new),

@@ -162,7 +162,8 @@ def _write_sentence(tasks: list[Json], words: list[str], visit: Visit, *, is_cut
         return f"{count}; {failed or 'none'} of them failing."
     needy = sum(bool(task.get("needs")) for task in tasks)
     if needy:
-        return f"{count}; {needy} of them need attention, and come first."
+        come = "needs attention and comes first" if needy == 1 else "need attention and come first"
+        return f"{count}; {needy} of them {come}."
     return f"{count}; none needs attention."
 
 

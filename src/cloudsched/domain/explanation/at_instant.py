@@ -15,7 +15,7 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import FINAL_STATUSES, HistoryEntry, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.explanation.explain import MISSED, explain_delivery, explain_run, with_message
-from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason
+from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason, say_status
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.notices import say_instant
@@ -180,7 +180,7 @@ def _explain_record(question: _Question, record: Execution) -> Finding:
     kind = "occurrence of"
     if record.trigger.value == "MANUAL":
         kind = "run that was triggered for"
-    sentence = f"The {kind} {question.say(record.scheduled_for)} is {record.status}"
+    sentence = f"The {kind} {question.say(record.scheduled_for)} {say_status(record.status)}"
     why = record.message or ""
     if record.status is not ExecutionStatus.SUCCEEDED and record.error is not None:
         why = f"{record.error.type}: {record.error.message}"
@@ -263,7 +263,7 @@ def _name(entry: HistoryEntry | None) -> str:
 def _explain_end(question: _Question) -> Iterator[Finding]:
     task = question.task
     if task.status in FINAL_STATUSES and task.status_changed_at < question.day.end:
-        sentence = f"It is {task.status} since {question.say(task.status_changed_at)}, and runs no more"
+        sentence = f"It {say_status(task.status)} {say_instant(task, task.status_changed_at)}, and will not run again"
         sentence = with_message(sentence, task.message)
         yield Finding(reason=Reason.ENDED, sentence=sentence, at=task.status_changed_at)
 

@@ -28,6 +28,7 @@ from cloudsched.domain.explanation.findings import (
     Reason,
     Undelivered,
     say_no_worker,
+    say_status,
 )
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.manual_verbs import can_resume
@@ -340,7 +341,7 @@ def explain_status(evidence: Evidence) -> Finding:
     """Return why a task that is not active starts nothing: it is paused, or has ended."""
     task = evidence.task
     if task.status is not TaskStatus.PAUSED:
-        sentence = f"It is {task.status} since {_say_time(task, task.status_changed_at)}, and runs no more"
+        sentence = f"It {say_status(task.status)} {say_instant(task, task.status_changed_at)}, and will not run again"
         ended = with_message(sentence, task.message)
         return Finding(reason=Reason.ENDED, sentence=ended, at=task.status_changed_at)
 
@@ -453,7 +454,7 @@ def _explain_repairs(evidence: Evidence) -> Iterator[Finding]:
 
 def _explain_last(evidence: Evidence, last: Execution) -> Finding:
     task = evidence.task
-    sentence = f"Its last occurrence, {say_instant(task, last.scheduled_for)}, is {last.status}"
+    sentence = f"Its last occurrence, {say_instant(task, last.scheduled_for)}, {say_status(last.status)}"
     if task.consecutive_failures > 1 and last.status in FAILURE_STATUSES:
         sentence += f", and {task.consecutive_failures - 1:,} before it failed, too"
     why = last.message or ""

@@ -138,6 +138,23 @@ def say_sweep(swept_at: datetime | None) -> Finding:
     return Finding(reason=Reason.SWEEP_IS_LATE, sentence=sentence, at=swept_at)
 
 
+_ENDS: Final = {
+    "SUCCEEDED": "succeeded",
+    "COMPLETED": "completed",
+    "FAILED": "failed",
+    "TIMED_OUT": "timed out",
+    "CANCELLED": "was cancelled",
+    "EXPIRED": "expired",
+    "SKIPPED": "was skipped",
+}
+"""How a run or a task has ended, as a verb."""
+
+
+def say_status(status: str) -> str:
+    """Return the status of a run or a task as a verb: that it ``failed``, or ``is suspended``."""
+    return _ENDS.get(status) or f"is {status.lower()}"
+
+
 def say_overdue() -> Finding:
     """Return that work of some task is overdue, whosever it is."""
     sentence = "Work that was due minutes ago had not started when the sweep last looked."

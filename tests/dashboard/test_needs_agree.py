@@ -83,7 +83,7 @@ def test_all_answers_agree_on_what_needs_somebody(pages: Pages, make_task: MakeT
     assert counted == {cause: len(found) for cause, found in shown.items()}
 
     needy = {task_id for task_id, causes in needs.items() if causes}
-    assert f"{len(needy)} of them need" in page
+    assert re.search(rf"\b{len(needy)} of them needs? attention", page)
     assert set(re.findall(r'<tr data-key="([^"]+)"', page)[: len(needy)]) == needy
     common = len(sim.app.container.causes.find(None))  # of handlers that are not registered
     assert f"<p>{sum(counted.values()) + common} things need you" in html.unescape(pages.get("admin", "/").text)

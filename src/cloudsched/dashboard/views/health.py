@@ -100,7 +100,8 @@ def _build_sweep(counts: Json, visit: Visit) -> Iterator[HealthRow]:
         status = Status("pause", "waits for the queue", "pause")
     elif is_late:
         status = _bad("is late")
-    said.append(f"{sweep['dispatched']:,} dispatches sent again" if sweep["dispatched"] else "nothing repaired")
+    again = write_count(sweep["dispatched"], "dispatch sent again", "dispatches sent again")
+    said.append(again if sweep["dispatched"] else "nothing repaired")
     ago = write_duration(timedelta(seconds=sweep["lag"]))
     late = only_if(is_late and not _build_paused(counts), f": {SEEMS_DEAD}")
     yield HealthRow("Sweep", status, None, f"{', '.join(said)}, {ago} ago{late}")

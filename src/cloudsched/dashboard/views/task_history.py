@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cloudsched.dashboard.forms.task_options import read_before
 from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.dashboard.words import only_if
+from cloudsched.domain.documents.authority import say_subject
 
 if TYPE_CHECKING:
     from cloudsched.dashboard.api import Json
@@ -44,4 +45,4 @@ def name_actor(by: Json | None) -> str:
     """Return who did something, as the log names them."""
     if not by:
         return "the scheduler"
-    return by.get("subject") or "the app's own code"
+    return say_subject(by.get("subject") or "the app's own code")

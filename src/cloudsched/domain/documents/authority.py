@@ -18,8 +18,17 @@ if TYPE_CHECKING:
 
 SYSTEM_OWNER: Final = "system"
 """The owner of all that belongs to the system rather than to a user. No user can have this name."""
+ANONYMOUS: Final = "anybody"
+"""The subject of all who use an open API, as on the local stack."""
 RESERVED_SUBJECTS: Final = frozenset({SYSTEM_OWNER})
 """The names that no user can have, although tasks may have them as their owner."""
+
+
+def say_subject(subject: str) -> str:
+    """Return who did something, for people."""
+    return "somebody without sign-in" if subject == ANONYMOUS else subject
+
+
 MAX_OWNER: Final = 128
 """The longest owner, in characters."""
 OWNER_PATTERN: Final = rf"[^/\x00-\x1f\x7f]{{1,{MAX_OWNER}}}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.domain.documents.authority import say_subject
 from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.receipt import Reason as Reason  # noqa: PLC0414 - those who find something give one
 from cloudsched.domain.documents.task import Task, TaskStatus
@@ -167,7 +168,7 @@ def say_queue_paused(queue: str = "", by: str = "", at: datetime | None = None) 
     if queue:
         sentence = f"The queue {queue} is paused"
     if by and at is not None:
-        sentence += f", by {by} on {at:%Y-%m-%d at %H:%M:%S} (UTC)"
+        sentence += f", by {say_subject(by)} on {at:%Y-%m-%d at %H:%M:%S} (UTC)"
     return Finding(reason=Reason.QUEUE_PAUSED, sentence=f"{sentence}: nothing starts until it is resumed.", at=at)
 
 

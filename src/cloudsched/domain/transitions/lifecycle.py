@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.authority import PERSON, SenderRole
+from cloudsched.domain.documents.authority import PERSON, SenderRole, say_subject
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus, Run, Trigger
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
@@ -300,7 +300,7 @@ def name_author(task: Task, by: EventSender | None) -> str:
         return " by the app's own code"
     if by.role is SenderRole.OWNER or f"{PERSON}{task.owner}" in {by.subject, by.user}:
         return " by its owner"
-    return f" by {by.subject}"
+    return f" by {say_subject(by.subject)}"
 
 
 def resume(task: Task, now: datetime, *, since: datetime | None = None, by: EventSender | None = None) -> Commit:

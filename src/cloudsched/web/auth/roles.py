@@ -20,6 +20,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.documents.authority import (
+    ANONYMOUS,
     MAX_OWNER,
     RESERVED_SUBJECTS,
     SYSTEM_OWNER,
@@ -239,7 +240,7 @@ def format_role(role: Role, queues: Iterable[str]) -> str:
 _QUEUE: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """The pattern of a task's queue, repeated because settings are parsed without pydantic."""
 
-ANONYMOUS_ADMIN: Final = Caller("anybody", Role.ADMIN, None)
+ANONYMOUS_ADMIN: Final = Caller(ANONYMOUS, Role.ADMIN, None)
 """The caller of an open API, as on the local stack."""
 NOBODY: Final = Caller("nobody", Role.READER, "")
 """The caller of an operation without a credential, who sees only what the secret of a link or a feed shows."""

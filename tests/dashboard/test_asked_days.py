@@ -23,7 +23,7 @@ VISIT = visit(zone=PARIS)
     ("query", "words"),
     [
         ({"on": "2027-03-21"}, "has no occurrence on Sunday 2027-03-21 (Europe/Paris)"),
-        ({"on": "2027-03-22", "tz": "Asia/Tokyo"}, "The occurrence of 2027-03-22 at 09:00:00 (Europe/Paris) is"),
+        ({"on": "2027-03-22", "tz": "Asia/Tokyo"}, "The occurrence of 2027-03-22 at 09:00:00 (Europe/Paris) succeeded"),
         ({"on": "2027-03-19"}, "The task was created only on 2027-03-20"),
         ({"on": "2027-03-28"}, "The clocks in Europe/Paris go forward by 1 h that day"),
         ({"on": "friday"}, "friday is not a day"),

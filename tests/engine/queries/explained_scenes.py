@@ -352,7 +352,7 @@ SCENARIOS: dict[Reason, Callable[[Scene], object]] = {
 }
 """What leads to each reason."""
 WORDS = {
-    Reason.ENDED: "COMPLETED",
+    Reason.ENDED: "completed",
     Reason.PAUSED: "its owner",
     Reason.RUNNING: "worker 'box'",
     Reason.LEASE_ENDED: "TIMED_OUT",

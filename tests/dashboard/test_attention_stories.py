@@ -291,4 +291,4 @@ def test_the_first_failure_of_a_window_is_not_said_to_be_the_first_of_all(pages:
 def test_one_task_that_needs_attention_is_counted_as_one(pages: Pages, app: App) -> None:
     hourly(app, "payroll")
     pages.sim.advance(timedelta(hours=1, minutes=5))
-    assert "1 task; 1 of them needs attention, and comes first." in html.unescape(pages.get("admin", "/tasks").text)
+    assert "1 task; 1 of them needs attention and comes first." in html.unescape(pages.get("admin", "/tasks").text)

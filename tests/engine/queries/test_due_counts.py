@@ -17,7 +17,7 @@ from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.planning import note_zone, occurrence_from
 from cloudsched.engine.queries.due_counts import count_due
-from cloudsched.engine.queries.occurrences import OccurrenceQuery, list_occurrences
+from cloudsched.engine.queries.occurrences import OccurrenceQuery, _occurs_more_often, list_occurrences
 from cloudsched.engine.queries.time_parts import split_time
 from cloudsched.engine.storage.due_groups import DueQuery
 from cloudsched.testing import START
@@ -154,3 +154,20 @@ def test_a_count_that_is_cut_says_from_when_on_it_is() -> None:
     ]
     assert whole
     assert set(whole) <= {0, 900}
+
+
+@given(TASKS, st.sampled_from((1, 3, 6, 24, 1440)))
+def test_only_tasks_that_run_more_often_are_left_out_as_such(
+    drawn: list[tuple[str, str, int, int, int, str]], most: int
+) -> None:
+    """However the store knows that without reading them."""
+    store = SqliteStore()
+    tasks = [task for number, each in enumerate(drawn) if (task := make_task(number, each)) is not None]
+    for task in tasks:
+        store.commit(Commit(task))
+    until = BEGIN + timedelta(days=5)
+    whole = list_occurrences(store, OccurrenceQuery(until, None, BEGIN), 10_000).items
+    rare = list_occurrences(store, OccurrenceQuery(until, None, BEGIN, most_per_day=most), 10_000).items
+    often = {task.id for task in tasks if _occurs_more_often(task, most)}
+    assert [(at, task.id) for at, task in rare] == [(at, task.id) for at, task in whole if task.id not in often]
+    store.close()

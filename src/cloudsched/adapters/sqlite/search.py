@@ -20,6 +20,7 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.name_words import NameMatch
 from cloudsched.domain.documents.run_counts import CountedAs, GroupCount, RunCounts
 from cloudsched.domain.documents.task import Task
+from cloudsched.domain.transitions.plan_keys import STEADY
 from cloudsched.engine.ports.search import OMITTED_FIELDS, UNFINISHED_STATUSES, ExecutionQuery, TaskQuery, refuse_count
 from cloudsched.engine.queries.listing_search import ListingSearch
 from cloudsched.engine.storage.due_groups import MAX_GROUPS, DueGroup, DueGroups, DueQuery
@@ -40,6 +41,9 @@ BODY = "CAST(body AS BLOB) AS body"
 """A document as bytes. As text, one row that is not UTF-8 would fail the whole query instead of being
 skipped."""
 
+_STEP = f"CAST(substr(plan_key, {len(STEADY) + 1}) AS INTEGER)"
+_IS_RARE = f"(coalesce(plan_key, '') NOT GLOB '{STEADY} *' OR {_STEP} * ? >= 86400)"
+"""Whether a task runs at most so many times a day, or is not known to run at a steady interval."""
 _LOOKED_FOR = {
     "handler": "{0}.handler = ?",
     "parent": "{0}.parent = ?",
@@ -151,6 +155,9 @@ def build_task_listing(query: TaskQuery) -> SqliteListing:
     if query.due_until is not None:
         conditions.append("next_at < ?")
         values.append(to_microseconds(query.due_until))
+    if query.most_per_day is not None:
+        conditions.append(_IS_RARE)
+        values.append(query.most_per_day)
 
     if query.label is not None:  # CROSS JOIN: the labels are read first (sqlite.org/optoverview.html)
         table = "labels CROSS JOIN tasks ON tasks.id = task_id"

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 ONCE: Final = "once"
 """The key of all tasks that are due once more at most."""
 _DAILY: Final = "daily"
-_STEADY: Final = "steady"
+STEADY: Final = "steady"
+"""The first word of the key of a `SteadyPlan`. The number after it is the step."""
 KEYED_FIELDS: Final = frozenset({"schedule", "until", "max_runs", "backlog", "plan_from"})
 """The fields of a task that its key depends on, beside the time zone data of its plan."""
 _MONDAY_FIRST: Final = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"]
@@ -72,7 +73,7 @@ def find_plan_key(task: Task) -> str | None:
         if (daily := _find_daily_plan(schedule, fingerprint)) is not None:
             return " ".join((_DAILY, *map(str, daily)))
         if (steady := _find_steady_plan(schedule, fingerprint)) is not None:
-            return " ".join((_STEADY, *map(str, steady)))
+            return " ".join((STEADY, *map(str, steady)))
     parts = (
         schedule.rrule,
         _find_phase(schedule),
@@ -96,7 +97,7 @@ def read_plan(key: str) -> DailyPlan | SteadyPlan | None:
     if kind == _DAILY:
         weekdays, time, timezone, gap, fold, fingerprint = parts
         return DailyPlan(weekdays, int(time), timezone, cast("Gap", gap), cast("Fold", fold), fingerprint)
-    if kind == _STEADY:
+    if kind == STEADY:
         step, phase, timezone, fingerprint = parts
         return SteadyPlan(int(step), int(phase), timezone, fingerprint)
     return None

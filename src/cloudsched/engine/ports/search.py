@@ -53,6 +53,8 @@ class TaskQuery:
     """The reason why they need attention. The latest come first, and of those that wait the last to give up."""
     trouble_until: datetime | None = None
     """The instant before which a wait must give up, exclusively. Goes with `trouble`."""
+    most_per_day: int | None = None
+    """Leaves out tasks that run more often than this a day, as far as the store knows that without reading them."""
     pause_id: str | None = None
     """The change of many tasks that has paused them."""
     is_delivery: bool = False

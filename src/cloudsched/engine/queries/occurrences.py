@@ -147,7 +147,7 @@ class _TaskReader:
     def __init__(self, store: Store, query: OccurrenceQuery, part: int) -> None:
         self._store = store
         self._part = part
-        self._query = TaskQuery(owner=query.owner, due_until=query.until)
+        self._query = TaskQuery(owner=query.owner, due_until=query.until, most_per_day=query.most_per_day)
         self._matches = query.matches
         self._tasks: list[Task] = []
         self._token: str | None = None

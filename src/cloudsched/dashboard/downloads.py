@@ -181,7 +181,7 @@ class _Rows:
             yield from page[self._items]
             token = page.get("nextPageToken")
             if cut := page.get("completeUntil"):
-                self.error = f"Rows after {cut} are missing: too many tasks are due before. Choose an earlier end."
+                self.error = f"Some rows after {cut} are missing: too many tasks are due before. Choose an earlier end."
             if not token:
                 return
             page = self._api.get(self._path, **self._query, pageSize=PAGE_SIZE, pageToken=token)

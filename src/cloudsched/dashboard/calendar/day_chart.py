@@ -129,7 +129,7 @@ def _draw_bars(row: DayRow, base: int) -> Markup:
         found = bar.found
         for css, count in (("f-past", found.ran), ("skipbar", found.skipped), ("o", found.due + found.late)):
             if count:
-                height = _measure(count, row.most)
+                height = min(_measure(count, row.most), _ABOVE - top)
                 paths[css].append(f"M{left} {base - top:.0f}h{width}v-{height:.1f}h-{width}z")
                 top += height
         if found.failed:

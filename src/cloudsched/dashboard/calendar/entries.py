@@ -127,6 +127,11 @@ def count_entries(entries: Sequence[Entry]) -> Bin:
     return Bin(**counts)
 
 
+def scale_by(found: Bin) -> int:
+    """Return the number that bars are scaled by. What was skipped goes to their top: one record may cover thousands."""
+    return found.ran + found.late + found.due
+
+
 def add_bins(bins: Iterable[Bin]) -> Bin:
     """Return the numbers of several parts together."""
     return Bin(*map(sum, zip(Bin().numbers, *(each.numbers for each in bins), strict=True)))

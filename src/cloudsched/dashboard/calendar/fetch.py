@@ -135,8 +135,22 @@ def _find_stops(api: Api, visit: Visit, parts: Sequence[Json], ran: _Ran, also: 
     waits = [*_find_skipped_spans(api, visit, parts, also), *filter(None, tails)]
     starts = [parse_instant(each["startedAt"]) for each in ran.items if each.get("startedAt")]
     longest = sorted(merge(waits), key=lambda wait: wait[1] - wait[0])[-_STOPS:]
-    found = (_find_stop(api, *each, starts, also) for each in sorted(longest))
-    return [{"start": each[0].isoformat(), "end": each[1].isoformat()} for each in found if each]
+    found = [stop for each in sorted(longest) if (stop := _find_stop(api, *each, starts, also))]
+    if found:
+        found[0] = _extend(api, *found[0], parts, also)
+    return [{"start": start.isoformat(), "end": end.isoformat()} for start, end in found]
+
+
+def _extend(
+    api: Api, start: datetime, end: datetime, parts: Sequence[Json], also: Mapping[str, str]
+) -> tuple[datetime, datetime]:
+    """Return a stop that begins with the first part, if runs were due before it and none is found that started."""
+    before = [each for each in parts if parse_instant(each["end"]) <= start]
+    if any(each["ran"] or each["failed"] or each["skipped"] for each in before):
+        first = parse_instant(parts[0]["start"])
+        if not _list_starts(api, first, start, also):
+            return first, end
+    return start, end
 
 
 def _find_skipped_spans(

@@ -6,6 +6,7 @@ import calendar
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.dashboard.calendar.entries import scale_by
 from cloudsched.dashboard.charts.svg import draw_picture, element, percent
 from cloudsched.dashboard.times import DAY, WallDay, write_hours
 from cloudsched.dashboard.words import only_if
@@ -31,7 +32,7 @@ def build_month(
     days: Sequence[WallDay], totals: Mapping[date, DayTotals], today: date, addresses: Mapping[date, str]
 ) -> list[list[Json | None]]:
     """Return the weeks of a month. None stands for a day of another month."""
-    most = max((_count_all(each) for each in totals.values()), default=0)
+    most = max((scale_by(each.found) for each in totals.values()), default=0)
     cells: list[Json | None] = [None] * days[0].day.weekday()
     cells += [_build_day(each, totals[each.day], most, today, addresses[each.day]) for each in days]
     cells += [None] * (-len(cells) % _WEEK)
@@ -66,11 +67,6 @@ def draw_density(totals: DayTotals, most: int) -> Markup:
         height = _HEIGHT - _LINE - 1
         parts.append(element("rect", cls="f-fail", x="0", y=_LINE + 1, width=percent(failed), height=height))
     return draw_picture(_HEIGHT, *parts)
-
-
-def _count_all(totals: DayTotals) -> int:
-    found = totals.found
-    return found.ran + found.skipped + found.due + found.late
 
 
 def _scale(count: int, most: int) -> float:

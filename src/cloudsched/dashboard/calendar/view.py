@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from cloudsched.dashboard.calendar.day_chart import DayBar, DayRow, draw_day, draw_hours
 from cloudsched.dashboard.calendar.days import DayFacts, Part, Stop, gather
-from cloudsched.dashboard.calendar.entries import BUSY, Bin, DayTotals, Entry, add_bins, add_totals
+from cloudsched.dashboard.calendar.entries import BUSY, Bin, DayTotals, Entry, add_bins, add_totals, scale_by
 from cloudsched.dashboard.calendar.fetch import FILTERS, choose_day, fetch
 from cloudsched.dashboard.calendar.labels import OccurrenceMark
 from cloudsched.dashboard.calendar.month import WEEKDAYS, build_month
@@ -197,7 +197,7 @@ def _build_rows(facts: Mapping[date, DayFacts], chosen: date, visit: Visit) -> J
     parts = 24 if is_week else 96
     bar = "hour" if is_week else "quarter of an hour"
     bars = {day: [*_list_bars(each, parts, visit)] for day, each in facts.items()}
-    heights = (max(_count_above(one), one.failed) for row in bars.values() for one in (bar.found for bar in row))
+    heights = (max(scale_by(one), one.failed) for row in bars.values() for one in (bar.found for bar in row))
     most = max(heights, default=1) or 1
 
     rows = []
@@ -227,13 +227,9 @@ def _build_rows(facts: Mapping[date, DayFacts], chosen: date, visit: Visit) -> J
                 "chart": draw_day(row),
             }
         )
-    here = only_if(any(bars.values()), f"; at most {most:,} in one")
+    here = only_if(any(bars.values()), f"; at most {most:,} ran or are due in one")
     tail = f"A bar counts everything in one {bar}{here}. Tasks that run more than {BUSY} times a day have no marks."
     return {"rows": rows, "tail": tail}
-
-
-def _count_above(found: Bin) -> int:
-    return found.ran + found.skipped + found.late + found.due
 
 
 def _list_bars(facts: DayFacts, parts: int, visit: Visit) -> Iterator[DayBar]:

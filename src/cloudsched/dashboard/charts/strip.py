@@ -76,7 +76,7 @@ def draw_strip(
     """
     start = now - reach
     end = now + reach
-    most = max([1, *(max(each.ran + each.skipped, each.failed, each.due) for each in bars)])
+    most = max([1, *(max(each.ran, each.failed, each.due) for each in bars)])  # one record may have skipped thousands
     base = _TOP + _ABOVE
     height = base + _BELOW
 
@@ -106,7 +106,7 @@ def draw_strip(
         above: float = base
         for css, number in (("f-past", each.ran), ("skipbar", each.skipped)):
             if number:
-                tall = max(3.0, _ABOVE * number / most)
+                tall = max(3.0, min(_ABOVE * number / most, above - _TOP))
                 above -= tall
                 drawn.append(draw_bar(css, left, until_now, y=above, height=tall))
         if each.due:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.visit import Visit
 
 _PAUSED: Final = Status("pause", "Paused", "fail")
+_OF_HANDLER: Final = "handler "
+"""The beginning of the keys of rows that count the tasks of a handler."""
 GROUPS: Final = 10
 """The most handlers of a cause that have a line each."""
 SHOWN: Final = 5
@@ -99,12 +101,13 @@ def leave_out(cause: NeedCause, found: Json | None, common: Sequence[Json]) -> J
 
 
 def _build_cause(cause: NeedCause, found: Json, rows: Sequence[Need], visit: Visit) -> Iterator[Need]:
-    """Yield the line of a cause, and some of its tasks. If there is only one task, yield only the task."""
+    """Yield the line of a cause, and some of its tasks. If there is only one task or handler, yield only its line."""
     count = found["count"]
     is_at_least = bool(found.get("isAtLeast"))
     if not count:
         return
-    if count == 1 and rows and not is_at_least:
+    is_told = len(rows) == 1 and (count == 1 or rows[0].key.startswith(_OF_HANDLER))
+    if is_told and not is_at_least:
         yield rows[0]
         return
 
@@ -151,7 +154,7 @@ def _build_group(cause: NeedCause, group: Json, detail: str) -> Need:
     count = group["count"]
     said = CAUSES[cause]
     return Need(
-        key=f"handler {handler}",
+        key=f"{_OF_HANDLER}{handler}",
         status=said.status,
         title=f"{write_count(count, 'task', 'tasks')} of {handler}",
         href=f"tasks?{urlencode({'trouble': str(cause), 'handler': handler})}",

@@ -93,7 +93,8 @@ def fetch(api: Api, visit: Visit) -> Json:
     path, asked = list_rows(visit)
     page = api.get(path, **asked, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
     failures = None
-    if filters.get("status") in {None, *BAD} and filters.get("outcome") in {None, "FAILED"}:
+    may_have_failed = filters.get("status") in {None, *BAD} and filters.get("outcome") in {None, "FAILED"}
+    if may_have_failed and not filters.keys() & {"minDuration", "minLateness"}:
         failures = api.get(f"{path}/failures", **asked)
     return {**page, "failures": failures, "filters": filters}
 

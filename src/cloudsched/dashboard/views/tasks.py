@@ -21,7 +21,7 @@ from cloudsched.dashboard.words import join_phrases, only_if, write_count
 from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
@@ -92,7 +92,8 @@ def build(answer: Json, visit: Visit) -> Json:
         tasks.sort(key=lambda task: not task.get("needs"))  # keeps the API's order otherwise
 
     shown = {
-        "sentence": _write_sentence(tasks, words, visit, is_cut=bool(answer.get("nextPageToken"))),
+        "sentence": _write_sentence(tasks, words, visit, is_cut=bool(answer.get("nextPageToken")))
+        + _write_total(answer, filters, words),
         "restorable": answer.get("restorable", ()),
         "rows": [_build_task(task, visit) for task in tasks],
         "guess": guess_name(filters.get("handler", ""), answer["handlers"]),
@@ -165,6 +166,15 @@ def _write_sentence(tasks: list[Json], words: list[str], visit: Visit, *, is_cut
         come = "needs attention and comes first" if needy == 1 else "need attention and come first"
         return f"{count}; {needy} of them {come}."
     return f"{count}; none needs attention."
+
+
+def _write_total(answer: Json, filters: Mapping[str, str], words: Sequence[str]) -> str:
+    """Return how many of all tasks need attention, if the list goes on: a page has those of its own first."""
+    count = sum(each["count"] for each in answer.get("needs", ()))
+    if filters or words or not count or not answer.get("nextPageToken"):
+        return ""
+    at_least = any(each.get("isAtLeast") for each in answer["needs"])
+    return f" Of all tasks, {write_count(count, 'needs', 'need', is_at_least=at_least)} attention."
 
 
 def _explain_nothing(words: list[str], visit: Visit, *, is_cut: bool) -> str:

@@ -7,10 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from cloudsched.domain.documents.execution import OPEN_STATUSES, Execution
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, Execution
 from cloudsched.domain.documents.run_counts import PartLength, RunOutcome
 from cloudsched.domain.documents.task import NeedCause, TaskStatus, Trouble
 from cloudsched.domain.responses.overview_responses import (
@@ -214,6 +214,8 @@ MAX_FAILURES: Final = 500
 """The most failures that are looked at, the latest: a read for each, and for each that is passed over."""
 _RARE: Final = 20
 """The most handlers whose failures are looked at besides, if few are among these, and the most of each."""
+_EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 _FOLDERS: Final = re.compile(r"^.*[\\/]")
 _FRAME: Final = re.compile(r'^\s*File "([^"\n]+)", line (\d+), in (\S+)', re.MULTILINE)
 
@@ -224,7 +226,12 @@ def summarize_failures(search: SearchStore, query: ExecutionQuery, only: Executi
     counted = ExecutionQuery(query.owner, since=query.since, until=query.until)
     if only != WITHOUT_CALLS or query not in {counted, replace(counted, outcome=RunOutcome.FAILED)}:
         cut = {each.handler for each in failures if is_cut}
-        return FailureSummary(count=len(failures), is_at_least=is_cut, groups=_group(failures, cut))
+        count = _count_failures(search, query, only) if is_cut else None
+        return FailureSummary(
+            count=len(failures) if count is None else count,
+            is_at_least=is_cut and count is None,
+            groups=_group(failures, cut),
+        )
 
     handlers = search.group_failures(counted, "handler")
     looked_at = Counter(each.handler for each in failures)
@@ -241,6 +248,21 @@ def summarize_failures(search: SearchStore, query: ExecutionQuery, only: Executi
         handlers=_name_counts(handlers),
         owners=_name_counts(search.group_failures(counted, "owner")),
     )
+
+
+def _count_failures(search: SearchStore, query: ExecutionQuery, only: ExecutionFilter) -> int | None:
+    """Return the number of failures, if an index has it: of those of one status, all without those of the other."""
+    whole = replace(query, status=None, outcome=None, since=None, until=None)
+    if only != WITHOUT_CALLS or whole.find_looked_for(is_open=False):
+        return None
+    edges = (query.since or _EARLIEST, query.until or _LATEST)
+    count = sum(each.failed for each in search.count_runs(whole, edges))
+    for status in () if query.status is None else FAILURE_STATUSES - {query.status}:
+        others, is_cut = list_failures(search, replace(query, status=status), only, MAX_FAILURES)
+        if is_cut:
+            return None
+        count -= len(others)
+    return count
 
 
 def _name_counts(groups: Sequence[GroupCount]) -> tuple[FailureCount, ...]:

@@ -171,3 +171,26 @@ def test_only_tasks_that_run_more_often_are_left_out_as_such(
     often = {task.id for task in tasks if _occurs_more_often(task, most)}
     assert [(at, task.id) for at, task in rare] == [(at, task.id) for at, task in whole if task.id not in often]
     store.close()
+
+
+@given(TASKS, st.integers(0, 200), st.sampled_from((2, 7)))
+def test_a_list_that_begins_later_has_what_the_whole_one_has_from_then_on(
+    drawn: list[tuple[str, str, int, int, int, str]], hours: int, limit: int
+) -> None:
+    """On its pages together, also of tasks that are due before it begins."""
+    store = SqliteStore()
+    for number, each in enumerate(drawn):
+        if (task := make_task(number, each)) is not None:
+            store.commit(Commit(task))
+    since = BEGIN + timedelta(hours=hours)
+    until = since + timedelta(hours=9)
+    whole = list_occurrences(store, OccurrenceQuery(until, None), 100_000).items
+    listed: list[tuple[datetime, str]] = []
+    token: str | None = ""
+    while token is not None:
+        page = list_occurrences(store, OccurrenceQuery(until, None, since), limit, token or None)
+        listed += [(at, task.id) for at, task in page.items]
+        assert page.complete_until is None
+        token = page.next_page_token
+    assert listed == [(at, task.id) for at, task in whole if at >= since]
+    store.close()

@@ -6,38 +6,29 @@ store groups them. What is due once a day or at a steady interval is not searche
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_left, bisect_right
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.allowance import TASK_STEPS, Allowance, spend_from, spend_steps, take_part
 from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH
-from cloudsched.domain.recurrence.wall_clock import wall_clock
-from cloudsched.domain.transitions.plan_keys import ONCE, SteadyPlan, read_plan
+from cloudsched.domain.transitions.plan_keys import ONCE
 from cloudsched.domain.transitions.planning import occurrence_after, occurrence_from, planned_schedule
+from cloudsched.engine.queries.plan_times import MAX_GROUPS, PlanTimes, ceil_second, floor_second
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.recurrence.wall_clock import Fold, Gap, WallClock
-    from cloudsched.domain.transitions.plan_keys import DailyPlan
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.storage.due_groups import DueGroup, DueQuery
 
-MAX_GROUPS: Final = 30_000
-"""The most groups of tasks that one request looks at."""
 COUNT_STEPS: Final = 200_000
 """The most steps that the searches of one count take. What they find is remembered for the next one."""
-_KEPT_WINDOWS: Final = 4
-_HOUR: Final = 3600
-_DAY: Final = 86_400
 _TICK: Final = timedelta(microseconds=1)
 
 
@@ -72,8 +63,8 @@ def _count(store: Store, query: DueQuery, edges: Sequence[datetime]) -> DueCount
         if group.key is None:
             singles.append(group)
         elif group.key == ONCE:
-            window.add((_floor(group.next_at),), group.count)
-        elif (times := window.read_times(group.key)) is None:
+            window.add((floor_second(group.next_at),), group.count)
+        elif (times := window.plans.read(group.key)) is None:
             searched[group.key].append(group)
         else:
             window.add(times, group.count, group.next_at)
@@ -94,7 +85,7 @@ def _add_searched(store: Store, searched: Mapping[str, Sequence[DueGroup]], wind
         key = keys[task.id]
         times, cut = _list_times(task, window)
         if cut is None:
-            window.known[key] = times
+            window.plans.known[key] = times
         else:
             cuts.append(max(cut, window.since))
         for group in searched[key]:
@@ -107,20 +98,15 @@ class _Window:
 
     def __init__(self, edges: Sequence[datetime]) -> None:
         self.since = edges[0]
-        self.edges = [_ceil(each) for each in edges]
+        self.edges = [ceil_second(each) for each in edges]
         self._counts = [0] * (len(edges) - 1)
         self._weights: defaultdict[int, int] = defaultdict(int)
         """How often each second was counted that is not in `_counts`."""
-        begin, end = self.edges[0], self.edges[-1]
-        self.wide = begin // _HOUR * _HOUR, -(-end // _HOUR) * _HOUR
-        """Whole hours around it, which are the same for all looks within an hour."""
-        self.known = _kept.open((*self.wide, time_zones.in_use.release))
-        """The times of plans in these hours, by their keys."""
-        self._days: dict[tuple[str, Gap, Fold], _ClockDays] = {}
+        self.plans = PlanTimes(self.edges[0], self.edges[-1])
 
     def add(self, times: Sequence[int], weight: int, since: datetime | None = None) -> None:
         """Count the times that are not before an instant, each as many times as the weight says."""
-        begin = self.edges[0] if since is None else max(_ceil(since), self.edges[0])
+        begin = self.edges[0] if since is None else max(ceil_second(since), self.edges[0])
         if len(times) <= 2 * len(self._counts):
             weights = self._weights
             for at in times[bisect_left(times, begin) :]:
@@ -138,48 +124,6 @@ class _Window:
                 counts[bisect_right(self.edges, at) - 1] += weight
         return counts
 
-    def read_times(self, key: str) -> Sequence[int] | None:
-        """Return the times that a key says, in order. None if they have to be searched."""
-        if key in self.known:
-            return self.known[key]
-        plan = read_plan(key)
-        if plan is None or plan.fingerprint not in {"", time_zones.in_use.fingerprint(plan.timezone)}:
-            return None
-        if isinstance(plan, SteadyPlan):
-            begin, end = self.edges[0], self.edges[-1]
-            return range(begin + (plan.phase - begin) % plan.step, end, plan.step)
-        name = (plan.timezone, plan.gap, plan.fold)
-        days = self._days.get(name) or self._days.setdefault(name, _ClockDays(wall_clock(*name), *self.wide))
-        return self.known.setdefault(key, days.list_times(plan))
-
-
-class _ClockDays:
-    """The days of a time on a clock."""
-
-    def __init__(self, clock: WallClock, begin: int, end: int) -> None:
-        self._clock = clock
-        self._begin, self._end = begin, end
-        first = (begin + clock.zone.offset_at(begin)) // _DAY - 1
-        last = (end + clock.zone.offset_at(end)) // _DAY + 1
-        # The first of January 1970 was a Thursday.
-        self._days = [(day * _DAY, str((day + 3) % 7), self._find_offset(day)) for day in range(first, last + 1)]
-
-    def _find_offset(self, day: int) -> int | None:
-        """Return the clock's offset from UTC on a day, or None if clocks change about then."""
-        table = self._clock.zone.table_for((day + 3) * _DAY)
-        place = bisect_right(table.changes, (day - 2) * _DAY)
-        return table.offsets[place] if place == bisect_right(table.changes, (day + 3) * _DAY) else None
-
-    def list_times(self, plan: DailyPlan) -> list[int]:
-        """Return the times of a plan for one time a day, under the policies for clock changes."""
-        times: list[int] = []
-        for day, weekday, offset in self._days:
-            if weekday in plan.weekdays:
-                wall = day + plan.time
-                times += (wall - offset,) if offset is not None else self._clock.instants(wall)
-        times.sort()
-        return times[bisect_left(times, self._begin) : bisect_left(times, self._end)]
-
 
 def _load(store: Store, groups: Sequence[DueGroup]) -> dict[str, Task]:
     """Return one task of each group, by its id."""
@@ -195,18 +139,18 @@ def _list_times(task: Task, window: _Window) -> tuple[Sequence[int], datetime | 
 
     Each task of the plan leaves out what is before its own next time.
     """
-    begin, end = window.wide
+    begin, end = window.plans.hours
     reached = UTC_EPOCH + timedelta(seconds=begin)
     times: list[int] = []
     try:
         spend_steps()
         schedule = planned_schedule(task)
         if task.until is not None:
-            end = min(end, _floor(task.until) + 1)
+            end = min(end, floor_second(task.until) + 1)
         with spend_from(take_part(TASK_STEPS)):
             at = schedule.next_after(reached - _TICK)
-            while at is not None and _floor(at) < end:
-                times.append(_floor(at))
+            while at is not None and floor_second(at) < end:
+                times.append(floor_second(at))
                 reached = at + _TICK
                 at = schedule.next_after(at)
     except InvalidSchedule:  # so sparse that the search gave up, or more than a count may spend
@@ -227,7 +171,7 @@ def _walk(task: Task, edges: Sequence[datetime]) -> tuple[Sequence[int], datetim
                 at = occurrence_from(task, edges[0])
             while at is not None and at < edges[-1] and (left is None or left > 0):
                 if at >= edges[0]:
-                    times.append(_floor(at))
+                    times.append(floor_second(at))
                 reached = max(reached, at + _TICK)
                 left = None if left is None else left - 1
                 at = occurrence_after(task, at)
@@ -235,31 +179,3 @@ def _walk(task: Task, edges: Sequence[datetime]) -> tuple[Sequence[int], datetim
     except InvalidSchedule:
         return times, reached
     return times, None
-
-
-def _floor(at: datetime) -> int:
-    return (at - UTC_EPOCH) // timedelta(seconds=1)
-
-
-def _ceil(at: datetime) -> int:
-    return -((UTC_EPOCH - at) // timedelta(seconds=1))
-
-
-class _KeptTimes:
-    """The times of plans in the windows that were counted last, which are the same for as long as they are shown."""
-
-    def __init__(self) -> None:
-        self._windows: OrderedDict[object, dict[str, Sequence[int]]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def open(self, window: object) -> dict[str, Sequence[int]]:
-        """Return the times of a window by the keys of their plans, to read and to add to."""
-        with self._lock:
-            found = self._windows.setdefault(window, {})
-            self._windows.move_to_end(window)
-            while len(self._windows) > _KEPT_WINDOWS:
-                self._windows.popitem(last=False)
-            return found
-
-
-_kept: Final = _KeptTimes()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from bisect import bisect_left
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.allowance import TASK_STEPS, spend_from, take_part
-from cloudsched.domain.transitions.plan_keys import find_plain_days
+from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH
+from cloudsched.domain.transitions.plan_keys import ONCE, find_plain_days
 from cloudsched.domain.transitions.planning import occurrence_after, occurrence_from
 from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.engine.queries.plan_times import MAX_GROUPS, PlanTimes, ceil_second, floor_second
+from cloudsched.engine.storage.due_groups import DueQuery
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, make_token, read_token
 from cloudsched.errors import InvalidSchedule
 
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.storage.due_groups import DueGroup
 
 MAX_TASKS = 1000
 """The most tasks that one request reads."""
@@ -83,11 +88,11 @@ def list_occurrences(
     Those that have not been claimed yet, without jitter. Only tasks whose next occurrence is before `until`
     are read, and only as many as the page needs: one read each. Raises InvalidInput.
     """
-    position = None
-    if page_token:
-        position = read_token(query, page_token)
-    start = max((at for at in (query.since, position and position[0]) if at is not None), default=None)
-    reader = _TaskReader(store, query, min(_PART, limit + 1))
+    position = read_token(query, page_token) if page_token else None
+    start = query.since
+    if position is not None:
+        start = max(position[0], start or position[0])
+    reader = _TaskReader(store, query, start, min(_PART, limit + 1))
     heads: list[tuple[datetime, str, _TaskOccurrences]] = []
     complete_until: datetime | None = None
 
@@ -103,9 +108,9 @@ def list_occurrences(
 
     found: list[tuple[datetime, Task]] = []
     while len(found) <= limit:
-        while (task := reader.peek()) is not None and (not heads or _due(task) <= heads[0][0]):
-            reader.skip()
-            push(_TaskOccurrences(task, start), max(start or _due(task), _due(task)))
+        while tasks := reader.take(heads[0][0] if heads else None):
+            for task in tasks:
+                push(_TaskOccurrences(task, start), max(start or _due(task), _due(task)))
         if not heads:
             break
         at, key, times = heapq.heappop(heads)
@@ -113,11 +118,8 @@ def list_occurrences(
             found.append((at, times.task))
         push(times, at + _TICK)
     page = found[:limit]
-    token = None
-    if len(found) > limit:
-        token = make_token(query, page[-1][0], page[-1][1].id)
-    ends = [at for at in (complete_until, reader.complete_until) if at is not None]
-    return OccurrenceSlice(page, token, min(ends, default=None))
+    token = make_token(query, page[-1][0], page[-1][1].id) if len(found) > limit else None
+    return OccurrenceSlice(page, token, min(filter(None, (complete_until, reader.complete_until)), default=None))
 
 
 class _TaskOccurrences:
@@ -142,34 +144,115 @@ class _TaskOccurrences:
 
 
 class _TaskReader:
-    """Reads the tasks that are due before the end, the soonest first, when they are needed."""
+    """Reads the tasks that are due before the end when they are needed: those that may occur soonest first."""
 
-    def __init__(self, store: Store, query: OccurrenceQuery, part: int) -> None:
+    def __init__(self, store: Store, query: OccurrenceQuery, start: datetime | None, part: int) -> None:
         self._store = store
         self._part = part
-        self._query = TaskQuery(owner=query.owner, due_until=query.until, most_per_day=query.most_per_day)
         self._matches = query.matches
+        self._all = TaskQuery(owner=query.owner, due_until=query.until, most_per_day=query.most_per_day)
+        self._later = replace(self._all, due_from=start)
         self._tasks: list[Task] = []
         self._token: str | None = None
         self._count = self._size = 0
         self._has_more = True
         self.complete_until: datetime | None = None
+        self._earlier: list[_DueTogether] = []
+        if start is not None:
+            self._earlier = self._list_earlier(query, start)
 
-    def peek(self) -> Task | None:
-        """Return the next task, or None if there is none, or none may be read."""
+    def _list_earlier(self, query: OccurrenceQuery, start: datetime) -> list[_DueTogether]:
+        """Return the tasks that are due before the start and may occur after it, those that do so last first.
+
+        The keys of their plans say when, so no task is read for that where the store has its key.
+        """
+        mine = DueQuery(start, query.owner, query.handler, query.label, query.category)
+        found = self._store.search.group_due(mine, MAX_GROUPS)
+        if found.complete_until is not None:
+            self._note_missing(start)
+        plans = PlanTimes(floor_second(start), ceil_second(query.until))
+        together: dict[datetime, _DueTogether] = {}
+        for group in found.items:
+            first = _find_first(group, plans, start)
+            if first is None or first >= query.until:
+                continue
+            known = together.setdefault(group.next_at, _DueTogether(first, group.next_at))
+            known.first = min(known.first, first)
+            known.has_others |= group.task is None
+            known.tasks += [group.task] if group.task is not None else []
+        return sorted(together.values(), key=lambda each: (each.first, each.next_at), reverse=True)
+
+    def take(self, until: datetime | None) -> list[Task]:
+        """Return the tasks that may occur soonest, if that is until an instant. Empty if there are none."""
+        while True:
+            task = self._peek()
+            earlier = self._earlier[-1].first if self._earlier else None
+            if task is not None and (earlier is None or _due(task) < earlier):
+                return [self._tasks.pop()] if until is None or _due(task) <= until else []
+            if earlier is None or (until is not None and earlier > until):
+                return []
+            if found := [task for task in self._read_together(self._earlier.pop()) if self._matches(task)]:
+                return found
+
+    def _read_together(self, each: _DueTogether) -> list[Task]:
+        """Return all tasks that are due at an instant."""
+        if not each.has_others:
+            return each.tasks
+        tasks: list[Task] = []
+        token: str | None = ""
+        at_once = replace(self._all, due_from=each.next_at, due_until=each.next_at + _TICK)
+        while token is not None:
+            if self._count >= MAX_TASKS or self._size >= MAX_BYTES:
+                self._note_missing(each.first)
+                self._earlier.clear()
+                break
+            page = self._store.list_tasks(at_once, limit=_PART, page_token=token or None)
+            tasks += page.items
+            self._count += page.read
+            self._size += page.size
+            token = page.next_page_token
+        return tasks
+
+    def _note_missing(self, at: datetime) -> None:
+        """Note that some of what occurs from an instant on is missing."""
+        self.complete_until = at if self.complete_until is None else min(self.complete_until, at)
+
+    def _peek(self) -> Task | None:
+        """Return the next of the tasks that are due from the start on."""
         while not self._tasks and self._has_more:
-            page = self._store.list_tasks(self._query, limit=self._part, page_token=self._token)
+            page = self._store.list_tasks(self._later, limit=self._part, page_token=self._token)
             self._tasks = [task for task in reversed(page.items) if self._matches(task)]
             self._token = page.next_page_token
             self._count += page.read
             self._size += page.size
-            self._has_more = self._token is not None and self._count < MAX_TASKS and self._size < MAX_BYTES
-            if self._token is not None and not self._has_more and page.items:
-                self.complete_until = _due(page.items[-1])
+            is_cut = self._count >= MAX_TASKS or self._size >= MAX_BYTES
+            self._has_more = self._token is not None and not is_cut
+            if self._token is not None and is_cut and page.items:
+                self._note_missing(_due(page.items[-1]))
         return self._tasks[-1] if self._tasks else None
 
-    def skip(self) -> None:
-        self._tasks.pop()
+
+@dataclass(slots=True)
+class _DueTogether:
+    """Tasks that are due at one instant."""
+
+    first: datetime
+    """No one of them occurs before this instant in the time that is listed."""
+    next_at: datetime
+    tasks: list[Task] = field(default_factory=list)
+    """Those that were read anyway."""
+    has_others: bool = False
+
+
+def _find_first(group: DueGroup, plans: PlanTimes, start: datetime) -> datetime | None:
+    """Return an instant from the start on before which no task of a group occurs. None if none of them does."""
+    if group.key == ONCE:
+        return None
+    times = None if group.key is None else plans.read(group.key)
+    if times is None:
+        return start
+    place = bisect_left(times, floor_second(start))
+    return max(start, UTC_EPOCH + timedelta(seconds=times[place])) if place < len(times) else None
 
 
 def _occurs_more_often(task: Task, count: int) -> bool:

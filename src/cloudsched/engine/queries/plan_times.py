@@ -1,0 +1,111 @@
+"""The times of plans that their keys say, without reading a task."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.domain.recurrence import time_zones
+from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH
+from cloudsched.domain.recurrence.wall_clock import wall_clock
+from cloudsched.domain.transitions.plan_keys import SteadyPlan, read_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from cloudsched.domain.recurrence.wall_clock import Fold, Gap, WallClock
+    from cloudsched.domain.transitions.plan_keys import DailyPlan
+
+MAX_GROUPS: Final = 30_000
+"""The most groups of tasks that one request looks at."""
+_KEPT_WINDOWS: Final = 4
+_HOUR: Final = 3600
+_DAY: Final = 86_400
+
+
+class PlanTimes:
+    """The times of plans within a time, in seconds since 1970."""
+
+    def __init__(self, begin: int, end: int) -> None:
+        self._begin, self._end = begin, end
+        self.hours = begin // _HOUR * _HOUR, -(-end // _HOUR) * _HOUR
+        """The whole hours around it, which are the same for all looks within an hour."""
+        self.known = _kept.open((*self.hours, time_zones.in_use.release))
+        """The times of plans in these hours, by their keys."""
+        self._days: dict[tuple[str, Gap, Fold], _ClockDays] = {}
+
+    def read(self, key: str) -> Sequence[int] | None:
+        """Return the times that a key says, in order. None if they have to be searched."""
+        if key in self.known:
+            return self.known[key]
+        plan = read_plan(key)
+        if plan is None or plan.fingerprint not in {"", time_zones.in_use.fingerprint(plan.timezone)}:
+            return None
+        if isinstance(plan, SteadyPlan):
+            begin, end = self._begin, self._end
+            return range(begin + (plan.phase - begin) % plan.step, end, plan.step)
+        name = (plan.timezone, plan.gap, plan.fold)
+        days = self._days.get(name) or self._days.setdefault(name, _ClockDays(wall_clock(*name), *self.hours))
+        return self.known.setdefault(key, days.list_times(plan))
+
+
+class _ClockDays:
+    """The days of a time on a clock."""
+
+    def __init__(self, clock: WallClock, begin: int, end: int) -> None:
+        self._clock = clock
+        self._begin, self._end = begin, end
+        first = (begin + clock.zone.offset_at(begin)) // _DAY - 1
+        last = (end + clock.zone.offset_at(end)) // _DAY + 1
+        # The first of January 1970 was a Thursday.
+        self._days = [(day * _DAY, str((day + 3) % 7), self._find_offset(day)) for day in range(first, last + 1)]
+
+    def _find_offset(self, day: int) -> int | None:
+        """Return the clock's offset from UTC on a day, or None if clocks change about then."""
+        table = self._clock.zone.table_for((day + 3) * _DAY)
+        place = bisect_right(table.changes, (day - 2) * _DAY)
+        return table.offsets[place] if place == bisect_right(table.changes, (day + 3) * _DAY) else None
+
+    def list_times(self, plan: DailyPlan) -> list[int]:
+        """Return the times of a plan for one time a day, under the policies for clock changes."""
+        times: list[int] = []
+        for day, weekday, offset in self._days:
+            if weekday in plan.weekdays:
+                wall = day + plan.time
+                times += (wall - offset,) if offset is not None else self._clock.instants(wall)
+        times.sort()
+        return times[bisect_left(times, self._begin) : bisect_left(times, self._end)]
+
+
+def floor_second(at: datetime) -> int:
+    """Return the last whole second since 1970 that is not after an instant."""
+    return (at - UTC_EPOCH) // timedelta(seconds=1)
+
+
+def ceil_second(at: datetime) -> int:
+    """Return the first whole second since 1970 that is not before an instant."""
+    return -((UTC_EPOCH - at) // timedelta(seconds=1))
+
+
+class _KeptTimes:
+    """The times of plans in the windows that were counted last, which are the same for as long as they are shown."""
+
+    def __init__(self) -> None:
+        self._windows: OrderedDict[object, dict[str, Sequence[int]]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def open(self, window: object) -> dict[str, Sequence[int]]:
+        """Return the times of a window by the keys of their plans, to read and to add to."""
+        with self._lock:
+            found = self._windows.setdefault(window, {})
+            self._windows.move_to_end(window)
+            while len(self._windows) > _KEPT_WINDOWS:
+                self._windows.popitem(last=False)
+            return found
+
+
+_kept: Final = _KeptTimes()

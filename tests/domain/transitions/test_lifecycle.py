@@ -92,15 +92,17 @@ def test_a_task_that_was_deleted_waits_only_for_its_removal() -> None:
     assert gone.wake_at == START
 
 
-def test_resume_continues_from_now() -> None:
-    """Occurrences that passed during the pause are not run, and earlier failures no longer count."""
+@pytest.mark.parametrize(("limit", "counted"), [(None, 2), (3, 2), (2, 0)])
+def test_resume_continues_from_now(limit: int | None, counted: int) -> None:
+    """Occurrences that passed during the pause are not run. Failures no longer count if they had paused the task."""
     daily = TaskDraft.of(**{**_make_fields(make_task_with(TaskStatus.ACTIVE)), "schedule": {"rrule": "FREQ=HOURLY"}})
     created = new_task(daily, START + timedelta(minutes=5), LEAD)
-    task = lifecycle.pause(created, START, paused_by=None).task.model_copy(update={"consecutive_failures": 2})
+    task = lifecycle.pause(created, START, paused_by=None).task
+    task = task.model_copy(update={"consecutive_failures": 2, "pause_after_failures": limit})
     later = START + timedelta(hours=10)
     found = lifecycle.resume(task, later).task
     assert found.next_execution_time == START + timedelta(hours=10, minutes=5)
-    assert found.consecutive_failures == 0
+    assert found.consecutive_failures == counted
     assert found.revision == 3
 
 

@@ -26,6 +26,7 @@ from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import drop_unused
 from cloudsched.domain.transitions.history import with_entry
+from cloudsched.domain.transitions.needs import is_paused_by_failures
 from cloudsched.domain.transitions.overlap_and_catch_up import (
     end_plan,
     forget_backlog,
@@ -318,6 +319,7 @@ def resume(task: Task, now: datetime, *, since: datetime | None = None, by: Even
     require_future(task, following)
     runs = tuple(run if run.lease else run.model_copy(update={"due_at": max(run.due_at, now)}) for run in task.runs)
     passed = now - timedelta(microseconds=1)
+    is_answered = is_paused_by_failures(task)  # whoever resumes it has seen to them; another pause has mended nothing
     active = with_changes(
         resumed,
         now,
@@ -325,8 +327,8 @@ def resume(task: Task, now: datetime, *, since: datetime | None = None, by: Even
         message=f"Resumed{name_author(task, by)}.",
         planned_to=max(passed, task.planned_to) if task.planned_to and following is None else task.planned_to,
         runs=runs,
-        consecutive_failures=0,
-        failing_since=None,
+        consecutive_failures=0 if is_answered else task.consecutive_failures,
+        failing_since=None if is_answered else task.failing_since,
         paused_by=None,
         is_paused_as_gone=False,
         revision=task.revision + 1,

@@ -51,6 +51,12 @@ def is_late(due_at: datetime, now: datetime) -> bool:
     return due_at < now - LATE
 
 
+def is_paused_by_failures(task: Task) -> bool:
+    """Return whether a task has paused itself, and not somebody who knows why."""
+    limit = task.pause_after_failures
+    return task.status is TaskStatus.PAUSED and limit is not None and task.consecutive_failures >= limit
+
+
 def find_trouble(task: Task) -> tuple[Trouble, datetime] | None:
     """Return a task's trouble and since when it has it, or None. For WAITING, return when the wait times out.
 
@@ -62,7 +68,7 @@ def find_trouble(task: Task) -> tuple[Trouble, datetime] | None:
         return _find_failed_delivery(task)
     if task.hold is not None and (hold := find_sole_hold(task)) is not None:
         return Trouble.HELD, hold.at
-    if task.consecutive_failures and task.status is TaskStatus.PAUSED:
+    if is_paused_by_failures(task):
         return Trouble.PAUSED, task.status_changed_at
     if task.consecutive_failures and task.status in {TaskStatus.ACTIVE, TaskStatus.FAILED}:
         return Trouble.FAILED, task.failing_since or task.status_changed_at

@@ -1,0 +1,38 @@
+"""A pause of everything mends nothing: what had failed before it needs attention after it, and not because of it."""
+
+from __future__ import annotations
+
+import html
+from datetime import timedelta
+
+import pytest
+from tests.dashboard.role_pages import Pages
+
+from cloudsched import App
+
+
+@pytest.fixture
+def app() -> App:
+    """A handler that fails."""
+    app = App()
+    app.handler("payroll", retry=0)(lambda: 1 / 0)
+    return app
+
+
+def test_pausing_and_restoring_leaves_the_alarm_as_it_was(pages: Pages) -> None:
+    """Meanwhile nobody is told that failures have paused it."""
+    pages.sim.app.create(id="pay", title="Payroll", owner="ada", handler="payroll", schedule="every hour")
+    pages.sim.advance(timedelta(hours=3, minutes=5))
+    before = pages.sim.app.get("pay")
+    assert before.consecutive_failures == 3
+    pages.sim.app.pause_all()
+    pages.sim.advance(timedelta(minutes=5))
+    home = html.unescape(pages.get("admin", "/").text)
+    assert "paused after" not in home
+    actions = [task for task in pages.sim.app.tasks().items if task.handler == "cloudsched.change-tasks"]
+    pages.sim.app.restore(actions[0].id)
+    pages.sim.advance(timedelta(minutes=5))
+    after = pages.sim.app.get("pay")
+    assert (after.status, after.consecutive_failures, after.failing_since) == ("ACTIVE", 3, before.failing_since)
+    pages.sim.app.container.many_tasks.overview.forget()
+    assert "Payroll" in html.unescape(pages.get("admin", "/").text).partition("Needs attention")[2]

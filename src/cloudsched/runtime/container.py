@@ -322,7 +322,7 @@ class Container:
         from importlib.metadata import version
 
         own = self.settings.service_version or f"cloudsched {version('cloudsched')}"
-        return ManyTasks(
+        parts = ManyTasks(
             self.store,
             self.clock,
             lambda: self.scheduler,
@@ -331,6 +331,8 @@ class Container:
             sweep_alarm=alarm,
             own_version=own,
         )
+        parts.has_free_counts = self.settings.store == "sqlite"
+        return parts
 
     @lazy_property
     def queue_watch(self) -> QueueWatch | None:

@@ -48,6 +48,8 @@ class ManyTasks:
         self._store = store
         self._sweep_alarm = sweep_alarm
         self._own_version = own_version
+        self.has_free_counts = False
+        """True where no count is billed."""
         self._engine = engine
         self._clock = clock
         self._scheduler = scheduler
@@ -56,9 +58,10 @@ class ManyTasks:
     @lazy_property
     def overview(self) -> Overview:
         """Counts tasks and executions, and caches the counts for some seconds."""
-        from cloudsched.engine.queries.overview import Overview
+        from cloudsched.engine.queries.overview import KEPT_SECONDS, LOCAL_SECONDS, Overview
 
-        return Overview(self._store, self._clock, time.monotonic, self.sweep_notes)
+        least = LOCAL_SECONDS if self.has_free_counts else KEPT_SECONDS
+        return Overview(self._store, self._clock, time.monotonic, self.sweep_notes, least)
 
     @lazy_property
     def summation(self) -> UsageSummation:

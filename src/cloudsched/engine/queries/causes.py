@@ -10,6 +10,7 @@ The sentences are those of explanations. What is found is kept for some seconds,
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -65,7 +66,7 @@ class Causes:
         self._registry = registry
         self._conditions = conditions
         self._features = features
-        self._kept: dict[str | None, tuple[datetime, Sequence[CommonCause]]] = {}
+        self._kept: dict[str | None, tuple[datetime, float, Sequence[CommonCause]]] = {}
         self._unknown: _Unknown | None = None
         self._lock = make_lock()
 
@@ -74,12 +75,13 @@ class Causes:
         with self._lock:
             now = self._clock.now()
             kept = self._kept.get(owner)
-            if kept is None or not kept[0] <= now < kept[0] + KEPT:
+            is_new = kept is not None and kept[0] <= now < kept[0] + KEPT
+            if kept is None or not is_new or time.monotonic() - kept[1] >= KEPT.total_seconds():  # a clock may stand
                 if len(self._kept) >= _MAX_OWNERS:
                     self._kept.clear()
-                kept = now, tuple(self._find(owner, now))
+                kept = now, time.monotonic(), tuple(self._find(owner, now))
                 self._kept[owner] = kept
-            return kept[1]
+            return kept[2]
 
     def forget(self) -> None:
         """Forget what was found. The next request looks anew."""

@@ -43,6 +43,8 @@ MAX_COUNT = 10_000
 """The greatest count: ten billed reads."""
 HOURS = 12
 """The number of the last hours that are counted one by one."""
+LOCAL_SECONDS = 1.0
+"""The least age of counts that a change makes old, where no count is billed: pages ask each 2 seconds."""
 KEPT_SECONDS = 10.0
 """The time that counts are kept, in seconds of real time."""
 RECENT = 20
@@ -73,7 +75,10 @@ class Overview:
         clock: Clock,
         monotonic: Callable[[], float],
         sweeps: SweepNotes,
+        least_seconds: float = KEPT_SECONDS,
     ) -> None:
+        """Take the least age of counts that a change makes old: less than `KEPT_SECONDS` where counts are cheap."""
+        self._least_seconds = least_seconds
         self._sweeps = sweeps
         self._store = store
         self._clock = clock
@@ -91,7 +96,9 @@ class Overview:
         with self._lock:  # others who ask meanwhile wait for the same counts
             mark = self._store.search.find_last_change(owner)
             kept = self._kept.get(owner)
-            if kept is None or self._monotonic() - kept[0] >= KEPT_SECONDS:
+            age = KEPT_SECONDS if kept is None else self._monotonic() - kept[0]
+            is_old = age >= (KEPT_SECONDS if self._marks.get(owner) == mark else self._least_seconds)
+            if kept is None or is_old:
                 if len(self._kept) >= _MAX_KEPT:
                     self._kept.clear()
                     self._marks.clear()

@@ -220,10 +220,14 @@ class ApiServer:
         shown = {name: value for name, value in path.items() if name not in _SECRETS}
         with self._app.container.tracer.span(operation.name, **shown):
             try:
-                return self._run_operation(operation, call, query)
+                response = self._run_operation(operation, call, query)
             except NotFound:
                 visibility.equalize_time()
                 raise
+        causes = vars(self._app.container).get("causes")
+        if operation.right is Right.WRITE and causes is not None:  # who has acted sees what came of it
+            causes.forget()
+        return response
 
     @staticmethod
     def _run_operation(operation: Operation, call: ApiCall, query: WireModel) -> Response:

@@ -179,7 +179,7 @@ def test_retrying_ends_on_a_page_and_not_on_json(pages: Pages, create: Create) -
     pages.sim.advance(MINUTE)
     page = pages.get("ada", f"/actions/{action}").text
     assert "<h1>Retry failed runs</h1>" in page
-    assert re.search(rf"Succeeded</dt><dd>{len(tasks)}<", page)
+    assert re.search(rf"Tried again</dt><dd>{len(tasks)}<", page)
     assert "refusals" not in page
 
 

@@ -94,7 +94,7 @@ def test_the_question_names_the_first_ten_and_the_count(pages: Pages, app: App) 
     assert "/actions/batch-" in answer.headers["Location"]
     pages.sim.advance(timedelta(minutes=1))
     path = answer.headers["Location"].lstrip(".").partition("?")[0]
-    assert re.search(r"Succeeded</dt><dd>23<", read(pages, "admin", path))
+    assert re.search(r"Tried again</dt><dd>23<", read(pages, "admin", path))
     assert "2 runs failed in the last hour" in read(pages, "admin", "/runs")
 
 

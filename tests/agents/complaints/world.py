@@ -385,7 +385,7 @@ class World:
         """Return whether a record says that another run had its place, or that the task was changed or ended first."""
         records = [each for each in self.sim.executions(task) if _covers(each, due)]
         return any(
-            re.search("still open|rescheduled|came due after it|Cancelled", each.message or "") for each in records
+            re.search("still open|rescheduled|A newer run was due|Cancelled", each.message or "") for each in records
         )
 
     def _list_starts(self, task: str) -> list[datetime]:

@@ -168,7 +168,7 @@ def check(world: World, gap: str, verb: str, after: timedelta) -> str | None:
     noon = world.records.get("20270101T120000Z")
     keeps = verb.removeprefix("schedule ") in KEEPING and after <= 10 * MINUTE  # or its policies may rule it out
     if keeps and gap in {"jitter", "no worker"} and noon is not None and noon.status is not ExecutionStatus.SUCCEEDED:
-        return None if "came due after it" in (noon.message or "") else f"noon did not run: {noon.message}"
+        return None if "A newer run was due" in (noon.message or "") else f"noon did not run: {noon.message}"
     return None
 
 

@@ -158,7 +158,7 @@ def _draw_spans(day: WallDay, height: int, *, y: int) -> Iterator[Markup]:
         right = span.end / DAY
         middle = percent((left + right) / 2)
         if span.is_skipped:
-            text = "skipped"
+            text = "no such time"
             shape = {"x": percent(left), "width": percent(right - left)}
             yield element("rect", cls="gapped", fill="url(#gapped)", y=0, height=height, **shape)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
 
 from cloudsched.dashboard.api import execution_path, task_path
 from cloudsched.dashboard.forms.fields import Again, Submitted
@@ -77,7 +78,20 @@ def fetch(api: Api, visit: Visit, action_id: str) -> Json:
         "by": name_actor(entries[-1].get("by")) if entries else task["owner"],
         "record": record,
         "restorable": _count_restorable(api, task),
+        "failedAgain": _count_failed_again(api, task),
     }
+
+
+def _count_failed_again(api: Api, task: Json) -> Json | None:
+    """Return how many of the runs that an action retried have failed now, and their list. None if it retries none."""
+    chosen = task["payload"].get("executions")
+    if chosen is None or "ids" in chosen or task["status"] == TaskStatus.ACTIVE:
+        return None
+    asked = {**chosen, "until": min(filter(None, (chosen.get("until"), task["createdAt"])))}
+    found = api.find("/v1/executions/failures", **asked, calls="false")
+    if found is None:
+        return None
+    return {"number": only_if(found.get("isAtLeast"), "at least ") + f"{found['count']:,}", "query": urlencode(asked)}
 
 
 def _count_restorable(api: Api, task: Json) -> Json | None:

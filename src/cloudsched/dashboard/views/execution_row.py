@@ -60,7 +60,10 @@ def _write_outcome(record: Json, visit: Visit) -> str:
         return json.dumps(record["content"], ensure_ascii=False)
     if not record.get("finishedAt") and record.get("progress"):
         return str(record["progress"][-1]["text"])
-    return write_message(record, visit)
+    covers = record.get("covers") or {}
+    more = covers.get("count", 1) - 1
+    told = f"This and {more:,} more, up to {visit.moment(covers['until']).text}. " if more else ""
+    return told + write_message(record, visit)
 
 
 def _write_length(length: timedelta | None) -> str:

@@ -10,6 +10,7 @@ from cloudsched.dashboard.charts.axis import WHOLE, AxisButton, find_parts, make
 from cloudsched.dashboard.charts.waterfall import draw_background, draw_row
 from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.times import write_duration, write_took
+from cloudsched.dashboard.views.task_history import name_actor
 from cloudsched.dashboard.words import only_if, shorten
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def list_step(step: Json, visit: Visit, child: Json | None = None) -> Iterator[F
     if step.get("error"):
         yield "Error", f"{step['error']['type']}: {step['error']['message']}", True
     if step.get("sender"):
-        yield "Sent by", str(step["sender"].get("subject", "")), False
+        yield "Sent by", name_actor(step["sender"]), False
 
 
 def _list_tries(step: Json, visit: Visit) -> Iterator[Fact]:

@@ -114,7 +114,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "failed": _write_failed(failures),
         "entered": read_entered(visit),
         "note": write_notes(*read_entered(visit).values()),
-        "window": window if window in WINDOWS else WINDOW,
+        "window": window if window in WINDOWS else "any",
         "windows": {name: words for name, (words, _) in WINDOWS.items()},
         "statuses": {each: show_status(each).word for each in ExecutionStatus},
         "categories": CATEGORIES,
@@ -162,7 +162,8 @@ def _list_counted(failures: Json, visit: Visit) -> Iterator[tuple[str, list[Json
     for name in ("handler", "owner"):
         counts = failures.get(f"{name}s") or ()
         if len(counts) > 1:
-            yield name, [{**each, "href": visit.with_query(**{name: each["name"], "page": None})} for each in counts]
+            only = {"status": None, "outcome": "failed", "page": None}
+            yield name, [{**each, "href": visit.with_query(**{**only, name: each["name"]})} for each in counts]
 
 
 def _write_failed(failures: Json | None) -> str:

@@ -351,11 +351,23 @@ def _explain_adjustments(question: _Question, schedule: Schedule) -> Iterator[Fi
 def _explain_nothing_due(question: _Question, following: datetime | None) -> Finding:
     zone = time_zones.load_shown(question.task.timezone)
     sentence = f"Its schedule has no occurrence on {question.at.astimezone(zone):%A %Y-%m-%d} ({zone})"
+    if (left_out := _find_left_out(question)) is not None:
+        due = say_instant(question.task, left_out)
+        sentence = f"What would be due {due} is left out by an exception of its schedule (exdates)"
     if following is None:
-        sentence += ", nor any later one."
+        sentence += ", nor any later one." if left_out is None else ". There is no later one."
     else:
         sentence += f". The next one after that is {say_instant(question.task, following)}."
     return Finding(reason=Reason.NOT_DUE, sentence=sentence, at=following)
+
+
+def _find_left_out(question: _Question) -> datetime | None:
+    """Return what would be due on the day if its schedule had no exceptions."""
+    schedule = question.task.schedule
+    if not schedule.exdates:
+        return None
+    found = _next_from(schedule.copy_unchecked(exdates=()), question.day.start)
+    return found if found is not None and question.day.has(found) else None
 
 
 def _explain_occurrence(question: _Question, occurrence: datetime) -> Iterator[Finding]:

@@ -29,6 +29,8 @@ from typing import TYPE_CHECKING, Any, Final, assert_never, cast
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, OccurrenceRange, Run, Trigger
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
 from cloudsched.domain.documents.task import DueRange, Task, TaskStatus
+from cloudsched.domain.in_words import to_words
+from cloudsched.domain.transitions.notices import say_instant
 from cloudsched.domain.transitions.planning import (
     DistantSchedule,
     begin_plan,
@@ -170,12 +172,12 @@ def _apply_catch_up(task: Task, ranges: tuple[DueRange, ...], now: datetime) -> 
         decided = _to_missed(
             late,
             _S.SKIPPED,
-            f"It was more than {tolerance} late (catchUp is {task.catch_up.mode}).",
+            f"It was more than {to_words(tolerance)} late (catchUp: {task.catch_up.mode}).",
         )
     if task.catch_up.mode is CatchUpMode.ALL or not ranges:
         return BacklogDecision(decided, ranges)
     others, newest = _drop_newest(task, ranges)
-    why = f"{occurrence_id(task, newest[0].until)} came due after it (catchUp is {task.catch_up.mode})."
+    why = f"A newer run was due {say_instant(task, newest[0].until)} (catchUp: {task.catch_up.mode})."
     return BacklogDecision((*decided, *_to_missed(others, _S.SKIPPED, why)), newest)
 
 

@@ -98,8 +98,8 @@ def list_occurrences(call: ApiCall, query: bodies.OccurrenceListQuery) -> Respon
 
     They are those that have not been claimed yet, without jitter. Each request reads only tasks whose
     next occurrence is before `until`, at most 1000 tasks or 4 MB. SQLite leaves out those that do not
-    occur after `from`. If there are more, some occurrences after `completeUntil` are missing. As long as the response has a `nextPageToken`, repeat the request
-    with it and the same filters.
+    occur after `from`. If there are more, some occurrences after `completeUntil` are missing. As long as
+    the response has a `nextPageToken`, repeat the request with it and the same filters.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     wanted = OccurrenceQuery(

@@ -15,7 +15,7 @@ from cloudsched.domain.documents.category import Category, Label, Labels
 from cloudsched.domain.documents.document import Duration, InputInstant, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.person import PersonSpec, ZoneName
-from cloudsched.domain.documents.run_counts import PartLength, RunOutcome
+from cloudsched.domain.documents.run_counts import STARTED_LATE, PartLength, RunOutcome
 from cloudsched.domain.documents.task import MAX_NAME, Owner, TaskStatus, Trouble
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.responses.api_responses import MAX_DRAFT_TOKEN
@@ -204,6 +204,8 @@ class ExecutionFilterQuery(AnyOwnerQuery):
 
     def to_execution_query(self, owner: str | None) -> ExecutionQuery:
         """Return the query, for an owner whom the caller may list. Raises InvalidInput if no index serves it."""
+        others = (self.status, self.outcome, self.handler, self.label, self.category, self.error, self.error_type)
+        is_late = self.min_lateness is not None and self.min_lateness >= STARTED_LATE and not any(others)
         return ExecutionQuery(
             owner,
             self.status,
@@ -215,6 +217,7 @@ class ExecutionFilterQuery(AnyOwnerQuery):
             outcome=self.outcome,
             error=self.error,
             error_type=self.error_type,
+            is_late=is_late,
         )
 
     def to_execution_filter(self) -> ExecutionFilter:

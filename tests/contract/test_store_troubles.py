@@ -48,7 +48,7 @@ def make_all(make_task: MakeTask) -> dict[str, Task]:
     later = NOW + timedelta(days=3)
     return {
         Trouble.FAILED: make_task(id="failed", **FAILING),
-        Trouble.PAUSED: make_task(id="paused", **FAILING, **PAUSED),
+        Trouble.PAUSED: make_task(id="paused", pause_after_failures=1, **FAILING, **PAUSED),
         Trouble.HELD: make_task(id="budget", **PAUSED, hold=Hold(at=NOW)),
         Trouble.WAITING: make_task(id="waiting", runs=(wait_until(later),)),
         Trouble.DELIVERY: deliver(make_task, id="delivery"),
@@ -58,6 +58,7 @@ def make_all(make_task: MakeTask) -> dict[str, Task]:
         "a call, whose parent answers for it": make_task(id="call", parent=parent, **FAILING),
         "cancelled": make_task(id="cancelled", status=TaskStatus.CANCELLED, **FAILING),
         "paused by its owner": make_task(id="rests", **PAUSED),
+        "paused by its owner since it failed": make_task(id="known", **FAILING, **PAUSED),
         "paused by others, too": make_task(id="both", **PAUSED, hold=Hold(at=NOW, is_alone=False)),
         "waits for ever": make_task(id="patient", runs=(wait_until(None),)),
         "being deleted": make_task(id="gone", deleted_at=NOW, **FAILING),

@@ -361,7 +361,7 @@ class Container:
         from cloudsched.engine.queries.causes import Causes
 
         places = [partial(find_place(each.causes), self) for each in FEATURES if each.causes]
-        return Causes(self.store, self.clock, self.handlers, self.conditions, places)
+        return Causes(self.store, self.clock, time.monotonic, self.handlers, self.conditions, places)
 
     def forget_causes(self) -> None:
         """Forget what was found of queues, handlers and budgets, as after one was changed here."""

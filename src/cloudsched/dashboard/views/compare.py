@@ -70,7 +70,9 @@ def build(answer: Json, visit: Visit) -> Json:
     differing = [part["name"].lower() for part in page["parts"] if part["count"]]
     page["sentence"] = "The two are the same in everything that is kept."
     if differing:
-        page["sentence"] = f"The two differ in {', '.join(differing)}."
+        page["sentence"] = (
+            f"The two differ in {' and '.join(filter(None, (', '.join(differing[:-1]), differing[-1])))}."
+        )
     return page
 
 

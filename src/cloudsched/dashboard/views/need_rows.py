@@ -62,6 +62,8 @@ class Need:
     """The queue that is resumed, if that resolves the problem."""
     decision: ShownDecision | None = None
     """The answer that resolves the problem."""
+    is_part: bool = False
+    """True for some of those that the row above it counts."""
 
 
 def build_needs(answer: Json, counted: Mapping[str, Json], unheard: Sequence[Json], visit: Visit) -> Iterator[Need]:
@@ -126,7 +128,7 @@ def _build_cause(cause: NeedCause, found: Json, rows: Sequence[Need], visit: Vis
         detail=only_if(handlers > GROUPS, f"They are of {handlers} handlers. The {GROUPS} rarest follow."),
     )
     for row in rows:
-        yield replace(row, key=f"{cause} {row.key}")
+        yield replace(row, key=f"{cause} {row.key}", is_part=True)
 
 
 def _build_groups(cause: NeedCause, answer: Json, counted: Mapping[str, Json], visit: Visit) -> Iterator[Need]:

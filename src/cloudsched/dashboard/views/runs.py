@@ -191,7 +191,8 @@ def _write_sentence(answer: Json, window: str, visit: Visit) -> str:
 def _write_others(listed: list[Json]) -> str:
     others = sum(each["status"] not in BAD for each in listed)
     still = sum(each["status"] in OPEN for each in listed)
-    return only_if(others, f"; {others:,} more on this page") + only_if(still, f", {still:,} of them open")
+    said = write_count(others, "run on this page did not", "runs on this page did not")
+    return only_if(others, f"; {said}") + only_if(still, f", {still:,} of them open")
 
 
 def _write_window(window: str, visit: Visit) -> str:

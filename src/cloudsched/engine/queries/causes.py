@@ -10,7 +10,6 @@ The sentences are those of explanations. What is found is kept for some seconds,
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -56,6 +55,7 @@ class Causes:
         self,
         store: Store,
         clock: Clock,
+        monotonic: Callable[[], float],
         registry: Registry,
         conditions: Conditions,
         features: Sequence[FindCauses],
@@ -63,6 +63,7 @@ class Causes:
         """Take what looks at queues, and the functions of features."""
         self._store = store
         self._clock = clock
+        self._monotonic = monotonic
         self._registry = registry
         self._conditions = conditions
         self._features = features
@@ -76,10 +77,10 @@ class Causes:
             now = self._clock.now()
             kept = self._kept.get(owner)
             is_new = kept is not None and kept[0] <= now < kept[0] + KEPT
-            if kept is None or not is_new or time.monotonic() - kept[1] >= KEPT.total_seconds():  # a clock may stand
+            if kept is None or not is_new or self._monotonic() - kept[1] >= KEPT.total_seconds():  # a clock may stand
                 if len(self._kept) >= _MAX_OWNERS:
                     self._kept.clear()
-                kept = now, time.monotonic(), tuple(self._find(owner, now))
+                kept = now, self._monotonic(), tuple(self._find(owner, now))
                 self._kept[owner] = kept
             return kept[2]
 

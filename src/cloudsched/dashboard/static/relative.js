@@ -3,13 +3,14 @@ const [MINUTE, HOUR, DAY] = [60, 3600, 86400];
 const BLANK = "\u00a0";
 
 export function writeRelative(milliseconds) {
-  return milliseconds >= 0 ? `in ${writeDuration(milliseconds / 1000)}` : `${writeDuration(-milliseconds / 1000)} ago`;
+  if (!milliseconds) return "just now";
+  return milliseconds > 0 ? `in ${writeDuration(milliseconds / 1000)}` : `${writeDuration(-milliseconds / 1000)} ago`;
 }
 
 function writeDuration(seconds) {
   const whole = Math.floor(seconds);
   if (whole < MINUTE) {
-    const hasTenths = seconds > 0 && seconds < 10 && seconds !== whole;
+    const hasTenths = seconds >= 0.1 && seconds < 10 && seconds !== whole;
     return `${hasTenths ? (Math.floor(seconds * 10) / 10).toFixed(1) : whole}${BLANK}s`;
   }
   if (whole < HOUR) return two(Math.floor(whole / MINUTE), "min", whole % MINUTE, "s", whole >= 10 * MINUTE);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -171,7 +172,7 @@ def test_what_failed_is_listed_with_its_reason_and_tried_again(
 
 
 def test_retrying_ends_on_a_page_and_not_on_json(pages: Pages, create: Create) -> None:
-    """What failed again is seen in the runs; the action says how many it retried."""
+    """It says how many it retried, and how many of these have failed now, with their list."""
     tasks = [create(handler="breaks", schedule="in 1 minute") for _ in range(3)]
     pages.sim.advance(2 * MINUTE)
     form = read_hidden(pages.get("ada", "/retry?handler=breaks").text)
@@ -180,6 +181,10 @@ def test_retrying_ends_on_a_page_and_not_on_json(pages: Pages, create: Create) -
     page = pages.get("ada", f"/actions/{action}").text
     assert "<h1>Retry failed runs</h1>" in page
     assert re.search(rf"Tried again</dt><dd>{len(tasks)}<", page)
+    failed = re.search(r'Failed now</dt><dd><a href="\.\./(runs\?[^"]+)">(\d+)<', page)
+    assert failed
+    assert failed[2] == "3"
+    assert html.unescape(pages.get("ada", f"/{html.unescape(failed[1])}").text).count('data-key="') >= len(tasks)
     assert "refusals" not in page
 
 

@@ -270,6 +270,16 @@ def test_an_outage_is_found_in_each_span(span: dict[str, str]) -> None:
     assert timedelta(0) <= end - STARTED < timedelta(minutes=1)
 
 
+def test_a_day_that_begins_within_an_outage_says_so_from_its_first_minute() -> None:
+    """However late in it the first run was due that the page has looked at."""
+    api = StoppedApi()
+    for number, each in enumerate(api.records):
+        if each["status"] == "SKIPPED" and each["scheduledFor"] < "2027-03-23T07:00:00Z":
+            each |= {"status": "SUCCEEDED", "startedAt": (STARTED + timedelta(seconds=number)).isoformat()}
+    [stop] = fetch(api, replace(look(day="2027-03-23"), zone=UTC_ZONE))["stops"]  # type: ignore[arg-type]
+    assert datetime.fromisoformat(stop["start"]) == datetime(2027, 3, 23, tzinfo=UTC)
+
+
 def test_runs_that_are_late_while_others_start_are_no_outage() -> None:
     api = StoppedApi()
     for each in api.records[::2]:

@@ -42,6 +42,13 @@ def test_the_marks_of_runs_differ_by_what_came_of_them() -> None:
     assert len(set(marks)) == len(kinds)
 
 
+def test_a_record_says_how_many_occurrences_it_stands_for() -> None:
+    """A row of what was skipped in an outage is no single run."""
+    covers = {"count": 2159, "until": "2027-03-23T13:58:00Z"}
+    row = build_execution({**record(status="SKIPPED"), "taskId": "t", "covers": covers}, look())
+    assert "2,158 more, up to Tue 23 Mar 2027 14:58 +0100" in row["outcome"].replace("\N{NO-BREAK SPACE}", " ")
+
+
 def test_took_is_what_a_function_ran_on_both_pages() -> None:
     """A run that was retried after hours ran for seconds: the list and its own page have the same figure."""
     found = record(attempt(1, 0, 2), attempt(2, 34_920, 34_923, "SUCCEEDED"), status="SUCCEEDED")

@@ -50,6 +50,18 @@ def test_a_holiday_is_named_before_and_after_it(scene: Scene) -> None:
         assert found.findings[0].execution_id is not None
 
 
+def test_a_day_that_an_exception_leaves_out_is_explained_by_that(scene: Scene) -> None:
+    """In terms of the schedule; a day on which it would not run anyway is not."""
+    weekdays = {"rrule": "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;BYHOUR=9", "timezone": "UTC", "exdates": ["2027-01-08"]}
+    with scene.sim:
+        scene.create(schedule=Schedule.model_validate(weekdays))
+        for _ in range(2):
+            friday, saturday = (ask(scene, datetime(2027, 1, day, 12, tzinfo=UTC)) for day in (8, 9))
+            assert "on 2027-01-08 at 09:00:00 (UTC) is left out by an exception" in friday.summary
+            assert "exception" not in saturday.summary
+            scene.sim.advance(12 * DAY)
+
+
 def test_a_pause_is_told_from_its_beginning_to_its_end(scene: Scene) -> None:
     """Also once it is over; the days before and after it say nothing of it, and no occurrence is said to be missing."""
     with scene.sim:

@@ -13,7 +13,7 @@ from tests.web.callers import RoleHarness
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
-from cloudsched.engine.queries.overview import Overview
+from cloudsched.engine.queries.overview import LOCAL_SECONDS, Overview
 from cloudsched.engine.sweep.shard_sweeps import SweepNotes
 from cloudsched.engine.sweep.sweeper import Sweep
 from cloudsched.testing import Simulation
@@ -110,6 +110,19 @@ def test_many_who_look_cost_what_one_does(sim: Simulation) -> None:
     now[0] = 10.0
     overview.count("ada")
     assert counts.reads == 3 * cost + 8
+
+
+def test_where_counts_are_free_a_change_makes_them_old(sim: Simulation) -> None:
+    """After a second all is counted anew, so that a page that looks every two has the last change; else nothing is."""
+    now = [0.0]
+    store = sim.app.container.store
+    notes = SweepNotes(store, sim.app.container.clock)
+    overview = Overview(store, sim.app.container.clock, lambda: now[0], notes, LOCAL_SECONDS)
+    first, _ = overview.count(None)
+    now[0] = 9.0
+    assert overview.count(None)[0] is first
+    sim.app.create(owner="ada", title="T", handler="fail", schedule="in 3 days")
+    assert sum(overview.count(None)[0].tasks.values()) == sum(first.tasks.values()) + 1
 
 
 def test_what_needs_somebody_is_counted_anew_once_a_task_has_changed(ask: Any) -> None:  # noqa: ANN401 - a fixture

@@ -363,6 +363,11 @@ class Container:
         places = [partial(find_place(each.causes), self) for each in FEATURES if each.causes]
         return Causes(self.store, self.clock, time.monotonic, self.handlers, self.conditions, places)
 
+    def note_change(self) -> None:
+        """Forget what was found to keep tasks from running, so that whoever has acted sees what came of it."""
+        if (causes := vars(self).get("causes")) is not None:
+            causes.forget()
+
     def forget_causes(self) -> None:
         """Forget what was found of queues, handlers and budgets, as after one was changed here."""
         self.conditions.forget()

@@ -224,9 +224,8 @@ class ApiServer:
             except NotFound:
                 visibility.equalize_time()
                 raise
-        causes = vars(self._app.container).get("causes")
-        if operation.right is Right.WRITE and causes is not None:  # who has acted sees what came of it
-            causes.forget()
+        if operation.right is Right.WRITE:
+            self._app.container.note_change()
         return response
 
     @staticmethod

@@ -117,8 +117,8 @@ def main() -> int:
     is_over = False
     if not options.large and options.serve is None:
         is_over = _measure_small()
-    with TemporaryDirectory() as scratch, _open_large(options.keep or Path(scratch)) as pages:
-        warm_up()
+    with TemporaryDirectory() as scratch, _open_large(options.keep or Path(scratch)) as (app, pages):
+        warm_up(app)
         if options.serve is None:
             _measure_large(pages)
         else:
@@ -130,8 +130,8 @@ def main() -> int:
 
 
 @contextmanager
-def _open_large(folder: Path) -> Iterator[WSGIApplication]:
-    """Open the large store in a folder, which is written if there is none, and yield its API and its pages."""
+def _open_large(folder: Path) -> Iterator[tuple[App, WSGIApplication]]:
+    """Open the large store in a folder, which is written if there is none, and yield its app and its pages."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "tasks.db"
     if not file.exists():
@@ -155,7 +155,7 @@ def _open_large(folder: Path) -> Iterator[WSGIApplication]:
             chosen = page if environ["PATH_INFO"].startswith("/ui") else api
             return chosen(environ, start_response)
 
-        yield serve
+        yield app, serve
         app.close()
 
 

@@ -126,7 +126,7 @@ def dev(  # noqa: PLR0913 - one argument for each option
                     click.echo(f"cloudsched dev: the store is {stack.store.reason}", err=True)
                     code = run_command(command, stack.settings.to_child_environment(CLOUDSCHED_URL=stack.url))
                 else:
-                    warm_up_soon()
+                    warm_up_soon(stack.app)
                     click.echo(_startup_text(stack, loaded))
                     wait_for_signal()
         except Stopped as stopped:

@@ -84,7 +84,7 @@ def serve(*, data: Path, host: str, port: int, threads: int, root_path: str, han
                 for line in _startup_lines(service, loaded, checked):
                     click.echo(line)
                 supervisor.tell("READY=1", f"STATUS=Serving {service.url}")
-                warm_up_soon()
+                warm_up_soon(service.app)
                 try:
                     supervisor.wait(service.url, service.find_trouble)
                 finally:

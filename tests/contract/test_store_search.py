@@ -219,7 +219,7 @@ def test_groups_of_what_is_due_hold_each_matching_task_once(store: Store, make_t
     ]  # fmt: skip
     for filters, expected in cases:
         found = store.search.group_due(DueQuery(until, **filters), 100)
-        assert sum(each.count for each in found.items) == expected, filters
+        assert sum(each.size for each in found.items) == expected, filters
         assert found.complete_until is None
         assert [each.next_at for each in found.items] == sorted(each.next_at for each in found.items)
     groups = store.search.group_due(DueQuery(until), 100).items

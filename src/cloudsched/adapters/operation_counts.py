@@ -80,7 +80,7 @@ def _read_parts(counts: Sequence[RunCounts], *_: object) -> Mapping[str, int]:
 
 def _read_due(groups: DueGroups, *_: object) -> Mapping[str, int]:
     """Return one read for each task: Firestore reads them all, one by one."""
-    return {"reads": max(1, sum(each.count for each in groups.items))}
+    return {"reads": max(1, sum(each.size for each in groups.items))}
 
 
 def _read_groups(groups: Sequence[GroupCount], *_: object) -> Mapping[str, int]:

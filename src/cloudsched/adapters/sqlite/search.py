@@ -20,7 +20,7 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.name_words import NameMatch
 from cloudsched.domain.documents.run_counts import CountedAs, GroupCount, RunCounts
 from cloudsched.domain.documents.task import Task
-from cloudsched.domain.transitions.plan_keys import STEADY
+from cloudsched.domain.transitions.plan_keys import ONCE, STEADY
 from cloudsched.engine.ports.search import OMITTED_FIELDS, UNFINISHED_STATUSES, ExecutionQuery, TaskQuery, refuse_count
 from cloudsched.engine.queries.listing_search import ListingSearch
 from cloudsched.engine.storage.due_groups import MAX_GROUPS, DueGroup, DueGroups, DueQuery
@@ -383,8 +383,11 @@ class SqliteSearch(ListingSearch[SqliteListing]):
     @override
     def group_due(self, query: DueQuery, up_to: int) -> DueGroups:
         """Return the groups of the matching tasks, the soonest first. An index has their keys."""
-        conditions = ["NOT is_unlisted", "next_at IS NOT NULL", "next_at < ?"]
+        conditions = ["NOT is_unlisted", "next_at < ?"]
         values: list[object] = [to_microseconds(query.until)]
+        if query.since is not None:
+            conditions.append("(next_at >= ? OR plan_key IS NOT ?)")
+            values += [to_microseconds(query.since), ONCE]
         filters = {"owner": query.owner, "handler": query.handler, "category": query.category}
         for column, value in filters.items():
             if value is not None:
@@ -394,8 +397,9 @@ class SqliteSearch(ListingSearch[SqliteListing]):
         if query.label is not None:
             conditions.append(_LOOKED_FOR["label"].format("tasks"))
             values.append(query.label)
-        statement = f"""SELECT plan_key, next_at, count(*), min(id) FROM tasks WHERE {" AND ".join(conditions)}
-            GROUP BY next_at, coalesce(plan_key, id) ORDER BY next_at LIMIT ?"""
+        group = "next_at, plan_key, iif(plan_key IS NULL, id, NULL)"
+        statement = f"""SELECT plan_key, next_at, count(*), id FROM tasks WHERE {" AND ".join(conditions)}
+            GROUP BY {group} ORDER BY {group} LIMIT ?"""
         rows = self._database.read(statement, [*values, up_to + 1])
         found = [DueGroup(key, from_microseconds(at), count, task_id) for key, at, count, task_id in rows]
         if len(found) <= up_to:

@@ -63,11 +63,11 @@ def _count(store: Store, query: DueQuery, edges: Sequence[datetime]) -> DueCount
         if group.key is None:
             singles.append(group)
         elif group.key == ONCE:
-            window.add((floor_second(group.next_at),), group.count)
+            window.add_once(floor_second(group.next_at), group.size)
         elif (times := window.plans.read(group.key)) is None:
             searched[group.key].append(group)
         else:
-            window.add(times, group.count, group.next_at)
+            window.add(times, group.size, group.next_at)
 
     cuts += _add_searched(store, searched, window)
     for task in _load(store, singles).values():
@@ -89,7 +89,7 @@ def _add_searched(store: Store, searched: Mapping[str, Sequence[DueGroup]], wind
         else:
             cuts.append(max(cut, window.since))
         for group in searched[key]:
-            window.add(times, group.count, group.next_at)
+            window.add(times, group.size, group.next_at)
     return cuts
 
 
@@ -103,6 +103,11 @@ class _Window:
         self._weights: defaultdict[int, int] = defaultdict(int)
         """How often each second was counted that is not in `_counts`."""
         self.plans = PlanTimes(self.edges[0], self.edges[-1])
+
+    def add_once(self, at: int, weight: int) -> None:
+        """Count one time, as often as the weight says."""
+        if at >= self.edges[0]:
+            self._weights[at] += weight
 
     def add(self, times: Sequence[int], weight: int, since: datetime | None = None) -> None:
         """Count the times that are not before an instant, each as many times as the weight says."""

@@ -33,6 +33,7 @@ MAX_BYTES = 4 * MAX_PAGE_BYTES
 MAX_STEPS = 10_000
 """The most occurrences of one task with `max_runs` that are walked over: they have to be counted."""
 _TICK = timedelta(microseconds=1)
+_DAY = 86_400
 _PART = 100
 """The number of tasks that are read at once."""
 
@@ -166,14 +167,14 @@ class _TaskReader:
 
         The keys of their plans say when, so no task is read for that where the store has its key.
         """
-        mine = DueQuery(start, query.owner, query.handler, query.label, query.category)
+        mine = DueQuery(start, query.owner, query.handler, query.label, query.category, start)
         found = self._store.search.group_due(mine, MAX_GROUPS)
         if found.complete_until is not None:
             self._note_missing(start)
         plans = PlanTimes(floor_second(start), ceil_second(query.until))
         together: dict[datetime, _DueTogether] = {}
         for group in found.items:
-            first = _find_first(group, plans, start)
+            first = _find_first(group, plans, query, start)
             if first is None or first >= query.until:
                 continue
             known = together.setdefault(group.next_at, _DueTogether(first, group.next_at))
@@ -244,13 +245,15 @@ class _DueTogether:
     has_others: bool = False
 
 
-def _find_first(group: DueGroup, plans: PlanTimes, start: datetime) -> datetime | None:
-    """Return an instant from the start on before which no task of a group occurs. None if none of them does."""
+def _find_first(group: DueGroup, plans: PlanTimes, query: OccurrenceQuery, start: datetime) -> datetime | None:
+    """Return an instant from the start on before which no task of a group occurs. None if none of them is listed."""
     if group.key == ONCE:
         return None
     times = None if group.key is None else plans.read(group.key)
     if times is None:
         return start
+    if query.most_per_day is not None and isinstance(times, range) and times.step * query.most_per_day < _DAY:
+        return None
     place = bisect_left(times, floor_second(start))
     return max(start, UTC_EPOCH + timedelta(seconds=times[place])) if place < len(times) else None
 

@@ -6,7 +6,7 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.recurrence.wall_clock import Fold, Gap, WallClock
     from cloudsched.domain.transitions.plan_keys import DailyPlan
 
+_Times: TypeAlias = "dict[str, Sequence[int]]"
+"""The times of plans, by their keys."""
 MAX_GROUPS: Final = 30_000
 """The most groups of tasks that one request looks at."""
 _KEPT_WINDOWS: Final = 4
@@ -34,14 +36,15 @@ class PlanTimes:
         self._begin, self._end = begin, end
         self.hours = begin // _HOUR * _HOUR, -(-end // _HOUR) * _HOUR
         """The whole hours around it, which are the same for all looks within an hour."""
-        self.known = _kept.open((*self.hours, time_zones.in_use.release))
+        self.known, self._wider = _kept.open(*self.hours, time_zones.in_use.release)
         """The times of plans in these hours, by their keys."""
         self._days: dict[tuple[str, Gap, Fold], _ClockDays] = {}
 
     def read(self, key: str) -> Sequence[int] | None:
         """Return the times that a key says, in order. None if they have to be searched."""
-        if key in self.known:
-            return self.known[key]
+        for kept in (self.known, *self._wider):
+            if (times := kept.get(key)) is not None:
+                return times
         plan = read_plan(key)
         if plan is None or plan.fingerprint not in {"", time_zones.in_use.fingerprint(plan.timezone)}:
             return None
@@ -95,17 +98,23 @@ class _KeptTimes:
     """The times of plans in the windows that were counted last, which are the same for as long as they are shown."""
 
     def __init__(self) -> None:
-        self._windows: OrderedDict[object, dict[str, Sequence[int]]] = OrderedDict()
+        self._windows: OrderedDict[tuple[int, int, str], _Times] = OrderedDict()
         self._lock = threading.Lock()
 
-    def open(self, window: object) -> dict[str, Sequence[int]]:
-        """Return the times of a window by the keys of their plans, to read and to add to."""
+    def open(self, begin: int, end: int, release: str) -> tuple[_Times, list[_Times]]:
+        """Return the times of a window by the keys of their plans, to read and to add to, and of those around it."""
+        window = (begin, end, release)
         with self._lock:
             found = self._windows.setdefault(window, {})
             self._windows.move_to_end(window)
             while len(self._windows) > _KEPT_WINDOWS:
                 self._windows.popitem(last=False)
-            return found
+            wider = [
+                times
+                for (first, last, known), times in self._windows.items()
+                if known == release and first <= begin and end <= last and times is not found
+            ]
+            return found, wider
 
 
 _kept: Final = _KeptTimes()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +27,8 @@ class DueQuery:
     label: str | None = None
     """One of its labels, whole."""
     category: Category | None = None
+    since: datetime | None = None
+    """Where the count begins. A store may leave out what is due once, and before that."""
 
     def matches(self, task: Task) -> bool:
         """Return whether a task matches the filters that no index by time has."""
@@ -37,14 +39,13 @@ class DueQuery:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class DueGroup:
+class DueGroup(NamedTuple):
     """Tasks that are due next at one instant, and at the same times from then on."""
 
     key: str | None
     """The key of their plan (`find_plan_key`). None of a single task that has none."""
     next_at: datetime
-    count: int
+    size: int
     task_id: str
     """One of them."""
     task: Task | None = None

@@ -129,7 +129,7 @@ def count_occurrences(call: ApiCall, query: bodies.OccurrenceCountQuery) -> Resp
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     edges = split_time(query.since, query.until, load_tzinfo(query.timezone), query.per)
-    wanted = DueQuery(query.until, owner, query.handler, query.label, query.category)
+    wanted = DueQuery(query.until, owner, query.handler, query.label, query.category, query.since)
     found = count_due(call.app.container.store, wanted, edges)
     parts = tuple(
         overview_responses.OccurrencePart(start=start, end=end, due=due)

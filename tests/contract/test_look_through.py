@@ -169,9 +169,10 @@ def test_tasks_are_not_counted_by_reading(store: Store, query: TaskQuery) -> Non
 @try_each("value", VALUES)
 def test_executions_are_not_counted_by_reading(store: Store, value: dict[str, Any]) -> None:
     """What an index has is counted: what ended, of all owners."""
-    store.search.count_finished(ExecutionQuery(**value), is_failure=True, up_to=10)
+    hour = (NOW, NOW + timedelta(hours=1))
+    store.search.count_runs(ExecutionQuery(**value), hour)
     with pytest.raises(InvalidInput, match="cannot be counted"):
-        store.search.count_finished(ExecutionQuery(owner="ada", **value), is_failure=True, up_to=10)
+        store.search.count_runs(ExecutionQuery(owner="ada", **value), hour)
     with pytest.raises(InvalidInput, match="cannot be counted"):
         store.search.count_open(ExecutionQuery(**value), RUNNING, 10)
 

@@ -143,7 +143,6 @@ RECORDS: Final[Mapping[str, Cost]] = {
 }
 SEARCH: Final[Mapping[str, Cost]] = {
     "count_created_since": _read_thousands,
-    "count_finished": _read_thousands,
     "count_offers": _read_thousands,
     "count_open": _read_thousands,
     "count_runs": _read_parts,

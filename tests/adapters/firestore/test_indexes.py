@@ -197,7 +197,6 @@ def search_everything(search: SearchStore) -> None:
         "count_offers",
         "list_executions",
         "count_tasks",
-        "count_finished",
         "count_open",
         "count_runs",
         "count_unfinished",
@@ -271,8 +270,6 @@ def list_every_execution(search: SearchStore) -> None:
             for token in (None, make_token(identify_open_list(query, running), NOW, "t1")):
                 search.list_open(query, running, limit=5, page_token=token)
             with suppress(InvalidInput):  # no index has all filters, so that they are looked for
-                search.count_finished(query, is_failure=False, up_to=5)
-            with suppress(InvalidInput):
                 search.count_open(query, running, 5)
             with suppress(InvalidInput):
                 search.count_runs(query, (NOW, NOW + timedelta(hours=1)))

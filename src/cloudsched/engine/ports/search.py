@@ -237,10 +237,6 @@ class CountStore(Protocol):
         """
         ...
 
-    def count_finished(self, query: ExecutionQuery, *, is_failure: bool, up_to: int) -> int:
-        """Return how many items `list_finished` has, at most `up_to`."""
-        ...
-
     def count_runs(self, query: ExecutionQuery, edges: Sequence[datetime]) -> Sequence[RunCounts]:
         """Return the numbers of the ended runs that are scheduled between each two edges, which rise.
 

@@ -108,11 +108,6 @@ class ListingSearch(ABC, Generic[L]):
             if last is not None and (read >= MAX_GROUPED or len(groups) >= up_to):
                 return DueGroups(groups, last)
 
-    def count_finished(self, query: ExecutionQuery, *, is_failure: bool, up_to: int) -> int:
-        """Return how many final records match, at most `up_to`."""
-        refuse_count(query.find_looked_for(is_open=False))
-        return self._count(self._list_finished(query, is_failure=is_failure), up_to)
-
     def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> int:
         """Return how many tasks have an open run of this status, at most `up_to`."""
         refuse_count(query.find_looked_for(is_open=True))

@@ -32,7 +32,9 @@ def search(client: Client, *, text: str, owner: str | None, limit: int, as_json:
     for line in _list_found(found):
         click.echo(to_printable(line))
     if found.matched_by is NameMatch.BEGINNINGS:
-        click.echo("Tasks are found by the beginnings of words.", err=True)
+        click.echo(
+            "Tasks are found by the beginnings of words, if they were written since the index of names is on.", err=True
+        )
     elif not found.is_complete:
         click.echo("Not everything was looked at: type more of the name, or the whole id.", err=True)
 

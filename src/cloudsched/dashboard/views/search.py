@@ -78,7 +78,10 @@ def guess_name(text: str, known: Iterable[str]) -> str | None:
 def _write_note(found: Json) -> str:
     """Return what was not looked at, and what to do about it."""
     if found.get("matchedBy") == "BEGINNINGS":
-        return "Tasks are found by the beginnings of words. Any part of a name is not looked for in this store."
+        return (
+            "Tasks are found by the beginnings of words, if they were written since the index of names is on. "
+            "Any part of a name is not looked for in this store."
+        )
     if found["isComplete"]:
         return ""
     if found.get("matchedBy") == "FRAGMENTS":

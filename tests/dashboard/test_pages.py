@@ -212,3 +212,17 @@ def test_all_that_a_page_loads_is_small() -> None:
     """Stylesheet, scripts, icon and the largest template together stay below 150 kB."""
     static = sum(file.stat().st_size for file in (ROOM / "static").iterdir())
     assert static + max(file.stat().st_size for file in (ROOM / "templates").iterdir()) < 150_000
+
+
+def test_a_zone_that_was_chosen_holds_on_the_pages_that_follow(ui: str) -> None:
+    """By any link or form, also on a task's page, which begins in the task's zone. Only a visit to a page chooses."""
+    with requests.Session() as browser:
+        assert "Times in UTC<" in browser.get(f"{ui}/tasks", timeout=60).text
+        browser.get(f"{ui}/runs", params={"tz": "Asia/Tokyo"}, timeout=60)
+        for path in ("tasks", "tasks/weekday-report", "calendar?week=2027-03-22"):
+            assert "Times in Asia/Tokyo<" in browser.get(f"{ui}/{path}", timeout=60).text
+        news = {"Sec-Fetch-Mode": "cors"}  # of a tab where another zone is shown
+        asked = browser.get(f"{ui}/runs", params={"tz": "America/Lima"}, headers=news, timeout=60)
+        assert "Times in America/Lima<" in asked.text
+        browser.get(f"{ui}/runs", params={"tz": "No/Where"}, timeout=60)
+        assert "Times in Asia/Tokyo<" in browser.get(f"{ui}/tasks", timeout=60).text

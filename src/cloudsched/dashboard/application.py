@@ -38,6 +38,7 @@ from cloudsched.errors import CloudschedError, Forbidden
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from wsgiref.types import StartResponse, WSGIEnvironment
+    from zoneinfo import ZoneInfo
 
     from cloudsched.client.flow import FlowRunner
     from cloudsched.dashboard.api import Json
@@ -49,7 +50,10 @@ log: Final = own_logger(__name__)
 LOCAL_INTERVAL: Final = 2
 CLOUD_INTERVAL: Final = 10
 """The seconds between a page's requests for news."""
-_ZONE_COOKIE: Final = "cloudsched-zone"
+_OWN_ZONE: Final = "cloudsched-zone"
+"""The cookie with the zone of the browser, which a script writes."""
+_CHOSEN_ZONE: Final = "cloudsched-chosen-zone"
+"""The cookie with the zone that somebody has chosen, on any page. It ends with the browser's session."""
 _SEVERAL: Final = frozenset({"ids", "pick"})
 """The parameters of an address that may occur several times. Their values are words."""
 _LOOK_ONLY: Final = Forbidden("Your key may not change tasks.")
@@ -234,8 +238,8 @@ class Dashboard:
 
     def _look(self, request: Request) -> Visit:
         caller = self._api.get("/v1/caller")
-        chosen = find_zone(request.args.get("tz"))
-        own = find_zone(request.cookies.get(_ZONE_COOKIE))
+        chosen = _find_chosen_zone(request)
+        own = find_zone(request.cookies.get(_OWN_ZONE))
         query = {**request.args}
         for name in _SEVERAL & query.keys():
             query[name] = " ".join(request.args.getlist(name))
@@ -256,7 +260,7 @@ class Dashboard:
         if is_answering:
             with suppress(CloudschedError):
                 return replace(self._look(request), query={}, may_change=False)
-        zone = find_zone(request.args.get("tz")) or find_zone(request.cookies.get(_ZONE_COOKIE)) or UTC_ZONE
+        zone = _find_chosen_zone(request) or find_zone(request.cookies.get(_OWN_ZONE)) or UTC_ZONE
         now = datetime.now(UTC) if self._clock is None else self._clock.now()
         return Visit(now, zone, {}, may_change=False, role="", owner=None, is_local=self._clock is not None)
 
@@ -289,7 +293,26 @@ class Dashboard:
             place=self._place,
             has_sign_in=self._has_sign_in,
         )
-        return send_page(text, status)
+        response = send_page(text, status)
+        _remember_zone(request, response)
+        return response
+
+
+def _find_chosen_zone(request: Request) -> ZoneInfo | None:
+    """Return the zone that the address names, or else the one chosen earlier in this visit."""
+    return find_zone(request.args.get("tz")) or find_zone(request.cookies.get(_CHOSEN_ZONE))
+
+
+def _remember_zone(request: Request, response: Response) -> None:
+    """Remember the zone that the address names for the pages that follow.
+
+    A page that only asks for its own news does not choose: another tab may have chosen since. The cookie is for all
+    paths, because a proxy may have removed a part of this one.
+    """
+    zone = find_zone(request.args.get("tz"))
+    if zone is None or request.headers.get("Sec-Fetch-Mode", "navigate") != "navigate":
+        return
+    response.set_cookie(_CHOSEN_ZONE, zone.key, httponly=True, samesite="Strict", secure=request.is_secure)
 
 
 def _read_texts(request: Request) -> dict[str, str]:

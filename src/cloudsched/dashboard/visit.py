@@ -33,7 +33,7 @@ class Visit:
     is_local: bool
     """True if this is the local stack, whose clock can be moved."""
     has_chosen_zone: bool = False
-    """True if the address names the zone."""
+    """True if the viewer has chosen the zone, by this address or earlier in the visit."""
     own_zone: str = ""
     """The zone of the viewer's browser. Empty if it is not known."""
 
@@ -54,7 +54,7 @@ class Visit:
         return make_moment(at, self.now, self.zone)
 
     def in_zone_of(self, task: Json) -> Visit:
-        """Return the same look in a task's own zone, if the address names none."""
+        """Return the same look in a task's own zone, if the viewer has chosen none."""
         zone = find_zone(task.get("timezone"))
         if zone is None or self.has_chosen_zone:
             return self

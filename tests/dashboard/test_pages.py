@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 import requests
@@ -126,7 +127,7 @@ def test_tasks_are_filtered_by_category(ui: str) -> None:
         assert "Nothing matches" in get(f"{ui}/tasks", **query).text, query
     others = get(f"{ui}/tasks", category="OTHERS", owner="ada").text
     assert "Weekday report" in others
-    assert re.search(r'href="\?owner=ada" aria-label="Remove the filter category:OTHERS"', others)
+    assert re.search(r'href="\?owner=ada" aria-label="Remove the filter Category: Others"', others)
     assert get(f"{ui}/bulk", action="pause", category="OTHERS").status_code == 400
 
 
@@ -226,3 +227,29 @@ def test_a_zone_that_was_chosen_holds_on_the_pages_that_follow(ui: str) -> None:
         assert "Times in America/Lima<" in asked.text
         browser.get(f"{ui}/runs", params={"tz": "No/Where"}, timeout=60)
         assert "Times in Asia/Tokyo<" in browser.get(f"{ui}/tasks", timeout=60).text
+
+
+def test_filters_are_written_as_pages_write_instants_durations_and_statuses(ui: str) -> None:
+    """Beside a list and in the question before many are changed: nobody reads ISO 8601, or the names of an enum."""
+    since = {"from": "2027-03-27T08:00:00+00:00", "within": ""}
+    shown = {
+        "runs?minLateness=PT90S&minDuration=PT10S&status=TIMED_OUT": (
+            "Late by at least: 1 min 30 s",
+            "Took at least: 10 s",
+            "Status: Timed out",
+        ),
+        "tasks?dueFrom=2027-03-28T13:42:07Z&category=OTHERS": (
+            "Due from: Sun 28 Mar 2027 13:42:07 +0000",
+            "Category: Others",
+        ),
+        "tasks?trouble=PAUSED": ("Needs attention: Paused after failures",),
+        "audit?action=EDITED&from=2027-03-20T02:30": ("Action: Edited", "From: Sat 20 Mar 2027 02:30 +0000"),
+        "bulk?action=pause&dueFrom=2027-03-27T15:00:00Z": ("<dt>Due from</dt><dd>Sat 27 Mar 2027 15:00 +0000</dd>",),
+        f"retry?{urlencode(since)}&minLateness=PT10S": (
+            "<dt>From</dt><dd>Sat 27 Mar 2027 08:00 +0000</dd>",
+            "<dt>Late by at least</dt><dd>10 s</dd>",
+        ),
+    }
+    for address, words in shown.items():
+        text = get(f"{ui}/{address}").text.replace("\N{NO-BREAK SPACE}", " ")
+        assert [each for each in words if each not in text] == [], address

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.local_instants import read_instant, write_notes
 from cloudsched.dashboard.times import parse_instant
+from cloudsched.dashboard.views.filter_words import write_filter
 from cloudsched.dashboard.views.task_history import build_entry
 from cloudsched.dashboard.words import join_phrases, only_if, write_count
 from cloudsched.domain.documents.verbs import Action
@@ -54,6 +55,7 @@ def build(answer: Json, visit: Visit) -> Json:
     marks = list_deployments(answer["deployments"], start or None, end or None)
     rows += [{**each, "isDeployment": True} for each in marks]
     rows.sort(key=lambda each: parse_instant(each["at"]), reverse=True)
+    asked = {**visit.query, **{name: each.iso for name, each in entered.items()}}
     return {
         "sentence": _write_sentence(rows, answer),
         "rows": rows,
@@ -62,9 +64,9 @@ def build(answer: Json, visit: Visit) -> Json:
         "note": write_notes(*entered.values()),
         "isComplete": answer["isComplete"],
         "tokens": [
-            (f"{name}: {visit.query[name]}", visit.with_query(**{name: None, "page": None}))
+            (write_filter(name, asked[name], visit), visit.with_query(**{name: None, "page": None}))
             for name in (*FILTERS, "from", "until")
-            if visit.query.get(name)
+            if asked.get(name)
         ],
         "next": answer.get("nextPageToken"),
     }

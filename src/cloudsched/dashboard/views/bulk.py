@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.dashboard.forms.fields import Again, Submitted, read_key
 from cloudsched.dashboard.forms.problems import describe_problem
 from cloudsched.dashboard.offered_verbs import BULK_ACTIONS, BulkAction
-from cloudsched.dashboard.status import show_status
+from cloudsched.dashboard.views.filter_words import name_filter, write_value
 from cloudsched.dashboard.views.runs import RETRY_FILTERS
 from cloudsched.dashboard.views.task_filters import TASK_FILTERS, read_task_filters
 from cloudsched.dashboard.words import only_if
@@ -143,7 +143,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "means": asked.action.means,
         "button": button,
         "list": asked.list,
-        "which": [*_list_chosen(chosen)],
+        "which": [*_list_chosen(chosen, visit)],
         "mayConcern": bool(answer["count"] or answer.get("isAtLeast")),  # counting stops at a bound
         "back": visit.with_query(**{**dropped, **kept}),
     }
@@ -187,7 +187,7 @@ def _write_things(answer: Json, one: str, many: str) -> str:
     return f"{count:,}{only_if(answer.get('isAtLeast'), ' or more')} {one if count == 1 else many}"
 
 
-def _list_chosen(chosen: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _list_chosen(chosen: Mapping[str, str], visit: Visit) -> Iterator[tuple[str, str]]:
     """Yield what is chosen as names and values. Tasks are named one by one, and executions only counted."""
     for name, text in chosen.items():
         each = text.split()
@@ -197,10 +197,8 @@ def _list_chosen(chosen: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield f"{len(each):,} chosen", ""
         elif name == "pauseId":
             yield "Changed by the action", text
-        elif name == "status":
-            yield "Status", show_status(text.upper()).word
         else:
-            yield name[0].upper() + name[1:], text
+            yield name_filter(name), write_value(name, text, visit)
 
 
 def _read_failures(texts: Mapping[str, str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.local_instants import read_instant
+from cloudsched.dashboard.views.filter_words import write_filter
 from cloudsched.dashboard.views.home import REACH
 from cloudsched.dashboard.views.tasks import PAGE_SIZE
 from cloudsched.dashboard.words import write_count
@@ -50,7 +51,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "note": note,
         "rows": rows,
         "tokens": [
-            (f"{name}: {asked[name]}", visit.with_query(**{name: None, "page": None}))
+            (write_filter(name, asked[name], visit), visit.with_query(**{name: None, "page": None}))
             for name in FILTERS
             if name in asked
         ],

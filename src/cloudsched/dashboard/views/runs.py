@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.dashboard.local_instants import EnteredInstant, read_instant, write_notes
 from cloudsched.dashboard.status import BAD, OPEN, show_status
 from cloudsched.dashboard.views.execution_row import build_execution
+from cloudsched.dashboard.views.filter_words import write_filter
 from cloudsched.dashboard.views.task_filters import CATEGORIES
 from cloudsched.dashboard.views.tasks import PAGE_SIZE
 from cloudsched.dashboard.words import only_if, write_count
@@ -121,7 +122,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "lengths": _LONG,
         "retryQuery": _keep(filters, RETRY_FILTERS),
         "tokens": [
-            (f"{name}: {text}", visit.with_query(**{name: None, "page": None}))
+            (write_filter(name, text, visit), visit.with_query(**{name: None, "page": None}))
             for name, text in _keep(filters, FILTERS).items()
         ],
         "next": answer.get("nextPageToken"),

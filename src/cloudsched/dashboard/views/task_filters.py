@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.dashboard.views.filter_words import write_filter
 from cloudsched.domain.documents.category import Category
 
 if TYPE_CHECKING:
@@ -46,13 +47,14 @@ def list_named(visit: Visit) -> list[str]:
 def list_tokens(visit: Visit) -> list[tuple[str, str]]:
     """Return each filter and word with the address that is without it."""
     filters, words = read_task_filters(visit)
-    tokens = [(f"{name}: {value}", _drop(visit, name)) for name, value in filters.items()]
+    tokens = [(write_filter(name, value, visit), _drop(visit, name)) for name, value in filters.items()]
     for word in words:
         name = CATEGORY if word.startswith(f"{CATEGORY}:") else ""
-        tokens.append((word, _drop(visit, name)))
+        shown = write_filter(CATEGORY, word.partition(":")[2], visit) if name else word
+        tokens.append((shown, _drop(visit, name)))
     if trouble := read_trouble(visit):
         others = visit.with_query(**{TROUBLE: None, "troubleUntil": None, "page": None})
-        tokens.append((f"needs attention: {trouble.lower()}", others))
+        tokens.append((write_filter(TROUBLE, trouble, visit), others))
     return tokens
 
 

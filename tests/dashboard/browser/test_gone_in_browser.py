@@ -130,4 +130,27 @@ def test_an_api_that_is_gone_behind_the_page_keeps_what_is_seen(
         page.unroute("**/*")
 
 
+def test_what_failed_last_is_said_alone(visitor: Visitor, site: Site) -> None:
+    """After a press that may have been done, a link's "not opened" takes its place; a button keeps its key."""
+    visitor.expect_complaint("503")
+    visitor.expect_complaint("ERR_FAILED")
+    with Client(site.stack.url, key=site.key) as client, serve(client) as (address, _):
+        page = visitor.open(clock=True)
+        page.goto(f"{address}tasks/{site.create('twice')}")
+        page.wait_for_load_state("networkidle")
+        button = page.get_by_role("button", name="Pause the task")
+        button.evaluate("node => node.insertAdjacentHTML('beforeend', ' <kbd>p</kbd>')")
+        page.route("**/*", lambda route: route.abort())
+        button.click()
+        note = page.get_by_role("alert").first
+        expect(note).to_contain_text("may have been done, or not")
+        expect(button.locator("kbd")).to_have_text("p")
+        expect(button).to_have_text("Pause the task p")
+        page.get_by_role("link", name="Calendar").first.click(no_wait_after=True)
+        expect(note).to_contain_text("What you chose was not opened: this page is kept.")
+        expect(note).not_to_contain_text("may have been done")
+        expect(note).to_contain_text("No answer since")
+        page.unroute("**/*")
+
+
 PROBLEM = '<main><div class="note fail"><svg></svg><div><p><b>The store does not answer.</b></p></div></div></main>'

@@ -11,7 +11,7 @@ export function keep() {
     const isPart = url.hash && url.href.split("#")[0] === location.href.split("#")[0];
     if (isPart || link.target || link.hasAttribute("download") || url.origin !== location.origin) return;
     event.preventDefault();
-    reach(() => location.assign(url));
+    reach(() => location.assign(url), false);
   });
   document.addEventListener("submit", (event) => {
     const form = event.target;
@@ -20,6 +20,6 @@ export function keep() {
     reach(() => {
       passed.add(form);
       form.requestSubmit(event.submitter);
-    });
+    }, true);
   });
 }

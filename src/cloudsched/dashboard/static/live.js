@@ -85,13 +85,13 @@ export function fail(what = "") {
 }
 
 // Goes somewhere only if there is an answer to be had: the browser's own page of errors would take the place of this one.
-export async function reach(go) {
+export async function reach(go, isForm) {
   const busy = setTimeout(setBusy, BUSY_AFTER, true);
   try {
     await askForNews();
     go();
   } catch {
-    fail("What you chose was not opened, and nothing was sent: this page is kept.");
+    fail(`What you chose was not opened${isForm ? ", and nothing was sent" : ""}: this page is kept.`);
     clearTimeout(busy);
     setBusy(false);
   }
@@ -133,8 +133,8 @@ async function fetchPage() {
 
 export async function submit(form, button) {
   const data = new FormData(form, button);
-  const label = button?.textContent;
-  if (button) button.textContent = `${label}…`;
+  const dots = document.createTextNode("…");
+  button?.append(dots);
   setBusy(true);
   await looking; // it may ask for the very task that this deletes
   if ("watch" in form.dataset) schedule(every); // what happens meanwhile shows meanwhile
@@ -164,7 +164,7 @@ export async function submit(form, button) {
     fail(`${words}What you sent may have been done, or not: this page and what you typed are kept. Look before you send it again.`);
   }
   setBusy(false);
-  if (button?.isConnected && button.textContent === `${label}…`) button.textContent = label;
+  dots.remove();
   button?.closest("details.ask")?.removeAttribute("open"); // what it asked is answered
 }
 

@@ -1,9 +1,10 @@
 // Says loudest of all that what the page shows may be wrong: no answer has come since.
 let note = null;
+let said = "";
 let ticking = 0;
 
 // `wait` is in how many seconds the page asks again: 0 if it is asking, null if it never does by itself, as a form.
-// `what` is what else failed.
+// `what` is what failed last.
 export function showStale(wait, what = "") {
   clearInterval(ticking);
   if (!note) {
@@ -12,14 +13,14 @@ export function showStale(wait, what = "") {
     note.className = "gone";
     note.innerHTML = '<p role="alert"></p><p></p><button class="btn small">Try now</button>';
     const since = wait === null ? "" : ` since ${shown}`; // the page's own clock and zone, not the browser's
-    note.firstChild.textContent = `No answer${since}. This page is from ${shown} and may be out of date.`;
+    said = `No answer${since}. This page is from ${shown} and may be out of date.`;
+    note.firstChild.textContent = said;
     note.lastChild.hidden = wait === null;
     note.lastChild.addEventListener("click", () => document.dispatchEvent(new Event("ask")));
     document.querySelector(".top").append(note); // sticks with the bar, however high that is
     document.body.classList.add("stale");
   }
-  const [said] = note.children;
-  if (what && !said.textContent.endsWith(what)) said.textContent += ` ${what}`;
+  if (what) note.firstChild.textContent = `${said} ${what}`; // the last takes the place of what was said before
   if (wait === null) return;
   let left = wait;
   const count = () => {

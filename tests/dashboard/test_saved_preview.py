@@ -1,4 +1,4 @@
-"""What a form reads back is what it saves; it begins with what is there; and an edit can be taken back by it."""
+"""What a form reads back is what it saves; it begins with what is there; and an edit can be taken back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import requests
-from tests.dashboard.conftest import get, post, read_form
+from tests.dashboard.conftest import get, post, read_form, read_hidden
 
 from cloudsched.local.stack import Stack
 
@@ -93,7 +93,7 @@ def test_the_form_begins_with_what_is_there(stack: Stack, ui: str, task: str) ->
 
 
 def test_a_change_is_told_from_what_to_what_and_taken_back(stack: Stack, ui: str, task: str) -> None:
-    """In words for schedules. The form fills in what was before, says so, and saves it only when it is sent."""
+    """In words for schedules. A question says what would change from what to what, and its one button does it."""
     call(stack, "PATCH", f"/v1/tasks/{task}", {"schedule": "every monday at 8:00", "timezone": "Europe/Paris"})
     call(stack, "PATCH", f"/v1/tasks/{task}", {"title": "Mondays", "labels": ["a=b"], "payload": {"b": "2"}})
     page = html.unescape(get(f"{ui}/tasks/{task}").text)
@@ -101,17 +101,17 @@ def test_a_change_is_told_from_what_to_what_and_taken_back(stack: Stack, ui: str
     assert "every Monday at 08:00" in page
     keys = re.findall(r'<li data-key="(\d+)">', page[page.index("History") :])
     assert keys == ["3", "2", "1"], "each has its own, also at one instant: a live page would drop others"
-    links = re.findall(r'href="([^"]+/edit\?back=[^"]+)">Take it back', page)
+    links = [each.removeprefix("../") for each in re.findall(r'href="([^"]+/back/\d+)">Take it back', page)]
     assert len(links) == 2
-    opened = get(f"{ui}/tasks/{links[0]}" if not links[0].startswith("../") else f"{ui}/{links[0].removeprefix('../')}")
-    assert "left as it is: payload" in opened.text
-    form = read_form(opened.text)
-    assert (form["title"], form["labels"]) == ("Fridays", "")
-    url = f"{ui}/tasks/{task}/edit"
+    asked = get(f"{ui}/{links[0]}").text
+    assert "stays as it is: Payload" in asked
+    assert read_changes(asked) == [["Title", "Mondays", "Fridays"], ["Labels", "a=b", "none"]]
+    assert "rrule" not in html.unescape(get(f"{ui}/{links[1]}").text), "a schedule is said in words"
     assert call(stack, "GET", f"/v1/tasks/{task}")["title"] == "Mondays", "nothing is saved by looking"
-    assert post(url, form | {"verb": "save"}).status_code == 200
-    first = get(f"{ui}/{links[1].removeprefix('../')}")
-    assert post(url, read_form(first.text) | {"verb": "save"}).status_code == 200
+    assert "Taken back." in post(f"{ui}/{links[0]}", read_hidden(asked)).text
+    assert "Nothing to take back" in get(f"{ui}/{links[0]}").text
+    first = get(f"{ui}/{links[1]}")
+    assert post(f"{ui}/{links[1]}", read_hidden(first.text)).status_code == 200
     now = call(stack, "GET", f"/v1/tasks/{task}")
     assert (now["title"], now.get("labels", []), now["schedule"]["calendars"]) == (
         "Fridays",
@@ -119,3 +119,22 @@ def test_a_change_is_told_from_what_to_what_and_taken_back(stack: Stack, ui: str
         [{"id": "easter", "on": "SKIP"}],
     )
     assert now["schedule"]["rrule"] == FRIDAYS["rrule"]
+
+
+def test_an_edit_since_the_question_is_not_taken_back(stack: Stack, ui: str, task: str) -> None:
+    """The page then shows what would change now; and there is no question about what nobody did."""
+    call(stack, "PATCH", f"/v1/tasks/{task}", {"title": "Mondays"})
+    url = f"{ui}/tasks/{task}/back/2"
+    form = read_hidden(get(url).text)
+    call(stack, "PATCH", f"/v1/tasks/{task}", {"title": "Tuesdays"})
+    again = post(url, form)
+    assert again.status_code == 412
+    assert read_changes(again.text) == [["Title", "Tuesdays", "Fridays"]]
+    assert call(stack, "GET", f"/v1/tasks/{task}")["title"] == "Tuesdays"
+    assert get(f"{ui}/tasks/{task}/back/9").status_code == 404
+
+
+def read_changes(page: str) -> list[list[str]]:
+    """Return the rows of the question: each field, what it is now, and what it would be."""
+    cells = re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", page[page.index("<tbody>") : page.index("</tbody>")])
+    return [cells[index : index + 3] for index in range(0, len(cells), 3)]

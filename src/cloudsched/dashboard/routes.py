@@ -7,7 +7,7 @@ from typing import Final
 from werkzeug.routing import Map, Rule
 
 from cloudsched.dashboard.calendar import view as calendar
-from cloudsched.dashboard.forms import run_form, task_form
+from cloudsched.dashboard.forms import run_form, take_back, task_form
 from cloudsched.dashboard.view import View
 from cloudsched.dashboard.views import (
     actions,
@@ -33,6 +33,7 @@ DONE: Final = {
     "read": "Marked as read.",
     "create": "Created.",
     "same": "Nothing was changed.",
+    "taken-back": "Taken back.",
     "bulk": "Started.",
     "retries": "Started.",
     "stopped": "Stopped. Tasks that it had not reached stay as they are.",
@@ -88,6 +89,15 @@ VIEWS: Final[dict[str, View]] = {
         "task_form.html",
         "Tasks",
         task_form.send_edit,
+        is_form=True,
+    ),
+    "back": View(
+        f"{_TASK}/back/<int:number>",
+        take_back.fetch,
+        take_back.build,
+        "take_back.html",
+        "Tasks",
+        take_back.send,
         is_form=True,
     ),
     "run": View(f"{_TASK}/run", run_form.fetch, run_form.build, "run.html", "Tasks", run_form.send, is_form=True),

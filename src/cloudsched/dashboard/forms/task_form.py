@@ -26,13 +26,11 @@ from cloudsched.dashboard.forms.task_options import (
     MORE,
     NAMES,
     make_options,
-    read_before,
     read_changes,
     read_new,
     write_options,
 )
 from cloudsched.dashboard.schedule_words import describe_schedule
-from cloudsched.dashboard.words import only_if
 from cloudsched.domain.schedules.schedule import OWNER_ZONE
 from cloudsched.errors import CloudschedError, KeyReused, PreconditionFailed
 
@@ -85,25 +83,10 @@ def send_new(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted | A
     return Submitted(f"tasks/{task['id']}", "create")
 
 
-def fetch_edit(api: Api, visit: Visit, task_id: str) -> Json:
-    """Ask the API for a task, its handler's schema, and the previous values of an edit that is to be taken back."""
-    task, etag = api.task(task_id)
-    answer = _describe_task(api, task, etag)
-    answer["texts"] = answer["now"]
-    if back := visit.query.get("back"):
-        for entry in api.list_items(f"{task_path(task_id)}/history", "entries"):
-            if str(entry["number"]) == back:
-                return {**answer, **_take_back(entry, answer, visit)}
-    return answer
-
-
-def _take_back(entry: Json, answer: Json, visit: Visit) -> Json:
-    """Return the form's texts as they were before an edit, and what to say of that."""
-    before, left = read_before(entry["fields"])
-    when = visit.in_zone_of(answer["task"]).moment(entry["at"]).text
-    said = f"This is how it was before the edit of {when}. Nothing is saved yet."
-    said += only_if(left, f" Not known here, so left as it is: {', '.join(left)}.")
-    return {"texts": {**answer["now"], **before}, "takenBack": said}
+def fetch_edit(api: Api, _visit: Visit, task_id: str) -> Json:
+    """Ask the API for a task, and its handler's schema."""
+    answer = _describe_task(api, *api.task(task_id))
+    return {**answer, "texts": answer["now"]}
 
 
 def _describe_task(api: Api, task: Json, etag: str) -> Json:
@@ -237,7 +220,7 @@ def build(answer: Json, visit: Visit) -> Json:
     more = tuple(name for name in MORE if name != "owner" or (is_new and visit.role == "admin"))
 
     return {
-        **dict.fromkeys(("error", "key", "base", "takenBack"), ""),
+        **dict.fromkeys(("error", "key", "base"), ""),
         **dict.fromkeys(("task", "conflicts", "isChecked")),
         **answer,
         "title": "New task" if task is None else f"Edit {task['title']}",

@@ -135,25 +135,23 @@ _EMPTY_BEFORE: Final = frozenset({"labels", "deliveryChannels", "lockKey", "unti
 """Fields whose previous value a history leaves out only if it was empty."""
 
 
-def read_before(fields: Iterable[Json]) -> tuple[dict[str, str], list[str]]:
-    """Return an edit's previous values as the form's texts, and the fields that the form cannot take back."""
-    texts: dict[str, str] = {}
+def read_before(fields: Iterable[Json]) -> tuple[dict[str, Any], list[str]]:
+    """Return an edit's previous values by field, and the fields that cannot be taken back."""
+    values: dict[str, Any] = {}
     left = []
     for each in fields:
         name = each["field"]
         before = each.get("before")
         if before is None and name in _EMPTY_BEFORE and each.get("after"):
             before = '""'
-        found = {}
-        if before is not None:
-            found = _write_before(name, json.loads(before))
-        texts |= found
-        if not found:
+        if before is not None and write_before(name, json.loads(before)):
+            values[name] = json.loads(before)
+        else:
             left.append(name)
-    return texts, left
+    return values, left
 
 
-def _write_before(name: str, value: Any) -> dict[str, str]:  # noqa: ANN401 - any JSON
+def write_before(name: str, value: Any) -> dict[str, str]:  # noqa: ANN401 - any JSON
     """Return the previous value of a field as the form's texts. Empty if the form does not have it."""
     if name == "schedule":
         zone = _write_zone(value, value.get("timezone", "UTC"))
@@ -166,6 +164,23 @@ def _write_before(name: str, value: Any) -> dict[str, str]:  # noqa: ANN401 - an
     if isinstance(value, list):
         return {name: "\n".join(map(str, value))}
     return {name: str(value)}
+
+
+def name_option(name: str) -> str:
+    """Return the name of a field of a task, as the form has it."""
+    field, _ = _TAKEN_BACK.get(name, (name, ""))
+    label = _LABELS.get(field, field[:1].upper() + field[1:])
+    return label.partition(":")[0]
+
+
+def describe_option(name: str, value: Any) -> str:  # noqa: ANN401 - any JSON
+    """Return the value of a field of a task in words, a choice as the form words it."""
+    field, part = _TAKEN_BACK.get(name, (name, ""))
+    if part and isinstance(value, dict):
+        value = value.get(part)
+    values = value if isinstance(value, list) else [value]
+    words = _CHOICES.get(field, {})
+    return ", ".join(words.get(str(each), str(each)) for each in values if each not in (None, "")) or "none"
 
 
 def drop_defaults(schedule: Json) -> Json:

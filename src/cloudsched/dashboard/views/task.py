@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, time, tzinfo
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.api import task_path
+from cloudsched.dashboard.forms.task_options import describe_option, name_option
 from cloudsched.dashboard.local_instants import EnteredInstant, read_instant, write_notes
 from cloudsched.dashboard.offered_verbs import (
     explain_retry,
@@ -25,7 +26,9 @@ from cloudsched.dashboard.views.task_history import build_history
 from cloudsched.dashboard.views.task_life import build_life, count_shown, list_noted
 from cloudsched.dashboard.visit import UTC_ZONE
 from cloudsched.dashboard.words import shorten
+from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.policy import TellFailures
 from cloudsched.domain.documents.task import FINAL_STATUSES, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.explanation.findings import Reason
@@ -39,6 +42,15 @@ if TYPE_CHECKING:
 
 PAGE_SIZE: Final = 20
 _UPCOMING: Final = 10
+_USUAL: Final = {"overlap": "SKIP", "catchUp": "LATEST"}
+_TOLD: Final = complete_table(
+    TellFailures,
+    {
+        TellFailures.FIRST: "of the first of a row",
+        TellFailures.EACH: "of each",
+        TellFailures.NEVER: "of none",
+    },
+)
 _QUIET: Final = frozenset({Reason.SCHEDULED, Reason.RUNNING})
 """Reasons that are no problem: their evidence is folded."""
 
@@ -224,9 +236,9 @@ def _list_facts(task: Json, words: str) -> Iterator[tuple[str, str, bool]]:
         yield "Time zone", f"follows {task['owner']} ({task['timezone']})", False
     yield "Labels", ", ".join(task.get("labels", ())) or "none", False
     yield "Retries", str(_find_part(task, "retry", "maxRetries", 0)), False
-    yield "Overlap", str(task.get("overlap", "SKIP")), False
-    yield "Catch-up", str(_find_part(task, "catchUp", "mode", "LATEST")), False
-    yield "Notifies of failures", str(task.get("tellFailures", "first")), False
+    for name in ("overlap", "catchUp"):
+        yield name_option(name), describe_option(name, task.get(name) or _USUAL[name]), False
+    yield "Notifies of failures", _TOLD[TellFailures(task.get("tellFailures", "FIRST"))], False
     yield "Lock", task.get("lockKey") or "none", bool(task.get("lockKey"))
     yield "Worker queue", _find_part(task, "pull", "queue", "") or "none, the executor runs it", False
     yield "Revision", str(task.get("revision", 1)), False

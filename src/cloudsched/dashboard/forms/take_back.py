@@ -1,0 +1,103 @@
+"""The question before an edit is taken back: what changes from what to what, in words, and one button."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from cloudsched.dashboard.api import task_path
+from cloudsched.dashboard.forms.fields import Again, Submitted
+from cloudsched.dashboard.forms.problems import describe_problem
+from cloudsched.dashboard.forms.task_options import (
+    describe_option,
+    drop_defaults,
+    name_option,
+    read_before,
+    read_changes,
+    write_before,
+    write_options,
+)
+from cloudsched.dashboard.schedule_words import describe_schedule
+from cloudsched.errors import CloudschedError, NotFound, PreconditionFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cloudsched.dashboard.api import Api, Json
+    from cloudsched.dashboard.visit import Visit
+
+_CHANGED = "Somebody has changed the task since you looked. Nothing was done. This is what would change now."
+
+
+def fetch(api: Api, _visit: Visit, task_id: str, number: int) -> Json:
+    """Ask the API for a task, and for the entry of its history that is to be taken back."""
+    task, etag = api.task(task_id)
+    entries = api.list_items(f"{task_path(task_id)}/history", "entries")
+    entry = next((each for each in entries if each["number"] == number), None)
+    if entry is None:
+        raise NotFound("entry of the history", str(number))
+    values, left = read_before(entry["fields"])
+    values = {name: value for name, value in values.items() if not _is_so(task, name, value)}
+    shown = json.dumps([[name, task.get(name), value] for name, value in values.items()], sort_keys=True)
+    return {
+        "task": task,
+        "etag": etag,
+        "entry": entry,
+        "values": values,
+        "left": left,
+        "shown": hashlib.sha256(shown.encode()).hexdigest()[:16],
+    }
+
+
+def _is_so(task: Json, name: str, value: Any) -> bool:  # noqa: ANN401 - any JSON
+    """Return whether a task has a previous value already."""
+    if name == "schedule":
+        return bool(drop_defaults(value) == drop_defaults(task["schedule"]))
+    now = write_options(task)
+    return all(now.get(field) == text for field, text in write_before(name, value).items())
+
+
+def send(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, number: int) -> Submitted | Again:
+    """Give the task its previous values, if what would change is what was shown."""
+    answer = fetch(api, visit, task_id, number)
+    if texts.get("shown") != answer["shown"]:
+        return Again({**answer, "error": _CHANGED}, 412)
+    task = answer["task"]
+    before = write_options(task)
+    for name, value in answer["values"].items():
+        before |= write_before(name, value)
+    content = read_changes(before, task, {})
+    try:
+        if content:
+            api.patch(task_path(task_id), content, etag=answer["etag"])
+    except PreconditionFailed:
+        return Again({**fetch(api, visit, task_id, number), "error": _CHANGED}, 412)
+    except CloudschedError as error:
+        problem = describe_problem(error)
+        return Again({**answer, "error": str(problem)}, problem.status)
+    return Submitted(f"tasks/{task_id}", "taken-back" if content else "same")
+
+
+def build(answer: Json, visit: Visit) -> Json:
+    """Return what the question shows."""
+    task = answer["task"]
+    changes = [
+        (name_option(name), _describe(name, task.get(name), visit), _describe(name, value, visit))
+        for name, value in answer["values"].items()
+    ]
+    return {
+        "error": "",
+        **answer,
+        "title": f"Take back the edit of {task['title']}?" if changes else "Nothing to take back",
+        "changes": changes,
+        "left": ", ".join(map(name_option, answer["left"])),
+    }
+
+
+def _describe(name: str, value: Any, visit: Visit) -> str:  # noqa: ANN401 - any JSON
+    if name == "schedule" and value:
+        return describe_schedule(value, visit.now)
+    if name == "until" and value:
+        return visit.moment(value).text
+    return describe_option(name, value)

@@ -57,13 +57,18 @@ def test_mails_to_an_unverified_address_are_told_until_it_is_verified(pages: Pag
     assert "1 thing needs you" in read(pages, "admin", "/")
     assert "dora" not in read(pages, "bob", "/")
     assert "3 deliveries for dora: 3 not sent." in read(pages, "admin", "/deliveries?owner=dora")
+    for path in ("/deliveries", "/deliveries?owner=dora"):  # as on Home
+        assert f"3 mails to dora were not sent. {NOT_VERIFIED}" in read(pages, "viewer", path)
+    assert "No delivery that was sent has failed." in read(pages, "viewer", "/deliveries")
+    assert "were not sent" not in read(pages, "viewer", "/deliveries?owner=bob")
 
     act = {"way": "email", "address": "dora@example.com"}
     assert "Verify: it is theirs" not in read(pages, "viewer", "/people/dora")
     assert pages.post("viewer", "/people/dora", act).status_code == 403
     assert pages.post("admin", "/people/dora", {**act, "address": "eve@example.com"}).status_code == 412
     assert pages.post("admin", "/people/dora", act).status_code == 303
-    assert "were not sent" not in read(pages, "admin", "/")
+    for path in ("/", "/deliveries"):
+        assert "were not sent" not in read(pages, "admin", path)
     assert "nothing needs attention" in read(pages, "admin", "/people/dora")
     remind(pages, app, "dora")
     assert [each.owner for each in pages.sim.channel("EMAIL").sent] == ["dora"]

@@ -19,6 +19,7 @@ from cloudsched.dashboard.words import join_phrases, only_if, write_count
 from cloudsched.domain.documents.delivery_channels import DeliveryStatus
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.explanation.findings import Reason
 from cloudsched.errors import NotFound, PreconditionFailed
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def fetch_deliveries(api: Api, visit: Visit) -> Json:
     owner = visit.query.get("owner") or visit.owner or ""
     sent = api.get("/v1/deliveries", owner=owner, pageSize=_LISTED, pageToken=visit.query.get("sent"))
     answer = {"owner": owner, "deliveries": sent["deliveries"], "older": sent.get("nextPageToken"), "messages": []}
+    causes = (api.find("/v1/overview", owner=owner) or {}).get("causes", ())
+    answer["unreached"] = [each for each in causes if each["reason"] == Reason.NOT_REACHABLE]
     if owner:
         path = f"{_inbox_path(owner)}/messages"
         answer |= api.get(path, pageSize=_LISTED, pageToken=visit.query.get("page"))
@@ -252,5 +255,5 @@ VIEWS: Final = {
     "deliveries": View(
         "/deliveries", fetch_deliveries, build_deliveries, "deliveries.html", "Deliveries", send_answer, key="d"
     ),
-    "person": View("/people/<owner>", fetch_person, build_person, "person.html", "Deliveries", send_verification),
+    "person": View("/people/<owner>", fetch_person, build_person, "person.html", "People", send_verification),
 }

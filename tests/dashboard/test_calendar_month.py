@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import calendar
+import html
 import re
 from dataclasses import replace
 from datetime import date, datetime, timedelta
@@ -16,7 +17,7 @@ from tests.dashboard.test_calendar import answer, ended, occurrence
 
 from cloudsched.dashboard.calendar import view as calendar_view
 from cloudsched.dashboard.calendar.entries import Bin, DayTotals
-from cloudsched.dashboard.calendar.month import build_month, draw_density
+from cloudsched.dashboard.calendar.month import DayAddresses, build_month, draw_density
 from cloudsched.dashboard.calendar.span import make_span
 from cloudsched.dashboard.times import make_day
 from cloudsched.dashboard.visit import UTC_ZONE
@@ -31,7 +32,9 @@ def test_each_day_of_the_month_is_there_once(day: date) -> None:
     span = make_span("month", day)
     assert span.count == calendar.monthrange(day.year, day.month)[1]
     days = [make_day(each, PARIS) for each in span.days]
-    weeks = build_month(days, dict.fromkeys(span.days, EMPTY), day, dict.fromkeys(span.days, "?"))
+    weeks = build_month(
+        days, dict.fromkeys(span.days, EMPTY), day, dict.fromkeys(span.days, DayAddresses("?", "?", "?"))
+    )
     assert all(len(week) == 7 for week in weeks)
     found = [(cell["number"], column) for week in weeks for column, cell in enumerate(week) if cell]
     assert found == [(each.day, each.weekday()) for each in span.days]
@@ -86,4 +89,10 @@ def test_the_month_shows_past_and_future(ui: str) -> None:
     assert re.search(r"26 March, 1 ran, 1 failed", text)
     assert re.search(r"28 March, 1 due, 23 hours", text)
     assert "<caption>March 2027</caption>" in text
+    text = html.unescape(text)
+    for words in ("1 failed", "1 due"):  # a day's numbers lead to the lists that they count
+        list_of = re.findall(rf'<small class="\w*"><a href="([^"]+)">{words}<', text)[-1]
+        rows = requests.get(f"{ui}/{list_of.removeprefix('./')}", timeout=60).text
+        assert rows.count("data-row>") >= 1
+        assert f">{'Scheduled for' if 'failed' in words else 'Due'}<" in rows
     assert timedelta(hours=23) == make_day(date(2027, 3, 28), PARIS).length

@@ -159,13 +159,24 @@ class DayTotals:
         """Return the other numbers in words. They are never "nothing" unless everything was counted."""
         found = self.found
         said = join_phrases(
-            only_if(found.ran, f"{self._least(self.is_past_whole)}{found.ran:,} ran"),
-            only_if(found.skipped, f"{self._least(self.is_past_whole)}{found.skipped:,} skipped"),
-            only_if(found.late, f"{found.late:,} late"),
-            only_if(found.due, f"{self._least(self.is_future_whole)}{found.due:,} due"),
+            self.write_ran(),
+            self.write_due(),
             only_if(not self.is_future_whole and not found.due, "what is due is not counted"),
         )
         return said or only_if(not found.failed, "nothing" if self.is_past_whole else "more is not counted")
+
+    def write_ran(self) -> str:
+        """Return what ran, was skipped or is late, in words. Empty if nothing is."""
+        found = self.found
+        return join_phrases(
+            only_if(found.ran, f"{self._least(self.is_past_whole)}{found.ran:,} ran"),
+            only_if(found.skipped, f"{self._least(self.is_past_whole)}{found.skipped:,} skipped"),
+            only_if(found.late, f"{found.late:,} late"),
+        )
+
+    def write_due(self) -> str:
+        """Return the number of what is due, in words. Empty if nothing is."""
+        return only_if(self.found.due, f"{self._least(self.is_future_whole)}{self.found.due:,} due")
 
     @staticmethod
     def _least(is_whole: bool) -> str:  # noqa: FBT001 - one of its two

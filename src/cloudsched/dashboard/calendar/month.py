@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import calendar
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.dashboard.calendar.entries import scale_by
 from cloudsched.dashboard.charts.svg import draw_picture, element, percent
@@ -28,8 +28,16 @@ _LEAST: Final = 0.04
 """The least width of a bar that is not empty."""
 
 
+class DayAddresses(NamedTuple):
+    """The addresses of a day, and of the lists that its numbers count."""
+
+    day: str
+    due: str
+    failed: str
+
+
 def build_month(
-    days: Sequence[WallDay], totals: Mapping[date, DayTotals], today: date, addresses: Mapping[date, str]
+    days: Sequence[WallDay], totals: Mapping[date, DayTotals], today: date, addresses: Mapping[date, DayAddresses]
 ) -> list[list[Json | None]]:
     """Return the weeks of a month. None stands for a day of another month."""
     most = max((scale_by(each.found) for each in totals.values()), default=0)
@@ -77,15 +85,23 @@ def _scale(count: int, most: int) -> float:
     return min(1.0, max(_LEAST, count / most))
 
 
-def _build_day(day: WallDay, totals: DayTotals, most: int, today: date, address: str) -> Json:
+def _build_day(day: WallDay, totals: DayTotals, most: int, today: date, addresses: DayAddresses) -> Json:
     is_today = day.day == today
     length = only_if(day.spans, f", {write_hours(day.length)}")
     return {
         "number": day.day.day,
-        "href": address,
+        "href": addresses.day,
         "words": f"{day.day.day} {day.day:%B}, {totals.write()}{length}{only_if(is_today, ', today')}",
         "chart": draw_density(totals, most),
-        "failed": totals.write_failed(),
+        "ran": totals.write_ran(),
+        "lists": [
+            (css, words, href)
+            for css, words, href in (
+                ("", totals.write_due(), addresses.due),
+                ("fail", totals.write_failed(), addresses.failed),
+            )
+            if words
+        ],
         "hours": only_if(day.spans, _write_change(day.length - DAY)),
         "isToday": is_today,
     }

@@ -13,7 +13,7 @@ from cloudsched.dashboard.calendar.days import DayFacts, Part, Stop, gather
 from cloudsched.dashboard.calendar.entries import BUSY, Bin, DayTotals, Entry, add_bins, add_totals, scale_by
 from cloudsched.dashboard.calendar.fetch import FILTERS, choose_day, fetch
 from cloudsched.dashboard.calendar.labels import OccurrenceMark
-from cloudsched.dashboard.calendar.month import WEEKDAYS, build_month
+from cloudsched.dashboard.calendar.month import WEEKDAYS, DayAddresses, build_month
 from cloudsched.dashboard.calendar.span import KINDS, choose_span, find_today, make_span_moves, write_address
 from cloudsched.dashboard.charts.legend import CALENDAR, list_legend
 from cloudsched.dashboard.status import show_status
@@ -74,12 +74,25 @@ def build(answer: Json, visit: Visit) -> Json:
         "tail": _ONE_SCALE,
     }
     if span.kind == "month":
-        addresses = {each.day: write_address(visit, "day", each.day) for each in days}
+        addresses = {each.day: _write_addresses(each.day, visit) for each in days}
         shown["month"] = build_month(days, totals, find_today(visit), addresses)
     else:
         shown |= _build_rows(facts, chosen.day, visit)
     drawn = [each["chart"] for each in itertools.chain(*shown["month"], shown["rows"]) if each]
     return {**shown, "legend": list_legend(CALENDAR, drawn)}
+
+
+def _write_addresses(day: date, visit: Visit) -> DayAddresses:
+    start, end = find_start(day, visit.zone), find_start(day + DAY, visit.zone)
+    due = f"due?{_write_query(max(start, parse_instant(visit.soonest)), end, visit)}"
+    return DayAddresses(write_address(visit, "day", day), due, f"runs?outcome=failed&{_write_query(start, end, visit)}")
+
+
+def _write_query(start: datetime, end: datetime, visit: Visit) -> str:
+    """Return the query of a list of what ran or is due between two instants, with the filters of the page."""
+    filters = {name: visit.query[name] for name in FILTERS if visit.query.get(name)}
+    bounds = {"from": f"{start:%Y-%m-%dT%H:%M:%SZ}", "until": f"{end:%Y-%m-%dT%H:%M:%SZ}"}
+    return urlencode({**bounds, **filters}, safe=":")
 
 
 def _build_table(facts: DayFacts, visit: Visit) -> Json:
@@ -236,7 +249,6 @@ def _list_bars(facts: DayFacts, parts: int, visit: Visit) -> Iterator[DayBar]:
     """Yield a day's bars, unless its marks show everything."""
     if not facts.has_bars:
         return
-    filters = {name: visit.query[name] for name in FILTERS if visit.query.get(name)}
     bins: defaultdict[int, list[Part]] = defaultdict(list)
     for each in facts.parts:
         if each.found != Bin():
@@ -245,8 +257,7 @@ def _list_bars(facts: DayFacts, parts: int, visit: Visit) -> Iterator[DayBar]:
         found = add_bins(each.found for each in each_of)
         start, end = each_of[0].start, each_of[-1].end
         is_future = start >= visit.now or not (found.ran or found.failed or found.skipped)
-        bounds = {"from": f"{start:%Y-%m-%dT%H:%M:%SZ}", "until": f"{end:%Y-%m-%dT%H:%M:%SZ}"}
-        query = urlencode({**bounds, **filters}, safe=":")
+        query = _write_query(start, end, visit)
         words = f"{start.astimezone(visit.zone):%H:%M} {DayTotals(found).write()}"
         yield DayBar(index / parts, (index + 1) / parts, found, f"{'due' if is_future else 'runs'}?{query}", words)
 

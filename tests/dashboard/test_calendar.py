@@ -38,10 +38,13 @@ DAYS = st.one_of(
 )
 MARKS = st.lists(
     st.builds(
-        lambda at, size, bad: OccurrenceMark(at, "x" * size, "words", "tasks/x", is_future=False, is_bad=bad),
+        lambda at, size, bad, late: OccurrenceMark(
+            at, "x" * size, "words", "tasks/x", is_future=False, is_bad=bad, started=late and min(1.0, at + late)
+        ),
         st.floats(0, 1),
         st.integers(6, 48),
         st.booleans(),
+        st.none() | st.floats(0.01, 1),
     ),
     max_size=30,
 )
@@ -84,8 +87,11 @@ def test_labels_never_meet(marks: list[OccurrenceMark], now: float | None, lanes
     assert len(seen) + left_out[tier] == len(marks)
     assert sum(each.is_bad for each in marks) == sum(each.mark.is_bad for each in seen)
     for lane in range(lanes):
-        spans = sorted(_span(each, width) for each in seen if each.lane == lane)
-        assert all(one[1] <= other[0] for one, other in pairwise(spans))
+        labelled = [each for each in seen if each.lane == lane and each.has_label]
+        spans = [_span(each, width) for each in labelled]
+        tails = [(each.mark.started or 0) * width for each in labelled]
+        ends = sorted((start, max(end, tail)) for (start, end), tail in zip(spans, tails, strict=True))
+        assert all(one[1] <= other[0] for one, other in pairwise(ends)), "a tail strikes no other label"
         if now is not None:
             assert not any(start + 6 < now * width < end - 6 for start, end in spans)
     assert not any(each.has_label for each in seen if each.lane == lanes), (

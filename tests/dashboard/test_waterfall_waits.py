@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -70,6 +71,21 @@ def test_a_retried_step_shows_its_tries() -> None:
     assert found.rows[1].took == 3 * SECOND
     assert found.sums["ran"] == 3 * SECOND
     assert found.sums["retry"] == NOW - START - 3 * SECOND
+
+
+def test_an_axis_has_a_time_on_the_narrowest_screen_too() -> None:
+    """A phone hides the class `alt`: the day that it began on is not of it, and what is shown does not overlap."""
+    for tries in ([(0, 1), (3600, 3601), (7800, 7801)], [(0, 7000)], [(0, 1), (90_000, 90_001)]):
+        found = make_waterfall(record(*(attempt(number, *each) for number, each in enumerate(tries, 1))), NOW)
+        texts = re.findall(
+            r'<text(?: class="([^"]*)")? x="([0-9.]+)%" dx="2" y="(\d+)">([^<]+)<', draw_axis(found, PARIS)
+        )
+        for y in ("15", "32"):
+            shown = [(float(x) * 2.7, text) for css, x, row, text in texts if row == y and "alt" not in css.split()]
+            for (one, text), (other, _) in pairwise(shown):
+                assert one + len(text) * 6.6 <= other, (tries, text)
+            assert all(x + len(text) * 6.6 <= 290 for x, text in shown)
+        assert any(text == "20 Mar" and "alt" not in css.split() for css, _, _, text in texts), tries
 
 
 def test_a_lock_a_queue_and_a_sleep_are_what_they_are() -> None:

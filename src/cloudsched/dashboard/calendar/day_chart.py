@@ -33,6 +33,8 @@ _UNITS: Final = 9600
 """The width of a day in the units of its bars."""
 _NAMED_STOP: Final = 0.1
 """The least part of a day in which "nothing started" has room."""
+_UNDER: Final = 8
+"""In pixels: a tail is so much lower where its label stands above it."""
 _CHEVRONS: Final = "M-5-4l4 4-4 4M1-4l4 4-4 4"
 
 
@@ -183,7 +185,8 @@ def _draw_mark(placed: Placed, *, is_first: bool) -> Markup:
     else:
         shape = element("circle", cls="o" if mark.is_future else "f-past", cx=percent(mark.at), cy=y, r=4.5)
     if mark.started is not None:
-        tail = element("line", cls="tail", x1=percent(mark.at), x2=percent(mark.started), y1=y, y2=y)
+        below = y + _UNDER * (placed.has_label and not placed.is_left)
+        tail = element("line", cls="tail", x1=percent(mark.at), x2=percent(mark.started), y1=below, y2=below)
         shape = group(tail, shape)
     if placed.tier:
         classes.append(f"w{placed.tier}")

@@ -72,16 +72,22 @@ class _Reach(NamedTuple):
     at: float
     before: float
     after: float
+    tail: float = 0.0
+    """The place at which its tail ends. 0 if it has none."""
 
     @classmethod
     def of(cls, mark: OccurrenceMark, size: float, *, is_left: bool) -> _Reach:
-        if is_left:
-            return cls(mark.at, SHIFT + size, _MARK)
-        return cls(mark.at, _MARK, SHIFT + size)
+        before, after = (SHIFT + size, float(_MARK)) if is_left else (float(_MARK), SHIFT + size)
+        return cls(mark.at, before, after, mark.started or 0.0)
 
     def cover(self, width: float) -> tuple[float, float]:
         """Return the first and the last pixel in a row of this width."""
         return self.at * width - self.before, self.at * width + self.after
+
+    def cover_with_tail(self, width: float) -> tuple[float, float]:
+        """Return the same with the tail, which no other label may cross."""
+        first, last = self.cover(width)
+        return first, max(last, self.tail * width)
 
 
 @lru_cache(maxsize=10_000)
@@ -124,7 +130,7 @@ def _find_place(
     mark: OccurrenceMark, taken: Sequence[Sequence[_Reach]], now: float | None, width: float
 ) -> tuple[int, bool] | None:
     """Return the first lane that has room for a mark, and the side of its label. None if there is none."""
-    is_late = mark.at >= _LABEL_SIDE
+    is_late = mark.at >= _LABEL_SIDE or mark.started is not None  # a tail is after its mark
     size = measure(mark.label)
     reaches = [(is_left, _Reach.of(mark, size, is_left=is_left)) for is_left in (is_late, not is_late)]
     for lane, others in enumerate(taken):
@@ -140,8 +146,9 @@ def _fits(reach: _Reach, others: Sequence[_Reach], now: float | None, width: flo
         return False
     if now is not None and start + _MARK < now * width < end - _MARK:  # it may go through a mark, but not its label
         return False
+    start, end = reach.cover_with_tail(width)
     for other in others:
-        first, last = other.cover(width)
+        first, last = other.cover_with_tail(width)
         if end + _APART > first and last + _APART > start:
             return False
     return True

@@ -25,6 +25,9 @@ _LATE_TOP: Final = 14
 _LATE_HEIGHT: Final = 30
 _GAP: Final = 0.08
 """The empty part of a bar's place, so that bars stand apart."""
+_NOW: Final = 0.5
+_HALF_LETTER: Final = 0.0045
+"""Half the width of a digit, as a part of the narrowest chart with numbers."""
 _FLAG: Final = "M0 0h8l-3 3 3 3h-8z"
 _LABEL_SIDE: Final = 0.23
 """From this place on, a label stands before its mark. On a narrow chart it would cross the now line."""
@@ -116,13 +119,20 @@ def draw_strip(
         if each.failed:
             tall = max(4.0, _BELOW * each.failed / most)
             drawn.append(draw_bar("f-fail", left, until_now, y=base, height=tall))
-        middle = percent(((left + (right - left) / 2) - start) / (end - start))
-        said = f"{each.ran + each.skipped or each.due or each.failed:,}"
-        drawn.append(element("text", said, cls="val", x=middle, y=max(above - 3, 10), text_anchor="middle"))
+        middle = ((left + (right - left) / 2) - start) / (end - start)
+        drawn.append(_draw_value(each, middle, max(above - 3, 10), is_past=each.start < now))
         parts.append(element("g", element("title", each.write()), *drawn))
 
     parts.append(element("line", cls="nowl", x1="50%", x2="50%", y1=12, y2=height))
     return draw_picture(height, *parts)
+
+
+def _draw_value(bar: StripBar, middle: float, y: float, *, is_past: bool) -> Markup:
+    """Return a bar's number, in its middle. Where it would cross the now line, it stands on the bar's side of that."""
+    said = f"{bar.ran + bar.skipped or bar.due or bar.failed:,}"
+    if abs(middle - _NOW) < len(said) * _HALF_LETTER:
+        return draw_beside(said, _NOW, 4, is_before=is_past, y=y, css="val")
+    return element("text", said, cls="val", x=percent(middle), y=y, text_anchor="middle")
 
 
 def _draw_deployment(place: float, said: str, height: int) -> Markup:

@@ -21,10 +21,10 @@ _HEIGHT: Final = 32
 _AXIS: Final = 54
 _LEAST_LABELLED: Final = 0.05
 """Narrower segments have no times, as a part of the width."""
-_LAST_LABEL: Final = 0.9
-"""From this place on, there is no room for a label."""
 _LEAST_WIDTH: Final = 440
-"""In pixels: the least width of an axis with labels."""
+"""In pixels: the least width of an axis on a screen that is wider than a phone's."""
+_WIDTHS: Final = {"": 270, "alt": _LEAST_WIDTH}
+"""The least width of an axis, by the class of labels that it shows: all screens, and those wider than a phone's."""
 _DATE: Final = 48
 """In pixels: the width of a date."""
 _LETTER: Final = 7.6
@@ -90,10 +90,28 @@ def draw_row(row: WaterfallRow, scale: Scale, background: tuple[Markup, Markup])
     return draw_picture(_HEIGHT, *marks, above)
 
 
+class _LabelRow:
+    """A row of labels: where the next has room, on the narrowest screen and on others."""
+
+    def __init__(self) -> None:
+        self._free = dict.fromkeys(_WIDTHS, 0.0)
+
+    def choose(self, place: float, size: float, end: float = 1.0) -> str | None:
+        """Return the class of a label that has room until `end`. None if it has none on any screen."""
+        fits = [
+            css
+            for css, width in _WIDTHS.items()
+            if self._free[css] <= place * width and place * width + size <= end * width + _SPACE
+        ]
+        for css in fits:
+            self._free[css] = place * _WIDTHS[css] + size
+        return fits[0] if fits else None
+
+
 def draw_axis(waterfall: Waterfall, zone: zoneinfo.ZoneInfo) -> Markup:
-    """Return the axis: dates, times, and the gaps' durations, each where the narrowest screen has room for it."""
+    """Return the axis: dates, times, and the gaps' durations, each where a screen has room for it."""
     marks = [*_draw_gaps(waterfall.scale, _AXIS)]
-    free_date = 0.0
+    dates, times = _LabelRow(), _LabelRow()
     free_gap = 0.0
     for segment in waterfall.scale.segments:
         left = segment.left * _LEAST_WIDTH
@@ -106,27 +124,30 @@ def draw_axis(waterfall: Waterfall, zone: zoneinfo.ZoneInfo) -> Markup:
             continue
 
         local = segment.start.astimezone(zone)
-        x = percent(segment.left)
-        has_room = segment.left < _LAST_LABEL
-        if has_room and left >= free_date:
-            free_date = left + _DATE
-            marks.append(element("text", f"{local.day} {local:%b}", cls="strong alt", x=x, dx=2, y=15))
-        if has_room and segment.width > _LEAST_LABELLED:
-            marks.append(element("text", f"{local:%H:%M:%S %z}", cls="alt", x=x, dx=2, y=32))
-            marks += _draw_ticks(segment, zone)
+        css = dates.choose(segment.left, _DATE)
+        if css is not None:
+            marks.append(_draw_label(f"{local.day} {local:%b}", segment.left, f"strong {css}", y=15))
+        if segment.width > _LEAST_LABELLED:
+            css = times.choose(segment.left, _BEGINNING)
+            if css is not None:
+                marks.append(_draw_label(f"{local:%H:%M:%S %z}", segment.left, css, y=32))
+            marks += _draw_ticks(segment, zone, times)
     return draw_picture(_AXIS, *marks, *_draw_now(waterfall, _AXIS))
 
 
-def _draw_ticks(segment: AxisSegment, zone: zoneinfo.ZoneInfo) -> Iterator[Markup]:
-    """Yield round times in a segment: a line each, with its label where that has room on the narrowest screen."""
-    free = segment.left * _LEAST_WIDTH + _BEGINNING
-    end = (segment.left + segment.width) * _LEAST_WIDTH
+def _draw_label(text: str, place: float, css: str, *, y: int) -> Markup:
+    classes = {"cls": css.strip()} if css else {}
+    return element("text", text, **classes, x=percent(place), dx=2, y=y)
+
+
+def _draw_ticks(segment: AxisSegment, zone: zoneinfo.ZoneInfo, times: _LabelRow) -> Iterator[Markup]:
+    """Yield round times in a segment: a line each, with its label where that has room."""
     for at, label in find_ticks(segment.start, segment.end, zone):
         place = segment.place(at)
         yield draw_vertical("ax", place, 36, _AXIS)
-        if free <= place * _LEAST_WIDTH <= end - _TICK_LABEL:
-            free = place * _LEAST_WIDTH + _TICK_LABEL
-            yield element("text", label, cls="alt", x=percent(place), dx=2, y=32)
+        css = times.choose(place, _TICK_LABEL, segment.left + segment.width)
+        if css is not None:
+            yield _draw_label(label, place, css, y=32)
 
 
 def _draw_duration(gap: AxisSegment, waterfall: Waterfall) -> Markup:

@@ -114,3 +114,18 @@ def test_what_is_ticked_is_retried_and_nothing_else(pages: Pages, app: App) -> N
     pages.sim.advance(timedelta(minutes=1))
     assert first not in list_rows(read(pages, "ada", "/runs?status=failed"))
     assert len(list_rows(read(pages, "ada", "/runs?status=failed"))) == 2
+
+
+def test_of_many_owners_those_with_most_failures_are_named(pages: Pages, app: App) -> None:
+    """The others unfold, and none is lost."""
+    for number in range(10):
+        run(pages, app, 1 + number % 3, owner=f"owner-{number}")
+    text = read(pages, "admin", "/runs?within=any")
+    line, others = re.findall(
+        r"Failed by owner, the most first: (.*?)</p>.*?<p class=\"row\">(.*?)</p>", text, re.DOTALL
+    )[0]
+    named, rest = (re.findall(r">(owner-\d) \((\d)\)<", part) for part in (line, others))
+    assert len(named) == 8
+    assert sorted(named + rest) == [(f"owner-{number}", str(1 + number % 3)) for number in range(10)]
+    assert min(count for _, count in named) >= max(count for _, count in rest)
+    assert "2 more owners with failures" in text

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.dashboard.conftest import NOW, visit
+from tests.dashboard.conftest import NOW, read_hidden, visit
 from tests.dashboard.role_pages import Pages
 
 from cloudsched import App, Context, Schedule, Settings
@@ -114,5 +114,10 @@ def test_usage_is_that_of_the_server(pages: Pages, app: App) -> None:
     everything = pages.get("admin", "/usage").text
     assert "54 of 40" in everything
     assert 'data-key="bob spend"' in everything
+    assert "queries of all owners" in everything
+    assert "queries of bob" in pages.get("admin", "/usage?owner=bob").text
+    assert "USD leaves out queries and tokens, which have no price" in everything
+    form = pages.get("admin", "/usage?by=handler&sort=-tokens").text.partition('aria-label="Usage"')[2]
+    assert read_hidden('<form method="post"' + form[: form.index("</form>")]) == {"by": "handler", "sort": "-tokens"}
     assert 'data-every="0"' in everything
     assert 'id="live"' not in everything

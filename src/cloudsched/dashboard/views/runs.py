@@ -50,6 +50,8 @@ WINDOWS: Final[dict[str, tuple[str, timedelta | None]]] = {
 }
 WINDOW: Final = "PT1H"
 """The default window. Somebody who is called at night asks about the last hour."""
+_NAMED: Final = 8
+"""The handlers, or owners, with failures that are named at once. The others unfold."""
 _LONG: Final = {"PT10S": "10 s", "PT1M": "1 min", "PT10M": "10 min", "PT1H": "1 h"}
 
 
@@ -158,13 +160,19 @@ def _build_group(group: Json, filters: Mapping[str, str], visit: Visit) -> Json:
     }
 
 
-def _list_counted(failures: Json, visit: Visit) -> Iterator[tuple[str, list[Json]]]:
-    """Yield the failures by handler and by owner, if they are of several."""
-    for name in ("handler", "owner"):
-        counts = failures.get(f"{name}s") or ()
+def _list_counted(failures: Json, visit: Visit) -> Iterator[tuple[str, str, list[Json], list[Json]]]:
+    """Yield the failures by handler and by owner, if they are of several: the name, the order, the first, the others.
+
+    The rarest handler may be the one payroll. Of owners, those with the most failures come first.
+    """
+    only = {"status": None, "outcome": "failed", "page": None}
+    for name, order in (("handler", "the rarest first"), ("owner", "the most first")):
+        found = failures.get(f"{name}s") or ()
+        counts = [{**each, "href": visit.with_query(**{**only, name: each["name"]})} for each in found]
+        if name == "owner":
+            counts.sort(key=lambda each: (-each["count"], each["name"]))
         if len(counts) > 1:
-            only = {"status": None, "outcome": "failed", "page": None}
-            yield name, [{**each, "href": visit.with_query(**{**only, name: each["name"]})} for each in counts]
+            yield name, order, counts[:_NAMED], counts[_NAMED:]
 
 
 def _write_failed(failures: Json | None) -> str:

@@ -52,6 +52,8 @@ _COLUMNS: Final = {
     "dollars": "USD",
 }
 """The columns by which the rows can be sorted."""
+_UNPRICED: Final = {"query": "queries", "token": "tokens"}
+"""What has no price unless the setting gives it one."""
 _LIMITS: Final = {"queries": "maxQueriesPerMonth", "tokens": "maxTokensPerMonth"}
 """What a budget limits, and the field that says how much of it a month has."""
 _LONGEST_KEY: Final = 200
@@ -126,7 +128,7 @@ def build(answer: Json, visit: Visit) -> Json:
         **answer,
         "maySet": is_admin and answer["month"] == _now(visit),
         "newOwner": "" if has_budget else asked,
-        "sentence": _write_sentence(answer, is_partial=is_partial),
+        "sentence": _write_sentence(answer, asked or visit.owner or "", is_partial=is_partial),
         "notes": [*_write_notes(answer, visit)],
         "months": _find_months(answer["month"], visit),
         "rows": [_build_row(each) for each in _sort(answer, visit)],
@@ -142,6 +144,8 @@ def build(answer: Json, visit: Visit) -> Json:
         "total": _write_amounts(answer["total"]),
         "isPartial": is_partial,
         "budgets": [_build_budget(each) for each in sorted(answer["budgets"], key=_find_share, reverse=True)],
+        "unpriced": " and ".join(words for name, words in _UNPRICED.items() if not answer["prices"].get(name)),
+        "kept": [(name, visit.query[name]) for name in ("by", "sort") if visit.query.get(name)],
         "prices": ", ".join(f"{price:g} for {name}" for name, price in answer["prices"].items() if price),
     }
 
@@ -300,16 +304,21 @@ def _build_budget(budget: Json) -> Json:
     }
 
 
-def _write_sentence(answer: Json, *, is_partial: bool) -> str:
+def _write_owners(answer: Json, asked: str, is_partial: bool) -> str:  # noqa: FBT001 - one of its two
+    """Return whose usage is summed up."""
+    if is_partial:
+        return write_count(len({each["owner"] for each in answer["usage"]}), "owner", "owners") + " on this page"
+    return asked or "all owners"
+
+
+def _write_sentence(answer: Json, asked: str, *, is_partial: bool) -> str:
     name = f"{_first_of(answer['month']):%B %Y}"
     if not (answer["usage"] or answer.get("sums")):
         return f"{name}: nothing was used."
     total = answer["total"]
-    owners = write_count(len({each["owner"] for each in answer["usage"]}), "owner", "owners")
-    if answer.get("sums"):
-        owners = "all owners"
-    where = only_if(is_partial, " on this page")
-    said = f"{total['executions']:,} runs and {total['queries']:,} queries of {owners}{where}"
+    said = (
+        f"{total['executions']:,} runs and {total['queries']:,} queries of {_write_owners(answer, asked, is_partial)}"
+    )
     sentence = f"{name}: {said}, {_write_dollars(total['dollars'])} US dollars."
 
     over = sum(each["isUsedUp"] for each in answer["budgets"])

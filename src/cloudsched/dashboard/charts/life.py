@@ -33,6 +33,8 @@ _CHARACTER: Final = 0.009
 """The largest width of a letter, as a part of the chart. It keeps labels from crossing the now line."""
 _LABEL_SIDE: Final = 0.8
 """From this place on, a label stands before its mark."""
+_DUE_WORD: Final = 0.15
+"""The width of a mark with its word, as a part of the narrowest chart."""
 _LEAST_BEFORE: Final = 0.15
 """Before this place, there is no room for a label before its mark."""
 _NEAR_NOW: Final = 0.2
@@ -72,7 +74,7 @@ def draw_life(
 
     Changes lie behind them: pauses with their lengths, edits and skips as lines, with their words below.
     """
-    start, end = window or find_span(lived, due, now)
+    start, end = window or find_span(lived, due, now, noted)
 
     def place(at: datetime) -> float:
         return (at - start) / (end - start)
@@ -105,9 +107,16 @@ def draw_life(
     return draw_picture(height, *marks)
 
 
-def find_span(lived: list[Lived], due: list[datetime], now: datetime) -> tuple[datetime, datetime]:
-    """Return the start and the end of the chart: all that it shows, and now, with a little room on both sides."""
+def find_span(
+    lived: list[Lived], due: list[datetime], now: datetime, noted: Sequence[Noted] = ()
+) -> tuple[datetime, datetime]:
+    """Return the start and the end of the chart: all that it shows, and now, with a little room on both sides.
+
+    Without any run it has the changes of the task.
+    """
     instants = [now, *due[:DUE]]
+    if not lived:
+        instants += [each.at for each in noted]
     for each in lived[-LANES:]:
         instants += [each.start, each.end or each.start]
     first = min(instants)
@@ -163,5 +172,10 @@ def _draw_due(places: Sequence[float], y: int) -> Iterator[Markup]:
     for each in places:
         circle = element("circle", cls="o", r=5)
         yield element("svg", circle, x=percent(each), y=y + 5, overflow="visible")
-    if places:
-        yield element("text", "due", x=percent(places[0]), dx=10, y=y + 9)
+    if not places:
+        return
+    at = places[0]
+    has_room = len(places) == 1 or places[1] - at > _DUE_WORD
+    if not has_room and places[-1] < 1 - _DUE_WORD:  # the next mark would be in its word on a phone
+        at, has_room = places[-1], True
+    yield element("text", "due", cls="" if has_room else "wide", x=percent(at), dx=10, y=y + 9)

@@ -114,25 +114,32 @@ def draw_axis(waterfall: Waterfall, zone: zoneinfo.ZoneInfo) -> Markup:
     dates, times = _LabelRow(), _LabelRow()
     free_gap = 0.0
     for segment in waterfall.scale.segments:
-        left = segment.left * _LEAST_WIDTH
         if segment.is_gap:
             half = len(write_duration(segment.duration)) * _LETTER / 2
-            middle = left + segment.width / 2 * _LEAST_WIDTH
+            middle = (segment.left + segment.width / 2) * _LEAST_WIDTH
             if middle - half >= free_gap or middle - half < 0:
                 free_gap = middle + half + _SPACE
                 marks.append(_draw_duration(segment, waterfall))
-            continue
-
-        local = segment.start.astimezone(zone)
-        css = dates.choose(segment.left, _DATE)
-        if css is not None:
-            marks.append(_draw_label(f"{local.day} {local:%b}", segment.left, f"strong {css}", y=15))
-        if segment.width > _LEAST_LABELLED:
-            css = times.choose(segment.left, _BEGINNING)
-            if css is not None:
-                marks.append(_draw_label(f"{local:%H:%M:%S %z}", segment.left, css, y=32))
-            marks += _draw_ticks(segment, zone, times)
+        if not segment.is_gap or not segment.left:
+            marks += _draw_start(segment, zone, dates, times)
     return draw_picture(_AXIS, *marks, *_draw_now(waterfall, _AXIS))
+
+
+def _draw_start(segment: AxisSegment, zone: zoneinfo.ZoneInfo, dates: _LabelRow, times: _LabelRow) -> Iterator[Markup]:
+    """Yield the date and the time at which a segment begins, and its ticks. Beside a narrow one, there is its date."""
+    local = segment.start.astimezone(zone)
+    is_narrow = segment.width <= _LEAST_LABELLED
+    place = segment.left + segment.width * is_narrow  # the edge of the gap after it would strike through the date
+    css = dates.choose(place, _DATE)
+    if css is not None:
+        yield _draw_label(f"{local.day} {local:%b}", place, f"strong {css}", y=15)
+    if is_narrow:
+        return
+    css = times.choose(segment.left, _BEGINNING)
+    if css is not None:
+        yield _draw_label(f"{local:%H:%M:%S %z}", segment.left, css, y=32)
+    if not segment.is_gap:
+        yield from _draw_ticks(segment, zone, times)
 
 
 def _draw_label(text: str, place: float, css: str, *, y: int) -> Markup:
@@ -156,6 +163,8 @@ def _draw_duration(gap: AxisSegment, waterfall: Waterfall) -> Markup:
     if waterfall.has_now and waterfall.now in {gap.start, gap.end}:
         place = waterfall.scale.place(waterfall.now)
         return draw_beside(text, place, 4, is_before=gap.end == waterfall.now, y=48, css="strong")
+    if (gap.left + gap.width / 2) * _WIDTHS[""] < len(text) * _LETTER / 2:  # it would begin outside on a phone
+        return draw_beside(text, gap.left, 2, is_before=False, y=48, css="strong")
     return element("text", text, cls="strong", x=percent(gap.left + gap.width / 2), y=48, text_anchor="middle")
 
 

@@ -91,13 +91,13 @@ def _count(api: Api, chosen: Mapping[str, str], action: str = "") -> Json:
 
 def _make_request(action: str, chosen: Mapping[str, str]) -> tuple[str, Json]:
     wanted: Json = dict(chosen)
+    if "status" in wanted:
+        wanted["status"] = wanted["status"].upper()
     if not action:
         pairs = [each.partition("/") for each in wanted.pop(PICK, "").split()]
         if pairs:
             wanted = {"ids": [{"taskId": task, "executionId": execution} for task, _, execution in pairs]}
         return "/v1/executions/batchRetry", {"filter": wanted}
-    if "status" in wanted:
-        wanted["status"] = wanted["status"].upper()
     if "ids" in wanted:
         wanted["ids"] = wanted["ids"].split()
     return "/v1/tasks/batchChange", {"action": action, "filter": wanted}

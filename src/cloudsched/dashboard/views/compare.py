@@ -7,6 +7,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.api import execution_path, task_path
+from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.times import find_instant, write_duration
 from cloudsched.dashboard.views.execution_content import find_payload, may_have_changed
 from cloudsched.dashboard.words import only_if, shorten, write_count
@@ -77,7 +78,7 @@ def build(answer: Json, visit: Visit) -> Json:
 
 
 def _list_facts(record: Json, visit: Visit) -> Iterator[str]:
-    yield f"status: {record['status']}"
+    yield f"status: {show_status(record['status']).word.lower()}"
     started = find_instant(record, "startedAt")
     ended = find_instant(record, "finishedAt") or visit.now
     if started is not None:
@@ -110,7 +111,7 @@ def _write_error(record: Json) -> list[str]:
 
 def _list_steps(record: Json) -> Iterator[str]:
     for step in record.get("steps", ()):
-        yield f"{step['kind'].lower()} {step['name']}: {step['status'].lower()}"
+        yield f"{step['kind'].lower()} {step['name']}: {show_status(step['status']).word.lower()}"
 
 
 def _build_part(name: str, left: Sequence[str], right: Sequence[str]) -> Json:

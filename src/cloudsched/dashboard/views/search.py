@@ -71,8 +71,10 @@ def build(answer: Json, visit: Visit) -> Json:
 
 
 def guess_name(text: str, known: Iterable[str]) -> str | None:
-    """Return the known name that a text with a slip means. None if none is near."""
-    return next(iter(get_close_matches(text.rpartition(":")[2].strip(), known, 1, 0.7)), None)
+    """Return the known name that a text with a slip means. None if none is near, or it is one of them."""
+    typed = text.rpartition(":")[2].strip()
+    near = next(iter(get_close_matches(typed, known, 1, 0.7)), None)
+    return None if near == typed else near
 
 
 def _write_note(found: Json) -> str:

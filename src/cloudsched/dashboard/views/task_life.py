@@ -33,7 +33,7 @@ def build_life(executions: list[Json], due: list[datetime], visit: Visit, noted:
     The latest execution is first, and the soonest occurrence.
     """
     lived = [make_lived(each) for each in reversed(executions)]
-    start, end = find_span(lived, due, visit.now)
+    start, end = find_span(lived, due, visit.now, noted)
     window = clip(read_window(visit), start, end)
     begin, finish = window or (start, end)
     left, right, now = ((at - start) / (end - start) for at in (begin, finish, visit.now))

@@ -146,8 +146,13 @@ def build(answer: Json, visit: Visit) -> Json:
         "budgets": [_build_budget(each) for each in sorted(answer["budgets"], key=_find_share, reverse=True)],
         "unpriced": " and ".join(words for name, words in _UNPRICED.items() if not answer["prices"].get(name)),
         "kept": [(name, visit.query[name]) for name in ("by", "sort") if visit.query.get(name)],
-        "prices": ", ".join(f"{price:g} for {name}" for name, price in answer["prices"].items() if price),
+        "prices": ", ".join(f"{price:g} for {_write_words(name)}" for name, price in answer["prices"].items() if price),
     }
+
+
+def _write_words(name: str) -> str:
+    """Return the name of a price in words, such as ``queue operations``."""
+    return re.sub("[A-Z]", lambda letter: f" {letter[0].lower()}", name) + "s"
 
 
 def _read_group(visit: Visit) -> str:

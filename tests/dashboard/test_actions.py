@@ -179,7 +179,7 @@ def test_retrying_ends_on_a_page_and_not_on_json(pages: Pages, create: Create) -
     action = find_action(pages.post("ada", "/retry", form))
     pages.sim.advance(MINUTE)
     page = pages.get("ada", f"/actions/{action}").text
-    assert "<h1>Retry failed runs</h1>" in page
+    assert re.search(r"<h1>Retry failed runs with [^<]*handler breaks", page)
     assert re.search(rf"Tried again</dt><dd>{len(tasks)}<", page)
     failed = re.search(r'Failed now</dt><dd><a href="\.\./(runs\?[^"]+)">(\d+)<', page)
     assert failed

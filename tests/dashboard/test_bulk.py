@@ -68,6 +68,18 @@ def test_what_matches_is_counted_asked_and_done(stack: Stack, ui: str, label: st
         assert second.url == first.url
 
 
+def test_an_action_is_named_in_words(stack: Stack, ui: str) -> None:
+    """On its page and in the list: its filters are those of the API, with an ISO instant and a status in capitals."""
+    body = {"action": "PAUSE", "filter": {"status": "ACTIVE", "dueFrom": "2041-01-01T00:00:00Z"}}
+    answer = requests.post(f"{stack.url}/v1/tasks/batchChange", json=body, timeout=60)
+    assert answer.ok, answer.text
+    action = answer.json()["id"]
+    for path in (f"actions/{action}", "actions"):
+        text = get(f"{ui}/{path}").text.replace("\N{NO-BREAK SPACE}", " ")
+        assert "status Active" in text
+        assert "due from Tue 01 Jan 2041 00:00 +0000" in text
+
+
 def test_another_number_than_was_shown_changes_nothing(stack: Stack, ui: str, label: str) -> None:
     """The page says the new one, and asks again."""
     form = read_hidden(get(f"{ui}/bulk", action="pause", label=label).text)

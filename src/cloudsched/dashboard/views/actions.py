@@ -9,8 +9,9 @@ from urllib.parse import urlencode
 from cloudsched.dashboard.api import execution_path, task_path
 from cloudsched.dashboard.forms.fields import Again, Submitted
 from cloudsched.dashboard.status import Status
+from cloudsched.dashboard.views.filter_words import name_filter, write_value
 from cloudsched.dashboard.views.task_history import name_actor
-from cloudsched.dashboard.words import only_if, write_count
+from cloudsched.dashboard.words import only_if, shorten, write_count
 from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
@@ -50,17 +51,34 @@ def fetch_list(api: Api, visit: Visit) -> Json:
     return api.get("/v1/tasks", **query, pageSize=PAGE_SIZE)
 
 
-def build_list(answer: Json, _visit: Visit) -> Json:
+def build_list(answer: Json, visit: Visit) -> Json:
     """Return the list."""
-    rows = [_build_row(each) for each in answer["tasks"]]
+    rows = [_build_row(each, visit) for each in answer["tasks"]]
     sentence = "Nobody has changed many tasks at once."
     if rows:
         sentence = f"{write_count(len(rows), 'action', 'actions')} on many tasks, the latest first."
     return {"title": "Actions", "sentence": sentence, "rows": rows, "next": answer.get("nextPageToken")}
 
 
-def _build_row(task: Json) -> Json:
-    return {**task, "state": _STATES.get(task["status"], _BROKEN), "expected": task["payload"].get("expected")}
+def _write_title(task: Json, visit: Visit) -> str:
+    """Return an action's title with its filters in words: the API's has them as it takes them, or has none."""
+    payload, title = task["payload"], str(task["title"])
+    chosen: Json = payload.get("executions") or payload.get("filter") or {}
+    what, has_filters, _ = title.partition(" with ")
+    if not chosen or "ids" in chosen or not (has_filters or "executions" in payload):
+        return title
+    wanted = [(name, text) for name, text in chosen.items() if text]
+    words = (f"{name_filter(name).lower()} {write_value(name, str(text), visit)}" for name, text in wanted)
+    return shorten(f"{what} with {', '.join(words)}")
+
+
+def _build_row(task: Json, visit: Visit) -> Json:
+    return {
+        **task,
+        "title": _write_title(task, visit),
+        "state": _STATES.get(task["status"], _BROKEN),
+        "expected": task["payload"].get("expected"),
+    }
 
 
 def fetch(api: Api, visit: Visit, action_id: str) -> Json:
@@ -115,7 +133,7 @@ def fetch_restorable(api: Api, visit: Visit) -> list[Json]:
     ]
     counted = ((each, _count_restorable(api, each) or {}) for each in pauses[:_OFFERED])
     return [
-        {"id": each["id"], "title": each["title"], "at": each["createdAt"], "words": _write_number(count)}
+        {"id": each["id"], "title": _write_title(each, visit), "at": each["createdAt"], "words": _write_number(count)}
         for each, count in counted
         if count.get("count")
     ]
@@ -143,7 +161,6 @@ def send(api: Api, visit: Visit, texts: Mapping[str, str], action_id: str) -> Su
 
 def build(answer: Json, visit: Visit) -> Json:
     """Return what the page of an action shows."""
-    del visit
     task, record = answer["task"], answer["record"]
     done = _sum_up(record)
     expected = task["payload"].get("expected")
@@ -158,7 +175,7 @@ def build(answer: Json, visit: Visit) -> Json:
         state = _PARTLY
     return {
         **answer,
-        "title": task["title"],
+        "title": _write_title(task, visit),
         "state": state,
         "isOpen": is_open,
         "expected": expected,

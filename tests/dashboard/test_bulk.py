@@ -78,6 +78,9 @@ def test_an_action_is_named_in_words(stack: Stack, ui: str) -> None:
         text = get(f"{ui}/{path}").text.replace("\N{NO-BREAK SPACE}", " ")
         assert "status Active" in text
         assert "due from Tue 01 Jan 2041 00:00 +0000" in text
+    here = {"cloudsched-zone": "Asia/Tokyo"}  # the viewer's zone, and not that of the task that runs it
+    page = requests.get(f"{ui}/actions/{action}", cookies=here, timeout=60).text
+    assert "Times in Asia/Tokyo<" in page
 
 
 def test_another_number_than_was_shown_changes_nothing(stack: Stack, ui: str, label: str) -> None:

@@ -91,7 +91,7 @@ def fetch(api: Api, visit: Visit, action_id: str) -> Json:
     listed = api.get(f"{task_path(action_id)}/executions", pageSize=1)["executions"]
     record = api.get(execution_path(action_id, listed[0]["id"])) if listed else {}
     return {
-        "task": task,
+        "action": task,  # no task of a page: nobody has chosen the zone of what runs it
         "etag": etag,
         "by": name_actor(entries[-1].get("by")) if entries else task["owner"],
         "record": record,
@@ -161,7 +161,7 @@ def send(api: Api, visit: Visit, texts: Mapping[str, str], action_id: str) -> Su
 
 def build(answer: Json, visit: Visit) -> Json:
     """Return what the page of an action shows."""
-    task, record = answer["task"], answer["record"]
+    task, record = answer["action"], answer["record"]
     done = _sum_up(record)
     expected = task["payload"].get("expected")
     is_open = task["status"] == TaskStatus.ACTIVE

@@ -92,7 +92,7 @@ def test_every_form_is_sent_for_some_act() -> None:
     filled = [act for act in ACTS if act.operation in FORMS and pages.why_not(act) is None]
     sent = {FORMS[act.operation](act, Target("own", "ada"))[0] for act in filled}
     views = {MAP.bind("x").match(path, method="POST")[0] for path in sent}
-    others = {"answer", "action", "decisions"}  # they send what "send" and "cancel" do
+    others = {"answer", "action", "decisions", "back"}  # they send what "send", "cancel" and "edit" do
     forms = {name for name, view in VIEWS.items() if view.send is not None} - others
     assert views == forms | {"verb"}
     verbs = {path.rpartition("/")[2] for path in sent if "/verbs/" in path}
@@ -108,6 +108,7 @@ def test_every_form_is_sent_for_some_act() -> None:
         "actions",
         "action",
         "compare",
+        "back",
         "decisions",
     }
 

@@ -296,7 +296,9 @@ class World:
 
 _DRAWN = re.compile(r'-[0-9a-f]{16}(?=")|(?<="since": ")[^"]+')
 """What a change of a calendar is called by, which is drawn, and since when another time zone counts."""
-_VOLATILE: Final = frozenset({"id", "createdAt", "updatedAt", "fetchedAt", "expireAt", "webhookSecrets", "sentAt"})
+_VOLATILE: Final = frozenset(
+    {"id", "createdAt", "updatedAt", "fetchedAt", "expireAt", "webhookSecrets", "sentAt", "summedUntil"}
+)
 _SHOWN: Final = (
     *("owner", "title", "handler", "payload", "status", "priority", "pull", "lockKey", "lockScope", "children"),
     *("script", "labels", "deliveryChannels", "onCompletion", "ping", "definedBy", "pausedBy", "category"),

@@ -23,7 +23,7 @@ from cloudsched.domain.handler_code import running_handler
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
-from cloudsched.domain.transitions.definitions import describe_bound_runs
+from cloudsched.domain.transitions.definitions import bind_open_runs, describe_bound_runs
 from cloudsched.domain.transitions.edits import anchor_schedule, edit_or_restart, new_task
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.idempotency import RequestMark, key_reused, once
@@ -336,13 +336,19 @@ class Scheduler:
         return do(task_id, action, decide, by, mark=mark or make_mark())
 
     def _as_edit(self, decide: Decide, by: Authority) -> Decide:
-        """Return a decision that is made for those who may edit the task, within their quotas."""
+        """Return a decision that is made for those who may edit the task, within their quotas.
+
+        As after any other edit, a task that a user has changed is the user's.
+        """
 
         def decide_allowed(task: Task, now: datetime) -> Commit:
             changed = decide(task, now)
             self._validate(edit_draft(task, {}), by, ("schedule",))
             self._limit_rate(task, changed.task, now, by)
-            return changed
+            if changed.task.schedule == task.schedule:
+                return changed
+            edited = changed.task.model_copy(update={"defined_by": by.author or task.defined_by})
+            return changed.having(task=bind_open_runs(task, edited))
 
         return decide_allowed
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.dashboard.charts.svg import draw_beside, draw_picture, draw_vertical, element, percent
 from cloudsched.dashboard.charts.time_ticks import draw_ticks
 from cloudsched.dashboard.times import write_duration
+from cloudsched.domain.documents.run_counts import RunCounts
 
 if TYPE_CHECKING:
     import zoneinfo
@@ -54,7 +55,7 @@ class StripBar:
     @property
     def is_still(self) -> bool:
         """Return whether something was due in it, and nothing started in time."""
-        return self.ran + self.failed == self.late and bool(self.late or self.skipped)
+        return RunCounts(self.ran, self.failed, self.skipped, late=self.late).is_still
 
     def write(self) -> str:
         """Return its numbers in words."""

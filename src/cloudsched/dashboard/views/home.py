@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from cloudsched.dashboard.charts.legend import STRIP, list_legend
 from cloudsched.dashboard.charts.strip import StripBar, draw_lateness, draw_strip
-from cloudsched.dashboard.status import OPEN
+from cloudsched.dashboard.status import OPEN, Status
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.views.actions import fetch_restorable
 from cloudsched.dashboard.views.attention import build_attention, fetch_needs
@@ -87,6 +87,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "legend": list_legend(STRIP, [strip["strip"], lateness]),
         "latenessText": _write_lateness(answer["counts"], visit),
         "restorable": answer.get("restorable", ()),
+        "stops": [_build_stop(each, visit) for each in reversed(answer["counts"].get("stops", ()))],
         "open": [build_execution(each, visit) for each in answer["open"]],
         "moreOpen": max(0, opened - len(shown)),
         "queues": answer["queues"],
@@ -150,6 +151,27 @@ def _build_hour(bar: StripBar, visit: Visit) -> Json:
     lists["due"] = f"due?{urlencode({'from': start, 'until': end})}"
     numbers = {name: getattr(bar, name) for name in lists}
     return {"start": bar.start.isoformat(), "numbers": numbers, "links": lists}
+
+
+def _build_stop(stop: Json, visit: Visit) -> Json:
+    """Return a stop in words, with the paths of its day and of the lists that its numbers count."""
+    start, end = visit.moment(stop["start"]), visit.moment(stop["end"])
+    bounds = {"from": stop["start"], "until": stop["end"]}
+    numbers = [
+        ("skipped", stop["skipped"], urlencode({**bounds, "outcome": "skipped"})),
+        ("started late", stop["late"], urlencode({**bounds, "minLateness": "PT1M"})),
+    ]
+    return {
+        "status": Status("late", "Late", "timeout"),
+        "title": f"Nothing started in time from {start.text} to {end.text}",
+        "day": f"calendar?{urlencode({'day': parse_instant(stop['start']).astimezone(visit.zone).date().isoformat()})}",
+        "ago": stop["end"],
+        "numbers": [
+            (write_count(number, word, word, is_at_least=word == "skipped" and stop.get("isAtLeast")), query)
+            for word, number, query in numbers
+            if number
+        ],
+    }
 
 
 def _build_due(due: Sequence[Json], answer: Json, visit: Visit) -> Json:

@@ -74,6 +74,11 @@ class RunCounts:
     is_at_least: bool = False
     """True if more may have been skipped: a record does not know how many it covers, or not all records were read."""
 
+    @property
+    def is_still(self) -> bool:
+        """Return whether something was due, and nothing started in time."""
+        return self.ran + self.failed == self.late and bool(self.late or self.skipped)
+
     def __add__(self, other: RunCounts) -> RunCounts:
         return RunCounts(
             self.ran + other.ran,

@@ -194,6 +194,19 @@ class LateStart(ApiResponse):
     """In seconds. It includes jitter and the wait for a lock or a worker."""
 
 
+class StopCounts(ApiResponse):
+    """A time in which something was due and nothing started in time, as in an outage. It is of whole hours."""
+
+    start: AwareDatetime
+    end: AwareDatetime
+    skipped: int = Field(ge=0)
+    """The occurrences of that time that were skipped."""
+    late: int = Field(ge=0)
+    """The runs that were due in that time and started late."""
+    is_at_least: bool = False
+    """True if more occurrences may have been skipped than were counted."""
+
+
 class SeenDeployment(ApiResponse):
     """A version that began to serve."""
 
@@ -289,6 +302,8 @@ class OverviewCounts(ApiResponse):
     """What keeps many tasks from running at once, the most far-reaching first."""
     late_starts: tuple[LateStart, ...]
     """The latest runs of these hours that started late, at most 20, the earliest first."""
+    stops: tuple[StopCounts, ...] = ()
+    """The last stops of the last seven days, at most three, the earliest first. They are up to ten minutes old."""
     sweep: SweepState | None = None
     """The last sweep, for callers who see the tasks of all owners."""
 

@@ -23,11 +23,13 @@ from cloudsched.domain.responses.overview_responses import (
     NeedGroup,
     OverviewCounts,
     PartCounts,
+    StopCounts,
 )
 from cloudsched.domain.transitions.needs import CAUSES_BY_TROUBLE, GIVES_UP_SOON, find_unstarted, is_late
 from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery
 from cloudsched.engine.queries.execution_search import WITHOUT_CALLS, ExecutionFilter, list_failures
+from cloudsched.engine.queries.stops import find_stops
 from cloudsched.engine.queries.time_parts import split_time
 from cloudsched.engine.storage.due_groups import MAX_GROUPS
 
@@ -47,6 +49,8 @@ LOCAL_SECONDS = 1.0
 """The least age of counts that a change makes old, where no count is billed: pages ask each 2 seconds."""
 KEPT_SECONDS = 10.0
 """The time that counts are kept, in seconds of real time."""
+STOPS_KEPT = timedelta(minutes=10)
+"""The time that the stops of the last days are kept."""
 RECENT = 20
 """The number of failures, and of other executions, that started late and are shown: a read for each."""
 _LOOKED_AT = (1, 10, 100)
@@ -67,6 +71,7 @@ class Overview:
     One count is a billed read for each 1,000 counted, or part of it: 19 counts, and 12 more for each kind of run
     that there was any of in the last hours. The runs that started late cost a read each, at most 40. The sweep costs
     one, each overdue task one, at most 111, and each handler with tasks that need attention four for each cause.
+    Once in ten minutes the stops of the last days cost two, and an hour one for each kind if a run started late.
     """
 
     def __init__(
@@ -86,6 +91,7 @@ class Overview:
         self._kept: dict[str | None, tuple[float, OverviewCounts, SweepNote | None]] = {}
         self._marks: dict[str | None, str] = {}
         """The last change before the tasks that need attention were counted, by owner."""
+        self._stops: dict[str | None, tuple[datetime, tuple[StopCounts, ...]]] = {}
         self._lock = make_lock()
 
     def count(self, owner: str | None) -> tuple[OverviewCounts, SweepNote | None]:
@@ -100,8 +106,7 @@ class Overview:
             is_old = age >= (KEPT_SECONDS if self._marks.get(owner) == mark else self._least_seconds)
             if kept is None or is_old:
                 if len(self._kept) >= _MAX_KEPT:
-                    self._kept.clear()
-                    self._marks.clear()
+                    self._forget()
                 kept = self._monotonic(), self._count(owner), self._sweeps.load()
             elif self._marks.get(owner) != mark:
                 needs = tuple(self._count_needs(owner, self._list_overdue(owner)))
@@ -113,8 +118,12 @@ class Overview:
     def forget(self) -> None:
         """Forget all counts, as after the clock was moved. The next request counts anew."""
         with self._lock:
-            self._kept.clear()
-            self._marks.clear()
+            self._forget()
+
+    def _forget(self) -> None:
+        self._kept.clear()
+        self._marks.clear()
+        self._stops.clear()
 
     def _count_needs(self, owner: str | None, overdue: _Overdue) -> list[NeedCount]:
         since, is_cut = overdue
@@ -140,7 +149,14 @@ class Overview:
             overdue_since=next(iter(overdue[0]), None),
             needs=tuple(self._count_needs(owner, overdue)),
             late_starts=self._list_late(replace(mine, since=edges[0], until=edges[-1], is_late=True)),
+            stops=self._find_stops(owner, now),
         )
+
+    def _find_stops(self, owner: str | None, now: datetime) -> tuple[StopCounts, ...]:
+        known = self._stops.get(owner)
+        if known is None or not known[0] <= now < known[0] + STOPS_KEPT:
+            known = self._stops[owner] = now, find_stops(self._store.search, owner, now)
+        return known[1]
 
     def _list_overdue(self, owner: str | None) -> _Overdue:
         query = TaskQuery(owner, due_until=self._clock.now())

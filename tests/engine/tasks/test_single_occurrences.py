@@ -327,3 +327,13 @@ def test_a_run_that_waits_moves_to_later_on_its_day(sim: Simulation) -> None:
     sim.clock.advance(timedelta(hours=12))
     assert sim.app.move(task, "next", "17:00").next_execution_time == START + 17 * HOUR
     assert sim.app.move(task, "next", "2028-03-04T10:00").schedule.occurs(datetime(2028, 3, 4, 10, tzinfo=UTC))
+
+
+def test_a_move_is_called_one_in_the_history(sim: Simulation) -> None:
+    """It has what it changed, as an edit has, so that it can be taken back."""
+    make(sim)
+    sim.app.move("t", "next", "17:00")
+    entry = sim.app.get("t").history[-1]
+    assert (entry.action, [each.field for each in entry.fields]) == (Action.MOVED, ["schedule"])
+    (told,) = (each for each in sim.app.explain("t", START).findings if each.reason == "MOVED")
+    assert "by the app's own code" in told.sentence

@@ -77,7 +77,7 @@ class Action(StoredEnum):
     ENDED = "ENDED"
     """An admin ended an attempt that another caller had claimed."""
     MOVED = "MOVED"
-    """New time zone data, or another zone of its owner, moved its next occurrences."""
+    """Somebody moved one occurrence, or new time zone data, or another zone of its owner, moved the next ones."""
     DELETED = "DELETED"
     BUDGET_SET = "BUDGET_SET"
     BUDGET_DELETED = "BUDGET_DELETED"
@@ -87,6 +87,10 @@ class Action(StoredEnum):
     QUEUE_CHANGED = "QUEUE_CHANGED"
     """An admin changed how fast it delivers."""
     QUEUE_PURGED = "QUEUE_PURGED"
+
+
+EDITS: Final = frozenset({Action.EDITED, Action.MOVED})
+"""The actions that change what the owner has set. An entry of one that somebody did has the fields."""
 
 
 class PauseRequest(WireModel):
@@ -290,7 +294,7 @@ All others stay, and so does its count of runs. A task that runs once is cancell
             button=Button("Skip the next"),
         ),
         Verb.MOVE: VerbTraits(
-            action=Action.EDITED,
+            action=Action.MOVED,
             edits=True,
             about="""Run one occurrence of a task at another time.
 

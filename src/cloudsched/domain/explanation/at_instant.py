@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import FINAL_STATUSES, HistoryEntry, Task, TaskStatus
-from cloudsched.domain.documents.verbs import Action
+from cloudsched.domain.documents.verbs import EDITS, Action
 from cloudsched.domain.explanation.explain import MISSED, explain_delivery, explain_run, with_message
 from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason, say_status
 from cloudsched.domain.recurrence import time_zones
@@ -430,15 +430,14 @@ def _explain_clock(question: _Question) -> Iterator[Finding]:
 def _explain_changes(question: _Question) -> Iterator[Finding]:
     task = question.task
     day = question.day
-    changes = {Action.EDITED, Action.MOVED}
-    entries = [each for each in task.history if day.has(each.at) and each.action in changes]
+    entries = [each for each in task.history if day.has(each.at) and each.action in EDITS]
     _, later = _find_schedule(question)
     if later is not None and later not in entries:
         entries.append(later)
 
     for entry in entries[:TOLD] + [each for each in entries[TOLD:] if each is later]:
         when = say_instant(task, entry.at)
-        if entry.action is Action.MOVED:
+        if entry.action is Action.MOVED and entry.by is None:
             yield Finding(
                 reason=Reason.MOVED,
                 sentence=f"It was moved {when}: {entry.reason or ''}".rstrip(": "),
@@ -447,10 +446,9 @@ def _explain_changes(question: _Question) -> Iterator[Finding]:
             continue
         who = _name(entry)
         fields = ", ".join(each.field for each in entry.fields) or "nothing that is shown"
-        since = "It was edited"
-        if entry.at >= day.end:
-            since = "Later it was edited"
-        yield Finding(reason=Reason.EDITED, sentence=f"{since}{who} {when}: {fields}.", at=entry.at)
+        did = "it was edited" if entry.action is Action.EDITED else "one of its runs was moved"
+        since = f"Later {did}" if entry.at >= day.end else did.capitalize()
+        yield Finding(reason=Reason(entry.action), sentence=f"{since}{who} {when}: {fields}.", at=entry.at)
 
 
 def _explain_left_out(question: _Question) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.json_limits import stored_size
 from cloudsched.domain.documents.task import FieldChange, HistoryEntry, Task, TaskSpec
-from cloudsched.domain.documents.verbs import Action
+from cloudsched.domain.documents.verbs import EDITS
 from cloudsched.domain.transitions.run_records import MAX_HISTORY_BYTES
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.authority import EventSender
+    from cloudsched.domain.documents.verbs import Action
 
 MAX_ENTRIES: Final = 50
 _FIELDS: Final = ("schedule", *TaskSpec.model_fields)
@@ -68,7 +69,7 @@ def with_entry(
     earlier: tuple[HistoryEntry, ...] = ()
     if before is not None:
         earlier = before.history
-        if action is Action.EDITED:
+        if action in EDITS and by is not None:
             fields = tuple(compare_fields(before, task))
 
     number = earlier[-1].number + 1 if earlier else 1

@@ -18,7 +18,7 @@ from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.person import Person, default_channels
 from cloudsched.domain.documents.task import HistoryEntry, Task, TaskStatus
-from cloudsched.domain.documents.verbs import Action, Verb
+from cloudsched.domain.documents.verbs import EDITS, Action, Verb
 from cloudsched.domain.handler_code import running_handler
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions import lifecycle
@@ -530,11 +530,11 @@ class Scheduler:
 
         def decide_and_note(task: Task, now: datetime) -> Commit:
             decided = decide(task, now)
-            if action is Action.EDITED and decided.task.revision == task.revision:
+            if action in EDITS and decided.task.revision == task.revision:
                 return decided  # nothing that its owner sets has changed
             names = {run.execution_id for run in decided.task.runs} - {run.execution_id for run in task.runs}
             about = {"reason": reason, **({"execution_id": names.pop()} if len(names) == 1 else {})}
-            if action is Action.EDITED:
+            if action in EDITS:
                 about["reason"] = reason or describe_bound_runs(decided.task) or None
             return replace(decided, task=with_entry(task, decided.task, action, by.actor, now, **about))
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from tests.dashboard.role_pages import Pages
 
 from cloudsched import App, Context, Settings
+from cloudsched.domain.documents.authority import say_subject
 
 
 class Decision(BaseModel):
@@ -64,6 +65,31 @@ def test_a_decision_is_made_with_a_button_and_a_note(pages: Pages, app: App) -> 
     assert again.status_code == 409
     assert "Nobody waits for this answer any more" in html.unescape(again.text)
     assert 'data-key="supplier' not in again.text
+
+
+@pytest.mark.parametrize(("decision", "word"), [("approve", "Approved"), ("reject", "Rejected")])
+def test_a_decision_is_in_the_history_and_among_the_changes(pages: Pages, app: App, decision: str, word: str) -> None:
+    """Who, when, and the note, which may be anything; other events, and an answer that is refused, are not."""
+    app.create(id="supplier", title="Pay the supplier", handler="pay", owner="ada")
+    app.create(id="free", title="Free", handler="any", owner="ada")
+    pages.sim.advance(timedelta(minutes=1))
+    text = pages.get("ada", "/decisions").text
+    form = {**read_form(text[text.index('data-key="supplier') :].partition("</form>")[0]), "note": "<b>" + "n" * 490}
+    for _ in range(2):
+        pages.post("ada", "/decisions", {**form, "decision": decision})
+    app.send_event("free", "approved", {"by": "grace"})
+    [_, entry] = app.get("supplier").history
+    [run] = pages.sim.executions("supplier")
+    assert entry.execution_id == run.id
+    assert entry.by is not None
+    assert entry.by.subject is not None
+    for path in ("/tasks/supplier", "/audit", f"/audit?action={word.upper()}"):
+        shown = pages.get("ada", path).text
+        assert f"{word}:" in shown, path
+        assert "&lt;b&gt;nnn" in shown, path
+        assert f"<code>{say_subject(entry.by.subject)}</code>" in shown, path
+    assert "&lt;b&gt;nnn" not in pages.get("bob", "/audit").text
+    assert [each.action for each in app.get("free").history] == ["CREATED"]
 
 
 def test_the_page_of_the_run_asks_as_well(pages: Pages, app: App) -> None:

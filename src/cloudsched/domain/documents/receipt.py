@@ -82,7 +82,7 @@ class Reason(StrEnum):
     EDITED = "EDITED"
     """It was edited on that day, or its schedule later."""
     MOVED = "MOVED"
-    """New time zone data, or another zone of its owner, moved its occurrences on that day."""
+    """Somebody, new time zone data or another zone of its owner moved its occurrences on that day."""
     NOT_KEPT = "NOT_KEPT"
     """The evidence is not kept: a record, an earlier schedule, or the history of that time."""
 

@@ -156,7 +156,7 @@ class HistoryEntry(WireModel):
     execution_id: str | None = None
     """The execution that it concerns."""
     reason: str | None = None
-    """The scheduler's reason for it."""
+    """The scheduler's reason for it, or the note of who answered."""
 
 
 MAX_RETENTION = timedelta(days=36_525)

@@ -16,7 +16,7 @@ from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.json_limits import stored_size
 from cloudsched.domain.documents.task import FieldChange, HistoryEntry, Task, TaskSpec
-from cloudsched.domain.documents.verbs import EDITS
+from cloudsched.domain.documents.verbs import EDITS, Action
 from cloudsched.domain.transitions.run_records import MAX_HISTORY_BYTES
 
 if TYPE_CHECKING:
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.authority import EventSender
-    from cloudsched.domain.documents.verbs import Action
+    from cloudsched.domain.documents.event import Event
 
 MAX_ENTRIES: Final = 50
+_MAX_NOTE: Final = 500
+"""The most characters of a note that are kept, as many as the page and an answer by a tap take."""
 _FIELDS: Final = ("schedule", *TaskSpec.model_fields)
 """The fields that an edit can change."""
 _MAX_VALUE = 200
@@ -83,6 +85,20 @@ def with_entry(
     while len(kept) >= MAX_ENTRIES or sum([one for _, one in kept], size) > MAX_HISTORY_BYTES:
         kept.remove(_find_dispensable(kept))
     return task.model_copy(update={"history": (*(each for each, _ in kept), entry)})
+
+
+def with_answer(before: Task, task: Task, event: Event, now: datetime) -> Task:
+    """Return a task that was sent an event, with an entry if that says yes or no to a run. Its note is cut."""
+    said = event.payload if isinstance(event.payload, dict) else {}
+    if task is before or not isinstance(said.get("approved"), bool):
+        return task
+    note = said.get("note")
+    about = {
+        "execution_id": next((each.execution_id for each in task.events if each.token == event.token), None),
+        "reason": (note[:_MAX_NOTE] or None) if isinstance(note, str) else None,
+    }
+    action = Action.APPROVED if said["approved"] else Action.REJECTED
+    return with_entry(before, task, action, event.sender, now, **about)
 
 
 def _find_dispensable(entries: list[tuple[HistoryEntry, int]]) -> tuple[HistoryEntry, int]:

@@ -25,7 +25,7 @@ from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
 from cloudsched.domain.transitions.definitions import bind_open_runs, describe_bound_runs
 from cloudsched.domain.transitions.edits import anchor_schedule, edit_or_restart, new_task
-from cloudsched.domain.transitions.history import with_entry
+from cloudsched.domain.transitions.history import with_answer, with_entry
 from cloudsched.domain.transitions.idempotency import RequestMark, key_reused, once
 from cloudsched.domain.transitions.planning import can_replan
 from cloudsched.domain.transitions.suspend import is_asked, on_event, parse_event_name
@@ -477,7 +477,7 @@ class Scheduler:
                 ) from None
             if handler is not None and changed.task is not task:
                 handler.check_event(name, content)
-            return changed
+            return changed.having(task=with_answer(task, changed.task, event, now))
 
         limited = replace(by, authorize=authorize)
         try:

@@ -14,6 +14,7 @@ from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.views.actions import fetch_restorable
 from cloudsched.dashboard.views.attention import build_attention, fetch_needs
 from cloudsched.dashboard.views.audit import list_deployments
+from cloudsched.dashboard.views.due_next import build_due, fetch_due_next
 from cloudsched.dashboard.views.execution_row import build_execution
 from cloudsched.dashboard.views.health import build_health, fetch_health
 from cloudsched.dashboard.views.held_up import fetch_held_up
@@ -31,8 +32,6 @@ REACH: Final = timedelta(hours=12)
 _HOUR: Final = timedelta(hours=1)
 _MINUTE: Final = timedelta(minutes=1)
 _LISTED: Final = 8
-_LOOKED_AT: Final = 5 * _LISTED
-"""The number of occurrences among which the next of each task is shown."""
 
 
 def fetch(api: Api, visit: Visit) -> Json:
@@ -40,11 +39,6 @@ def fetch(api: Api, visit: Visit) -> Json:
     until = (visit.now + REACH).isoformat()
     counts = api.find("/v1/overview")
     coming = api.get("/v1/occurrences/counts", **{"from": visit.soonest}, until=until, per="PT1H")
-    due = api.get("/v1/occurrences", **{"from": visit.soonest}, until=until, pageSize=_LOOKED_AT)["occurrences"]
-    following = []
-    if not due:
-        following = api.get("/v1/tasks", dueFrom=visit.soonest, orderBy="nextExecutionTime", pageSize=1)["tasks"]
-
     opened = [
         each
         for status in sorted(OPEN)
@@ -56,9 +50,8 @@ def fetch(api: Api, visit: Visit) -> Json:
     return {
         "restorable": restorable,
         "open": [{**each, "heldUp": fetch_held_up(api, visit, each)} for each in opened],
-        "due": due,
+        **fetch_due_next(api, visit, visit.now + REACH),
         "coming": coming,
-        "next": following,
         "queues": api.get("/v1/queues")["queues"],
         "needs": fetch_needs(api, visit, counts),
         "counts": counts or {},
@@ -72,10 +65,7 @@ def build(answer: Json, visit: Visit) -> Json:
     attention = build_attention(answer["needs"], answer["queues"], visit)
     shown = {each["taskId"] for each in answer["open"]}
     opened = sum(answer["counts"].get("open", {}).values()) or len(shown)
-    first: dict[str, Json] = {}
-    for each in answer["due"]:
-        first.setdefault(each["taskId"], each)
-    due = [*first.values()][:_LISTED]
+    due = [build_due(each, visit) for each in answer["due"]]
     strip = _build_strip(bars, answer, visit)
     lateness = draw_lateness(_list_late(answer["counts"], visit), visit.now, REACH, visit.zone)
     return {

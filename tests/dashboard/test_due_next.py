@@ -1,0 +1,42 @@
+"""Home lists what is due next, each task once, so that what is seldom due is seen beside what is due each minute."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import timedelta
+
+import pytest
+from tests.dashboard.role_pages import Pages
+
+from cloudsched import App, Schedule, Settings
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+    app.handler("tick", access="users")(lambda: None)
+    return app
+
+
+def list_due(pages: Pages, who: str = "admin") -> list[tuple[str, str]]:
+    """Return the rows: the title, and how often it is due."""
+    text = pages.get(who, "/").text.partition("<caption>Due next</caption>")[2].partition("</table>")[0]
+    rows = re.findall(r"data-row>([^<]*)</a>\s*<small>([^<]*)</small>", text)
+    return [(html.unescape(title), words) for title, words in rows]
+
+
+@pytest.mark.parametrize("busy", [1, 3, 20])
+def test_a_daily_task_is_seen_beside_those_of_each_minute(pages: Pages, app: App, busy: int) -> None:
+    """Each once, with how often it recurs, the soonest first, in as many rows as there are."""
+    for number in range(busy):
+        app.create(title=f"Tick {number}", handler="tick", owner="ada", schedule=Schedule.every(timedelta(minutes=1)))
+    app.create(title="<i>Payroll", handler="tick", owner="ada", schedule=Schedule.every(timedelta(days=1)))
+    pages.sim.advance(timedelta(hours=20))
+    found = list_due(pages)
+    titles = [title for title, _ in found]
+    assert len(titles) == len({*titles}) == min(8, busy + 1)
+    assert titles[-1] == "<i>Payroll"
+    assert "every minute" in found[0][1]
+    assert "every" in found[-1][1]
+    assert list_due(pages, "bob") == []

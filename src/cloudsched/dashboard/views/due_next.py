@@ -10,6 +10,7 @@ from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.dashboard.times import parse_instant
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from cloudsched.dashboard.api import Api, Json
@@ -20,23 +21,39 @@ LISTED: Final = 8
 
 
 def fetch_due_next(api: Api, visit: Visit, until: datetime) -> Json:
-    """Ask the API for the tasks that are due next before an instant, and for the first of all, whenever it is."""
-    soonest = api.get("/v1/tasks", dueFrom=visit.soonest, orderBy="nextExecutionTime", pageSize=LISTED)["tasks"]
-    due = [each for each in soonest if parse_instant(each["nextExecutionTime"]) < until]
-    if len(due) == LISTED:
-        rare = _list_rare(api, visit, until, {each["id"] for each in due})
-        due = sorted([*due[: LISTED - len(rare)], *rare], key=lambda each: parse_instant(each["nextExecutionTime"]))
-    return {"due": due, "next": soonest[:1]}
+    """Ask the API for the tasks that are due next before an instant, and for the first of all, whenever it is.
+
+    A task whose open run has left its next occurrences behind is found by its occurrences only.
+    """
+    near = {"from": visit.soonest, "until": until.isoformat()}
+    listed = api.get("/v1/tasks", dueFrom=visit.soonest, orderBy="nextExecutionTime", pageSize=LISTED)["tasks"]
+    known = {each["id"]: each for each in listed}
+    soon = {name: each["nextExecutionTime"] for name, each in known.items()}
+    soon |= _list_first(api, near)
+    soonest = [each for each in _sort(soon) if parse_instant(soon[each]) < until]
+    rare: dict[str, str] = {}
+    if len(soonest) >= LISTED:
+        found = _list_first(api, {**near, "mostPerDay": str(BUSY)})
+        rare = {each: found[each] for each in [*found][: LISTED // 2]}
+    first = [each for each in soonest if each not in rare][: LISTED - len(rare)]
+    chosen = {each: soon[each] for each in first} | rare
+    tasks = {each: known.get(each) or api.find(task_path(each)) for each in chosen}
+    return {
+        "due": [{**task, "due": chosen[each]} for each in _sort(chosen) if (task := tasks[each])],
+        "next": listed[:1],
+    }
 
 
-def _list_rare(api: Api, visit: Visit, until: datetime, known: set[str]) -> list[Json]:
-    """Return other tasks that occur a few times a day, the soonest first."""
-    near = {"from": visit.soonest, "until": until.isoformat(), "mostPerDay": str(BUSY)}
-    page = api.get("/v1/occurrences", **near, pageSize=LISTED)
-    names = dict.fromkeys(each["taskId"] for each in page["occurrences"] if each["taskId"] not in known)
-    found = (api.find(task_path(name)) for name in [*names][: LISTED // 2])
-    soonest = parse_instant(visit.soonest)
-    return [each for each in found if each and parse_instant(each.get("nextExecutionTime", visit.soonest)) > soonest]
+def _list_first(api: Api, query: Mapping[str, str]) -> dict[str, str]:
+    """Return when each of the tasks of the next occurrences is due first."""
+    found: dict[str, str] = {}
+    for each in api.get("/v1/occurrences", **query, pageSize=LISTED)["occurrences"]:
+        found.setdefault(each["taskId"], each["utc"])
+    return found
+
+
+def _sort(due: Mapping[str, str]) -> list[str]:
+    return sorted(due, key=lambda each: (parse_instant(due[each]), each))
 
 
 def build_due(task: Json, visit: Visit) -> Json:
@@ -44,6 +61,6 @@ def build_due(task: Json, visit: Visit) -> Json:
     return {
         "taskId": task["id"],
         "title": task["title"],
-        "utc": task["nextExecutionTime"],
+        "utc": task["due"],
         "words": describe_schedule(task["schedule"], visit.now),
     }

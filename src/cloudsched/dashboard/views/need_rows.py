@@ -17,6 +17,7 @@ from cloudsched.dashboard.views.causes import CAUSES, list_path
 from cloudsched.dashboard.views.decisions import ShownDecision, list_decisions
 from cloudsched.dashboard.views.execution_row import build_execution
 from cloudsched.dashboard.words import only_if, write_count
+from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.task import NeedCause
 from cloudsched.domain.explanation.findings import Reason
 from cloudsched.domain.transitions.edits import SAID_OF_SPEC
@@ -94,7 +95,8 @@ def leave_out(cause: NeedCause, found: Json | None, common: Sequence[Json]) -> J
     """Return the count of a cause without the tasks that wait for what has a line of its own."""
     if found is None:
         return None
-    if cause is NeedCause.OVERDUE and any(each["reason"] == Reason.QUEUE_PAUSED for each in common):
+    paused = {priority for each in common for priority in each.get("priorities") or ()}
+    if cause is NeedCause.OVERDUE and paused >= set(Priority):
         return None
     if cause is not NeedCause.HELD:
         return found

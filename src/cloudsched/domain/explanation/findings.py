@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import say_subject
 from cloudsched.domain.documents.document import Instant, WireModel
+from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.receipt import Reason as Reason  # noqa: PLC0414 - those who find something give one
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.needs import LATE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from cloudsched.domain.documents.execution import Execution
 
@@ -162,14 +163,20 @@ def say_overdue() -> Finding:
     return Finding(reason=Reason.OVERDUE, sentence=sentence)
 
 
-def say_queue_paused(queue: str = "", by: str = "", at: datetime | None = None) -> Finding:
-    """Return that dispatches wait. The queue's name, and who paused it and when, are for operators."""
+def say_queue_paused(
+    priorities: Collection[Priority], queue: str = "", by: str = "", at: datetime | None = None
+) -> Finding:
+    """Return that the dispatches of priorities wait. The queue, and who paused it and when, are for operators."""
     sentence = "The queue that carries its dispatches is paused"
     if queue:
         sentence = f"The queue {queue} is paused"
     if by and at is not None:
         sentence += f", by {say_subject(by)} on {at:%Y-%m-%d at %H:%M:%S} (UTC)"
-    return Finding(reason=Reason.QUEUE_PAUSED, sentence=f"{sentence}: nothing starts until it is resumed.", at=at)
+    held = "nothing"
+    if set(priorities) < set(Priority):
+        *others, last = priorities
+        held = f"no task of priority {', '.join(others)}{' or ' if others else ''}{last} that it carries"
+    return Finding(reason=Reason.QUEUE_PAUSED, sentence=f"{sentence}: {held} starts until it is resumed.", at=at)
 
 
 def say_unknown_handler(handler: str, waiting: str = "") -> Finding:

@@ -272,8 +272,10 @@ class CommonCause(ApiResponse):
     sentence: str
     subject: str | None = None
     """The queue, handler or owner. Only callers who see the tasks of all owners learn which queue it is."""
+    priorities: tuple[Priority, ...] | None = None
+    """The priorities of the tasks that a queue carries."""
     count: int | None = Field(default=None, ge=0, le=10000)
-    """The number of tasks that wait for it, or of lost messages. Missing for a queue, for which all wait."""
+    """The number of tasks that wait for it, or of lost messages. Missing for a queue."""
     is_at_least: bool = False
     """True if there may be more tasks, because counting stopped at a bound."""
     since: AwareDatetime | None = None

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.explanation.findings import Finding, Reason, say_queue_paused, say_unknown_handler
+from cloudsched.domain.explanation.findings import Finding, Reason, say_unknown_handler
 from cloudsched.domain.responses.overview_responses import CommonCause
 from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.engine.ports.search import TaskQuery
@@ -91,9 +91,10 @@ class Causes:
             self._unknown = None
 
     def _find(self, owner: str | None, now: datetime) -> Iterator[CommonCause]:
-        for queue, pause in self._conditions.find_paused_queues(now):
-            shown = pause if owner is None else say_queue_paused()
-            yield _make_cause(shown, subject=queue if owner is None else None)
+        for queue in self._conditions.find_paused_queues(now):
+            shown = queue.found if owner is None else queue.shown_to_users
+            cause = _make_cause(shown, subject=queue.name if owner is None else None)
+            yield cause.model_copy(update={"priorities": queue.priorities})
         for handler in self._list_unknown(now):
             count = self._store.search.count_tasks(TaskQuery(owner, TaskStatus.ACTIVE, handler), MAX_COUNT)
             if count:

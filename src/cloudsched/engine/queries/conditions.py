@@ -10,6 +10,7 @@ asks, and no dispatch asks. What cannot be looked at is told as that, and never 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
@@ -66,6 +67,28 @@ class QueueWatch(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class PausedQueue:
+    """A queue that is paused."""
+
+    name: str
+    priorities: Sequence[Priority]
+    """The priorities of the tasks that it carries."""
+    pause: QueuePause | None
+
+    @property
+    def found(self) -> Finding:
+        """Return what operators are told."""
+        if self.pause is None:
+            return say_queue_paused(self.priorities, self.name)
+        return say_queue_paused(self.priorities, self.name, self.pause.by, self.pause.created_at)
+
+    @property
+    def shown_to_users(self) -> Finding:
+        """Return what the owners of tasks are told, without its name."""
+        return say_queue_paused(self.priorities)
+
+
 class Conditions:
     """Looks at the conditions of tasks, and makes receipts of them."""
 
@@ -86,7 +109,9 @@ class Conditions:
         self._queue = queue
         self._checks = checks
         self._swept: SweepNote | None = None
-        self._paused: dict[Priority, tuple[datetime, tuple[str, Finding] | None]] = {}
+        self._paused: dict[Priority, tuple[datetime, str | None]] = {}
+        self._pauses: dict[str, QueuePause | None] = {}
+        """Who paused each queue, as far as the store has that."""
 
     def make_receipt(self, task: Task) -> Receipt:
         """Return the receipt of a task as it is. It never raises: what has been written stays written."""
@@ -110,10 +135,9 @@ class Conditions:
         """Return what stands in the way of the next run of an active task. Only operators are shown its queue."""
         return self._look(task, now, shows_queue=shows_queue)[1]
 
-    def find_paused_queues(self, now: datetime) -> Sequence[tuple[str, Finding]]:
+    def find_paused_queues(self, now: datetime) -> Sequence[PausedQueue]:
         """Return which queues are paused, each with by whom and since when. One that could not be asked is left out."""
-        found = (self._find_pause(each, now) for each in Priority)
-        return [*dict(each for each in found if each is not None and each[0]).items()]
+        return [*self._list_paused(now)]
 
     def _look(self, task: Task, now: datetime, *, shows_queue: bool = False) -> tuple[Person | None, list[Finding]]:
         """Return the owner, if one is stored, and what was found for an active task."""
@@ -144,35 +168,41 @@ class Conditions:
             yield say_unknown_handler(task.handler)
 
     def _check_queue(self, task: Task, now: datetime, *, shows_queue: bool) -> Iterator[Finding]:
-        found = self._find_pause(task.priority, now)
-        if found is not None:
-            yield say_queue_paused() if found[0] and not shows_queue else found[1]
+        name = self._find_paused(task.priority, now)
+        if name == "":
+            yield say_not_checked("The queue that carries its dispatches")
+        elif name is not None:
+            paused = next(each for each in self._list_paused(now) if each.name == name)
+            yield paused.found if shows_queue else paused.shown_to_users
 
-    def _find_pause(self, priority: Priority, now: datetime) -> tuple[str, Finding] | None:
-        """Return which queue of a priority is paused, and what is known of it. It has no name if it did not answer."""
+    def _list_paused(self, now: datetime) -> Iterator[PausedQueue]:
+        """Yield the paused queue of each priority, with all priorities whose tasks it carries."""
+        names = {each: self._find_paused(each, now) for each in Priority}
+        for name in filter(None, dict.fromkeys(names.values())):
+            priorities = [each for each in Priority if names[each] == name]
+            if name not in self._pauses:
+                self._pauses[name] = record_of(self._store.records.load(QueuePause, name))
+            yield PausedQueue(name, tuple(priorities), self._pauses[name])
+
+    def _find_paused(self, priority: Priority, now: datetime) -> str | None:
+        """Return the queue of a priority that is paused, or an empty string if it did not answer."""
         if self._queue is None:
             return None
-        asked_at, found = self._paused.get(priority, (now, None))
+        asked_at, name = self._paused.get(priority, (now, None))
         if priority not in self._paused or not asked_at <= now < asked_at + ASKED_EVERY:
             try:
-                found = self._explain_pause(self._queue.find_paused(priority))
+                name = self._queue.find_paused(priority)
             except Exception as error:  # noqa: BLE001 - kept, so that not each write waits for a service that is down
                 log.warning("queue not asked: %s", error, extra={"action": "condition_unknown"})
-                found = "", say_not_checked("The queue that carries its dispatches")
-            self._paused[priority] = (now, found)
-        return found
-
-    def _explain_pause(self, queue: str | None) -> tuple[str, Finding] | None:
-        if queue is None:
-            return None
-        pause = record_of(self._store.records.load(QueuePause, queue))
-        if pause is None:
-            return queue, say_queue_paused(queue)
-        return queue, say_queue_paused(queue, pause.by, pause.created_at)
+                name = ""
+            self._paused[priority] = (now, name)
+            self._pauses.pop(name or "", None)
+        return name
 
     def forget(self) -> None:
         """Forget the states of queues, as after one was paused here."""
         self._paused.clear()
+        self._pauses.clear()
 
     def _check_sweep(self, now: datetime) -> Iterator[Finding]:
         note = self._swept

@@ -131,6 +131,37 @@ def test_what_a_budget_holds_does_not_start_while_everything_is_paused(roles: Ro
     assert read(roles, "held")["status"] == "ACTIVE"
 
 
+def test_what_is_paused_already_keeps_since_when_by_whom_and_why(roles: RoleHarness) -> None:
+    """However long before everything was paused: by a budget, by a pause with an end, or by hand. So do histories."""
+    for owner, name in (("bob", "held"), ("ada", "ends"), ("ada", "hand"), ("ada", "runs")):
+        roles.task(owner, **HOURLY, id=name)
+    roles.ask("admin", "PUT", "/v1/people/bob/budget", {"maxTokensPerMonth": 0})
+    roles.ask("ada", "POST", "/v1/tasks/ends/pause", {"until": "in 20 days"})
+    roles.ask("ada", "POST", "/v1/tasks/hand/pause", {})
+    roles.sim.advance(timedelta(days=6))
+
+    def tell(name: str) -> tuple[Any, ...]:
+        shown = read(roles, name)
+        entries = roles.ask("admin", "GET", f"/v1/tasks/{name}/history").get_json()["entries"]
+        return (*(shown.get(each) for each in ("status", "statusChangedAt", "message", "pausedUntil")), entries)
+
+    names = ("held", "ends", "hand")
+    before = [tell(name) for name in names]
+    said = roles.ask("admin", "GET", "/v1/tasks/held/explain").get_json()["findings"][0]["sentence"]
+    for who in ("admin", "bob"):
+        stop = ask(roles, who, EVERYTHING)
+        assert [tell(name) for name in names] == before
+        if who == "admin":
+            assert read(roles, "runs")["status"] == "PAUSED"
+        now = roles.ask("admin", "GET", "/v1/tasks/held/explain").get_json()["findings"][0]["sentence"]
+        assert now == said.replace("again:", "again and the tasks that were paused meanwhile are restored:")
+        restore(roles, stop, who)
+        assert [tell(name) for name in names] == before
+    roles.ask("admin", "PUT", "/v1/people/bob/budget", {"maxTokensPerMonth": 10**6})
+    roles.sim.advance(timedelta(hours=2))
+    assert read(roles, "held")["status"] == "ACTIVE"
+
+
 def test_who_paused_a_task_is_said_as_its_history_knows_it(roles: RoleHarness) -> None:
     """The owner is not blamed for what an admin's key did, alone or together with others."""
     roles.task("ada", **HOURLY, id="t")

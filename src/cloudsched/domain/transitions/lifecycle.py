@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 _S = TaskStatus
 PAUSE_HAS_ENDED: Final = "Its pause has ended."
+_PAUSED_WITH_OTHERS: Final = "It could go on, but is paused together with others."
+_OF_PAUSE: Final = ("status", "message", "paused_by", "paused_until", "is_paused_as_gone", "hold", "status_changed_at")
 
 ALLOWED = complete_table(
     TaskStatus,
@@ -217,11 +219,13 @@ def pause(
     The policies decide now about the occurrences that came due before. Those that would run wait for the end
     of the pause. `is_gone` says that the task's declaration has left the code. Any other pause replaces
     this one, but a user's does not shorten another's. It also replaces a hold, and decides about what has come
-    due since that began. `pause_id` says that it is one of many that are paused together. That replaces no pause,
-    but one that ends by itself then ends no longer while the others are paused.
+    due since that began. `pause_id` says that it is one of many that are paused together. That replaces no pause
+    and no hold, but one that ends by itself then ends no longer while the others are paused.
     """
     if until is not None:
         require_end_of_pause(task, now, until)
+    if pause_id is not None and task.goes_on_by_itself:
+        return Commit(with_changes(task, now, pause_id=pause_id))
     if find_sole_hold(task) is not None:
         resumed = resume(task, now)
         if resumed.task.status is not _S.ACTIVE:
@@ -234,8 +238,6 @@ def pause(
     message = message or ("Its declaration is gone from the code." if is_gone else "Paused.")
     ends = {"paused_until": until, "pause_id": pause_id}
     if task.status is _S.PAUSED:
-        if pause_id is not None and task.paused_until is not None and task.pause_id is None:
-            return Commit(with_changes(task, now, pause_id=pause_id))
         is_same = until == task.paused_until and task.pause_id is None and not task.is_paused_as_gone
         if is_gone or is_same or pause_id is not None:
             return Commit(task)
@@ -266,7 +268,7 @@ def end_pause(task: Task, now: datetime) -> Commit:
     So does one that others have paused meanwhile together with many.
     """
     if task.pause_id is not None:
-        return Commit(with_changes(task, now, paused_until=None))
+        return _stay_paused(task, now)
     hold = find_sole_hold(task)
     try:
         resumed = resume(task, now, since=task.paused_until if hold is None else hold.at)
@@ -274,6 +276,25 @@ def end_pause(task: Task, now: datetime) -> Commit:
         return Commit(with_changes(task, now, paused_until=None, message=str(error)))
     again = resumed.task.model_copy(update={"message": PAUSE_HAS_ENDED}) if resumed.task.is_active else resumed.task
     return resumed.having(task=with_entry(task, again, Action.RESUMED, None, now, reason=PAUSE_HAS_ENDED))
+
+
+def _stay_paused(task: Task, now: datetime) -> Commit:
+    """End what would end by itself of a task that others have paused meanwhile. What a hold left is decided first."""
+    if find_sole_hold(task) is None:
+        return Commit(with_changes(task, now, paused_until=None))
+    resumed = resume(task, now)
+    if resumed.task.status is not _S.ACTIVE:
+        return resumed
+    paused = pause(resumed.task, now, _PAUSED_WITH_OTHERS, paused_by=None, pause_id=task.pause_id)
+    since = {"hold": None, "status_changed_at": task.status_changed_at}
+    return paused.having(task=paused.task.model_copy(update=since))
+
+
+def is_only_marked(before: Task, after: Task) -> bool:
+    """Return whether a pause or a resume of many has left a task paused, by whom and until when it was."""
+    if before.status is not _S.PAUSED or before.pause_id == after.pause_id:
+        return False
+    return all(getattr(before, name) == getattr(after, name) for name in _OF_PAUSE)
 
 
 def end_pause_if_over(task: Task, now: datetime) -> Task:
@@ -287,8 +308,9 @@ def end_pause_if_over(task: Task, now: datetime) -> Task:
 
 
 def restore(task: Task, now: datetime, *, by: EventSender | None = None) -> Commit:
-    """Take back a pause of many tasks. A pause of its own that has not ended yet goes on."""
-    if task.status is _S.PAUSED and task.paused_until is not None and task.paused_until > now:
+    """Take back a pause of many tasks. A pause of its own that has not ended yet goes on, and so does a hold."""
+    goes_on = task.paused_until is not None and task.paused_until > now
+    if task.status is _S.PAUSED and (goes_on or find_sole_hold(task) is not None):
         return Commit(with_changes(task, now, pause_id=None))
     return resume(task, now, by=by)
 

@@ -12,7 +12,7 @@ from cloudsched.domain.documents.journal import StepKind, StepStatus
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.task import RequestKind
 from cloudsched.domain.documents.verbs import Action
-from cloudsched.domain.transitions import manual_verbs, retry_execution
+from cloudsched.domain.transitions import lifecycle, manual_verbs, retry_execution
 from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.task_draft import TaskDraft, edit_draft
 from cloudsched.engine.authority import OWN_CODE
@@ -250,7 +250,7 @@ class ManualRuns:
 
         def decide_allowed(task: Task, now: datetime) -> Commit:
             started = decide(task, now)
-            if started.task is not task:
+            if started.task is not task and not lifecycle.is_only_marked(task, started.task):
                 self._require_start(task, by)
                 for run in started.task.runs if started.task.earlier_definitions else ():
                     if not task.is_active or task.find_run(run.execution_id) is None:

@@ -65,13 +65,15 @@ def is_held_by_limit(task: Task) -> bool:
 def release(task: Task, now: datetime, why: str = HAS_BUDGET) -> Commit:
     """Resume a task that only a hold has paused.
 
-    If others have paused it, too, end the budget's part.
+    If others have paused it, too, also together with many, end the budget's part.
     """
     held = find_hold(task)
     if held is None:
         return Commit(task)
     if not held.is_alone:
         return Commit(with_changes(task, now, hold=None))
+    if task.pause_id is not None:
+        return lifecycle.end_pause(task, now)
     resumed = lifecycle.resume(task, now)
     if resumed.task.status is not TaskStatus.ACTIVE:
         return resumed

@@ -7,10 +7,11 @@ import re
 from datetime import timedelta
 
 import pytest
-from tests.dashboard.conftest import read_hidden
+from tests.dashboard.conftest import NOW, read_hidden, visit
 from tests.dashboard.role_pages import Pages
 
 from cloudsched import App, Context, Schedule, Settings
+from cloudsched.dashboard.views import runs as runs_view
 
 IS_MENDED: list[bool] = []
 
@@ -129,3 +130,30 @@ def test_of_many_owners_those_with_most_failures_are_named(pages: Pages, app: Ap
     assert sorted(named + rest) == [(f"owner-{number}", str(1 + number % 3)) for number in range(10)]
     assert min(count for _, count in named) >= max(count for _, count in rest)
     assert "2 more owners with failures" in text
+
+
+def test_a_group_of_which_not_all_was_looked_at_has_the_number_of_its_handler() -> None:
+    """The store has counted that one exactly. Where it has not, no number is made up."""
+    sample = {
+        "error": "ValueError: no",
+        "taskId": "t",
+        "executionId": "e",
+        "owner": "ada",
+        "scheduledFor": NOW.isoformat(),
+    }
+    group = {"handler": "tick", "type": "ValueError", "place": "", "count": 20, "isAtLeast": True, "tasks": 7}
+    group |= {"sample": sample, "first": NOW.isoformat(), "last": NOW.isoformat()}
+    counted = {
+        "count": 1045,
+        "groups": [group],
+        "handlers": [{"name": "tick", "count": 1045, "first": NOW.isoformat()}],
+    }
+
+    def show(failures: dict[str, object], **filters: str) -> str:
+        answer = {"executions": [], "failures": failures, "filters": filters}
+        return str(runs_view.build(answer, visit())["groups"][0]["number"])
+
+    assert show(counted) == "at least 20 of 1,045"
+    assert show({**counted, "handlers": None}, handler="tick") == "at least 20 of 1,045"
+    assert show({**counted, "handlers": None, "isAtLeast": True}, handler="tick") == "at least 20"
+    assert show({**counted, "groups": [{**group, "isAtLeast": False}]}) == "20"

@@ -84,7 +84,7 @@ def test_both_do_and_refuse_the_same(names: dict[str, Any]) -> None:
     assert tasks.upcoming("c", 1) == [second + timedelta(minutes=30)]
     assert tasks.explain("c").status == "ACTIVE"
     assert [each.id for each in tasks.search("stretch", owner="ada")] == ["c"]
-    assert tasks.history("c").entries[0].action == "EDITED"
+    assert tasks.history("c").entries[0].action == "MOVED"
     assert tasks.pause("c", until="in 3 days").paused_until is not None
     assert tasks.wait("b", timedelta(seconds=30)).content == "now"
     assert tasks.acting_for("ada").get("c").title == "Daily stretch"

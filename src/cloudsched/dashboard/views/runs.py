@@ -113,7 +113,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "when": _write_window(window, visit),
         "rows": [_build_run(each, visit) for each in answer["executions"]],
         "counted": [*_list_counted(failures or {}, visit)],
-        "groups": [_build_group(each, filters, visit) for each in (failures or {}).get("groups", ())],
+        "groups": [*_build_groups(failures or {}, filters, visit)],
         "failed": _write_failed(failures),
         "entered": read_entered(visit),
         "note": write_notes(*read_entered(visit).values()),
@@ -145,19 +145,41 @@ def _build_run(record: Json, visit: Visit) -> Json:
     }
 
 
-def _build_group(group: Json, filters: Mapping[str, str], visit: Visit) -> Json:
-    """Return a group of failures, with the address and the filters of the failures of its type alone."""
+def _count_by_handler(failures: Json, filters: Mapping[str, str]) -> dict[str, int]:
+    """Return how many runs of each handler failed, as far as that is counted exactly."""
+    if "handler" in filters and not failures.get("isAtLeast"):
+        return {filters["handler"]: failures["count"]}
+    return {each["name"]: each["count"] for each in failures.get("handlers") or ()}
+
+
+def _build_groups(failures: Json, filters: Mapping[str, str], visit: Visit) -> Iterator[Json]:
+    counted = _count_by_handler(failures, filters)
+    for each in failures.get("groups", ()):
+        yield _build_group(each, filters, counted, visit)
+
+
+def _build_group(group: Json, filters: Mapping[str, str], counted: Mapping[str, int], visit: Visit) -> Json:
+    """Return a group of failures, with the address and the filters of the failures of its type alone.
+
+    If only the latest of its handler were looked at, it says how many that has, as far as they are counted.
+    """
     name = "status" if group["type"] in set(ExecutionStatus) else "errorType"
     of_type = {name: group["type"]}
     if group.get("handler") and not {"label", "category"} & filters.keys():  # the API takes one of these
         of_type["handler"] = group["handler"]
     return {
         **group,
-        "number": f"{only_if(group.get('isAtLeast'), 'at least ')}{group['count']:,}",
+        "number": _write_number(group, counted.get(group.get("handler") or "")),
         "message": group["sample"]["error"].removeprefix(f"{group['type']}: "),
         "href": visit.with_query(**of_type, page=None),
         "retry": {name: text for name, text in {**filters, **of_type}.items() if name in RETRY_FILTERS},
     }
+
+
+def _write_number(group: Json, of_handler: int | None) -> str:
+    if not group.get("isAtLeast"):
+        return f"{group['count']:,}"
+    return f"at least {group['count']:,}{only_if(of_handler, f' of {of_handler or 0:,}')}"
 
 
 def _list_counted(failures: Json, visit: Visit) -> Iterator[tuple[str, str, list[Json], list[Json]]]:

@@ -76,6 +76,21 @@ def test_a_search_says_what_was_looked_through_and_goes_on(
     assert "5 tasks were searched" in pages.get("admin", f"/tasks{further[1]}").text
 
 
+def test_a_search_finds_all_names_and_offers_the_payloads(
+    pages: Pages, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A word that no name has is answered by one page, however many tasks there are. Payloads are looked through."""
+    monkeypatch.setattr("cloudsched.engine.queries.task_search.MAX_LOOKED_THROUGH", 5)
+    for number in range(12):
+        create(app, f"t{number:02}", title="needle" if number == 0 else "hay")
+    for word, rows in (("needle", ["t00"]), ("nowhere", [])):
+        text = html.unescape(pages.get("admin", f"/tasks?q={word}").text)
+        assert list_rows(text) == rows
+        assert "search the rest" not in text
+        [further] = re.findall(r'<a href="(\?[^"]+)">Search the payloads, too', text)
+        assert "tasks were searched, and there are more" in pages.get("admin", f"/tasks{further}").text
+
+
 def test_what_is_shown_becomes_a_file(pages: Pages, app: App) -> None:
     """As JSON or CSV, with the same filters; a text cannot become a formula; strangers see nothing."""
     create(app, "one", title='=HYPERLINK("http://evil")')

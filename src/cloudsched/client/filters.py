@@ -36,6 +36,7 @@ class ChosenTasks(TypedDict, total=False):
     due_from: Instant | None
     due_until: Instant | None
     order_by: Literal["createdAt desc", "nextExecutionTime"] | None
+    payloads: bool | Literal["true", "false"] | None
     calls: bool | Literal["true", "false"] | None
     """False leaves out the tasks that other tasks have made."""
     page_size: int | None

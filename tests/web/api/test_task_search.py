@@ -88,6 +88,22 @@ def test_every_match_is_on_one_page_however_few_match(
     assert "nextPageToken" in first
 
 
+def test_names_alone_are_all_looked_at_at_once(roles: RoleHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many tasks there are, and in any order: a page that is not full is the last. Payloads are left out."""
+    monkeypatch.setattr(task_search, "MAX_LOOKED_THROUGH", 7)
+    for number in range(30):
+        create(roles, "ada", f"{'needle' if number % 5 == 0 else 'hay'} {number:02}")
+    create(roles, "ada", "Only its payload", "report", payload={"about": "a needle"})
+    for order in ("", "&orderBy=nextExecutionTime", "&owner=ada"):
+        sizes = [len(page) for page in walk(roles, "ada", f"search=needle&payloads=false&pageSize=4{order}")]
+        assert sizes == [4, 2], order
+        first = roles.ask("ada", "GET", f"/v1/tasks?search=nothing&payloads=false{order}").get_json()
+        assert "nextPageToken" not in first
+    assert sum(len(page) for page in walk(roles, "ada", "search=needle")) == 7
+    fields = "search=payload.about%3D%22a+needle%22&payloads=false"
+    assert [title for page in walk(roles, "ada", fields) for title in page] == ["Only its payload"]
+
+
 def test_calls_are_left_out_if_that_is_asked(roles: RoleHarness) -> None:
     """The task that made them stays."""
     body = {"owner": "ada", "title": "Calls", "handler": "calls"}

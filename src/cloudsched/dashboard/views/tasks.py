@@ -16,7 +16,14 @@ from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.views.actions import fetch_restorable
 from cloudsched.dashboard.views.causes import CAUSES, list_path, write_chip
 from cloudsched.dashboard.views.search import guess_name
-from cloudsched.dashboard.views.task_filters import CATEGORIES, list_named, list_tokens, read_task_filters, read_trouble
+from cloudsched.dashboard.views.task_filters import (
+    CATEGORIES,
+    CATEGORY,
+    list_named,
+    list_tokens,
+    read_task_filters,
+    read_trouble,
+)
 from cloudsched.dashboard.words import join_phrases, only_if, write_count
 from cloudsched.domain.documents.task import TaskStatus
 
@@ -43,6 +50,7 @@ def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:
         "trouble": read_trouble(visit),
         "troubleUntil": visit.query.get("troubleUntil"),
         "search": shlex.join(words),
+        "payloads": only_if(words and not visit.query.get("payloads"), "false"),
         "calls": only_if(not visit.query.get("calls"), "false"),
         "orderBy": visit.query.get("orderBy"),
     }
@@ -107,6 +115,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "bulkQuery": filters,
         "bulkActions": {},
         "searched": 0,
+        "mayLookFurther": _may_look_further(words, visit) and not answer.get("nextPageToken"),
     }
     if words or read_trouble(visit):
         shown["bulkQuery"] = {}
@@ -115,6 +124,12 @@ def build(answer: Json, visit: Visit) -> Json:
     if visit.may_change:
         shown["bulkActions"] = {name: row.label for name, row in BULK_ACTIONS.items()}
     return shown
+
+
+def _may_look_further(words: Sequence[str], visit: Visit) -> bool:
+    """Return whether words were looked for in names only, rather than in payloads and in fields of these."""
+    are_names = not any(word.startswith(("payload.", f"{CATEGORY}:")) for word in words)
+    return bool(words) and are_names and not visit.query.get("payloads")
 
 
 def _build_chips(needs: Iterable[Json], visit: Visit) -> Iterable[tuple[str, str, bool]]:

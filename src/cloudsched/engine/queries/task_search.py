@@ -42,6 +42,8 @@ class TaskSearch:
     """
     has_calls: bool = True
     """True to list calls, too."""
+    has_payloads: bool = True
+    """True to look for the words in payloads, too. No index has these."""
 
     def matches(self, task: Task) -> bool:
         """Return whether a task matches all that is given."""
@@ -49,7 +51,9 @@ class TaskSearch:
             return False
         if not self.words:
             return True
-        text = f"{fold_names(task)}\n{json.dumps(task.payload, ensure_ascii=False).casefold()}"
+        text = fold_names(task)
+        if self.has_payloads:
+            text = f"{text}\n{json.dumps(task.payload, ensure_ascii=False).casefold()}"
         return all(_has_word(task, text, word) for word in self.words)
 
     @property
@@ -91,7 +95,8 @@ def search_tasks(
 
     First come those with the words in their names, then those with them in their payload. It reads at most
     `MAX_LOOKED_THROUGH` tasks, and of large ones as many as an unfiltered page: it is shorter then, perhaps
-    empty, and has a token to go on. Raises InvalidInput.
+    empty, and has a token to go on. Where an index has the names, and payloads are left out, it looks through
+    none. Raises InvalidInput.
     """
     if not only.words and only.has_calls:
         return store.list_tasks(query, limit=limit, page_token=page_token)
@@ -105,6 +110,8 @@ def search_tasks(
         page = store.search.list_named(query, only.names, limit=limit - len(found), page_token=token)
         found += filter(only.matches, page.items)
         begun = f"{_NAMED}{page.next_page_token}" if page.next_page_token else _REST
+        if not page.next_page_token and not only.has_payloads:
+            return Page(found, None, page.unreadable, page.passed_over)
         if len(found) == limit or (page.next_page_token and page.passed_over):
             return Page(found, begun, page.unreadable, page.passed_over)
 

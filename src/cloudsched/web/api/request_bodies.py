@@ -98,6 +98,9 @@ class TaskListQuery(OwnerPageQuery):
     search: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
     """Only tasks with each of these words in their title, id, handler, labels or payload. ``payload.about=sales`` is
     the text of a field of the payload, ``category:report`` the category."""
+    payloads: bool = True
+    """True to look for these words in payloads, too. Without, and with an index of names, all tasks are searched at
+    once."""
     calls: bool = True
     """True to list calls, too: the tasks that other tasks have made to do a part of their work."""
     order_by: Literal["createdAt desc", "nextExecutionTime"] | None = None
@@ -106,7 +109,7 @@ class TaskListQuery(OwnerPageQuery):
 
     def to_task_search(self) -> TaskSearch:
         """Return the filters that no index has, and that need a search."""
-        return TaskSearch(read_words(self.search or ""), self.calls)
+        return TaskSearch(read_words(self.search or ""), self.calls, self.payloads)
 
     def to_task_query(self, owner: str | None) -> TaskQuery:
         """Return the query, for an owner whom the caller may list. Raises InvalidInput."""

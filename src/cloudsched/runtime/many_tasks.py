@@ -58,10 +58,10 @@ class ManyTasks:
     @lazy_property
     def overview(self) -> Overview:
         """Counts tasks and executions, and caches the counts for some seconds."""
-        from cloudsched.engine.queries.overview import KEPT_SECONDS, LOCAL_SECONDS, Overview
+        from cloudsched.engine.queries.overview import KEPT_SECONDS, LOCAL_COUNT, LOCAL_SECONDS, MAX_COUNT, Overview
 
-        least = LOCAL_SECONDS if self.has_free_counts else KEPT_SECONDS
-        return Overview(self._store, self._clock, time.monotonic, self.sweep_notes, least)
+        least, most = (LOCAL_SECONDS, LOCAL_COUNT) if self.has_free_counts else (KEPT_SECONDS, MAX_COUNT)
+        return Overview(self._store, self._clock, time.monotonic, self.sweep_notes, least, most)
 
     @lazy_property
     def summation(self) -> UsageSummation:
@@ -124,7 +124,7 @@ class ManyTasks:
         """Counts what a batch change concerns, and starts it."""
         from cloudsched.engine.tasks.batch_changes import BatchChanges
 
-        return BatchChanges(self._store, self._clock, self._scheduler)
+        return BatchChanges(self._store, self._clock, self._scheduler, has_free_counts=self.has_free_counts)
 
     @lazy_property
     def batch_change_run(self) -> BatchChangeRun:

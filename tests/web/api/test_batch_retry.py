@@ -9,6 +9,7 @@ import pytest
 from tests.web.callers import RoleHarness
 
 from cloudsched import App, Context, Settings
+from cloudsched.engine.tasks import batch_changes
 
 RETRY, FAILURES = "/v1/executions/batchRetry", "/v1/executions/failures"
 MINUTE = timedelta(minutes=1)
@@ -177,3 +178,20 @@ def test_a_repeated_request_retries_once(roles: RoleHarness) -> None:
     body = {"filter": {"handler": "load"}}
     tasks = [roles.ask("ada", "POST", RETRY, body, **{"Idempotency-Key": "k"}).get_json()["id"] for _ in range(2)]
     assert tasks[0] == tasks[1]
+
+
+def test_an_index_counts_all_that_a_retry_concerns(roles: RoleHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are; of what no index has, so many are read, and it says that there may be more."""
+    monkeypatch.setattr(batch_changes, "MAX_RETRIES_READ", 2)
+    run(roles, "ada", "load", 4)
+    run(roles, "bob", "load", 3)
+    for who, chosen, count, is_cut in (
+        ("admin", {"from": "2026-01-01T00:00:00Z"}, 7, False),
+        ("admin", {"owner": "ada", "status": "FAILED"}, 4, False),
+        ("ada", {"status": "FAILED"}, 4, False),
+        ("admin", {"status": "TIMED_OUT"}, 0, False),
+        ("admin", {"errorType": "ConnectionError"}, 2, True),
+    ):
+        found = ask(roles, who, dry=True, **chosen)
+        assert (found["count"], found["isAtLeast"]) == (count, is_cut), chosen
+    assert retry(roles, "admin", errorType="ConnectionError")["changed"] == 7

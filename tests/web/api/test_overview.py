@@ -12,7 +12,7 @@ from tests.web.callers import RoleHarness
 
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.operation_counts import Counts, count_store
-from cloudsched.domain.documents.task import MAX_OPEN_RUNS
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
 from cloudsched.engine.queries.overview import LOCAL_SECONDS, Overview
 from cloudsched.engine.sweep.shard_sweeps import SweepNotes
 from cloudsched.engine.sweep.sweeper import Sweep
@@ -123,6 +123,21 @@ def test_where_counts_are_free_a_change_makes_them_old(sim: Simulation) -> None:
     assert overview.count(None)[0] is first
     sim.app.create(owner="ada", title="T", handler="fail", schedule="in 3 days")
     assert sum(overview.count(None)[0].tasks.values()) == sum(first.tasks.values()) + 1
+
+
+def test_a_count_that_stopped_at_a_bound_says_so(sim: Simulation) -> None:
+    """Where counts are billed there is a bound; where they are free, all is counted."""
+    store = sim.app.container.store
+    for number in range(5):
+        sim.app.create(owner="ada", title=f"T{number}", handler="fail", schedule="in 3 days")
+
+    def count(most: int) -> tuple[int, tuple[str, ...]]:
+        notes = SweepNotes(store, sim.app.container.clock)
+        found = Overview(store, sim.app.container.clock, lambda: 0.0, notes, most=most).count("ada")[0]
+        return found.tasks[TaskStatus.ACTIVE], found.at_least
+
+    assert count(5) == (5, ("ACTIVE",))
+    assert count(6) == (5, ())
 
 
 def test_what_needs_somebody_is_counted_anew_once_a_task_has_changed(ask: Any) -> None:  # noqa: ANN401 - a fixture

@@ -90,6 +90,7 @@ def fetch(api: Api, visit: Visit) -> Json:
         begin = max(start, visit.now)
         coming = _count_due(api, visit, begin, end, per, also)
         due = _fetch_all(api, "/v1/occurrences", "occurrences", {**near, **also, "mostPerDay": str(BUSY)})
+    paused, more_paused = _count_paused(api, wanted)
     return {
         "ran": ran.items,
         "moreRan": ran.complete_from is not None,
@@ -99,7 +100,8 @@ def fetch(api: Api, visit: Visit) -> Json:
         "due": due.items,
         "dueUntil": min(filter(None, (late.get("completeUntil"), coming.get("completeUntil"))), default=None),
         "stops": _find_stops(api, visit, parts or (), ran, also),
-        "paused": _count_paused(api, wanted),
+        "paused": paused,
+        "morePaused": more_paused,
     }
 
 
@@ -243,12 +245,12 @@ def choose_day(days: list[WallDay], visit: Visit) -> WallDay:
     return min(days, key=lambda each: (each.day != today, not each.spans, each.day))
 
 
-def _count_paused(api: Api, wanted: Mapping[str, str]) -> int:
-    """Return the number of paused tasks. It is known by owner only."""
+def _count_paused(api: Api, wanted: Mapping[str, str]) -> tuple[int, bool]:
+    """Return the number of paused tasks, and whether there may be more. It is known by owner only."""
     if any(wanted[name] for name in _ONE_OF):
-        return 0
+        return 0, False
     counts = api.find("/v1/overview", owner=wanted["owner"]) or {}
-    return int(counts.get("tasks", {}).get("PAUSED", 0))
+    return int(counts.get("tasks", {}).get("PAUSED", 0)), "PAUSED" in counts.get("atLeast", ())
 
 
 def _fetch_counts(

@@ -29,7 +29,7 @@ from cloudsched.dashboard.times import (
     write_hours,
 )
 from cloudsched.dashboard.views.task_filters import CATEGORIES
-from cloudsched.dashboard.words import join_phrases, only_if, shorten
+from cloudsched.dashboard.words import join_phrases, only_if, shorten, write_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -200,8 +200,9 @@ def write_notes(answer: Json, visit: Visit) -> Iterator[str]:
     if status := visit.query.get("status"):
         yield f"Past runs are shown only with the status {show_status(status.upper()).word.lower()}."
     if answer["paused"]:
-        noun = "task is" if answer["paused"] == 1 else "tasks are"
-        yield f"{answer['paused']:,} paused {noun} not shown."
+        is_at_least = answer.get("morePaused")
+        said = write_count(answer["paused"], "paused task is", "paused tasks are", is_at_least=is_at_least)
+        yield f"{said.capitalize()} not shown."
 
 
 def _build_rows(facts: Mapping[date, DayFacts], chosen: date, visit: Visit) -> Json:

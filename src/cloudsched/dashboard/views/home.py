@@ -72,7 +72,7 @@ def build(answer: Json, visit: Visit) -> Json:
         **attention,
         **strip,
         **_build_due(due, answer, visit),
-        "sentence": _write_sentence(attention, bars, opened, due, visit),
+        "sentence": _write_sentence(attention, bars, _write_open(answer["counts"], opened), due, visit),
         "lateness": lateness,
         "legend": list_legend(STRIP, [strip["strip"], lateness]),
         "latenessText": _write_lateness(answer["counts"], visit),
@@ -197,14 +197,21 @@ def _write_lateness(counts: Json, visit: Visit) -> str:
     return f"Lateness: {late:,} of {started:,} started more than a minute late, by up to {write_duration(most)}."
 
 
-def _write_sentence(attention: Json, bars: Sequence[StripBar], opened: int, due: Sequence[Json], visit: Visit) -> str:
+def _write_open(counts: Json, opened: int) -> str:
+    is_at_least = not OPEN.isdisjoint(counts.get("atLeast", ()))
+    if not opened:
+        return "Nothing is open."
+    return f"{write_count(opened, 'task has', 'tasks have', is_at_least=is_at_least).capitalize()} open runs."
+
+
+def _write_sentence(attention: Json, bars: Sequence[StripBar], opened: str, due: Sequence[Json], visit: Visit) -> str:
     said = str(attention["calm"]).partition(":")[0].partition(".")[0]
     if attention["needs"]:
         things = write_count(attention["count"], "thing needs you", "things need you")
         said = only_if(attention["isAtLeast"], "At least ") + things
     if failed := sum(bar.failed for bar in bars):
         said += f"; {write_count(failed, 'run', 'runs')} failed since {visit.moment(bars[0].start).short}"
-    said += f". {write_count(opened, 'task has', 'tasks have')} open runs." if opened else ". Nothing is open."
+    said += f". {opened}"
     if due:
         said += f" Next: {due[0]['title']}, {visit.moment(due[0]['utc']).relative}."
     return said

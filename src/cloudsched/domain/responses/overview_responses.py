@@ -253,7 +253,7 @@ class NeedCount(ApiResponse):
     """The number of tasks that need attention for one cause. A call counts as part of the task that made it."""
 
     cause: NeedCause
-    count: int = Field(ge=0, le=10000)
+    count: int = Field(ge=0)
     is_at_least: bool = False
     """True if there may be more, because counting stopped at a bound."""
     oldest: AwareDatetime | None = None
@@ -283,7 +283,7 @@ class CommonCause(ApiResponse):
 
 
 class OverviewCounts(ApiResponse):
-    """Counts of tasks and executions for an overview. Each count ends at 10,000."""
+    """Counts of tasks and executions for an overview. On Firestore each count of tasks ends at 10,000."""
 
     counted_at: AwareDatetime
     """The time of the count, up to ten seconds ago."""
@@ -293,8 +293,10 @@ class OverviewCounts(ApiResponse):
     """The number of tasks with an open execution, by the status of the most active one."""
     hours: tuple[PartCounts, ...]
     """The last twelve hours, the earliest first. The last one has just begun."""
-    due_soon: int = Field(ge=0, le=10000)
+    due_soon: int = Field(ge=0)
     """The number of tasks that are due within an hour, or overdue."""
+    at_least: tuple[str, ...] = ()
+    """The names in `tasks` and `open`, and `dueSoon`, of which there may be more: counting stopped at a bound."""
     overdue_since: AwareDatetime | None = None
     """The earliest next occurrence that is in the past and not claimed, and that no open run of its task
     holds back."""
@@ -328,8 +330,8 @@ class LeftAlone(ApiResponse):
 class TaskCount(ApiResponse):
     """The number of tasks that match a filter."""
 
-    count: int = Field(ge=0, le=10000)
-    """At most 10,000 are counted. If tasks must be read for the count, it covers the matching ones of some
+    count: int = Field(ge=0)
+    """On Firestore at most 10,000 are counted. If tasks must be read for the count, it covers the matching ones of some
     1,000."""
     is_at_least: bool = False
     """True if there may be more, because counting stopped at a bound."""
@@ -355,7 +357,7 @@ class RetryCount(ApiResponse):
     """The number of failed executions that match a filter."""
 
     count: int = Field(ge=0)
-    """At most some 1,000: each is read for it."""
+    """At most some 1,000 if each has to be read for it, and 10,000 in SQLite."""
     is_at_least: bool = False
     """True if there may be more, because counting stopped at a bound."""
     first: tuple[FailedExecution, ...] = ()

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 MAX_COUNT = 10_000
 """The greatest count: ten billed reads."""
+LOCAL_COUNT = 10_000_000
+"""The greatest count where none is billed: all that a file may have."""
 HOURS = 12
 """The number of the last hours that are counted one by one."""
 LOCAL_SECONDS = 1.0
@@ -81,8 +83,13 @@ class Overview:
         monotonic: Callable[[], float],
         sweeps: SweepNotes,
         least_seconds: float = KEPT_SECONDS,
+        most: int = MAX_COUNT,
     ) -> None:
-        """Take the least age of counts that a change makes old: less than `KEPT_SECONDS` where counts are cheap."""
+        """Take the least age of counts that a change makes old, and the greatest count.
+
+        Where counts are cheap, the age is less than `KEPT_SECONDS`, and the count more than `MAX_COUNT`.
+        """
+        self._most = most
         self._least_seconds = least_seconds
         self._sweeps = sweeps
         self._store = store
@@ -140,12 +147,17 @@ class Overview:
         this_hour = now.replace(minute=0, second=0, microsecond=0)
         overdue = self._list_overdue(owner)
         edges = [this_hour + timedelta(hours=number) for number in range(1 - HOURS, 2)]
+        tasks = {status: search.count_tasks(TaskQuery(owner, status), self._most) for status in TaskStatus}
+        opened = {status: search.count_open(mine, status, self._most) for status in OPEN_STATUSES}
+        due_soon = search.count_tasks(TaskQuery(owner, due_until=now + timedelta(hours=1)), self._most)
+        counted = [*tasks.items(), *opened.items(), ("dueSoon", due_soon)]
         return OverviewCounts(
             counted_at=now,
-            tasks={status: search.count_tasks(TaskQuery(owner, status), MAX_COUNT) for status in TaskStatus},
-            open={status: search.count_open(mine, status, MAX_COUNT) for status in OPEN_STATUSES},
+            tasks=tasks,
+            open=opened,
             hours=_count_parts(search, mine, edges),
-            due_soon=search.count_tasks(TaskQuery(owner, due_until=now + timedelta(hours=1)), MAX_COUNT),
+            due_soon=due_soon,
+            at_least=tuple(str(name) for name, count in counted if count >= self._most),
             overdue_since=next(iter(overdue[0]), None),
             needs=tuple(self._count_needs(owner, overdue)),
             late_starts=self._list_late(replace(mine, since=edges[0], until=edges[-1], is_late=True)),
@@ -176,7 +188,7 @@ class Overview:
             until = now + GIVES_UP_SOON
         query = TaskQuery(owner, trouble=trouble, trouble_until=until)
         cause = CAUSES_BY_TROUBLE[trouble]
-        count = self._store.search.count_tasks(query, MAX_COUNT)
+        count = self._store.search.count_tasks(query, self._most)
         if not count:
             return NeedCount(cause=cause, count=0)
         groups = self._store.search.group_tasks(query)
@@ -185,7 +197,7 @@ class Overview:
         return NeedCount(
             cause=cause,
             count=count,
-            is_at_least=count >= MAX_COUNT,
+            is_at_least=count >= self._most,
             oldest=min((each.first for each in groups), default=None),
             groups=tuple(
                 NeedGroup(
@@ -249,7 +261,7 @@ def summarize_failures(search: SearchStore, query: ExecutionQuery, only: Executi
     counted = ExecutionQuery(query.owner, since=query.since, until=query.until)
     if only != WITHOUT_CALLS or query not in {counted, replace(counted, outcome=RunOutcome.FAILED)}:
         cut = {each.handler for each in failures if is_cut}
-        count = _count_failures(search, query, only) if is_cut else None
+        count = count_failures(search, query, only) if is_cut else None
         return FailureSummary(
             count=len(failures) if count is None else count,
             is_at_least=is_cut and count is None,
@@ -273,7 +285,7 @@ def summarize_failures(search: SearchStore, query: ExecutionQuery, only: Executi
     )
 
 
-def _count_failures(search: SearchStore, query: ExecutionQuery, only: ExecutionFilter) -> int | None:
+def count_failures(search: SearchStore, query: ExecutionQuery, only: ExecutionFilter) -> int | None:
     """Return the number of failures, if an index has it: of those of one status, all without those of the other."""
     whole = replace(query, status=None, outcome=None, since=None, until=None)
     if only != WITHOUT_CALLS or whole.find_looked_for(is_open=False):

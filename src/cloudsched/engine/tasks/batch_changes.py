@@ -47,7 +47,7 @@ from cloudsched.engine.queries.execution_search import (
     find_executions_with_tasks,
     list_failures,
 )
-from cloudsched.engine.queries.overview import name_failure
+from cloudsched.engine.queries.overview import count_failures, name_failure
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES
 from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, NotFound, QuotaExceeded, Unavailable
 
@@ -319,9 +319,15 @@ def _cut(ids: Sequence[T], token: str | None, size: int) -> tuple[Sequence[T], s
 
 MAX_COUNT: Final = 10_000
 """The most tasks that are counted: a billed read for each 1,000."""
+LOCAL_COUNT: Final = 10_000_000
+"""The same where no count is billed."""
 MAX_READ: Final = 1_000
 """The number of tasks after which reading stops, to count those whose last execution failed or that no index
 has."""
+LOCAL_READ: Final = 5_000
+"""The same, of tasks and of failed executions, where no read is billed: it takes some seconds."""
+LOCAL_PAGE_SIZE: Final = 1_000
+"""The number of tasks that are read at a time there."""
 MAX_OPEN: Final = 5
 """The most batch changes of a user that may be open at a time."""
 MAX_FILTER_TITLE: Final = 150
@@ -336,29 +342,34 @@ _RETENTION: Final = timedelta(days=90)
 class BatchChanges:
     """Counts what a batch change concerns, and starts it."""
 
-    def __init__(self, store: Store, clock: Clock, scheduler: Callable[[], Scheduler]) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, scheduler: Callable[[], Scheduler], *, has_free_counts: bool = False
+    ) -> None:
+        """Take the store, and whether neither a count nor a read of it is billed."""
         self._store = store
         self._clock = clock
         self._scheduler = scheduler
+        self._has_free_counts = has_free_counts
+        self._most = LOCAL_COUNT if has_free_counts else MAX_COUNT
 
     def count(self, change: BatchChange) -> TaskCount:
         """Return the number of tasks that a change concerns now.
 
-        An index counts up to `MAX_COUNT`. If no index has all filters, and for tasks to retry, at most
-        `MAX_READ` are read, and about a megabyte of them, as of tasks that are named one by one. Tasks that
-        the caller may not change are counted as well: their rights are checked at the change. Raises
+        An index counts up to `MAX_COUNT`, or all where that is free. If no index has all filters, and for tasks to
+        retry, at most `MAX_READ` are read (there `LOCAL_READ`), and about a megabyte of them, as of tasks that are
+        named one by one. Tasks that the caller may not change are counted as well: their rights are checked at the change. Raises
         InvalidInput.
         """
         if change.filter.ids is not None:
             return self._count_named(change, tuple(dict.fromkeys(change.filter.ids)))
         queries = to_queries(change)
         now = self._clock.now()
-        tally = _Tally()
+        tally = _Tally(LOCAL_READ if self._has_free_counts else MAX_READ)
         for query in queries:
             if self._is_indexed(change, query, now):
-                count = self._store.search.count_tasks(query, MAX_COUNT)
+                count = self._store.search.count_tasks(query, self._most)
                 tally.count += max(0, count - self._count_batches(query))
-                tally.is_at_least |= count >= MAX_COUNT
+                tally.is_at_least |= count >= self._most
                 self._name_first(tally, change, query, now)
             else:
                 self._read_some(tally, change, query, now)
@@ -386,7 +397,7 @@ class BatchChanges:
             return 0
         if query.is_sorted_by_due_time:
             return 0
-        return self._store.search.count_tasks(replace(query, handler=BATCH_CHANGE_HANDLER), MAX_COUNT)
+        return self._store.search.count_tasks(replace(query, handler=BATCH_CHANGE_HANDLER), self._most)
 
     def _name_first(self, tally: _Tally, change: BatchChange, query: TaskQuery, now: datetime) -> None:
         if len(tally.first) < NAMED:
@@ -407,7 +418,7 @@ class BatchChanges:
             if status in change.statuses and change.action is not BatchAction.PAUSE:
                 continue
             of_status = replace(query, status=status)
-            count = self._store.search.count_tasks(of_status, MAX_COUNT) - self._count_batches(of_status)
+            count = self._store.search.count_tasks(of_status, self._most) - self._count_batches(of_status)
             tally.leave_alone(status, count - tally.taken_over if status is TaskStatus.PAUSED else count)
 
     def start(self, change: BatchChange, owner: str, key: str | None, caller: EventSender) -> Task:
@@ -423,14 +434,18 @@ class BatchChanges:
         return self._start(title, change, lambda: self.count(change), owner, key, caller)
 
     def count_retries(self, chosen: RetryFilter) -> RetryCount:
-        """Return the failed executions that a retry concerns now, up to a bound. Reads each.
+        """Return the failed executions that a retry concerns now: all if an index has them, or up to a bound.
 
         Raises InvalidInput.
         """
         if chosen.ids is None:
             query = to_query(chosen)
             only = to_filter(chosen)
-            found, is_cut = list_failures(self._store.search, query, only, MAX_RETRIES_READ)
+            most = 2 * LOCAL_READ if self._has_free_counts else MAX_RETRIES_READ
+            exact = count_failures(self._store.search, query, only)
+            found, is_cut = list_failures(self._store.search, query, only, most if exact is None else NAMED)
+            if exact is not None:
+                return RetryCount(count=exact, first=tuple(map(name_failure, found)))
         else:
             found = _load_retryable(self._store, chosen, tuple(dict.fromkeys(chosen.ids)))
             is_cut = False
@@ -483,7 +498,7 @@ class BatchChanges:
     def _count_named(self, change: BatchChange, ids: Sequence[str]) -> TaskCount:
         """Count those of some tasks that a change concerns: the first ones that together are not too large."""
         now = self._clock.now()
-        tally = _Tally()
+        tally = _Tally(MAX_READ)
         size = 0
         for begin in range(0, len(ids), _NAMED_SIZE):
             if size >= MAX_PAGE_BYTES:
@@ -503,10 +518,12 @@ class BatchChanges:
         size = 0
         token: str | None = None
         while True:
-            if tally.left <= 0 or size >= MAX_PAGE_BYTES:
+            is_large = size >= MAX_PAGE_BYTES and not self._has_free_counts
+            if tally.left <= 0 or is_large:
                 tally.is_at_least = True
                 return
-            page = self._store.list_tasks(query, limit=min(PAGE_SIZE, tally.left), page_token=token)
+            page_size = LOCAL_PAGE_SIZE if self._has_free_counts else PAGE_SIZE
+            page = self._store.list_tasks(query, limit=min(page_size, tally.left), page_token=token)
             for task in page.items:
                 if change.concerns(task, now):
                     tally.add(task, is_concerned=True)
@@ -521,13 +538,13 @@ class BatchChanges:
 class _Tally:
     """What has been counted so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_read: int) -> None:
         self.count = 0
         self.is_at_least = False
         self.first: list[Task] = []
         self.taken_over = 0
         """How many of them are paused already."""
-        self.left = MAX_READ
+        self.left = most_read
         """How many may still be read."""
         self._others = Counter[str]()
 
@@ -548,7 +565,7 @@ class _Tally:
     def to_count(self) -> TaskCount:
         """Return the answer."""
         return TaskCount(
-            count=min(MAX_COUNT, self.count),
+            count=self.count,
             is_at_least=self.is_at_least,
             first=tuple(ConcernedTask(id=each.id, title=each.title, owner=each.owner) for each in self.first[:NAMED]),
             left_alone=tuple(LeftAlone(count=count, reason=why) for why, count in self._others.items()),

@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING
 
 import requests
 from benchmarks.large_store import HANDLERS, NOW, write_store
+from pydantic import BaseModel
 
 import cloudsched.dashboard
 from cloudsched import App, Context
@@ -138,7 +139,7 @@ def _open_large(folder: Path) -> Iterator[tuple[App, WSGIApplication]]:
         write_store(file)
     app = App()
     for name in HANDLERS:
-        app.handler(name)(_do_nothing)
+        app.handler(name, events={"decision": Decision} if name == "asks" else {})(_do_nothing)
     settings = Settings(
         store="sqlite",
         data=file,
@@ -157,6 +158,13 @@ def _open_large(folder: Path) -> Iterator[tuple[App, WSGIApplication]]:
 
         yield app, serve
         app.close()
+
+
+class Decision(BaseModel):
+    """The answer that the runs of ``asks`` wait for."""
+
+    approved: bool
+    note: str = ""
 
 
 def _do_nothing(_: Context) -> None:

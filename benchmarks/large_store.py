@@ -27,6 +27,7 @@ from cloudsched.domain.documents.execution import (
     Suspension,
     Trigger,
 )
+from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.task import Parent, Task, TaskStatus
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
@@ -157,9 +158,14 @@ def _make_single(kind: Kind, number: int, chance: random.Random) -> Commit:
         )  # fmt: skip
         run = Run(
             execution_id=occurrence_id(task, at), scheduled_for=at, due_at=NOW + timedelta(hours=1), started_at=at,
-            suspension=waits, suspension_count=1, is_counted=True,
+            suspension=waits, suspension_count=1, is_counted=True, steps=1,
         )  # fmt: skip
-        return Commit(task.model_copy(update={"runs": (run,), "run_count": 1, "wake_at": run.due_at}))
+        asked = JournalEntry(
+            execution_id=run.execution_id, number=1, kind=StepKind.EVENT, name="decision", started_at=at,
+            due_at=waits.deadline,
+        )  # fmt: skip
+        suspended = task.model_copy(update={"runs": (run,), "run_count": 1, "wake_at": run.due_at})
+        return Commit(suspended, entries=[asked])
     if not is_done:
         return Commit(task.model_copy(update={"next_execution_time": at, "wake_at": at}))
     runs = [_end_run(_make_record(task, at, at, chance))]

@@ -36,6 +36,15 @@ def app() -> App:
     def breaks(_: Context) -> None:
         raise ValueError("broken")
 
+    tried: list[str] = []
+
+    @app.handler("sleeps", access="users", retry=0)
+    def sleeps(ctx: Context) -> None:
+        tried.append(ctx.task.id)
+        if len(tried) == 1:
+            raise ValueError("not yet")
+        ctx.sleep(timedelta(days=1))
+
     return app
 
 
@@ -181,11 +190,31 @@ def test_retrying_ends_on_a_page_and_not_on_json(pages: Pages, create: Create) -
     page = pages.get("ada", f"/actions/{action}").text
     assert re.search(r"<h1>Retry failed runs with [^<]*handler breaks", page)
     assert re.search(rf"Tried again</dt><dd>{len(tasks)}<", page)
-    failed = re.search(r'Failed now</dt><dd><a href="\.\./(runs\?[^"]+)">(\d+)<', page)
+    failed = re.search(r'Failed now</dt>\s*<dd><a href="\.\./(runs\?[^"]+)">(\d+)<', page)
     assert failed
     assert failed[2] == "3"
     assert html.unescape(pages.get("ada", f"/{html.unescape(failed[1])}").text).count('data-key="') >= len(tasks)
     assert "refusals" not in page
+
+
+@pytest.mark.parametrize("chosen", ["handler", "ticked"])
+def test_a_retry_is_not_done_while_what_it_retried_is_open(pages: Pages, create: Create, chosen: str) -> None:
+    """It says how many are, until they have ended, by whichever way they were chosen."""
+    task = create(handler="sleeps", schedule="in 1 minute")
+    pages.sim.advance(2 * MINUTE)
+    [run] = pages.sim.executions(task.id)
+    path = "/retry?handler=sleeps" if chosen == "handler" else f"/retry?pick={task.id}/{run.id}"
+    form = read_hidden(pages.get("ada", path).text)
+    action = find_action(pages.post("ada", "/retry", form))
+    pages.sim.advance(MINUTE)
+    page = pages.get("ada", f"/actions/{action}").text
+    assert "All tried again, and some are still open" in page
+    assert re.search(r"Still open</dt>\s*<dd>1<", page)
+    pages.sim.advance(timedelta(days=2))
+    page = pages.get("ada", f"/actions/{action}").text
+    assert re.search(r"Still open</dt>\s*<dd>0<", page)
+    assert re.search(r"Failed now</dt>\s*<dd>(<a [^>]*>)?0<", page)
+    assert "still open" not in page
 
 
 def test_a_resume_of_many_is_taken_back_from_its_page(pages: Pages, create: Create) -> None:

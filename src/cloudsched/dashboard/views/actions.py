@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from cloudsched.dashboard.api import execution_path, task_path
 from cloudsched.dashboard.forms.fields import Again, Submitted
-from cloudsched.dashboard.status import Status
+from cloudsched.dashboard.status import BAD, OPEN, Status
 from cloudsched.dashboard.views.filter_words import name_filter, write_value
 from cloudsched.dashboard.views.task_history import name_actor
 from cloudsched.dashboard.words import only_if, shorten, write_count
@@ -40,6 +40,10 @@ _STATES: Final = {
     TaskStatus.COMPLETED: Status("ok", "Done", "ok"),
     TaskStatus.CANCELLED: Status("cancel", "Stopped", "ended"),
 }
+_RUNS: Final = Status("run", "All tried again, and some are still open", "run")
+_STILL_OPEN: Final = "Still open"
+_OF_FAILURES: Final = frozenset({"status", "error", "errorType", "minDuration", "minLateness"})
+"""The filters that a run no longer matches once it is tried again."""
 _PARTLY: Final = Status("fail", "Done in part", "fail")
 _BROKEN: Final = Status("fail", "Failed", "fail")
 
@@ -96,20 +100,46 @@ def fetch(api: Api, visit: Visit, action_id: str) -> Json:
         "by": name_actor(entries[-1].get("by")) if entries else task["owner"],
         "record": record,
         "restorable": _count_restorable(api, task),
-        "failedAgain": _count_failed_again(api, task),
+        "outcomes": _count_outcomes(api, task),
     }
 
 
-def _count_failed_again(api: Api, task: Json) -> Json | None:
-    """Return how many of the runs that an action retried have failed now, and their list. None if it retries none."""
+def _count_outcomes(api: Api, task: Json) -> list[Json]:
+    """Return how many of the runs that an action retried are open and how many have failed now, and their lists.
+
+    Empty if it retries none, or is under way.
+    """
     chosen = task["payload"].get("executions")
-    if chosen is None or "ids" in chosen or task["status"] == TaskStatus.ACTIVE:
-        return None
+    if chosen is None or task["status"] == TaskStatus.ACTIVE:
+        return []
+    if "ids" in chosen:
+        return _look_at_named(api, chosen["ids"])
     asked = {**chosen, "until": min(filter(None, (chosen.get("until"), task["createdAt"])))}
-    found = api.find("/v1/executions/failures", **asked, calls="false")
-    if found is None:
-        return None
-    return {"number": only_if(found.get("isAtLeast"), "at least ") + f"{found['count']:,}", "query": urlencode(asked)}
+    found = [_count_open(api, {name: text for name, text in asked.items() if name not in _OF_FAILURES})]
+    failures = api.find("/v1/executions/failures", **asked, calls="false")
+    if failures is not None:
+        number = only_if(failures.get("isAtLeast"), "at least ") + f"{failures['count']:,}"
+        found.append({"word": "Failed now", "count": failures["count"], "number": number, "query": urlencode(asked)})
+    return found
+
+
+def _count_open(api: Api, asked: Json) -> Json:
+    """Return the number of runs that are open, of those that an action may have retried."""
+    count = 0
+    is_cut = False
+    for status in sorted(OPEN):
+        page = api.get("/v1/executions", **{**asked, "status": status}, calls="false", pageSize=PAGE_SIZE)
+        count += len(page["executions"])
+        is_cut |= bool(page.get("nextPageToken"))
+    return {"word": _STILL_OPEN, "count": count, "number": f"{only_if(is_cut, 'at least ')}{count:,}", "query": ""}
+
+
+def _look_at_named(api: Api, named: Iterable[Json]) -> list[Json]:
+    records = (api.find(execution_path(each["taskId"], each["executionId"])) for each in [*named][:PAGE_SIZE])
+    counted = Counter(each["status"] for each in records if each is not None)
+    counts = {_STILL_OPEN: OPEN, "Failed now": BAD}
+    totals = {word: sum(counted[each] for each in statuses) for word, statuses in counts.items()}
+    return [{"word": word, "count": count, "number": f"{count:,}", "query": ""} for word, count in totals.items()]
 
 
 def _count_restorable(api: Api, task: Json) -> Json | None:
@@ -173,6 +203,8 @@ def build(answer: Json, visit: Visit) -> Json:
     state = _STATES.get(task["status"], _BROKEN)
     if task["status"] == TaskStatus.COMPLETED and done["refused"]:
         state = _PARTLY
+    elif any(each["count"] for each in answer["outcomes"] if each["word"] == _STILL_OPEN):
+        state = _RUNS
     return {
         **answer,
         "title": _write_title(task, visit),

@@ -357,8 +357,8 @@ class BatchChanges:
 
         An index counts up to `MAX_COUNT`, or all where that is free. If no index has all filters, and for tasks to
         retry, at most `MAX_READ` are read (there `LOCAL_READ`), and about a megabyte of them, as of tasks that are
-        named one by one. Tasks that the caller may not change are counted as well: their rights are checked at the change. Raises
-        InvalidInput.
+        named one by one. Tasks that the caller may not change are counted as well: their rights are checked at the
+        change. Raises InvalidInput.
         """
         if change.filter.ids is not None:
             return self._count_named(change, tuple(dict.fromkeys(change.filter.ids)))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.status import BAD, Status, show_status
 from cloudsched.dashboard.times import parse_instant
+from cloudsched.dashboard.upcoming import BUSY
 from cloudsched.dashboard.words import join_phrases, only_if
 from cloudsched.domain.documents.execution import NOT_RUN_STATUSES
 
@@ -22,8 +23,6 @@ _DUE: Final = Status("due", "Due", "due")
 _LATE: Final = Status("late", "Late", "timeout")
 _LATE_FROM: Final = timedelta(minutes=3)
 """A run that starts this much later than it was due is late."""
-BUSY: Final = 6
-"""A task that is due more often than this on a day is busy that day, and goes into the bars."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.calendar.entries import BUSY
 from cloudsched.dashboard.calendar.span import DaySpan, choose_span
 from cloudsched.dashboard.charts.waterfall_scale import merge
 from cloudsched.dashboard.status import BAD, OPEN
 from cloudsched.dashboard.times import DAY, WallDay, find_start, make_day, parse_instant
+from cloudsched.dashboard.upcoming import BUSY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from cloudsched.dashboard.calendar.day_chart import DayBar, DayRow, draw_day, draw_hours
 from cloudsched.dashboard.calendar.days import DayFacts, Part, Stop, gather
-from cloudsched.dashboard.calendar.entries import BUSY, Bin, DayTotals, Entry, add_bins, add_totals, scale_by
+from cloudsched.dashboard.calendar.entries import Bin, DayTotals, Entry, add_bins, add_totals, scale_by
 from cloudsched.dashboard.calendar.fetch import FILTERS, choose_day, fetch
 from cloudsched.dashboard.calendar.labels import OccurrenceMark
 from cloudsched.dashboard.calendar.month import WEEKDAYS, DayAddresses, build_month
@@ -28,6 +28,7 @@ from cloudsched.dashboard.times import (
     write_duration,
     write_hours,
 )
+from cloudsched.dashboard.upcoming import BUSY
 from cloudsched.dashboard.views.task_filters import CATEGORIES
 from cloudsched.dashboard.words import join_phrases, only_if, shorten, write_count
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.api import task_path
-from cloudsched.dashboard.calendar.entries import BUSY
 from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.dashboard.times import parse_instant
+from cloudsched.dashboard.upcoming import BUSY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,6 +15,8 @@ export type Action =
   | "BACKFILLED"
   | "ENDED"
   | "MOVED"
+  | "APPROVED"
+  | "REJECTED"
   | "DELETED"
   | "BUDGET_SET"
   | "BUDGET_DELETED"
@@ -63,7 +65,7 @@ export interface AuditEntry {
   fields: Array<FieldChange>;
   /** The execution that it concerns. */
   executionId?: string;
-  /** The scheduler's reason for it. */
+  /** The scheduler's reason for it, or the note of who answered. */
   reason?: string;
   /** The task. None for budgets and queues. */
   taskId?: string;
@@ -404,7 +406,9 @@ export interface CommonCause {
   sentence: string;
   /** The queue, handler or owner. Only callers who see the tasks of all owners learn which queue it is. */
   subject?: string;
-  /** The number of tasks that wait for it, or of lost messages. Missing for a queue, for which all wait. */
+  /** The priorities of the tasks that a queue carries. */
+  priorities?: Array<Priority>;
+  /** The number of tasks that wait for it, or of lost messages. Missing for a queue. */
   count?: number;
   /** True if there may be more tasks, because counting stopped at a bound. */
   isAtLeast: boolean;
@@ -1213,7 +1217,7 @@ export interface HistoryEntry {
   fields: Array<FieldChange>;
   /** The execution that it concerns. */
   executionId?: string;
-  /** The scheduler's reason for it. */
+  /** The scheduler's reason for it, or the note of who answered. */
   reason?: string;
 }
 
@@ -1616,7 +1620,7 @@ export interface OnCompletion {
 /** The policy for an occurrence that comes due while a run is open. */
 export type Overlap = "SKIP" | "BUFFER" | "ALLOW";
 
-/** Counts of tasks and executions for an overview. Each count ends at 10,000. */
+/** Counts of tasks and executions for an overview. On Firestore each count of tasks ends at 10,000. */
 export interface OverviewCounts {
   /** The time of the count, up to ten seconds ago. */
   countedAt: string;
@@ -1628,6 +1632,8 @@ export interface OverviewCounts {
   hours: Array<PartCounts>;
   /** The number of tasks that are due within an hour, or overdue. */
   dueSoon: number;
+  /** The names in `tasks` and `open`, and `dueSoon`, of which there may be more: counting stopped at a bound. */
+  atLeast: Array<string>;
   /** The earliest next occurrence that is in the past and not claimed, and that no open run of its task holds back. */
   overdueSince?: string;
   /** The number of tasks that need attention, for each cause, even if there are none. */
@@ -1636,6 +1642,8 @@ export interface OverviewCounts {
   causes: Array<CommonCause>;
   /** The latest runs of these hours that started late, at most 20, the earliest first. */
   lateStarts: Array<LateStart>;
+  /** The last stops of the last seven days, at most three, the earliest first. They are up to ten minutes old. */
+  stops: Array<StopCounts>;
   /** The last sweep, for callers who see the tasks of all owners. */
   sweep?: SweepState;
 }
@@ -2162,7 +2170,7 @@ export interface ResultData {
 
 /** The number of failed executions that match a filter. */
 export interface RetryCount {
-  /** At most some 1,000: each is read for it. */
+  /** At most some 1,000 if each has to be read for it, and 10,000 in SQLite. */
   count: number;
   /** True if there may be more, because counting stopped at a bound. */
   isAtLeast: boolean;
@@ -2532,6 +2540,18 @@ export interface StepTry {
   finishedAt: string;
 }
 
+/** A time in which something was due and nothing started in time, as in an outage. It is of whole hours. */
+export interface StopCounts {
+  start: string;
+  end: string;
+  /** The occurrences of that time that were skipped. */
+  skipped: number;
+  /** The runs that were due in that time and started late. */
+  late: number;
+  /** True if more occurrences may have been skipped than were counted. */
+  isAtLeast: boolean;
+}
+
 /** The last sweep, which repairs lost work. */
 export interface SweepState {
   finishedAt: string;
@@ -2682,7 +2702,7 @@ export interface Task {
 
 /** The number of tasks that match a filter. */
 export interface TaskCount {
-  /** At most 10,000 are counted. If tasks must be read for the count, it covers the matching ones of some 1,000. */
+  /** On Firestore at most 10,000 are counted. If tasks must be read for the count, it covers the matching ones of some 1,000. */
   count: number;
   /** True if there may be more, because counting stopped at a bound. */
   isAtLeast: boolean;
@@ -3064,6 +3084,8 @@ export interface ListTasksQuery {
   troubleUntil?: string;
   /** Only tasks with each of these words in their title, id, handler, labels or payload. `payload.about=sales` is the text of a field of the payload, `category:report` the category. */
   search?: string;
+  /** True to look for these words in payloads, too. Without, and with an index of names, all tasks are searched at once. */
+  payloads?: boolean;
   /** True to list calls, too: the tasks that other tasks have made to do a part of their work. */
   calls?: boolean;
   /** The newest first, or the soonest first, omitting tasks without a next occurrence. The default is the soonest first with `dueFrom` or `dueUntil`, else the newest first. */
@@ -3325,6 +3347,8 @@ export interface ListAuditEntriesQuery {
     | "BACKFILLED"
     | "ENDED"
     | "MOVED"
+    | "APPROVED"
+    | "REJECTED"
     | "DELETED"
     | "BUDGET_SET"
     | "BUDGET_DELETED"

@@ -50,6 +50,8 @@ def test_the_numbers_of_home_are_those_of_their_lists(pages: Pages, seed: int) -
     assert len(numbers) > 20, "hardly anything was tried"
     for link, number in numbers:
         assert sum(count_listed(pages, link).values()) == int(number.replace(",", "")), link
+        page = pages.get("admin", "/" + html.unescape(link)).text
+        assert re.search(rf"<h1>[^<]+</h1><p>{number} ", page), f"the page does not say its number: {link}"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -66,6 +67,15 @@ def test_every_number_is_that_of_the_records(call: Call, sim: Simulation, seed: 
     assert sum(each["count"] for each in failures["groups"]) == expected.failed
     for name in ("handlers", "owners"):
         assert sum(each["count"] for each in failures[name]) == expected.failed
+
+    own = [each for each in records if each.called_by is None]
+    for status in ("FAILED", "TIMED_OUT"):  # one status has no less than all together
+        failures = ask(call, "/v1/executions/failures", **span, status=status, calls="false")
+        for name in ("handler", "owner"):
+            counts = Counter(getattr(each, name) for each in own if each.status == status)
+            found = failures.get(f"{name}s")
+            assert found is None or {each["name"]: each["count"] for each in found} == counts
+            assert found is not None or len(counts) < 2
 
     sim.app.container.many_tasks.overview.forget()
     for hour in ask(call, "/v1/overview")["hours"]:

@@ -14,7 +14,7 @@ from cloudsched.dashboard.views.execution_row import build_execution
 from cloudsched.dashboard.views.filter_words import write_filter
 from cloudsched.dashboard.views.task_filters import CATEGORIES
 from cloudsched.dashboard.views.tasks import PAGE_SIZE
-from cloudsched.dashboard.words import only_if, write_count
+from cloudsched.dashboard.words import join_phrases, only_if, write_count
 from cloudsched.domain.documents.execution import ExecutionStatus
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 
+_RUNS: Final = "/v1/executions"
 FILTERS: Final = (
     "status",
     "outcome",
@@ -52,6 +53,14 @@ WINDOW: Final = "PT1H"
 """The default window. Somebody who is called at night asks about the last hour."""
 _NAMED: Final = 8
 """The handlers, or owners, with failures that are named at once. The others unfold."""
+_COUNTED: Final = {
+    ("outcome", "SKIPPED"): ("skipped", "occurrence was skipped", "occurrences were skipped"),
+    ("outcome", "RAN"): ("ran", "run succeeded", "runs succeeded"),
+    ("minLateness", "PT1M"): ("late", "run started a minute late or more", "runs started a minute late or more"),
+}
+"""What the API counts of runs that have not failed: by which filter, under which name, and in words."""
+_COUNTED_BY: Final = frozenset({"from", "until", "owner", "handler", "label", "category"})
+"""The filters that such a count may have besides."""
 _LONG: Final = {"PT10S": "10 s", "PT1M": "1 min", "PT10M": "10 min", "PT1H": "1 h"}
 
 
@@ -87,19 +96,30 @@ def _read_window(visit: Visit) -> str:
 
 def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:
     """Return the list of the API that the view shows a page of, and its filters."""
-    return "/v1/executions", {**read_run_filters(visit), "calls": only_if(not visit.query.get("calls"), "false")}
+    return _RUNS, {**read_run_filters(visit), "calls": only_if(not visit.query.get("calls"), "false")}
 
 
 def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API for a page of executions, and for the failures among them."""
     filters = read_run_filters(visit)
-    path, asked = list_rows(visit)
-    page = api.get(path, **asked, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
+    _, asked = list_rows(visit)
+    page = api.get(_RUNS, **asked, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
     failures = None
     may_have_failed = filters.get("status") in {None, *BAD} and filters.get("outcome") in {None, "FAILED"}
     if may_have_failed and not filters.keys() & {"minDuration", "minLateness"}:
-        failures = api.get(f"{path}/failures", **asked)
-    return {**page, "failures": failures, "filters": filters}
+        failures = api.get(f"{_RUNS}/failures", **asked)
+    return {**page, "failures": failures, "filters": filters, "counted": _count(api, visit, filters)}
+
+
+def _count(api: Api, visit: Visit, filters: Mapping[str, str]) -> str:
+    """Return the number of what a filter means and how much it is, in words. Empty where the API does not count it."""
+    chosen = [each for each in filters.items() if each in _COUNTED]
+    others = {name: text for name, text in filters.items() if name in _COUNTED_BY}
+    if len(chosen) != 1 or len(others) + 1 < len(filters) or "from" not in others:
+        return ""
+    name, *nouns = _COUNTED[chosen[0]]
+    found = api.find(f"{_RUNS}/counts", **{"until": visit.now.isoformat(), **others}, per="P1D")
+    return write_count(sum(each[name] for each in found["parts"]), *nouns) if found else ""
 
 
 def build(answer: Json, visit: Visit) -> Json:
@@ -209,7 +229,10 @@ def _write_sentence(answer: Json, window: str, visit: Visit) -> str:
     listed = answer["executions"]
     when = _write_window(window, visit)
     if failures is not None:
-        said = f"{_write_failed(failures).capitalize() or 'Nothing'} failed {when}".strip() + _write_others(listed)
+        said = f"{_write_failed(failures).capitalize() or 'Nothing'} failed {when}".strip()
+        said = join_phrases(said, _write_others(answer), separator=". ")
+    elif answer.get("counted"):
+        said = f"{answer['counted']} {when}".strip()
     elif listed:
         said = f"{len(listed):,} on this page, {when}".strip(", ")
     else:
@@ -219,11 +242,16 @@ def _write_sentence(answer: Json, window: str, visit: Visit) -> str:
     return f"{said}."
 
 
-def _write_others(listed: list[Json]) -> str:
+def _write_others(answer: Json) -> str:
+    """Return what there is beside failures, which come first in a list of all runs."""
+    listed = answer["executions"]
     others = sum(each["status"] not in BAD for each in listed)
     still = sum(each["status"] in OPEN for each in listed)
-    said = write_count(others, "run on this page did not", "runs on this page did not")
-    return only_if(others, f"; {said}") + only_if(still, f", {still:,} of them open")
+    if not others:
+        has_all = not answer["filters"].keys() & {"status", "outcome"}
+        return only_if(has_all and answer.get("nextPageToken"), "They come first in the list of all runs")
+    nouns = ("other run is", "other runs are") if answer["failures"]["count"] else ("run is", "runs are")
+    return write_count(others, *nouns) + " on this page" + only_if(still, f", {still:,} of them open")
 
 
 def _write_window(window: str, visit: Visit) -> str:

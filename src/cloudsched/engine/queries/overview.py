@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, Execution
 from cloudsched.domain.documents.run_counts import PartLength, RunOutcome
@@ -259,7 +259,12 @@ def summarize_failures(search: SearchStore, query: ExecutionQuery, only: Executi
     """Return the failures among the matching executions in groups, of many only the latest of each handler."""
     failures, is_cut = list_failures(search, query, only, MAX_FAILURES)
     counted = ExecutionQuery(query.owner, since=query.since, until=query.until)
-    if only != WITHOUT_CALLS or query not in {counted, replace(counted, outcome=RunOutcome.FAILED)}:
+    kinds = {replace(counted, status=each) for each in (None, *FAILURE_STATUSES)}
+    is_counted = only == WITHOUT_CALLS and query in {*kinds, replace(counted, outcome=RunOutcome.FAILED)}
+    others = _list_others(search, query, only) if is_counted else None
+    handlers = None if others is None else _leave_out(search.group_failures(counted, "handler"), others, "handler")
+    owners = None if others is None else _leave_out(search.group_failures(counted, "owner"), others, "owner")
+    if handlers is None or owners is None:
         cut = {each.handler for each in failures if is_cut}
         count = count_failures(search, query, only) if is_cut else None
         return FailureSummary(
@@ -268,7 +273,6 @@ def summarize_failures(search: SearchStore, query: ExecutionQuery, only: Executi
             groups=_group(failures, cut),
         )
 
-    handlers = search.group_failures(counted, "handler")
     looked_at = Counter(each.handler for each in failures)
     for each in handlers[:_RARE]:
         if is_cut and looked_at[each.name] < min(each.count, _RARE):
@@ -281,8 +285,32 @@ def summarize_failures(search: SearchStore, query: ExecutionQuery, only: Executi
         is_at_least=len(handlers) == MAX_GROUPS,
         groups=_group(failures, cut),
         handlers=_name_counts(handlers),
-        owners=_name_counts(search.group_failures(counted, "owner")),
+        owners=_name_counts(owners),
     )
+
+
+def _list_others(search: SearchStore, query: ExecutionQuery, only: ExecutionFilter) -> list[Execution] | None:
+    """Return the failures of other statuses than the query's, if it has one. None if there are too many."""
+    found: list[Execution] = []
+    for status in () if query.status is None else FAILURE_STATUSES - {query.status}:
+        others, is_cut = list_failures(search, replace(query, status=status), only, MAX_FAILURES)
+        if is_cut:
+            return None
+        found += others
+    return found
+
+
+def _leave_out(
+    groups: Sequence[GroupCount], others: Sequence[Execution], by: Literal["handler", "owner"]
+) -> list[GroupCount] | None:
+    """Return groups without some of their failures, the rarest first. None if the first of one is among these."""
+    counts = Counter(getattr(each, by) for each in others)
+    firsts = {(getattr(each, by), each.scheduled_for) for each in others}
+    left = [replace(each, count=each.count - counts[each.name]) for each in groups]
+    left = [each for each in left if each.count]
+    if any((each.name, each.first) in firsts for each in left):
+        return None
+    return sorted(left, key=lambda each: (each.count, each.name))
 
 
 def count_failures(search: SearchStore, query: ExecutionQuery, only: ExecutionFilter) -> int | None:
@@ -291,13 +319,8 @@ def count_failures(search: SearchStore, query: ExecutionQuery, only: ExecutionFi
     if only != WITHOUT_CALLS or whole.find_looked_for(is_open=False):
         return None
     edges = (query.since or _EARLIEST, query.until or _LATEST)
-    count = sum(each.failed for each in search.count_runs(whole, edges))
-    for status in () if query.status is None else FAILURE_STATUSES - {query.status}:
-        others, is_cut = list_failures(search, replace(query, status=status), only, MAX_FAILURES)
-        if is_cut:
-            return None
-        count -= len(others)
-    return count
+    others = _list_others(search, query, only)
+    return None if others is None else sum(each.failed for each in search.count_runs(whole, edges)) - len(others)
 
 
 def _name_counts(groups: Sequence[GroupCount]) -> tuple[FailureCount, ...]:

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 from tests.dashboard.role_pages import Pages
-from tests.mixed_runs import live, make_mixed_app
+from tests.mixed_runs import HOUR, live, make_mixed_app
 
 from cloudsched import App
 
@@ -52,6 +52,20 @@ def test_the_numbers_of_home_are_those_of_their_lists(pages: Pages, seed: int) -
         assert sum(count_listed(pages, link).values()) == int(number.replace(",", "")), link
         page = pages.get("admin", "/" + html.unescape(link)).text
         assert re.search(rf"<h1>[^<]+</h1><p>{number} ", page), f"the page does not say its number: {link}"
+
+
+def test_a_day_says_how_much_it_lists_of_all(pages: Pages) -> None:
+    """With the lists that have all of it, of past runs and of what is due."""
+    pages.sim.advance(HOUR * 4)
+    for number in range(70):
+        at = (pages.sim.now + number * HOUR / 9).isoformat()
+        pages.sim.app.create(title=f"T{number}", owner="ada", handler="works", schedule={"at": at})
+    pages.sim.advance(HOUR)
+    text = pages.get("admin", f"/calendar?day={pages.sim.now:%Y-%m-%d}").text
+    listed, total, links = re.findall(r"<span>([\d,]+) of ([\d,]+) are listed\.(.*?)</span>", text)[0]
+    found = [count_listed(pages, link) for link in re.findall(r'href="([^"]+)"', links)]
+    assert (int(listed), len(found)) == (50, 2)
+    assert sum(sum(each.values()) for each in found) == int(total)
 
 
 @pytest.mark.parametrize(

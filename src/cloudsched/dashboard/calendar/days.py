@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -64,8 +64,7 @@ class DayFacts:
     def has_bars(self) -> bool:
         """Return whether more happens than its marks show."""
         found = self.totals.found
-        total = found.ran + found.failed + found.skipped + found.late + found.due
-        return bool(self.busy) or total > sum(each.count for each in self.entries)
+        return bool(self.busy) or sum(found.numbers) > sum(each.count for each in self.entries)
 
 
 def gather(answer: Json, days: Sequence[WallDay], visit: Visit) -> dict[date, DayFacts]:
@@ -86,7 +85,7 @@ def gather(answer: Json, days: Sequence[WallDay], visit: Visit) -> dict[date, Da
         past = counted if is_counted else listed
         late = counted.late if answer.get("lateCounts") is not None else listed.late
         due = counted.due if answer.get("dueCounts") is not None else listed.due
-        found = Bin(ran=past.ran, failed=past.failed, skipped=past.skipped, late=late, due=due)
+        found = replace(past, late=late, due=due, open=listed.open)
         end = find_start(each.day + DAY, visit.zone)
         totals = DayTotals(
             found,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.status import BAD, Status, show_status
+from cloudsched.dashboard.status import BAD, OPEN, Status, show_status
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.upcoming import BUSY
 from cloudsched.dashboard.words import join_phrases, only_if
@@ -36,11 +36,13 @@ class Bin:
     """Those due in the past that have not begun."""
     skipped: int = 0
     """Those that a decision kept from running: skipped, expired or cancelled."""
+    open: int = 0
+    """Those that have begun and not ended."""
 
     @property
     def numbers(self) -> tuple[int, ...]:
         """Return the numbers, in the order of the fields."""
-        return self.ran, self.failed, self.due, self.late, self.skipped
+        return self.ran, self.failed, self.due, self.late, self.skipped, self.open
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class Entry:
     href: str
     status: Status
     kind: str
-    """Its field in a `Bin`: ``ran``, ``failed``, ``skipped``, ``late`` or ``due``."""
+    """Its field in a `Bin`: ``ran``, ``failed``, ``skipped``, ``open``, ``late`` or ``due``."""
     handler: str = ""
     started: datetime | None = None
     """The time at which it started, if that was late."""
@@ -97,7 +99,7 @@ def _find_kind(status: str) -> str:
         return "failed"
     if status in NOT_RUN_STATUSES:
         return "skipped"
-    return "ran"
+    return "open" if status in OPEN else "ran"
 
 
 def find_busy(entries: Sequence[Entry]) -> set[str]:
@@ -170,6 +172,7 @@ class DayTotals:
         return join_phrases(
             only_if(found.ran, f"{self._least(self.is_past_whole)}{found.ran:,} ran"),
             only_if(found.skipped, f"{self._least(self.is_past_whole)}{found.skipped:,} skipped"),
+            only_if(found.open, f"{found.open:,} open"),
             only_if(found.late, f"{found.late:,} late"),
         )
 

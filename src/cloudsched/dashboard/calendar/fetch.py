@@ -113,7 +113,7 @@ def _count_due(api: Api, visit: Visit, start: datetime, end: datetime, per: str,
 
 def _add_rare(api: Api, near: Mapping[str, str], wanted: Mapping[str, str], ran: _Ran) -> None:
     """Add the failures of the handlers that fail for the fewest tasks, which others would hide."""
-    if ran.complete_from is None or any(wanted[name] for name in (*_ONE_OF, "status")):
+    if ran.complete_from is None or any(wanted[name] for name in _ONE_OF) or wanted["status"] not in {"", "FAILED"}:
         return
     needs = (api.find("/v1/overview", owner=wanted["owner"]) or {}).get("needs", ())
     groups = [group for need in needs if need["cause"] == "FAILED" for group in need.get("groups", ())]

@@ -104,8 +104,25 @@ def _build_table(facts: DayFacts, visit: Visit) -> Json:
         "tableName": f"{day.day:%A} {day.day.day} {day.day:%B}",
         "tableNote": f"{only_if(day.spans, write_hours(day.length) + ', ')}{facts.totals.write()}",
         "table": rows[:_LISTED],
-        "moreRows": len(rows) - _LISTED,
+        "rest": _write_rest(facts, rows[:_LISTED], visit),
     }
+
+
+def _write_rest(facts: DayFacts, rows: Sequence[Json], visit: Visit) -> Json | None:
+    """Return how many of a day's occurrences its table has, and the lists that have all. None if it has them."""
+    totals = facts.totals
+    total, listed = sum(totals.found.numbers), sum(each["count"] for each in rows)
+    if listed >= total and totals.is_past_whole and totals.is_future_whole:
+        return None
+    start, end = find_start(facts.day.day, visit.zone), find_start(facts.day.day + DAY, visit.zone)
+    is_whole = totals.is_past_whole and totals.is_future_whole
+    lists = []
+    if start < visit.now:
+        lists.append(("All runs of this day", f"runs?{_write_query(start, end, visit)}"))
+    if end > visit.now:
+        soonest = max(start, parse_instant(visit.soonest))
+        lists.append(("All that is due", f"due?{_write_query(soonest, end, visit)}"))
+    return {"words": f"{listed:,} of {only_if(not is_whole, 'at least ')}{total:,} are listed.", "lists": lists}
 
 
 def make_table(entries: Sequence[Entry], busy: set[str], visit: Visit) -> list[Json]:
@@ -121,7 +138,9 @@ def _build_line(group: Sequence[Entry], visit: Visit) -> Json:
     """Return the line of one occurrence, or of all of a busy task's."""
     first = group[0]
     bad = sum(each.kind == "failed" for each in group)
+    count = sum(each.count for each in group)
     line = {
+        "count": count,
         "at": first.at,
         "title": first.title,
         "href": first.href,
@@ -134,7 +153,6 @@ def _build_line(group: Sequence[Entry], visit: Visit) -> Json:
         line["move"] = f"tasks/{first.task_id}?{urlencode({'move': first.at.isoformat()})}#acts"
     if len(group) > 1:
         last = (group[-1].until or group[-1].at).astimezone(visit.zone)
-        count = sum(each.count for each in group)
         skipped = sum(each.count for each in group if each.kind == "skipped")
         told = join_phrases(only_if(bad, f"{bad:,} failed"), only_if(skipped, f"{skipped:,} skipped"))
         line["href"] = f"tasks/{first.task_id}"
@@ -182,7 +200,10 @@ def write_sentence(
     sentences = [f"{span}, {visit.zone.key}: {add_totals(totals).write()}."]
     for stop in stops:
         start, end = visit.moment(stop.start).text, visit.moment(stop.end).text
-        sentences.append(f"Nothing started for {write_duration(stop.length)}, from {start} to {end}.")
+        if stop.start <= find_start(first, visit.zone):  # it may have begun earlier
+            sentences.append(f"Nothing started until {end}, for {write_duration(stop.length)} at least.")
+        else:
+            sentences.append(f"Nothing started for {write_duration(stop.length)}, from {start} to {end}.")
     for change in find_clock_changes(find_start(first, visit.zone), find_start(last + DAY, visit.zone), visit.zone):
         local = change.at.astimezone(visit.zone)
         on = f"{local:%A}"
@@ -243,8 +264,13 @@ def _build_rows(facts: Mapping[date, DayFacts], chosen: date, visit: Visit) -> J
             }
         )
     here = only_if(any(bars.values()), f"; at most {most:,} ran or are due in one")
-    tail = f"A bar counts everything in one {bar}{here}. Tasks that run more than {BUSY} times a day have no marks."
-    return {"rows": rows, "tail": tail}
+    notes = (
+        f"A bar counts everything in one {bar}{here}.",
+        f"Of tasks that run more than {BUSY} times a day, only rare failures have marks.",
+        "Occurrences that were skipped together are counted where the first was due.",
+    )
+    has_skipped = any(each.totals.found.skipped for each in facts.values())
+    return {"rows": rows, "tail": " ".join(notes if has_skipped else notes[:2])}
 
 
 def _list_bars(facts: DayFacts, parts: int, visit: Visit) -> Iterator[DayBar]:

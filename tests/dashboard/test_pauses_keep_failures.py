@@ -1,4 +1,4 @@
-"""A pause of everything mends nothing: what had failed before it needs attention after it, and not because of it."""
+"""A pause of everything or another schedule mends nothing: what had failed before needs attention after it."""
 
 from __future__ import annotations
 
@@ -34,5 +34,18 @@ def test_pausing_and_restoring_leaves_the_alarm_as_it_was(pages: Pages) -> None:
     pages.sim.advance(timedelta(minutes=5))
     after = pages.sim.app.get("pay")
     assert (after.status, after.consecutive_failures, after.failing_since) == ("ACTIVE", 3, before.failing_since)
+    pages.sim.app.container.many_tasks.overview.forget()
+    assert "Payroll" in html.unescape(pages.get("admin", "/").text).partition("Needs attention")[2]
+
+
+def test_another_schedule_leaves_the_alarm_as_it_was(pages: Pages) -> None:
+    """It fails until it has succeeded, on whatever days it runs."""
+    pages.sim.app.create(id="pay", title="Payroll", owner="ada", handler="payroll", schedule="every hour")
+    pages.sim.advance(timedelta(hours=3, minutes=5))
+    before = pages.sim.app.get("pay")
+    pages.sim.app.patch("pay", {"schedule": "every day at 09:00"})
+    pages.sim.app.patch("pay", {"schedule": "every hour"})
+    after = pages.sim.app.get("pay")
+    assert (after.consecutive_failures, after.failing_since) == (before.consecutive_failures, before.failing_since)
     pages.sim.app.container.many_tasks.overview.forget()
     assert "Payroll" in html.unescape(pages.get("admin", "/").text).partition("Needs attention")[2]

@@ -69,9 +69,7 @@ def reset_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Ex
         (at for at in processed if not ended.backlog or at < ended.backlog[0].next_at),
         default=None,
     )
-    reset = {
-        "consecutive_failures": 0,
-        "failing_since": None,
+    reset: dict[str, object] = {
         "backfill": None,
         "backlog": ended.backlog,
         "plan_from": ended.plan_from,
@@ -80,6 +78,8 @@ def reset_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Ex
         "planned_to": planned_to,
         "earlier_planned_to": max(ends, default=None),
     }
+    if task.has_ended:  # another plan mends nothing, so a task that goes on is failing until it has succeeded
+        reset |= {"consecutive_failures": 0, "failing_since": None}
     return rest.model_copy(update=reset), (*records, *missed)
 
 

@@ -12,6 +12,7 @@ from tests.dashboard.role_pages import Pages
 
 from cloudsched import App, Context, Settings
 from cloudsched.domain.documents.authority import say_subject
+from cloudsched.domain.transitions.needs import find_trouble
 
 
 class Decision(BaseModel):
@@ -57,6 +58,9 @@ def test_a_decision_is_made_with_a_button_and_a_note(pages: Pages, app: App) -> 
     form = {**read_form(text[text.index('data-key="supplier') :].partition("</form>")[0]), "note": "fine"}
     assert pages.post("viewer", "/decisions", {**form, "decision": "approve"}).status_code == 403
     assert pages.post("ada", "/decisions", {**form, "decision": "reject"}).status_code == 303
+    for page in ("/", "/decisions"):  # nobody has to answer, also before the run goes on
+        assert 'name="task" value="supplier"' not in pages.get("admin", page).text
+    assert find_trouble(app.get("supplier")) is None
     pages.sim.advance(timedelta(minutes=1))
     [run] = pages.sim.executions("supplier")
     assert run.content == "False fine"

@@ -99,7 +99,7 @@ def make_decision(record: Json, task: Json, visit: Visit) -> ShownDecision | Non
     """Return what a suspended execution waits for, if that is an event."""
     steps = (each for each in reversed(record.get("steps", ())) if each["kind"] == "EVENT")
     step = next((each for each in steps if each["status"] == "WAITING"), None)
-    if step is None or record["status"] != ExecutionStatus.SUSPENDED:
+    if step is None or record["status"] != ExecutionStatus.SUSPENDED or _is_answered(record, step, task):
         return None
     schema = record.get("eventSchemas", {}).get(step["name"])
     may_send = visit.may_change and "sendEvent" in task.get("allowedVerbs", ())
@@ -115,6 +115,14 @@ def make_decision(record: Json, task: Json, visit: Visit) -> ShownDecision | Non
         until=step.get("dueAt"),
         may_decide=may_send and takes_decision(schema),
         takes_note="note" in (schema or {}).get("properties", {}),
+    )
+
+
+def _is_answered(record: Json, step: Json, task: Json) -> bool:
+    """Return whether the answer is there, and the run has not gone on with it yet."""
+    return any(
+        event["name"] == step["name"] and event.get("executionId") in {None, record["id"]}
+        for event in task.get("events", ())
     )
 
 

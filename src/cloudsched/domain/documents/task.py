@@ -39,7 +39,7 @@ from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.features.fields import SpecFields, TaskFields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Iterable, Sequence
 
     from cloudsched.domain.documents.receipt import Receipt
 
@@ -638,6 +638,10 @@ class Task(TaskFields, PublicTask):  # type: ignore[misc]  # what the plugin of 
     def as_defined(self, definition: Definition) -> Task:
         """Return the task with an earlier definition."""
         return self.model_copy(update=definition.to_fields())
+
+    def has_event(self, execution_id: str, names: Iterable[str], senders: Container[str]) -> bool:
+        """Return whether an event has come for an execution that has not taken it yet."""
+        return any(event.is_for(name, execution_id, senders) for event in self.events for name in names)
 
     def find_run(self, execution_id: str) -> Run | None:
         """Return the open run of that execution, if there is one."""

@@ -72,7 +72,13 @@ def find_trouble(task: Task) -> tuple[Trouble, datetime] | None:
         return Trouble.PAUSED, task.status_changed_at
     if task.consecutive_failures and task.status in {TaskStatus.ACTIVE, TaskStatus.FAILED}:
         return Trouble.FAILED, task.failing_since or task.status_changed_at
-    deadlines = [run.suspension.deadline for run in task.runs if run.suspension and run.suspension.deadline]
+    deadlines = [
+        wait.deadline
+        for run in task.runs
+        if (wait := run.suspension)
+        and wait.deadline
+        and not task.has_event(run.execution_id, wait.events, wait.senders)
+    ]
     return (Trouble.WAITING, min(deadlines)) if deadlines else None
 
 

@@ -65,9 +65,7 @@ def on_suspend(
     now: datetime,
 ) -> Run:
     """Return the run without its lease, waiting, or due at once if its call or event has arrived."""
-    has_event = any(
-        event.is_for(name, run.execution_id, outcome.senders) for event in task.events for name in outcome.events
-    )
+    has_event = task.has_event(run.execution_id, outcome.events, outcome.senders)
     calls_finished = (
         run.call_finished_while_running
         and bool(outcome.calls)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +18,7 @@ from cloudsched.domain.documents.task import DueRange, Task
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.planning import note_zone, occurrence_from
+from cloudsched.engine.queries import occurrences
 from cloudsched.engine.queries.due_counts import count_due
 from cloudsched.engine.queries.occurrences import OccurrenceQuery, _occurs_more_often, list_occurrences
 from cloudsched.engine.queries.time_parts import split_time
@@ -195,4 +198,25 @@ def test_a_list_that_begins_later_has_what_the_whole_one_has_from_then_on(
         assert page.complete_until is None
         token = page.next_page_token
     assert listed == [(at, task.id) for at, task in whole if at >= since]
+    store.close()
+
+
+@given(TASKS, st.sampled_from(({"handler": "do-1"}, {"label": "a=b"})), st.integers(0, 60))
+def test_a_filter_finds_all_that_it_means_beside_any_number_of_others(
+    drawn: list[tuple[str, str, int, int, int, str]], filters: dict[str, Any], hours: int
+) -> None:
+    """However few tasks a list may read, those that a filter leaves out are not among them."""
+    store = SqliteStore()
+    tasks = [task for number, each in enumerate(drawn) if (task := make_task(number, each)) is not None]
+    for task in tasks:
+        store.commit(Commit(task))
+    since = BEGIN + timedelta(hours=hours)
+    query = OccurrenceQuery(since + timedelta(days=3), None, since, **filters)
+    meant = [task.id for task in tasks if query.matches(task)]
+    whole = list_occurrences(store, replace(query, handler=None, label=None), 10_000).items
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(occurrences, "MAX_TASKS", len(meant) + 1)
+        found = list_occurrences(store, query, 10_000)
+    assert [(at, task.id) for at, task in found.items] == [(at, task.id) for at, task in whole if task.id in meant]
+    assert found.complete_until is None
     store.close()

@@ -149,15 +149,9 @@ def build_task_listing(query: TaskQuery) -> SqliteListing:
             values.append(value)
     if query.is_contradictory:
         conditions.append("0")
-    if query.due_from is not None:
-        conditions.append("next_at >= ?")
-        values.append(to_microseconds(query.due_from))
-    if query.due_until is not None:
-        conditions.append("next_at < ?")
-        values.append(to_microseconds(query.due_until))
-    if query.most_per_day is not None:
-        conditions.append(_IS_RARE)
-        values.append(query.most_per_day)
+    for more, given in _limit_times(query):
+        conditions += more
+        values += given
 
     if query.label is not None:  # CROSS JOIN: the labels are read first (sqlite.org/optoverview.html)
         table = "labels CROSS JOIN tasks ON tasks.id = task_id"
@@ -171,6 +165,27 @@ def build_task_listing(query: TaskQuery) -> SqliteListing:
         )
     order = "next_at" if query.is_sorted_by_due_time else "created_at"
     return SqliteListing("tasks", order, not query.is_sorted_by_due_time, conditions, values, looked_for=looked_for)
+
+
+def _limit_times(query: TaskQuery) -> Iterator[tuple[list[str], list[object]]]:
+    """Yield the conditions of what a list by due time has, and their values."""
+    if query.due_from is not None:
+        yield ["next_at >= ?"], [to_microseconds(query.due_from)]
+    if query.due_until is not None:
+        yield ["next_at < ?"], [to_microseconds(query.due_until)]
+    if query.most_per_day is not None:
+        yield [_IS_RARE], [query.most_per_day]
+    if query.roughly is not None:
+        yield _filter_due(query.roughly)
+
+
+def _filter_due(query: DueQuery) -> tuple[list[str], list[object]]:
+    """Return the conditions of the filters that no index by time has, and their values."""
+    filters = {"+handler = ?": query.handler, "+category = ?": query.category}
+    given = {condition: value for condition, value in filters.items() if value is not None}
+    if query.label is not None:
+        given[_LOOKED_FOR["label"].format("tasks")] = query.label
+    return [*given], [*given.values()]
 
 
 def _build_trouble_listing(query: TaskQuery) -> SqliteListing:
@@ -388,15 +403,12 @@ class SqliteSearch(ListingSearch[SqliteListing]):
         if query.since is not None:
             conditions.append("(next_at >= ? OR plan_key IS NOT ?)")
             values += [to_microseconds(query.since), ONCE]
-        filters = {"owner": query.owner, "handler": query.handler, "category": query.category}
-        for column, value in filters.items():
-            if value is not None:
-                prefix = "" if column == "owner" else "+"  # only the owner has an index by time
-                conditions.append(f"{prefix}{column} = ?")
-                values.append(value)
-        if query.label is not None:
-            conditions.append(_LOOKED_FOR["label"].format("tasks"))
-            values.append(query.label)
+        if query.owner is not None:
+            conditions.append("owner = ?")
+            values.append(query.owner)
+        more, given = _filter_due(query)
+        conditions += more
+        values += given
         group = "next_at, plan_key, iif(plan_key IS NULL, id, NULL)"
         statement = f"""SELECT plan_key, next_at, count(*), id FROM tasks WHERE {" AND ".join(conditions)}
             GROUP BY {group} ORDER BY {group} LIMIT ?"""

@@ -59,6 +59,8 @@ class TaskQuery:
     """The change of many tasks that has paused them."""
     is_delivery: bool = False
     """True to list the deliveries that the system made for one owner, and only these. No other list has them."""
+    roughly: DueQuery | None = None
+    """Whose handler, label and category they have, too, as far as the store knows that without reading them."""
 
     def __post_init__(self) -> None:
         if self.is_delivery:

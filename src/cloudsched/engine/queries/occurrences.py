@@ -151,7 +151,8 @@ class _TaskReader:
         self._store = store
         self._part = part
         self._matches = query.matches
-        self._all = TaskQuery(owner=query.owner, due_until=query.until, most_per_day=query.most_per_day)
+        wanted = DueQuery(query.until, query.owner, query.handler, query.label, query.category)
+        self._all = TaskQuery(owner=query.owner, due_until=query.until, most_per_day=query.most_per_day, roughly=wanted)
         self._later = replace(self._all, due_from=start)
         self._tasks: list[Task] = []
         self._token: str | None = None
@@ -160,14 +161,13 @@ class _TaskReader:
         self.complete_until: datetime | None = None
         self._earlier: list[_DueTogether] = []
         if start is not None:
-            self._earlier = self._list_earlier(query, start)
+            self._earlier = self._list_earlier(replace(wanted, until=start, since=start), query, start)
 
-    def _list_earlier(self, query: OccurrenceQuery, start: datetime) -> list[_DueTogether]:
+    def _list_earlier(self, mine: DueQuery, query: OccurrenceQuery, start: datetime) -> list[_DueTogether]:
         """Return the tasks that are due before the start and may occur after it, those that do so last first.
 
         The keys of their plans say when, so no task is read for that where the store has its key.
         """
-        mine = DueQuery(start, query.owner, query.handler, query.label, query.category, start)
         found = self._store.search.group_due(mine, MAX_GROUPS)
         if found.complete_until is not None:
             self._note_missing(start)

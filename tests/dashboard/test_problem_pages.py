@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import html
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from tests.cases import try_each
+from tests.dashboard.role_pages import Pages
 from werkzeug.test import Client as Browser
 from werkzeug.test import TestResponse
 
@@ -101,3 +104,17 @@ def test_no_answer_at_all_is_a_plain_page() -> None:
     page = ask(BrokenApi(errors.Unavailable("The API", "ConnectError"), caller=None), "/tasks")
     assert page.status_code == 503
     assert "ConnectError" in page.text
+
+
+@try_each(
+    "address",
+    [
+        *("/calendar?day=2027-13-45", "/calendar?week=x", "/calendar?month=2027-99", "/usage?month=x"),
+        *("/?tz=Nowhere", "/tasks?tz=../x", "/runs?within=P99Y", "/tasks.csv?tz=Nowhere", "/runs.json?within=x"),
+    ],
+)
+def test_a_time_that_is_none_is_refused(pages: Pages, address: str) -> None:
+    """Nothing else is shown in its place, and the page says what was wrong and how it is written."""
+    refused = pages.get("admin", address)
+    assert refused.status_code == 400
+    assert html.escape(address.partition("=")[2]) in refused.text

@@ -31,7 +31,7 @@ from cloudsched.dashboard.routes import DONE, MAP, TABS, UNDONE_BY, VIEWS
 from cloudsched.dashboard.static_files import serve_file
 from cloudsched.dashboard.task_verbs import act
 from cloudsched.dashboard.times import find_zone, parse_instant
-from cloudsched.dashboard.visit import UTC_ZONE, Visit
+from cloudsched.dashboard.visit import UTC_ZONE, Visit, require_times
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import CloudschedError, Forbidden
 
@@ -155,6 +155,7 @@ class Dashboard:
         visit = self._look(request)
         if view.is_form and not visit.may_change:
             raise _LOOK_ONLY
+        require_times(visit.query)
         cursor = ""
         if view.is_live and not view.is_form:
             cursor = self._api.get("/v1/changes")["cursor"]  # what changes from now on is not on the page
@@ -167,6 +168,7 @@ class Dashboard:
         list_rows = VIEWS[name].list_rows
         assert list_rows is not None  # noqa: S101 - others have no such address
         visit = self._look(request)
+        require_times(visit.query)
         return send_list(self._api, visit, name, kind, *list_rows(visit))
 
     def _send(self, request: Request, view: View, arguments: Mapping[str, Any]) -> Response:

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import zoneinfo
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from cloudsched.dashboard.times import ShownInstant, find_zone, make_moment, parse_instant
+from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from cloudsched.dashboard.api import Json
 
 UTC_ZONE = zoneinfo.ZoneInfo("UTC")
+_TIMES: Final[Mapping[str, tuple[str, Callable[[str], object], str]]] = {
+    "tz": ("time zone", find_zone, "Europe/Paris"),
+    "day": ("day", date.fromisoformat, "2027-03-24"),
+    "week": ("day", date.fromisoformat, "2027-03-24"),
+    "month": ("month", lambda text: date.fromisoformat(f"{text}-01"), "2027-03"),
+}
+"""What the parameters of addresses say about times: what each is, how it is read, and an example."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +77,15 @@ class Visit:
         kept = {name: value for name, value in self.query.items() if name not in {"done", *changes}}
         changed = {name: value for name, value in changes.items() if value}
         return f"?{urlencode({**kept, **changed})}"
+
+
+def require_times(query: Mapping[str, str]) -> None:
+    """Raise InvalidInput if a time in an address is none, rather than show another one than was asked for."""
+    for name, (noun, read, example) in _TIMES.items():
+        text = query.get(name, "")
+        try:
+            is_one = not text or read(text) is not None
+        except ValueError:
+            is_one = False
+        if not is_one:
+            raise InvalidInput(name, f"is no {noun}: “{text[:40]}”", f"Write it as in {name}={example}.")

@@ -216,7 +216,7 @@ def write_sentence(
 def write_notes(answer: Json, visit: Visit) -> Iterator[str]:
     """Yield notes on the entries that are not drawn or counted, with the reasons."""
     if answer["moreRan"] and answer.get("counts") is None:
-        yield f"Only {len(answer['ran']):,} of what ran are counted: no index covers these filters together."
+        yield f"Only the latest {len(answer['ran']):,} runs are counted: these filters together have no count."
     if until := answer.get("dueUntil"):
         yield f"From {visit.moment(until).text} on, not everything due is counted: there are too many tasks."
     if status := visit.query.get("status"):

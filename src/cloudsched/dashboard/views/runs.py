@@ -16,6 +16,7 @@ from cloudsched.dashboard.views.task_filters import CATEGORIES
 from cloudsched.dashboard.views.tasks import PAGE_SIZE
 from cloudsched.dashboard.words import join_phrases, only_if, write_count
 from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -71,7 +72,10 @@ def read_run_filters(visit: Visit) -> dict[str, str]:
         if name in found:
             found[name] = found[name].upper()
     bounds = _read_bounds(visit)
-    _, length = WINDOWS.get(_read_window(visit), ("", None))
+    window = _read_window(visit)
+    if window not in {"", *WINDOWS}:
+        raise InvalidInput("within", f"is no window of time: “{window[:40]}”", f"Give one of {', '.join(WINDOWS)}.")
+    _, length = WINDOWS.get(window, ("", None))
     if length is not None:
         bounds = {"from": (visit.now - length).isoformat()}
     return {**found, **bounds}
@@ -91,6 +95,8 @@ def _read_window(visit: Visit) -> str:
     """Return the name of the window. Empty if the address has its bounds."""
     if _read_bounds(visit):
         return ""
+    if visit.query.get("status", "").upper() in OPEN:  # it may have begun long ago
+        return visit.query.get("within") or "any"
     return visit.query.get("within") or WINDOW
 
 

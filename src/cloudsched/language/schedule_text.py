@@ -173,9 +173,12 @@ def read_new_time(text: str, occurrence: datetime, *, now: datetime, timezone: s
 def _read_beside(text: str, occurrence: datetime, now: datetime, timezone: str) -> datetime:
     local = occurrence.astimezone(load_tzinfo(timezone)).replace(tzinfo=None)
     alone = Schedule(rrule="FREQ=YEARLY", dtstart=local.isoformat(), timezone=timezone)  # of which it is the next
-    for phrase in (_say_move(text), text):
+    phrases = [(_say_move(text), alone), (text, alone)]
+    if phrases[0] == phrases[1]:  # "an hour later", which may be on another day
+        phrases[0] = text, Schedule(at=occurrence, timezone=timezone)
+    for phrase, current in phrases:
         try:
-            moved = read_schedule(phrase, now=now, timezone=timezone, current=alone, has_title=True).schedule
+            moved = read_schedule(phrase, now=now, timezone=timezone, current=current, has_title=True).schedule
         except AmbiguousSchedule as error:
             schedules = [cast("dict[str, Any]", each["schedule"]) for each in error.readings]
             times = [time for each in schedules for time in each.get("rdates", ())]
@@ -185,6 +188,8 @@ def _read_beside(text: str, occurrence: datetime, now: datetime, timezone: str) 
             continue
         if moved.rules and moved.rdates:
             moved = Schedule(dtstart=moved.rdates[0], timezone=timezone)
+        if moved.at is not None:
+            return moved.at
         found = moved.anchor(now).upcoming(now, 2)
         if found and (len(found) == 1 or found[1] - found[0] > _MOST_OF_A_YEAR):
             return found[0]

@@ -105,7 +105,11 @@ def test_words_are_read_beside_the_occurrence(sim: Simulation, words: str, day: 
 
 @pytest.mark.parametrize("days", [0, 1, 30, 900])
 @pytest.mark.parametrize(
-    ("words", "by"), [("an hour later", 1), ("2 hours earlier", -2), ("zwei Stunden später", 2), ("een uur later", 1)]
+    ("words", "by"),
+    [
+        *(("an hour later", 1), ("2 hours earlier", -2), ("zwei Stunden später", 2), ("een uur later", 1)),
+        *(("16 hours later", 16), ("20 Stunden später", 20)),  # on the next day
+    ],
 )
 def test_what_is_later_is_later_than_the_occurrence(sim: Simulation, days: int, words: str, by: int) -> None:
     """However far ahead that is: it does not count from now."""

@@ -57,7 +57,7 @@ _SUMS: Final = {
     "calls": "Its calls ran for",
     "worker": "Its calls waited to start for",
     "lock": "Waited for its lock",
-    "retry": "Waited to try again",
+    "retry": "Waited for the next attempt",
     "wait": "Suspended for",
     "queue": "Queued for",
 }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
 from cloudsched.dashboard.offered_verbs import RESUME_QUESTION, Question, make_retry_question
-from cloudsched.dashboard.status import Status, show_status
+from cloudsched.dashboard.status import OPEN, Status, show_status
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.views.causes import CAUSES, list_path
 from cloudsched.dashboard.views.decisions import ShownDecision, list_decisions
@@ -170,13 +170,12 @@ def _build_group(cause: NeedCause, group: Json, detail: str) -> Need:
 
 def _build_failed_task(task: Json, answer: Json, visit: Visit) -> Need:
     count = task.get("consecutiveFailures", 0)
-    before = only_if(count > 1, f", and {count - 1:,} before it,")
     need = Need(
         key=task["id"],
         status=show_status("FAILED"),
         title=task["title"],
         href=f"tasks/{task['id']}",
-        what=f"failed{before}",
+        what=_write_failed("failed", task, visit),
         at=task.get("failingSince"),
         detail=task.get("message") or "The record of that run is gone.",
         task_id=task["id"],
@@ -194,12 +193,25 @@ def _build_failed_task(task: Json, answer: Json, visit: Visit) -> Need:
         key=f"{task['id']} {record['id']}",
         status=status,
         href=f"{need.href}/executions/{record['id']}",
-        what=f"{status.word.lower()}{before}",
+        what=(
+            f"is tried again after {write_count(count, 'failure', 'failures in a row')}; it was due"
+            if record["status"] in OPEN
+            else _write_failed(status.word.lower(), task, visit)
+        ),
         at=record["scheduledFor"],
         detail=build_execution(record, visit)["outcome"],
         execution_id=record["id"],
         retry_question=question,
     )
+
+
+def _write_failed(word: str, task: Json, visit: Visit) -> str:
+    """Return what became of the last run, and of those before it, in words that an instant follows."""
+    count = task.get("consecutiveFailures", 0)
+    since = task.get("failingSince")
+    if count < 2 or since is None:  # noqa: PLR2004 - the last one alone
+        return word
+    return f"failed {count:,} times in a row since {visit.moment(since).text}, the last"
 
 
 def _build_waits(answer: Json, counted: Mapping[str, Json], visit: Visit) -> Iterator[Need]:

@@ -14,21 +14,26 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.recurrence.allowance import TASK_STEPS, Allowance, spend_from, spend_steps, take_part
-from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH
 from cloudsched.domain.transitions.plan_keys import ONCE
-from cloudsched.domain.transitions.planning import occurrence_after, occurrence_from, planned_schedule
-from cloudsched.engine.queries.plan_times import MAX_GROUPS, PlanTimes, ceil_second, floor_second
+from cloudsched.domain.transitions.planning import occurrence_after, occurrence_from
+from cloudsched.engine.queries.plan_times import (
+    COUNT_STEPS,
+    MAX_GROUPS,
+    PlanTimes,
+    ceil_second,
+    floor_second,
+    load_of_groups,
+    search_plans,
+)
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.storage.due_groups import DueGroup, DueQuery
 
-COUNT_STEPS: Final = 200_000
-"""The most steps that the searches of one count take. What they find is remembered for the next one."""
 _TICK: Final = timedelta(microseconds=1)
 
 
@@ -69,28 +74,15 @@ def _count(store: Store, query: DueQuery, edges: Sequence[datetime]) -> DueCount
         else:
             window.add(times, group.size, group.next_at)
 
-    cuts += _add_searched(store, searched, window)
-    for task in _load(store, singles).values():
+    for key, (times, cut) in search_plans(store, window.plans, [each[0] for each in searched.values()]).items():
+        cuts += [max(cut, window.since)] if cut is not None else []
+        for group in searched[key]:
+            window.add(times, group.size, group.next_at)
+    for task in load_of_groups(store, singles).values():
         times, cut = _walk(task, edges)
         cuts += [cut] if cut is not None else []
         window.add(times, 1)
     return DueCounts(edges, window.sum_up(), min(cuts, default=None))
-
-
-def _add_searched(store: Store, searched: Mapping[str, Sequence[DueGroup]], window: _Window) -> list[datetime]:
-    """Count the groups of plans whose times are searched, and return the instants from which on some are missing."""
-    cuts = []
-    keys = {groups[0].task_id: key for key, groups in searched.items()}
-    for task in _load(store, [groups[0] for groups in searched.values()]).values():
-        key = keys[task.id]
-        times, cut = _list_times(task, window)
-        if cut is None:
-            window.plans.known[key] = times
-        else:
-            cuts.append(max(cut, window.since))
-        for group in searched[key]:
-            window.add(times, group.size, group.next_at)
-    return cuts
 
 
 class _Window:
@@ -128,39 +120,6 @@ class _Window:
             if at < self.edges[-1]:
                 counts[bisect_right(self.edges, at) - 1] += weight
         return counts
-
-
-def _load(store: Store, groups: Sequence[DueGroup]) -> dict[str, Task]:
-    """Return one task of each group, by its id."""
-    tasks = {each.task_id: each.task for each in groups if each.task is not None}
-    wanted = [each.task_id for each in groups if each.task is None]
-    for start in range(0, len(wanted), 500):
-        tasks |= {each.task.id: each.task for each in store.load_many(wanted[start : start + 500])}
-    return tasks
-
-
-def _list_times(task: Task, window: _Window) -> tuple[Sequence[int], datetime | None]:
-    """Return the times of a plan in the whole hours of a window, and the instant from which on they are missing.
-
-    Each task of the plan leaves out what is before its own next time.
-    """
-    begin, end = window.plans.hours
-    reached = UTC_EPOCH + timedelta(seconds=begin)
-    times: list[int] = []
-    try:
-        spend_steps()
-        schedule = planned_schedule(task)
-        if task.until is not None:
-            end = min(end, floor_second(task.until) + 1)
-        with spend_from(take_part(TASK_STEPS)):
-            at = schedule.next_after(reached - _TICK)
-            while at is not None and floor_second(at) < end:
-                times.append(floor_second(at))
-                reached = at + _TICK
-                at = schedule.next_after(at)
-    except InvalidSchedule:  # so sparse that the search gave up, or more than a count may spend
-        return times, reached
-    return times, None
 
 
 def _walk(task: Task, edges: Sequence[datetime]) -> tuple[Sequence[int], datetime | None]:

@@ -8,12 +8,19 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.recurrence.allowance import TASK_STEPS, spend_from, take_part
+from cloudsched.domain.recurrence.allowance import TASK_STEPS, Allowance, spend_from, take_part
 from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH
 from cloudsched.domain.transitions.plan_keys import ONCE, find_plain_days
 from cloudsched.domain.transitions.planning import occurrence_after, occurrence_from
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.queries.plan_times import MAX_GROUPS, PlanTimes, ceil_second, floor_second
+from cloudsched.engine.queries.plan_times import (
+    COUNT_STEPS,
+    MAX_GROUPS,
+    PlanTimes,
+    ceil_second,
+    floor_second,
+    search_plans,
+)
 from cloudsched.engine.storage.due_groups import DueQuery
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, make_token, read_token
 from cloudsched.errors import InvalidSchedule
@@ -172,6 +179,9 @@ class _TaskReader:
         if found.complete_until is not None:
             self._note_missing(start)
         plans = PlanTimes(floor_second(start), ceil_second(query.until))
+        unknown = {each.key: each for each in found.items if each.key not in {None, ONCE}}
+        with spend_from(Allowance(COUNT_STEPS)):  # not from what the list itself may spend
+            search_plans(self._store, plans, [each for key, each in unknown.items() if plans.read(str(key)) is None])
         together: dict[datetime, _DueTogether] = {}
         for group in found.items:
             first = _find_first(group, plans, query, start)

@@ -9,21 +9,30 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cloudsched.domain.recurrence import time_zones
+from cloudsched.domain.recurrence.allowance import TASK_STEPS, spend_from, spend_steps, take_part
 from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH
 from cloudsched.domain.recurrence.wall_clock import wall_clock
 from cloudsched.domain.transitions.plan_keys import SteadyPlan, read_plan
+from cloudsched.domain.transitions.planning import planned_schedule
+from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.recurrence.wall_clock import Fold, Gap, WallClock
     from cloudsched.domain.transitions.plan_keys import DailyPlan
+    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.storage.due_groups import DueGroup
 
 _Times: TypeAlias = "dict[str, Sequence[int]]"
 """The times of plans, by their keys."""
 MAX_GROUPS: Final = 30_000
 """The most groups of tasks that one request looks at."""
+COUNT_STEPS: Final = 200_000
+"""The most steps that the searches of one count take. What they find is remembered for the next one."""
+_TICK: Final = timedelta(microseconds=1)
 _KEPT_WINDOWS: Final = 4
 _HOUR: Final = 3600
 _DAY: Final = 86_400
@@ -54,6 +63,55 @@ class PlanTimes:
         name = (plan.timezone, plan.gap, plan.fold)
         days = self._days.get(name) or self._days.setdefault(name, _ClockDays(wall_clock(*name), *self.hours))
         return self.known.setdefault(key, days.list_times(plan))
+
+
+def search_plans(
+    store: Store, plans: PlanTimes, groups: Sequence[DueGroup]
+) -> dict[str, tuple[Sequence[int], datetime | None]]:
+    """Return the times of plans by their keys, searched in one task of each, with the instant at which a search ended.
+
+    It is None where all of them in the whole hours were found. These are remembered.
+    """
+    keys = {each.task_id: each.key for each in groups if each.key is not None}
+    found = {}
+    for task in load_of_groups(store, groups).values():
+        times, cut = _search(task, *plans.hours)
+        found[keys[task.id]] = times, cut
+        if cut is None:
+            plans.known[keys[task.id]] = times
+    return found
+
+
+def load_of_groups(store: Store, groups: Sequence[DueGroup]) -> dict[str, Task]:
+    """Return one task of each group, by its id."""
+    tasks = {each.task_id: each.task for each in groups if each.task is not None}
+    wanted = [each.task_id for each in groups if each.task is None]
+    for start in range(0, len(wanted), 500):
+        tasks |= {each.task.id: each.task for each in store.load_many(wanted[start : start + 500])}
+    return tasks
+
+
+def _search(task: Task, begin: int, end: int) -> tuple[Sequence[int], datetime | None]:
+    """Return the times of a plan in whole hours, and the instant from which on they are missing.
+
+    Each task of the plan leaves out what is before its own next time.
+    """
+    reached = UTC_EPOCH + timedelta(seconds=begin)
+    times: list[int] = []
+    try:
+        spend_steps()
+        schedule = planned_schedule(task)
+        if task.until is not None:
+            end = min(end, floor_second(task.until) + 1)
+        with spend_from(take_part(TASK_STEPS)):
+            at = schedule.next_after(reached - _TICK)
+            while at is not None and floor_second(at) < end:
+                times.append(floor_second(at))
+                reached = at + _TICK
+                at = schedule.next_after(at)
+    except InvalidSchedule:  # so sparse that the search gave up, or more than a count may spend
+        return times, reached
+    return times, None
 
 
 class _ClockDays:

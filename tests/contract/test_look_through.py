@@ -20,7 +20,7 @@ from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
-from cloudsched.domain.documents.task import Parent, TaskStatus
+from cloudsched.domain.documents.task import Parent, TaskStatus, Trouble
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.ports.store import Store
@@ -131,6 +131,25 @@ def test_pages_look_through_as_much_in_every_store(
             both = [f"{one.task_id}/{one.id}" for one in find_all_executions(store, asked, limit)]
             opened = {f"{name[1:]}/open{name[2:]}" for page in found[f"open {asked}"] for name in page}
             assert sorted(both) == sorted(matching | opened)
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"owner": "ada"}, {"label": "a=1"}, {"due_from": NOW}, {"trouble": Trouble.FAILED}]
+)
+def test_a_category_goes_with_every_other_filter(store: Store, make_task: MakeTask, more: dict[str, Any]) -> None:
+    """Each match comes once, in the order of the list, whether an index has the category or a page looks for it."""
+    wanted = []
+    for number in range(12):
+        category = Category.REPORT if number % 5 == 0 else Category.OTHERS
+        at = NOW + timedelta(minutes=number)
+        found_by: dict[str, Any] = {"owner": "ada", "labels": ("a=1",), "created_at": at, "next_execution_time": at}
+        failing = {"consecutive_failures": 1, "failing_since": at}
+        store.commit(Commit(make_task(id=f"t{number:02}", category=category, **found_by, **failing)))
+        wanted += [f"t{number:02}"] if category is Category.REPORT else []
+    query = TaskQuery(category=Category.REPORT, **more)
+    pages = iter_pages(lambda token: store.list_tasks(query, limit=2, page_token=token))
+    found = [each.id for page in pages for each in page.items]
+    assert found == (wanted if query.is_sorted_by_due_time else wanted[::-1])
 
 
 def test_a_page_of_executions_is_given_up(

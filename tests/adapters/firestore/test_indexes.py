@@ -98,6 +98,7 @@ FILTERS: dict[str, tuple[Any, ...]] = {
     "trouble_until": (None, NOW),
     "is_delivery": (False, True),
     "pause_id": (None, "p1"),
+    "category": (None, Category.REPORT),
     "roughly": (None,),  # likewise
     "most_per_day": (None,),  # only a store that knows how often a task runs leaves any out
 }

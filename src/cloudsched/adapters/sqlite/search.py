@@ -124,10 +124,11 @@ def build_offer_statement(
 
 def build_task_listing(query: TaskQuery) -> SqliteListing:
     """Return the listing of the tasks that match a query."""
-    looked_for = query.looked_for
+    if query.trouble is not None:
+        return _build_trouble_listing(query)
+    looked_for = {name: value for name, value in query.looked_for.items() if name != "category"}
+    category = query.category
     query = query.indexed
-    if query.trouble is not None and query.label is None:
-        return replace(_build_trouble_listing(query), looked_for=looked_for)
 
     conditions = ["is_delivery" if query.is_delivery else "NOT is_unlisted"]
     values = list[object]()
@@ -140,6 +141,7 @@ def build_task_listing(query: TaskQuery) -> SqliteListing:
         ("owner", query.owner),
         ("handler", query.handler),
         ("status", None if query.is_sorted_by_due_time else query.status),
+        ("category", category),
     ):
         if value is not None:
             # A unary plus keeps SQLite from choosing the index by this column: the first one decides
@@ -189,12 +191,17 @@ def _filter_due(query: DueQuery) -> tuple[list[str], list[object]]:
 
 
 def _build_trouble_listing(query: TaskQuery) -> SqliteListing:
-    """Return the listing of the tasks that need attention, the latest first."""
+    """Return the listing of the tasks that need attention, the latest first.
+
+    Its index has owner and handler, too: no page looks for these in what it has read.
+    """
     conditions = ["trouble = ?"]
     values: list[object] = [query.trouble]
-    if query.owner is not None:
-        conditions.append("+owner = ?")
-        values.append(query.owner)
+    for column in ("owner", "handler", "category"):
+        value = getattr(query, column)
+        if value is not None:
+            conditions.append(f"+{column} = ?")
+            values.append(value)
     if query.trouble_until is not None:
         conditions.append("trouble_since < ?")
         values.append(to_microseconds(query.trouble_until))

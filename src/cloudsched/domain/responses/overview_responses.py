@@ -261,7 +261,7 @@ class NeedCount(ApiResponse):
     up."""
     groups: tuple[NeedGroup, ...] = ()
     """These tasks by handler, the rarest first, so that many of one do not hide the only one of another. At most 200.
-    None for what is overdue."""
+    Of what is overdue they are those that were read."""
 
 
 class CommonCause(ApiResponse):

@@ -61,6 +61,8 @@ class TaskQuery:
     """True to list the deliveries that the system made for one owner, and only these. No other list has them."""
     roughly: DueQuery | None = None
     """Whose handler, label and category they have, too, as far as the store knows that without reading them."""
+    category: Category | None = None
+    """What they are for. It goes with every other filter, and no index has it."""
 
     def __post_init__(self) -> None:
         if self.is_delivery:
@@ -68,7 +70,7 @@ class TaskQuery:
                 raise InvalidInput("isDelivery", "goes with an owner and nothing else", "Give the owner alone.")
             return
         if self.trouble is not None or self.trouble_until is not None:
-            rest = replace(self, trouble=None, trouble_until=None)
+            rest = replace(self, trouble=None, trouble_until=None, category=None)
             if self.trouble is None or rest != TaskQuery(owner=self.owner, handler=self.handler):
                 hint = "Leave the other filters out."
                 raise InvalidInput("trouble", "goes with an owner, a handler and nothing else", hint)
@@ -97,19 +99,21 @@ class TaskQuery:
     def looked_for(self) -> Mapping[str, str]:
         """The filters that no index has in this order. A page reads what `indexed` finds, and passes over the rest.
 
-        By due time these are the handler and the parent. For the newest tasks of a parent, and for those that need
-        attention, it is the handler.
+        It is always the category. By due time these are also the handler and the parent. For the newest tasks of a
+        parent, and for those that need attention, it is the handler.
         """
-        if self.trouble is not None and self.handler is not None:
-            return {"handler": self.handler}
-        names = ("handler", "parent") if self.is_sorted_by_due_time else ("handler",) if self.parent is not None else ()
+        names = ["category"]
+        if self.is_sorted_by_due_time:
+            names += ["handler", "parent"]
+        elif self.parent is not None or self.trouble is not None:
+            names.append("handler")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     @property
     def indexed(self) -> TaskQuery:
         """The query without the filters in `looked_for`: an index has the rest."""
-        kept = {name: None if name in self.looked_for else getattr(self, name) for name in ("handler", "parent")}
-        return replace(self, handler=kept["handler"], parent=kept["parent"])
+        removed: dict[str, None] = dict.fromkeys(self.looked_for)
+        return replace(self, **removed)  # type: ignore[arg-type]  # fields that may be None
 
 
 def fold_error(error: ExecutionError) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, Execution
 from cloudsched.domain.documents.run_counts import PartLength, RunOutcome
-from cloudsched.domain.documents.task import NeedCause, TaskStatus, Trouble
+from cloudsched.domain.documents.task import NeedCause, Task, TaskStatus, Trouble
 from cloudsched.domain.responses.overview_responses import (
     FailedExecution,
     FailureCount,
@@ -62,8 +62,8 @@ _TITLED = 20
 _MAX_KEPT = 1000
 """The number of owners for whom counts are kept."""
 
-_Overdue: TypeAlias = tuple[Sequence[datetime], bool]
-"""The times since which overdue work has been due, and whether there is more of it than was read. Work that
+_Overdue: TypeAlias = tuple[Sequence[tuple[datetime, Task]], bool]
+"""Overdue work with the time since which it has been due, and whether there is more of it than was read. Work that
 waits for an open run of its task is not overdue."""
 
 
@@ -133,11 +133,16 @@ class Overview:
         self._stops.clear()
 
     def _count_needs(self, owner: str | None, overdue: _Overdue) -> list[NeedCount]:
-        since, is_cut = overdue
+        unstarted, is_cut = overdue
         now = self._clock.now()
-        late = [at for at in since if is_late(at, now)]
-        oldest = late[0] if late else None
-        lateness = NeedCount(cause=NeedCause.OVERDUE, count=len(late), is_at_least=is_cut, oldest=oldest)
+        late = [each for each in unstarted if is_late(each[0], now)]
+        lateness = NeedCount(
+            cause=NeedCause.OVERDUE,
+            count=len(late),
+            is_at_least=is_cut,
+            oldest=late[0][0] if late else None,
+            groups=_group_late(late),
+        )
         return [*(self._count_need(owner, trouble, now) for trouble in CAUSES_BY_TROUBLE), lateness]
 
     def _count(self, owner: str | None) -> OverviewCounts:
@@ -158,7 +163,7 @@ class Overview:
             hours=_count_parts(search, mine, edges),
             due_soon=due_soon,
             at_least=tuple(str(name) for name, count in counted if count >= self._most),
-            overdue_since=next(iter(overdue[0]), None),
+            overdue_since=next((at for at, _ in overdue[0]), None),
             needs=tuple(self._count_needs(owner, overdue)),
             late_starts=self._list_late(replace(mine, since=edges[0], until=edges[-1], is_late=True)),
             stops=self._find_stops(owner, now),
@@ -173,10 +178,10 @@ class Overview:
     def _list_overdue(self, owner: str | None) -> _Overdue:
         query = TaskQuery(owner, due_until=self._clock.now())
         token = None
-        found: list[datetime] = []
+        found: list[tuple[datetime, Task]] = []
         for limit in _LOOKED_AT:
             page = self._store.list_tasks(query, limit=limit, page_token=token)
-            found += filter(None, map(find_unstarted, page.items))
+            found += [(at, task) for task in page.items if (at := find_unstarted(task)) is not None]
             token = page.next_page_token
             if token is None:
                 break
@@ -219,6 +224,19 @@ class Overview:
             if each.started_at is not None
         ]
         return tuple(sorted(found, key=lambda each: each.scheduled_for)[-RECENT:])
+
+
+def _group_late(late: Sequence[tuple[datetime, Task]]) -> tuple[NeedGroup, ...]:
+    """Return late tasks by handler, the rarest first. Those of a handler come with the earliest first."""
+    groups: dict[str, list[tuple[datetime, Task]]] = {}
+    for each in late:
+        groups.setdefault(each[1].handler, []).append(each)
+    rarest = sorted(groups.items(), key=lambda each: (len(each[1]), each[0]))
+    return tuple(
+        NeedGroup(handler=handler, count=len(members), oldest=first[0], task_id=first[1].id, title=first[1].title)
+        for handler, members in rarest
+        for first in members[:1]
+    )
 
 
 def count_by_time(

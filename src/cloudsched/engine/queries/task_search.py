@@ -184,10 +184,15 @@ def _is_of_field(word: str) -> bool:
     return word.startswith("category:") or (bool(equals) and path.startswith(_FIELD))
 
 
+def find_category(word: str) -> str:
+    """Return the category that a word of a search names, in capitals. Empty if it is another word."""
+    name, _, category = word.partition(":")
+    return category.upper() if name == "category" else ""
+
+
 def _has_word(task: Task, text: str, word: str) -> bool:
-    name, colon, category = word.partition(":")
-    if colon and name == "category":
-        return task.category == category.upper()
+    if category := find_category(word):
+        return task.category == category
     path, equals, value = word.partition("=")
     if equals and path.startswith(_FIELD):
         return _find(task.payload, path.split(".")[1:]) == value

@@ -24,7 +24,7 @@ from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.queries.audit_trail import AuditQuery
 from cloudsched.engine.queries.execution_search import ExecutionFilter, TaskExecutionFilter
-from cloudsched.engine.queries.task_search import TaskSearch, read_words
+from cloudsched.engine.queries.task_search import TaskSearch, find_category, read_words
 from cloudsched.errors import InvalidInput
 
 MAX_PAGE = 500
@@ -109,7 +109,16 @@ class TaskListQuery(OwnerPageQuery):
 
     def to_task_search(self) -> TaskSearch:
         """Return the filters that no index has, and that need a search."""
-        return TaskSearch(read_words(self.search or ""), self.calls, self.payloads)
+        words, _ = self._read_search()
+        return TaskSearch(words, self.calls, self.payloads)
+
+    def _read_search(self) -> tuple[tuple[str, ...], Category | None]:
+        """Return the words to look for, and the category if one of them names it."""
+        words = read_words(self.search or "")
+        named = [word for word in words if (category := find_category(word)) and category in set(Category)]
+        if len(named) != 1:
+            return words, None
+        return tuple(word for word in words if word not in named), Category(find_category(named[0]))
 
     def to_task_query(self, owner: str | None) -> TaskQuery:
         """Return the query, for an owner whom the caller may list. Raises InvalidInput."""
@@ -132,6 +141,7 @@ class TaskListQuery(OwnerPageQuery):
             due_until=self.due_until,
             trouble=self.trouble,
             trouble_until=self.trouble_until,
+            category=self._read_search()[1],
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
@@ -13,6 +14,8 @@ from cloudsched.domain.documents.task import NeedCause
 from cloudsched.domain.transitions.needs import GIVES_UP_SOON, LATE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cloudsched.dashboard.api import Json
     from cloudsched.dashboard.visit import Visit
 
@@ -84,6 +87,9 @@ def filter_by_cause(cause: str, visit: Visit) -> dict[str, str]:
     return filters
 
 
-def list_path(cause: str, visit: Visit) -> str:
-    """Return the path of the list of a cause's tasks. Its pages keep the instant that it was asked for at."""
-    return f"tasks?{urlencode(filter_by_cause(cause, visit))}"
+def list_path(cause: str, visit: Visit, of: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return the path of the list of a cause's tasks, of an owner or a handler if so.
+
+    Its pages keep the instant that it was asked for at.
+    """
+    return f"tasks?{urlencode({**filter_by_cause(cause, visit), **of})}"

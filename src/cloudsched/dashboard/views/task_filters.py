@@ -9,13 +9,15 @@ from cloudsched.dashboard.views.filter_words import write_filter
 from cloudsched.domain.documents.category import Category
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.dashboard.visit import Visit
 
 TASK_FILTERS: Final = ("status", "handler", "owner", "label", "dueFrom", "dueUntil")
 TROUBLE: Final = "trouble"
 """A filter that stands alone, or beside an owner: the reason why tasks need attention."""
 CATEGORY: Final = "category"
-"""A filter that no index has. It is searched for like words."""
+"""A filter that no index has. The API takes it among the words of a search."""
 CATEGORIES: Final = {each: each.capitalize() for each in Category}
 
 
@@ -34,14 +36,14 @@ def read_task_filters(visit: Visit) -> tuple[dict[str, str], list[str]]:
     return filters, words
 
 
+def list_free_words(words: Sequence[str]) -> list[str]:
+    """Return the words that are searched for in texts: a category is a field."""
+    return [word for word in words if not word.startswith(f"{CATEGORY}:")]
+
+
 def read_trouble(visit: Visit) -> str:
     """Return the cause for which tasks need attention, if the address asks for those."""
     return visit.query.get(TROUBLE, "").upper()
-
-
-def list_named(visit: Visit) -> list[str]:
-    """Return the filters that have a field of their own in the address."""
-    return [name for name in (*TASK_FILTERS, CATEGORY) if visit.query.get(name)]
 
 
 def list_tokens(visit: Visit) -> list[tuple[str, str]]:

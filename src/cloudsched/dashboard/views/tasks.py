@@ -7,35 +7,37 @@ from __future__ import annotations
 
 import shlex
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from cloudsched.dashboard.charts.run_marks import draw_runs, write_runs
 from cloudsched.dashboard.offered_verbs import BULK_ACTIONS, list_bulk_verbs
 from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.views.actions import fetch_restorable
-from cloudsched.dashboard.views.causes import CAUSES, list_path, write_chip
+from cloudsched.dashboard.views.filtered_needs import build_chips, fetch_filtered_needs, write_needy
 from cloudsched.dashboard.views.search import guess_name
 from cloudsched.dashboard.views.task_filters import (
     CATEGORIES,
     CATEGORY,
-    list_named,
+    list_free_words,
     list_tokens,
     read_task_filters,
     read_trouble,
 )
-from cloudsched.dashboard.words import join_phrases, only_if, write_count
+from cloudsched.dashboard.words import only_if, write_count
 from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 
 PAGE_SIZE: Final = 50
+_FOLLOWED: Final = 5
+"""The number of pages without a task that are passed over, of 1,000 that were read for each."""
 _ORDERS: Final = {
-    "": "Needs attention first",
+    "": "Newest, and on each page what needs attention first",
     "nextExecutionTime": "Due soonest",
     "createdAt desc": "Newest",
 }
@@ -62,14 +64,27 @@ def fetch(api: Api, visit: Visit) -> Json:
     if elsewhere := _find_exact(api, visit, filters, words):
         return {"goTo": elsewhere}
 
-    path, asked = list_rows(visit)
-    page = api.get(path, **asked, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
+    page = _fetch_page(api, visit, may_follow=not list_free_words(words))
     return {
         **page,
         "restorable": fetch_restorable(api, visit),
-        "needs": api.list_items("/v1/overview", "needs"),
+        "needs": fetch_filtered_needs(api, visit),
         "handlers": _list_handlers(api, filters) if not page["tasks"] else [],
     }
+
+
+def _fetch_page(api: Api, visit: Visit, *, may_follow: bool) -> Json:
+    """Return a page, or the next one with any task, as far as `_FOLLOWED` of them say.
+
+    A filter that no index has is looked for in a bounded number of tasks.
+    """
+    path, asked = list_rows(visit)
+    page = api.get(path, **asked, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
+    for _ in range(_FOLLOWED if may_follow else 0):
+        if page["tasks"] or not page.get("nextPageToken"):
+            break
+        page = api.get(path, **asked, pageSize=PAGE_SIZE, pageToken=page["nextPageToken"])
+    return page
 
 
 def _list_handlers(api: Api, filters: dict[str, str]) -> list[str]:
@@ -100,14 +115,15 @@ def build(answer: Json, visit: Visit) -> Json:
         tasks.sort(key=lambda task: not task.get("needs"))  # keeps the API's order otherwise
 
     shown = {
-        "sentence": _write_sentence(tasks, words, visit, is_cut=bool(answer.get("nextPageToken")))
-        + _write_total(answer, filters, words),
+        "sentence": _write_sentence(tasks, visit, is_cut=bool(answer.get("nextPageToken"))),
+        "needy": write_needy(answer.get("needs", {}), visit) if tasks else {},
         "restorable": answer.get("restorable", ()),
         "rows": [_build_task(task, visit) for task in tasks],
         "guess": guess_name(filters.get("handler", ""), answer["handlers"]),
         "filters": filters,
         "tokens": list_tokens(visit),
-        "chips": [*_build_chips(answer.get("needs", ()), visit)],
+        "chips": build_chips(answer.get("needs", {}), visit),
+        "everything": _build_everything(visit),
         "statuses": {each: show_status(each).word for each in TaskStatus},
         "categories": CATEGORIES,
         "orders": _ORDERS,
@@ -119,7 +135,7 @@ def build(answer: Json, visit: Visit) -> Json:
     }
     if words or read_trouble(visit):
         shown["bulkQuery"] = {}
-    if words:
+    if list_free_words(words):
         shown["searched"] = answer.get("lookedThrough", 0)
     if visit.may_change:
         shown["bulkActions"] = {name: row.label for name, row in BULK_ACTIONS.items()}
@@ -132,13 +148,13 @@ def _may_look_further(words: Sequence[str], visit: Visit) -> bool:
     return bool(words) and are_names and not visit.query.get("payloads")
 
 
-def _build_chips(needs: Iterable[Json], visit: Visit) -> Iterable[tuple[str, str, bool]]:
-    """Yield a chip for each cause that any task has: its text, its address, and whether it is chosen."""
-    counted = {each["cause"]: each for each in needs if each["count"]}
-    for cause in CAUSES:
-        if cause in counted:
-            href = list_path(cause, visit).removeprefix("tasks")
-            yield write_chip(counted[cause]), href, cause == read_trouble(visit)
+def _build_everything(visit: Visit) -> Json | None:
+    """Return the button that pauses everything, or everything of the owner that is shown. None under other filters."""
+    filters, words = read_task_filters(visit)
+    if words or read_trouble(visit) or filters.keys() - {"owner"}:
+        return None
+    query = {"action": "pause", "status": TaskStatus.ACTIVE.value, **filters}
+    return {"words": " of ".join(["everything", *filters.values()]), "query": urlencode(query)}
 
 
 def _build_task(task: Json, visit: Visit) -> Json:
@@ -169,35 +185,32 @@ def _write_note(task: Json) -> str:
     return only_if(task.get("offeredAt"), "waits for a worker")
 
 
-def _write_sentence(tasks: list[Json], words: list[str], visit: Visit, *, is_cut: bool) -> str:
+def _write_sentence(tasks: list[Json], visit: Visit, *, is_cut: bool) -> str:
+    """Return what the page has, and in what order. Only of a list that is whole is nothing left out."""
     if not tasks:
-        return _explain_nothing(words, visit, is_cut=is_cut)
-    count = write_count(len(tasks), "task", "tasks") + only_if(is_cut, " on this page")
+        return _explain_nothing(visit, is_cut=is_cut)
+    is_whole = not is_cut and not visit.query.get("page")
+    count = write_count(len(tasks), "task", "tasks") + only_if(not is_whole, " on this page")
+    if read_trouble(visit):
+        return f"{count}, the latest to need attention first."
     if visit.query.get("orderBy"):
         failed = sum(bool(task.get("consecutiveFailures")) for task in tasks)
         return f"{count}; {failed or 'none'} of them failing."
     needy = sum(bool(task.get("needs")) for task in tasks)
+    come = "needs attention and comes first" if needy == 1 else "need attention and come first"
     if needy:
-        come = "needs attention and comes first" if needy == 1 else "need attention and come first"
-        return f"{count}; {needy} of them {come}."
-    return f"{count}; none needs attention."
+        return f"{count}; {needy} of them {come}{only_if(not is_whole, ' on it')}."
+    return f"{count}; none {only_if(not is_whole, 'of these ')}needs attention."
 
 
-def _write_total(answer: Json, filters: Mapping[str, str], words: Sequence[str]) -> str:
-    """Return how many of all tasks need attention, if the list goes on: a page has those of its own first."""
-    count = sum(each["count"] for each in answer.get("needs", ()))
-    if filters or words or not count or not answer.get("nextPageToken"):
-        return ""
-    at_least = any(each.get("isAtLeast") for each in answer["needs"])
-    return f" Of all tasks, {write_count(count, 'needs', 'need', is_at_least=at_least)} attention."
-
-
-def _explain_nothing(words: list[str], visit: Visit, *, is_cut: bool) -> str:
-    searched = visit.query.get("q", "")
-    named = list_named(visit)
-    if not (words or named or searched or visit.query.get("page")):
-        return "No tasks yet. Create the first one, or run “cloudsched demo” to see a year of them."
-    wanted = join_phrases(searched, *(f"{name}:{visit.query[name]}" for name in named), separator=" ")
+def _explain_nothing(visit: Visit, *, is_cut: bool) -> str:
+    wanted = ", ".join(text for text, _ in list_tokens(visit))
     if is_cut:
         return f"Nothing matches {wanted} among the tasks searched so far. The next page goes on."
-    return f"Nothing matches {wanted}."
+    if visit.query.get("page"):
+        return "Nothing more matches."
+    if wanted:
+        return f"Nothing matches {wanted}."
+    if visit.query.get("orderBy") == "nextExecutionTime":
+        return "No task has a next run."
+    return "No tasks yet. Create the first one, or run “cloudsched demo” to see a year of them."

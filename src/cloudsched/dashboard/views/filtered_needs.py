@@ -1,0 +1,93 @@
+"""How many tasks need attention among those that match the filters of the list, however many pages it has.
+
+The counts are the overview's: those of an owner, and of these the groups by handler. No other filter has counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.dashboard.views.causes import CAUSES, filter_by_cause, list_path, write_chip
+from cloudsched.dashboard.views.task_filters import read_task_filters, read_trouble
+from cloudsched.dashboard.words import only_if
+from cloudsched.domain.documents.task import NeedCause
+from cloudsched.engine.storage.due_groups import MAX_GROUPS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cloudsched.dashboard.api import Api, Json
+    from cloudsched.dashboard.visit import Visit
+
+_COUNTED: Final = frozenset({"owner", "handler"})
+"""The filters of which the API has counts, and with which it lists the tasks of a cause."""
+
+
+def fetch_filtered_needs(api: Api, visit: Visit) -> Json:
+    """Ask the API for the counts of each cause, and for those that are late and counted for another cause, too.
+
+    Without counts for the filters of the list, nothing is asked.
+    """
+    filters, words = read_task_filters(visit)
+    if words or filters.keys() - _COUNTED:
+        return {}
+    needs = api.list_items("/v1/overview", "needs", owner=filters.get("owner"))
+    counted = [_count_handler(each, filters["handler"]) for each in needs] if "handler" in filters else needs
+    counted = [each for each in counted if each["count"] or each.get("isAtLeast")]
+    causes = {each["cause"] for each in counted}
+    found: Json = {"filters": filters, "isKnown": bool(needs), "counted": counted, "twice": 0, "isAtLeast": False}
+    if NeedCause.OVERDUE in causes and causes - {NeedCause.OVERDUE, NeedCause.DELIVERY}:
+        late = api.get("/v1/tasks", **filters, **filter_by_cause(NeedCause.OVERDUE, visit), pageSize=MAX_GROUPS)
+        found["twice"] = sum({NeedCause.OVERDUE} < {*each.get("needs", ())} for each in late["tasks"])
+        found["isAtLeast"] = bool(late.get("nextPageToken"))
+    return found
+
+
+def _count_handler(need: Json, handler: str) -> Json:
+    """Return the count of a cause for one handler: that of its group, if not too many groups are left out."""
+    groups = need.get("groups", ())
+    count = next((each["count"] for each in groups if each["handler"] == handler), 0)
+    is_cut = need["cause"] == NeedCause.OVERDUE and need.get("isAtLeast")
+    return {"cause": need["cause"], "count": count, "isAtLeast": is_cut or (not count and len(groups) >= MAX_GROUPS)}
+
+
+def build_chips(found: Json, visit: Visit) -> list[tuple[str, str, bool]]:
+    """Return a chip for each cause that any task has: its text, its address, and whether it is chosen."""
+    counted = {each["cause"]: each for each in found.get("counted", ())}
+    return [
+        (write_chip(counted[cause]), _list_cause(cause, found, visit), cause == read_trouble(visit))
+        for cause in CAUSES
+        if counted.get(cause, {}).get("count")
+    ]
+
+
+def _list_cause(cause: str, found: Json, visit: Visit) -> str:
+    return list_path(cause, visit, found["filters"]).removeprefix("tasks")
+
+
+def count_needy(found: Json) -> tuple[int, bool] | None:
+    """Return how many tasks need attention, and whether there may be more. None if that is not known.
+
+    One that is late and fails counts once. Deliveries are in no list of tasks, and are not among them.
+    """
+    if not found.get("isKnown"):
+        return None
+    counted: Sequence[Json] = [each for each in found["counted"] if each["cause"] != NeedCause.DELIVERY]
+    count = sum(each["count"] for each in counted) - found["twice"]
+    return count, found["isAtLeast"] or any(each.get("isAtLeast") for each in counted)
+
+
+def write_needy(found: Json, visit: Visit) -> Mapping[str, str]:
+    """Return how many of all tasks that match need attention, and the address of their list or of the causes."""
+    known = count_needy(found)
+    if known is None:
+        return {}
+    count, is_at_least = known
+    who = "all tasks" if not found["filters"] else "all that match"
+    if not count:
+        return {} if is_at_least or found["counted"] else {"before": f"Of {who}, none needs attention."}
+    causes = [each["cause"] for each in found["counted"] if each["count"] and each["cause"] != NeedCause.DELIVERY]
+    href = _list_cause(causes[0], found, visit) if len(causes) == 1 else "#causes"
+    verb = "needs" if count == 1 and not is_at_least else "need"
+    number = f"{only_if(is_at_least, 'at least ')}{count:,} {verb} attention"
+    return {"before": f"Of {who},", "href": href, "number": number}

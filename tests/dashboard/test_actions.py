@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import html
+import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from tests.dashboard.conftest import read_hidden
@@ -14,8 +16,10 @@ from werkzeug.test import TestResponse
 
 from cloudsched import App, Context, Settings
 from cloudsched.domain.documents.audit_note import AuditNote
-from cloudsched.domain.documents.task import HistoryEntry, Task
+from cloudsched.domain.documents.task import HistoryEntry, Hold, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Action
+from cloudsched.domain.transitions.commit import Commit
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.tasks.scheduler import Scheduler
 from cloudsched.errors import NotAllowed
 
@@ -130,6 +134,83 @@ def test_everything_is_paused_and_restored_from_the_pages(pages: Pages, create: 
     assert "Restore these" not in pages.get("admin", f"/actions/{undone}").text
     for path in (f"/actions/{action}", "/", "/tasks"):
         assert "Restore these" not in pages.get("admin", path).text
+
+
+def prepare(pages: Pages, create: Create, chance: random.Random) -> dict[str, int]:
+    """Create tasks that are active, held by a budget, paused until some time, and paused by hand."""
+    numbers = {kind: chance.randint(1, 4) for kind in ("active", "held", "until", "paused")}
+    for kind, number in numbers.items():
+        for _ in range(number):
+            task = create(**DAILY)
+            if kind == "paused":
+                pages.sim.app.pause(task.id)
+            elif kind != "active":
+                store = pages.sim.app.container.store
+                stored = store.load(task.id)
+                assert stored is not None
+                now = pages.sim.now
+                pause = {"status": TaskStatus.PAUSED, "status_changed_at": now, "next_execution_time": None}
+                until = now + timedelta(days=40)
+                kinds: dict[str, dict[str, Any]] = {
+                    "held": {"hold": Hold(at=now, is_alone=True), "wake_at": None},
+                    "until": {"paused_until": until, "wake_at": until},
+                }
+                store.commit(Commit(stored.task.model_copy(update={**pause, **kinds[kind]}), stored))
+    return numbers
+
+
+def list_tasks(pages: Pages) -> Sequence[Task]:
+    return pages.sim.app.container.store.list_tasks(TaskQuery(), limit=100).items
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_question_result_and_restore_count_the_same_tasks(pages: Pages, create: Create, seed: int) -> None:
+    """A task that would go on by itself is one of them, and each page says that it is not resumed."""
+    numbers = prepare(pages, create, random.Random(seed))  # noqa: S311 - the same tasks in each run
+    marked = numbers["held"] + numbers["until"]
+    concerned = numbers["active"] + marked
+    before = {each.id: each.status for each in list_tasks(pages)}
+    question = html.unescape(pages.get("admin", "/bulk?action=pause&status=ACTIVE").text)
+    assert f"<h1>Pause {concerned} tasks?</h1>" in question
+    assert re.search(rf": {numbers['active']} active, and {marked} whose pauses? would end without you", question)
+    assert re.search(rf"Left alone: {numbers['paused']} tasks?, paused already\.", question)
+
+    action = find_action(start(pages, "admin", "action=pause&status=ACTIVE"))
+    pages.sim.advance(MINUTE)
+    page = pages.get("admin", f"/actions/{action}").text
+    assert re.search(rf"Affected</dt><dd>{concerned}<", page)
+    assert re.search(rf"Succeeded</dt><dd>{concerned}<", page)
+    assert re.search(rf"{marked} w(as|ere) paused already", page)
+    assert f"Restore these {concerned}…" in page
+    assert "since." not in page
+
+    undone = find_action(start(pages, "admin", f"action=resume&pauseId={action}"))
+    pages.sim.advance(MINUTE)
+    page = pages.get("admin", f"/actions/{undone}").text
+    assert re.search(rf"Succeeded</dt><dd>{concerned}<", page)
+    assert re.search(rf"{marked} stays? paused as before", page)
+    assert f"Pause these {numbers['active']} again…" in page
+    assert "since." not in page
+    assert {each.id: each.status for each in list_tasks(pages) if each.id in before} == before
+
+
+@pytest.mark.parametrize("kind", ["free", "billed"])
+def test_what_a_pause_concerns_is_counted_whatever_is_paused_already(
+    pages: Pages, create: Create, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Where counts are free, exactly; elsewhere nothing is called the least number that is none."""
+    monkeypatch.setattr("cloudsched.engine.tasks.batch_changes.LOCAL_READ", 3)
+    monkeypatch.setattr("cloudsched.engine.tasks.batch_changes.MAX_READ", 3)
+    for _ in range(9):
+        pages.sim.app.pause(create(**DAILY).id)
+    if kind == "free":
+        create(**DAILY)
+        assert "<h1>Pause 1 task?</h1>" in pages.get("admin", "/bulk?action=pause&status=ACTIVE").text
+        return
+    monkeypatch.setattr("cloudsched.adapters.sqlite.search._ENDS_BY_ITSELF", "1")
+    question = pages.get("admin", "/bulk?action=pause&status=ACTIVE").text
+    assert "<h1>Pause all that match?</h1>" in question
+    assert "0 or more" not in question
 
 
 def test_an_action_is_started_once_and_can_be_stopped(pages: Pages, create: Create) -> None:

@@ -114,7 +114,7 @@ def test_ticked_tasks_are_changed_and_no_others(stack: Stack, ui: str, label: st
     assert sorted(statuses(stack, label)) == ["ACTIVE", "PAUSED", "PAUSED"]
 
 
-@pytest.mark.parametrize(("count", "words"), [(0, "Pause 0 or more tasks?"), (7, "Pause 7 or more tasks?")])
+@pytest.mark.parametrize(("count", "words"), [(0, "Pause all that match?"), (7, "Pause 7 or more tasks?")])
 def test_a_count_that_stopped_is_the_least(count: int, words: str) -> None:
     """Nothing found so far is not nothing to change."""
     found = {"action": "PAUSE", "chosen": {"handler": "x"}, "count": count, "isAtLeast": True, "key": "k"}

@@ -101,6 +101,7 @@ FILTERS: dict[str, tuple[Any, ...]] = {
     "category": (None, Category.REPORT),
     "roughly": (None,),  # likewise
     "most_per_day": (None,),  # only a store that knows how often a task runs leaves any out
+    "ends_by_itself": (False,),  # likewise for what is paused
 }
 """Values of each filter of a `TaskQuery`."""
 

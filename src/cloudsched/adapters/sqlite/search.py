@@ -19,7 +19,7 @@ from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.name_words import NameMatch
 from cloudsched.domain.documents.run_counts import CountedAs, GroupCount, RunCounts
-from cloudsched.domain.documents.task import Task
+from cloudsched.domain.documents.task import Task, Trouble
 from cloudsched.domain.transitions.plan_keys import ONCE, STEADY
 from cloudsched.engine.ports.search import OMITTED_FIELDS, UNFINISHED_STATUSES, ExecutionQuery, TaskQuery, refuse_count
 from cloudsched.engine.queries.listing_search import ListingSearch
@@ -44,6 +44,8 @@ skipped."""
 _STEP = f"CAST(substr(plan_key, {len(STEADY) + 1}) AS INTEGER)"
 _IS_RARE = f"(coalesce(plan_key, '') NOT GLOB '{STEADY} *' OR {_STEP} * ? >= 86400)"
 """Whether a task runs at most so many times a day, or is not known to run at a steady interval."""
+_ENDS_BY_ITSELF = f"(pause_id IS NULL AND (wake_at IS NOT NULL OR parent IS NOT NULL OR trouble = '{Trouble.HELD}'))"
+"""Whether a paused task may go on by itself. A call has no trouble, even if a budget holds it."""
 _LOOKED_FOR = {
     "handler": "{0}.handler = ?",
     "parent": "{0}.parent = ?",
@@ -149,8 +151,8 @@ def build_task_listing(query: TaskQuery) -> SqliteListing:
             prefix = "+" if values else ""
             conditions.append(f"{prefix}{column} = ?")
             values.append(value)
-    if query.is_contradictory:
-        conditions.append("0")
+    marks = {"0": query.is_contradictory, _ENDS_BY_ITSELF: query.ends_by_itself}
+    conditions += [condition for condition, is_given in marks.items() if is_given]
     for more, given in _limit_times(query):
         conditions += more
         values += given

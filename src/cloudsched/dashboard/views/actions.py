@@ -214,6 +214,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "reached": done["changed"] + done["refused"],
         "toDo": to_do,
         **{name: done[name] for name in _COUNTS},
+        "marked": _write_marked(task["payload"], done.get("stayPaused", 0)),
         "refusals": refusals,
         "unnamed": done["refused"] - len(refusals),
         "again": None if is_open else _find_again(task["payload"], refusals),
@@ -221,7 +222,8 @@ def build(answer: Json, visit: Visit) -> Json:
         "problem": _find_problem(record) if state is _BROKEN else "",
         "whatFor": _name_noun(task["payload"]),
         "isPause": task["payload"].get("action") == BatchAction.PAUSE,
-        **_build_restoration(answer["restorable"], done["changed"], is_open=is_open),
+        "isOfNamed": "ids" in (task["payload"].get("filter") or task["payload"].get("executions") or {}),
+        **_build_restoration(answer["restorable"], done, task["payload"], is_open=is_open),
     }
 
 
@@ -244,9 +246,9 @@ def _sum_up(record: Json) -> Json:
     for step in record.get("steps") or ():
         result = step.get("result")
         if isinstance(result, dict):
-            counted.update({name: result.get(name, 0) for name in _COUNTS})
+            counted.update({name: result.get(name, 0) for name in (*_COUNTS, "stayPaused")})
             refusals += result.get("refusals", ())
-    return {**{name: counted[name] for name in _COUNTS}, "refusals": refusals}
+    return {**{name: counted[name] for name in (*_COUNTS, "stayPaused")}, "refusals": refusals}
 
 
 def _find_again(payload: Json, refusals: Iterable[Json]) -> tuple[str, list[tuple[str, str]]] | None:
@@ -263,13 +265,26 @@ def _find_again(payload: Json, refusals: Iterable[Json]) -> tuple[str, list[tupl
     return "bulk", fields
 
 
-def _build_restoration(count: Json | None, changed: int, *, is_open: bool) -> Json:
-    """Return how many tasks can be restored, and how many of the others it would leave alone, and why."""
+def _write_marked(payload: Json, marked: int) -> str:
+    """Return how many tasks were paused before, and stayed so: the action only keeps them from going on, or no more."""
+    if not marked:
+        return ""
+    if payload.get("action") == BatchAction.PAUSE:
+        were = write_count(marked, "was paused already, and now stays so", "were paused already, and now stay so")
+        return f"{were} until restored."
+    return f"{write_count(marked, 'stays', 'stay')} paused as before the pause, by a budget or until some time."
+
+
+def _build_restoration(count: Json | None, done: Json, payload: Json, *, is_open: bool) -> Json:
+    """Return how many tasks can be restored, and how many of the others it would leave alone, and why.
+
+    What a resume has left paused is none of those that it resumed.
+    """
     if count is None or is_open:
         return {"restore": "", "leftAlone": ""}
-    gone = 0 if count["isAtLeast"] else max(0, changed - count["count"])
-    left = write_count(gone, "task was", "tasks were")
-    return {
-        "restore": _write_number(count) if count["count"] else "",
-        "leftAlone": only_if(gone, f"{left} paused, resumed, ended or deleted since, and left alone."),
-    }
+    is_pause = payload["action"] == BatchAction.PAUSE
+    paused = done["changed"] - (0 if is_pause else done.get("stayPaused", 0))
+    gone = 0 if count["isAtLeast"] else max(0, paused - count["count"])
+    have = write_count(gone, "task has", "tasks have")
+    said = f"{have} been {'resumed, restored' if is_pause else 'paused'}, changed, ended or deleted since."
+    return {"restore": _write_number(count) if count["count"] else "", "leftAlone": only_if(gone, said)}

@@ -39,6 +39,7 @@ RESTORE: Final = BulkAction(
 )
 _ALONE: Final = ("ids", "pauseId")
 """What chooses tasks without the filters of the list: their ids, or the action that has paused or resumed them."""
+_NOT_COUNTED: Final = "How many these are is not known: none was found before counting stopped."
 PICK: Final = "pick"
 """The field that names executions one by one, each as ``task/execution``."""
 
@@ -131,7 +132,8 @@ def build(answer: Json, visit: Visit) -> Json:
     asked = _Confirmation.of_tasks(answer) if answer["action"] else _Confirmation.of_executions(answer)
     dropped = dict.fromkeys(("action", *_ALONE, PICK, "page", "q", "all", "only"))
     kept = {name: text for name, text in chosen.items() if name not in dropped}
-    button = f"{asked.action.verb} {asked.things}"
+    is_unknown = not answer["count"] and bool(answer.get("isAtLeast"))
+    button = f"{asked.action.verb} {'all that match' if is_unknown else asked.things}"
 
     shown = {
         "error": "",
@@ -144,13 +146,25 @@ def build(answer: Json, visit: Visit) -> Json:
         "button": button,
         "list": asked.list,
         "which": [*_list_chosen(chosen, visit)],
-        "mayConcern": bool(answer["count"] or answer.get("isAtLeast")),  # counting stops at a bound
+        "mayConcern": bool(answer["count"]) or is_unknown,
         "back": visit.with_query(**{**dropped, **kept}),
     }
     if shown["mayConcern"]:
         shown["title"] = f"{button}?"
-        shown["sentence"] = f"{asked.things} {asked.would}."
+        shown["sentence"] = _NOT_COUNTED if is_unknown else f"{asked.things} {asked.would}{_write_paused(answer)}."
     return shown
+
+
+def _write_paused(answer: Json) -> str:
+    """Return how many of the tasks are active, and how many are paused already and would have gone on."""
+    count = answer.get("stayPaused", 0)
+    if not count:
+        return ""
+    whose, it, stays = ("whose pause", "it", "stays") if count == 1 else ("whose pauses", "them", "stay")
+    return (
+        f": {answer['count'] - count:,} active, and {count:,} {whose} would end without you, as for a budget that is "
+        f"raised. {'It' if count == 1 else 'They'} {stays} paused until you restore {it}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

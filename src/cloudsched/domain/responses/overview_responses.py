@@ -335,6 +335,8 @@ class TaskCount(ApiResponse):
     1,000."""
     is_at_least: bool = False
     """True if there may be more, because counting stopped at a bound."""
+    stay_paused: int = Field(default=0, ge=0)
+    """How many of them are paused already, by a budget or until some time: they stay paused after that."""
     first: tuple[ConcernedTask, ...] = ()
     """Up to ten of them."""
     left_alone: tuple[LeftAlone, ...] = ()

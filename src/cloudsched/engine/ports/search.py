@@ -63,6 +63,8 @@ class TaskQuery:
     """Whose handler, label and category they have, too, as far as the store knows that without reading them."""
     category: Category | None = None
     """What they are for. It goes with every other filter, and no index has it."""
+    ends_by_itself: bool = False
+    """True to leave out what is paused until somebody resumes it, as far as the store knows that without reading it."""
 
     def __post_init__(self) -> None:
         if self.is_delivery:

@@ -38,6 +38,7 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.responses.overview_responses import ConcernedTask, LeftAlone, RetryCount, TaskCount
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.idempotency import RequestMark, hash_name
+from cloudsched.domain.transitions.lifecycle import is_only_marked
 from cloudsched.domain.transitions.retry_execution import last_finished_execution_id
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.authority import OWN_CODE, Authority
@@ -73,6 +74,8 @@ MAX_REFUSALS: Final = 100
 MAX_PROBLEM: Final = 500
 """The most characters of a refusal that are kept."""
 COUNTS: Final = ("changed", "skipped", "refused")
+STAY_PAUSED: Final = "stayPaused"
+"""The number of those that were changed and were paused before and after, if there are any."""
 
 
 class Skip(Exception):
@@ -93,7 +96,11 @@ def to_queries(change: BatchChange) -> Sequence[TaskQuery]:
     }
     TaskQuery(**fields, status=chosen.status)  # type: ignore[arg-type]  # checks that there is one
     statuses: Sequence[TaskStatus | None] = (None,) if change.statuses is None else change.statuses
-    return [TaskQuery(**fields, status=status) for status in statuses]  # type: ignore[arg-type]
+    is_pause = change.action is BatchAction.PAUSE
+    return [
+        TaskQuery(**fields, status=status, ends_by_itself=is_pause and status is TaskStatus.PAUSED)  # type: ignore[arg-type]
+        for status in statuses
+    ]
 
 
 class BatchChangeRun:
@@ -124,6 +131,8 @@ class BatchChangeRun:
                 done = ctx.step(name, page.change, number, token)
                 for counted in COUNTS:
                     total[counted] += done[counted]
+                if stay := done.get(STAY_PAUSED):
+                    total[STAY_PAUSED] = total.get(STAY_PAUSED, 0) + stay
                 total["refusals"] = [*total["refusals"], *done["refusals"]][:MAX_REFUSALS]
                 ctx.progress(", ".join(f"{total[counted]} {counted}" for counted in COUNTS))
                 token = done["next"]
@@ -154,7 +163,7 @@ class _Page(Generic[T]):
 
         for task_id, each in found:
             try:
-                self._change_one(each)
+                stays = self._change_one(each)
             except (Skip, NotFound):
                 done["skipped"] += 1
             except Unavailable:  # all of the page is tried again
@@ -169,14 +178,16 @@ class _Page(Generic[T]):
                 done["refusals"] = [*done["refusals"], refusal][:MAX_REFUSALS]
             else:
                 done["changed"] += 1
+                if stays:
+                    done[STAY_PAUSED] = done.get(STAY_PAUSED, 0) + 1
 
         return done
 
     def _read(self, number: int, token: str | None) -> tuple[Sequence[tuple[str, T]], str | None, int]:
         raise NotImplementedError
 
-    def _change_one(self, found: T) -> None:
-        """Make the change. Raises Skip if it does not concern what was found."""
+    def _change_one(self, found: T) -> bool:
+        """Make the change, and return whether what was paused stays so. Raises Skip if it does not concern it."""
         raise NotImplementedError
 
     def _concerns(self, task: Task) -> bool:
@@ -235,7 +246,7 @@ class _TaskPage(_Page[Task]):
     def _is_wanted(self, paused: Task) -> bool:
         return self.batch.action is not BatchAction.PAUSE or paused.goes_on_by_itself
 
-    def _change_one(self, found: Task) -> None:
+    def _change_one(self, found: Task) -> bool:
         scheduler = self.scheduler
         by = self._authority
         mark = self._make_mark()
@@ -243,16 +254,19 @@ class _TaskPage(_Page[Task]):
             raise Skip
         match self.batch.action:
             case BatchAction.PAUSE:
-                scheduler.pause(found.id, by, mark, pause_id=self.own_task.id)
+                paused = scheduler.pause(found.id, by, mark, pause_id=self.own_task.id)
+                return is_only_marked(found, paused)
             case BatchAction.RESUME:
                 is_restored = self.batch.filter.pause_id is not None
-                scheduler.resume(found.id, by, mark, is_restored=is_restored, resume_id=self.own_task.id)
+                resumed = scheduler.resume(found.id, by, mark, is_restored=is_restored, resume_id=self.own_task.id)
+                return is_only_marked(found, resumed)
             case BatchAction.CANCEL:
                 scheduler.cancel(found.id, by, mark)
             case BatchAction.DELETE:
                 scheduler.delete(found.id, by, mark)
             case BatchAction.RETRY_FAILED:
                 scheduler.manual_runs.retry(found.id, self._find_failed(found), by=by, mark=mark)
+        return False
 
     def _concerns(self, task: Task) -> bool:
         return self.batch.concerns(task, self.own_task.created_at)
@@ -295,7 +309,7 @@ class _ExecutionPage(_Page[Execution]):
         found = _load_retryable(self.store, self.chosen, named)
         return [(each.task_id, each) for each in found], following, len(named) - len(found)
 
-    def _change_one(self, found: Execution) -> None:
+    def _change_one(self, found: Execution) -> bool:
         if found.finished_at is None or found.finished_at > self.own_task.created_at:
             raise Skip
         mark = self._make_mark(found.id)
@@ -303,6 +317,7 @@ class _ExecutionPage(_Page[Execution]):
         if task is None or mark.is_repeat_on(task.task) or task.task.find_run(found.id) is not None:
             raise Skip
         self.scheduler.manual_runs.retry(found.task_id, found.id, by=self._authority, mark=mark)
+        return False
 
     def _name_execution(self, found: Execution) -> dict[str, str]:
         return {"executionId": found.id}
@@ -419,7 +434,7 @@ class BatchChanges:
                 continue
             of_status = replace(query, status=status)
             count = self._store.search.count_tasks(of_status, self._most) - self._count_batches(of_status)
-            tally.leave_alone(status, count - tally.taken_over if status is TaskStatus.PAUSED else count)
+            tally.leave_alone(status, count - tally.stay_paused if status is TaskStatus.PAUSED else count)
 
     def start(self, change: BatchChange, owner: str, key: str | None, caller: EventSender) -> Task:
         """Create the task that carries out a change with an owner's rights.
@@ -508,7 +523,9 @@ class BatchChanges:
             found = [each.task for each in self._store.load_many(named) if each.task.deleted_at is None]
             seen = [task for task in found if change.filter.owner in {None, task.owner}]
             for task in seen:
-                tally.add(task, is_concerned=change.concerns(task, now))
+                is_concerned = change.concerns(task, now)
+                tally.add(task, is_concerned=is_concerned)
+                tally.stay_paused += is_concerned and stays_paused(change, task)
                 size += json_size(task.payload)
             tally.leave_alone(None, len(named) - len(seen))
         return tally.to_count()
@@ -527,12 +544,17 @@ class BatchChanges:
             for task in page.items:
                 if change.concerns(task, now):
                     tally.add(task, is_concerned=True)
-                    tally.taken_over += task.status is TaskStatus.PAUSED
+                    tally.stay_paused += stays_paused(change, task)
             tally.left -= page.read
             size += page.size
             token = page.next_page_token
             if token is None:
                 return
+
+
+def stays_paused(change: BatchChange, task: Task) -> bool:
+    """Return whether a pause of many concerns a task that is paused already, and would go on by itself."""
+    return change.action is BatchAction.PAUSE and task.goes_on_by_itself
 
 
 class _Tally:
@@ -542,8 +564,8 @@ class _Tally:
         self.count = 0
         self.is_at_least = False
         self.first: list[Task] = []
-        self.taken_over = 0
-        """How many of them are paused already."""
+        self.stay_paused = 0
+        """How many of them are paused already, and stay so."""
         self.left = most_read
         """How many may still be read."""
         self._others = Counter[str]()
@@ -567,6 +589,7 @@ class _Tally:
         return TaskCount(
             count=self.count,
             is_at_least=self.is_at_least,
+            stay_paused=self.stay_paused,
             first=tuple(ConcernedTask(id=each.id, title=each.title, owner=each.owner) for each in self.first[:NAMED]),
             left_alone=tuple(LeftAlone(count=count, reason=why) for why, count in self._others.items()),
         )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import html
+import re
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from tests.cases import try_each
+from tests.dashboard.conftest import get
 from tests.dashboard.role_pages import Pages
 from werkzeug.test import Client as Browser
 from werkzeug.test import TestResponse
@@ -118,3 +120,29 @@ def test_a_time_that_is_none_is_refused(pages: Pages, address: str) -> None:
     refused = pages.get("admin", address)
     assert refused.status_code == 400
     assert html.escape(address.partition("=")[2]) in refused.text
+
+
+@pytest.mark.parametrize(
+    ("path", "says", "back"),
+    [
+        (
+            "retry",
+            "No run is chosen: that would mean every failure there is. Tick runs, or filter the list first.",
+            "runs",
+        ),
+        ("retry?only=ticked", "No run is chosen", "runs"),
+        ("retry?status=nonsense", "Input should be 'FAILED' or 'TIMED_OUT'", "runs"),
+        ("bulk?action=pause", "No task is chosen: that would mean every task there is. Tick tasks", "tasks"),
+        ("bulk?action=explode&owner=ada", "There is no such action on many tasks.", "tasks"),
+        ("bulk?action=pause&q=words", "Tasks that were searched for by words", "tasks"),
+        ("tasks/nope", "See all tasks", "tasks"),
+        ("runs?status=nonsense", "See all runs", "runs"),
+    ],
+)
+def test_a_refusal_is_a_sentence_with_the_way_back(ui: str, path: str, says: str, back: str) -> None:
+    """It shows neither names of fields that no page has nor what Python writes."""
+    text = html.unescape(get(f"{ui}/{path}").text)
+    said = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", text))
+    assert says in said
+    assert not re.search(r"selection:|\bverb:|action:|<\w+\.\w+: '|\(Tick", text)
+    assert re.search(rf'href="[^"]*ui/{back}">See all {back}<|href="[./]*{back}">See all {back}<', text)

@@ -106,14 +106,14 @@ class Dashboard:
             return self._answer(request, endpoint, arguments)
         except CloudschedError as error:
             problem = describe_problem(error)
-            if problem.status in _FINAL:
-                return self._show_problem(request, problem)
-            return self._show_problem(request, problem, again=_read_texts(request))
+            again = {} if problem.status in _FINAL else _read_texts(request)
+            return self._show_problem(request, problem, again=again, endpoint=endpoint)
         except Exception:
             log.exception("a view failed", extra={"action": "view_failed"})
             what = "This view has failed; the others work."
             then = "Reload it. The log has the error."
-            return self._show_problem(request, FormProblem(HTTPStatus.INTERNAL_SERVER_ERROR, what, then))
+            failed = FormProblem(HTTPStatus.INTERNAL_SERVER_ERROR, what, then)
+            return self._show_problem(request, failed, endpoint=endpoint)
 
     def _answer(  # noqa: PLR0911 - one answer for each kind
         self, request: Request, endpoint: str, arguments: Mapping[str, Any]
@@ -266,10 +266,19 @@ class Dashboard:
         now = datetime.now(UTC) if self._clock is None else self._clock.now()
         return Visit(now, zone, {}, may_change=False, role="", owner=None, is_local=self._clock is not None)
 
-    def _show_problem(self, request: Request, problem: FormProblem, again: Mapping[str, str] | None = None) -> Response:
-        """Return the page of a problem. If it may pass, it offers to send the same form again."""
+    def _show_problem(
+        self,
+        request: Request,
+        problem: FormProblem,
+        again: Mapping[str, str] | None = None,
+        endpoint: str = "",
+    ) -> Response:
+        """Return the page of a problem, with the way back to the list that the page belongs to.
+
+        If it may pass, it offers to send the same form again.
+        """
         visit = self._look_anyway(request, is_answering=problem.status < HTTPStatus.INTERNAL_SERVER_ERROR)
-        page = {"what": problem.what, "then": problem.then, "again": again or {}}
+        page = {"what": problem.what, "then": problem.then, "again": again or {}, "back": _find_way_back(endpoint)}
         title = _TITLES.get(problem.status, "Not possible")
         return self._render(request, visit, "problem.html", problem.status, page=page, title=title)
 
@@ -298,6 +307,13 @@ class Dashboard:
         response = send_page(text, status)
         _remember_zone(request, response)
         return response
+
+
+def _find_way_back(endpoint: str) -> tuple[str, str]:
+    """Return the path of the list that a page belongs to, and the words of the link to it."""
+    tab = VIEWS[endpoint].tab if endpoint in VIEWS else "Tasks"
+    words = {"Tasks": "See all tasks", "Runs": "See all runs"}
+    return TABS.get(tab, TABS["Tasks"])[0], words.get(tab, f"Back to {tab}")
 
 
 def _find_chosen_zone(request: Request) -> ZoneInfo | None:

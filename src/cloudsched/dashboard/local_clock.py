@@ -45,7 +45,7 @@ def move_clock(clock: LocalClock, form: Mapping[str, str]) -> None:
     elif verb in _COMMANDS:
         clock.move(_COMMANDS[verb])
     else:
-        raise InvalidInput("verb", "is nothing that a clock can do", "Choose a button of the page.")
+        raise InvalidInput("", "A clock cannot do that.", "Choose a button of the page.")
 
 
 def _read_target(text: str) -> datetime:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ _SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "tuple_type": ("Input should be a list", "Put it into a list, also if it is one: [value]."),
 }
 """Our words for some types of errors, for which pydantic's own words describe how it parses."""
+_MEMBER: Final = re.compile(r"<\w+\.\w+: ('[^']*')>")
+"""A member of an enumeration as Python writes it, which is how pydantic writes the values of a ``Literal``."""
 _HINTS: Final = {"missing": "It is required."}
 
 
@@ -87,7 +90,7 @@ def describe_error(error: Mapping[str, Any], patterns: Mapping[str, str]) -> tup
     `patterns` are the patterns of names, described in words.
     """
     kind = error["type"]
-    said = str(error["msg"]).removeprefix("Value error, ")
+    said = _MEMBER.sub(r"\1", str(error["msg"]).removeprefix("Value error, "))
     words = patterns.get(str(error.get("ctx", {}).get("pattern")))
     if words:
         return (words, "")

@@ -48,7 +48,9 @@ _THEN: Final[tuple[tuple[type[CloudschedError], int, str], ...]] = (
 
 
 def describe_problem(error: CloudschedError) -> FormProblem:
-    """Return what a page tells of an error."""
+    """Return what a page tells of an error. The dashboard's own refusals name no field: they are sentences."""
+    if isinstance(error, InvalidInput) and not error.field:
+        return FormProblem(400, error.problem, error.hint)
     if isinstance(error, QuotaExceeded) and error.retry_after:
         return FormProblem(429, str(error), f"Try again in {error.retry_after} s.")
     if isinstance(error, Unavailable) and ": 500: " in str(error):

@@ -183,7 +183,7 @@ def _write_number(count: Json) -> str:
 def send(api: Api, visit: Visit, texts: Mapping[str, str], action_id: str) -> Submitted | Again:
     """Stop an action. What it has not reached yet stays as it is."""
     if texts.get("verb") != "stop":
-        raise InvalidInput("verb", "is not one of an action's", "Choose Stop, or leave the page.")
+        raise InvalidInput("", "An action can only be stopped.", "Choose Stop, or leave the page.")
     fetch(api, visit, action_id)  # its id must be that of an action
     api.post(f"{task_path(action_id)}/cancel", etag=texts.get("etag", ""))
     return Submitted(f"actions/{action_id}", "stopped")

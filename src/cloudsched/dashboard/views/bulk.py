@@ -40,6 +40,8 @@ RESTORE: Final = BulkAction(
 _ALONE: Final = ("ids", "pauseId")
 """What chooses tasks without the filters of the list: their ids, or the action that has paused or resumed them."""
 _NOT_COUNTED: Final = "How many these are is not known: none was found before counting stopped."
+_CHOOSE_TASKS: Final = "Tick tasks, or filter the list first."
+_CHOOSE_RUNS: Final = "Tick runs, or filter the list first."
 PICK: Final = "pick"
 """The field that names executions one by one, each as ``task/execution``."""
 
@@ -51,8 +53,8 @@ def fetch(api: Api, visit: Visit) -> Json:
         return _count(api, chosen, action)
     filters, words = read_task_filters(visit)
     if words:
-        problem = "needs tasks: a search by words is no filter of the API"
-        raise InvalidInput("selection", problem, "Tick the tasks, or filter by status, handler, owner or label.")
+        problem = "Tasks that were searched for by words or by category cannot be changed all at once."
+        raise InvalidInput("", problem, "Tick them, or filter by status, handler, owner or label.")
     return _count(api, filters, action)
 
 
@@ -76,11 +78,9 @@ def send_retry(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted |
 def _count(api: Api, chosen: Mapping[str, str], action: str = "") -> Json:
     """Ask how many tasks an action would change or, without one, how many failed executions would be retried."""
     if not chosen and action:
-        problem = "is empty: it would mean every task there is"
-        raise InvalidInput("selection", problem, "Tick tasks, or filter the list first.")
+        raise InvalidInput("", "No task is chosen: that would mean every task there is.", _CHOOSE_TASKS)
     if not chosen:
-        problem = "is empty: it would mean every failure there is"
-        raise InvalidInput("selection", problem, "Tick runs, or filter the list first.")
+        raise InvalidInput("", "No run is chosen: that would mean every failure there is.", _CHOOSE_RUNS)
     path, content = _make_request(action, chosen)
     return {
         **api.post(path, {**content, "dryRun": True}),
@@ -228,5 +228,6 @@ def _read_failures(texts: Mapping[str, str]) -> dict[str, str]:
 def _find_action(name: str) -> str:
     action: str = to_upper_snake(name)
     if action not in BULK_ACTIONS:
-        raise InvalidInput("action", f"is none of {', '.join(BULK_ACTIONS)}")
+        names = ", ".join(row.label for row in BULK_ACTIONS.values())
+        raise InvalidInput("", f"There is no such action on many tasks. There are: {names}.", _CHOOSE_TASKS)
     return action

@@ -117,6 +117,20 @@ def test_what_is_ticked_is_retried_and_nothing_else(pages: Pages, app: App) -> N
     assert len(list_rows(read(pages, "ada", "/runs?status=failed"))) == 2
 
 
+@pytest.mark.parametrize(
+    "query", ["", "status=failed", "status=succeeded", "outcome=ran", "outcome=skipped", "calls=1"]
+)
+def test_ticked_runs_are_retried_where_any_can_be_ticked(pages: Pages, app: App, query: str) -> None:
+    """No button stands above a list without a box, and none is missing above one with boxes."""
+    run(pages, app, 2)
+    IS_MENDED.append(True)
+    run(pages, app, 2)
+    for who in ("admin", "viewer"):
+        text = read(pages, who, f"/runs?{query}")
+        assert ("Retry the ticked" in text) == ('name="pick"' in text)
+    assert ('name="pick"' in read(pages, "admin", f"/runs?{query}")) == (query in {"", "status=failed"})
+
+
 def test_of_many_owners_those_with_most_failures_are_named(pages: Pages, app: App) -> None:
     """The others unfold, and none is lost."""
     for number in range(10):

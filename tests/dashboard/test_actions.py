@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from tests.dashboard.conftest import read_hidden
@@ -25,6 +26,8 @@ from cloudsched.errors import NotAllowed
 
 MINUTE = timedelta(minutes=1)
 DAILY = {"schedule": {"rrule": "FREQ=DAILY", "dtstart": "2030-01-01T09:00:00", "timezone": "UTC"}}
+IS_MENDED: list[bool] = []
+"""The handler ``half`` fails until a test adds something, and for some tasks ever after."""
 Create = Callable[..., Task]
 
 
@@ -40,6 +43,12 @@ def app() -> App:
     def breaks(_: Context) -> None:
         raise ValueError("broken")
 
+    @app.handler("half", access="users", retry=0)
+    def half(ctx: Context) -> None:
+        if not IS_MENDED or ctx.task.title.startswith("bad"):
+            raise ValueError("broken")
+
+    IS_MENDED.clear()
     tried: list[str] = []
 
     @app.handler("sleeps", access="users", retry=0)
@@ -296,6 +305,56 @@ def test_a_retry_is_not_done_while_what_it_retried_is_open(pages: Pages, create:
     assert re.search(r"Still open</dt>\s*<dd>0<", page)
     assert re.search(r"Failed now</dt>\s*<dd>(<a [^>]*>)?0<", page)
     assert "still open" not in page
+
+
+@pytest.mark.parametrize("chosen", ["handler", "ticked"])
+@pytest.mark.parametrize(
+    ("bad", "good", "state"),
+    [
+        (0, 2, "Done"),
+        (1, 0, "Done: it failed again"),
+        (3, 0, "Done: all 3 failed again"),
+        (1, 2, "Done: 1 of 3 failed again"),
+    ],
+)
+def test_the_state_of_a_retry_says_what_has_come_of_it(
+    pages: Pages, create: Create, chosen: str, bad: int, good: int, state: str
+) -> None:
+    """And the message that it was started is gone by then."""
+    tasks = [create(title=f"bad {n}", handler="half", schedule="in 1 minute") for n in range(bad)]
+    tasks += [create(title=f"good {n}", handler="half", schedule="in 1 minute") for n in range(good)]
+    pages.sim.advance(2 * MINUTE)
+    IS_MENDED.append(True)
+    picked = "&".join(f"pick={task.id}/{pages.sim.executions(task.id)[0].id}" for task in tasks)
+    form = read_hidden(pages.get("ada", f"/retry?{'handler=half' if chosen == 'handler' else picked}").text)
+    answer = pages.post("ada", "/retry", form)
+    action = find_action(answer)
+    path = f"/actions/{action}?done={answer.headers['Location'].partition('done=')[2]}"
+    assert "<p>Started.</p>" in pages.get("ada", path).text
+    pages.sim.advance(MINUTE)
+    page = pages.get("ada", path).text
+    assert re.search(rf"</svg>\s*{state}\s*<", page), page
+    assert "Started." not in page
+    assert bad == 0 or "Done" not in pages.get("ada", "/actions").text
+
+
+def test_titles_of_actions_are_sentences(pages: Pages, create: Create) -> None:
+    """With since and before, and with the action that another one takes back."""
+    create(handler="breaks", schedule="in 1 minute")
+    create(**DAILY)
+    pages.sim.advance(2 * MINUTE)
+    now = pages.sim.now
+    query = urlencode({"handler": "breaks", "from": (now - timedelta(hours=1)).isoformat(), "until": now.isoformat()})
+    action = find_action(pages.post("ada", "/retry", read_hidden(pages.get("ada", f"/retry?{query}").text)))
+    title = re.search("<h1>([^<]+)", pages.get("ada", f"/actions/{action}").text)
+    assert title
+    assert re.fullmatch(r"Retry failed runs with owner ada, handler breaks since \w.+ before \w.+", title[1])
+
+    paused = find_action(start(pages, "ada", "action=pause&status=ACTIVE"))
+    pages.sim.advance(MINUTE)
+    restored = find_action(start(pages, "ada", f"action=resume&pauseId={paused}"))
+    text = html.unescape(pages.get("ada", f"/actions/{restored}").text)
+    assert re.search("<h1>Restore after “Pause everything[^<”]*”</h1>", text)
 
 
 def test_a_resume_of_many_is_taken_back_from_its_page(pages: Pages, create: Create) -> None:

@@ -11,7 +11,7 @@ from cloudsched.dashboard.forms.fields import Again, Submitted
 from cloudsched.dashboard.status import BAD, OPEN, Status
 from cloudsched.dashboard.views.filter_words import name_filter, write_value
 from cloudsched.dashboard.views.task_history import name_actor
-from cloudsched.dashboard.words import only_if, shorten, write_count
+from cloudsched.dashboard.words import join_phrases, only_if, shorten, write_count
 from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
@@ -40,8 +40,12 @@ _STATES: Final = {
     TaskStatus.COMPLETED: Status("ok", "Done", "ok"),
     TaskStatus.CANCELLED: Status("cancel", "Stopped", "ended"),
 }
+_BOUNDS: Final = {"from": "since", "until": "before"}
+"""The words for the times of runs, in a title."""
 _RUNS: Final = Status("run", "All tried again, and some are still open", "run")
+_TRIED: Final = Status("ok", "Tried again", "ended")
 _STILL_OPEN: Final = "Still open"
+_FAILED: Final = "Failed now"
 _OF_FAILURES: Final = frozenset({"status", "error", "errorType", "minDuration", "minLateness"})
 """The filters that a run no longer matches once it is tried again."""
 _PARTLY: Final = Status("fail", "Done in part", "fail")
@@ -69,18 +73,23 @@ def _write_title(task: Json, visit: Visit) -> str:
     payload, title = task["payload"], str(task["title"])
     chosen: Json = payload.get("executions") or payload.get("filter") or {}
     what, has_filters, _ = title.partition(" with ")
-    if not chosen or "ids" in chosen or not (has_filters or "executions" in payload):
+    if not chosen or not {"ids", "pauseId"}.isdisjoint(chosen) or not (has_filters or "executions" in payload):
         return title
-    wanted = [(name, text) for name, text in chosen.items() if text]
-    words = (f"{name_filter(name).lower()} {write_value(name, str(text), visit)}" for name, text in wanted)
-    return shorten(f"{what} with {', '.join(words)}")
+    wanted = {name: write_value(name, str(text), visit) for name, text in chosen.items() if text}
+    times = [f"{_BOUNDS[name]} {wanted.pop(name)}" for name in _BOUNDS if name in wanted]
+    others = ", ".join(f"{name_filter(name).lower()} {text}" for name, text in wanted.items())
+    return shorten(join_phrases(what, only_if(others, f"with {others}"), *times, separator=" "))
 
 
 def _build_row(task: Json, visit: Visit) -> Json:
+    """Return an action of the list. How its retries have ended is on its own page."""
+    state = _STATES.get(task["status"], _BROKEN)
+    if task["status"] == TaskStatus.COMPLETED and "executions" in task["payload"]:
+        state = _TRIED
     return {
         **task,
         "title": _write_title(task, visit),
-        "state": _STATES.get(task["status"], _BROKEN),
+        "state": state,
         "expected": task["payload"].get("expected"),
     }
 
@@ -119,7 +128,7 @@ def _count_outcomes(api: Api, task: Json) -> list[Json]:
     failures = api.find("/v1/executions/failures", **asked, calls="false")
     if failures is not None:
         number = only_if(failures.get("isAtLeast"), "at least ") + f"{failures['count']:,}"
-        found.append({"word": "Failed now", "count": failures["count"], "number": number, "query": urlencode(asked)})
+        found.append({"word": _FAILED, "count": failures["count"], "number": number, "query": urlencode(asked)})
     return found
 
 
@@ -135,11 +144,15 @@ def _count_open(api: Api, asked: Json) -> Json:
 
 
 def _look_at_named(api: Api, named: Iterable[Json]) -> list[Json]:
-    records = (api.find(execution_path(each["taskId"], each["executionId"])) for each in [*named][:PAGE_SIZE])
+    chosen = [*named]
+    records = (api.find(execution_path(each["taskId"], each["executionId"])) for each in chosen[:PAGE_SIZE])
     counted = Counter(each["status"] for each in records if each is not None)
-    counts = {_STILL_OPEN: OPEN, "Failed now": BAD}
+    counts = {_STILL_OPEN: OPEN, _FAILED: BAD}
     totals = {word: sum(counted[each] for each in statuses) for word, statuses in counts.items()}
-    return [{"word": word, "count": count, "number": f"{count:,}", "query": ""} for word, count in totals.items()]
+    least = only_if(len(chosen) > PAGE_SIZE, "at least ")
+    return [
+        {"word": word, "count": count, "number": f"{least}{count:,}", "query": ""} for word, count in totals.items()
+    ]
 
 
 def _count_restorable(api: Api, task: Json) -> Json | None:
@@ -203,13 +216,14 @@ def build(answer: Json, visit: Visit) -> Json:
     state = _STATES.get(task["status"], _BROKEN)
     if task["status"] == TaskStatus.COMPLETED and done["refused"]:
         state = _PARTLY
-    elif any(each["count"] for each in answer["outcomes"] if each["word"] == _STILL_OPEN):
-        state = _RUNS
+    elif task["status"] == TaskStatus.COMPLETED:
+        state = _describe_outcomes(answer["outcomes"], done) or state
     return {
         **answer,
         "title": _write_title(task, visit),
         "state": state,
         "isOpen": is_open,
+        "outdated": () if is_open else ("bulk", "retries"),
         "expected": expected,
         "reached": done["changed"] + done["refused"],
         "toDo": to_do,
@@ -225,6 +239,23 @@ def build(answer: Json, visit: Visit) -> Json:
         "isOfNamed": "ids" in (task["payload"].get("filter") or task["payload"].get("executions") or {}),
         **_build_restoration(answer["restorable"], done, task["payload"], is_open=is_open),
     }
+
+
+def _describe_outcomes(outcomes: Iterable[Json], done: Json) -> Status | None:
+    """Return how a retry has ended, if some of it is open or has failed. None if all that is known is well."""
+    found = {each["word"]: each for each in outcomes}
+    if found.get(_STILL_OPEN, {}).get("count"):
+        return _RUNS
+    failed = found.get(_FAILED, {"count": 0})
+    count, tried = failed["count"], done["changed"]
+    if not count:
+        return None
+    said = f"{failed['number']} of {tried:,} failed again"
+    if done["skipped"] or count > tried:  # others have failed, too
+        said = f"{failed['number']} {'has' if count == 1 else 'have'} failed now"
+    elif count == tried:
+        said = "it failed again" if tried == 1 else f"all {tried:,} failed again"
+    return Status("fail", f"Done: {said}", "fail")
 
 
 def _name_noun(payload: Json) -> str:

@@ -446,7 +446,17 @@ class BatchChanges:
         """
         to_queries(change)
         title = f"{_TITLES[change.action]} {_write_filter(change)}"
+        if change.filter.pause_id is not None:
+            title = self._name_restoration(change.action, change.filter.pause_id)
         return self._start(title, change, lambda: self.count(change), owner, key, caller)
+
+    def _name_restoration(self, action: BatchAction, pause_id: str) -> str:
+        """Return the title of a change that takes back another one, which it names if that is still known."""
+        back = "Restore" if action is BatchAction.RESUME else f"{_TITLES[action]} again"
+        known = self._store.load(pause_id)
+        if known is None:
+            return f"{back} the tasks of {pause_id}"
+        return f"{back} after “{known.task.title.partition(' with ')[0]}”"
 
     def count_retries(self, chosen: RetryFilter) -> RetryCount:
         """Return the failed executions that a retry concerns now: all if an index has them, or up to a bound.
@@ -618,8 +628,6 @@ _TITLES: Final = complete_table(
 def _write_filter(change: BatchChange) -> str:
     """Return what a change is for, as a title has it. The names of filters are those of the API."""
     wanted = change.filter.to_wire()
-    if "pauseId" in wanted:
-        return f"what was {'resumed' if change.action is BatchAction.PAUSE else 'paused'} together"
     if change.action is BatchAction.PAUSE and "status" in wanted and wanted.keys() <= {"status", "owner"}:
         return f"everything of {wanted['owner']}" if "owner" in wanted else "everything"
     if "ids" in wanted:

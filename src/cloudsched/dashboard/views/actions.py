@@ -101,13 +101,11 @@ def fetch(api: Api, visit: Visit, action_id: str) -> Json:
     if task["handler"] != BATCH_CHANGE_HANDLER:
         raise NotFound("action", action_id)
     entries = api.list_items(f"{task_path(action_id)}/history", "entries")
-    listed = api.get(f"{task_path(action_id)}/executions", pageSize=1)["executions"]
-    record = api.get(execution_path(action_id, listed[0]["id"])) if listed else {}
     return {
         "action": task,  # no task of a page: nobody has chosen the zone of what runs it
         "etag": etag,
         "by": name_actor(entries[-1].get("by")) if entries else task["owner"],
-        "record": record,
+        "record": _find_record(api, action_id),
         "restorable": _count_restorable(api, task),
         "outcomes": _count_outcomes(api, task),
     }
@@ -162,6 +160,24 @@ def _count_restorable(api: Api, task: Json) -> Json | None:
         return None
     content = {"action": back, "filter": {"pauseId": task["id"]}, "dryRun": True}
     return api.post("/v1/tasks/batchChange", content)
+
+
+def fetch_under_way(api: Api, visit: Visit) -> list[Json]:
+    """Ask the API for the latest actions that are under way, and how far each is."""
+    query = {"handler": BATCH_CHANGE_HANDLER, "status": TaskStatus.ACTIVE}
+    found = []
+    for task in api.list_items("/v1/tasks", "tasks", **query, pageSize=_OFFERED):
+        done = _sum_up(_find_record(api, task["id"]))
+        reached, expected = done["changed"] + done["refused"], task["payload"].get("expected")
+        far = f"{reached:,} so far" if expected is None else f"{reached:,} of {expected:,}"
+        found.append({"id": task["id"], "title": _write_title(task, visit), "at": task["createdAt"], "underWay": far})
+    return found
+
+
+def _find_record(api: Api, action_id: str) -> Json:
+    """Return the latest run of an action. Empty if it has none yet."""
+    listed = api.get(f"{task_path(action_id)}/executions", pageSize=1)["executions"]
+    return api.get(execution_path(action_id, listed[0]["id"])) if listed else {}
 
 
 def fetch_restorable(api: Api, visit: Visit) -> list[Json]:

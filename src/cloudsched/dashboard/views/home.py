@@ -11,7 +11,7 @@ from cloudsched.dashboard.charts.legend import STRIP, list_legend
 from cloudsched.dashboard.charts.strip import StripBar, draw_lateness, draw_strip
 from cloudsched.dashboard.status import OPEN, Status
 from cloudsched.dashboard.times import parse_instant, write_duration
-from cloudsched.dashboard.views.actions import fetch_restorable
+from cloudsched.dashboard.views.actions import fetch_restorable, fetch_under_way
 from cloudsched.dashboard.views.attention import build_attention, fetch_needs
 from cloudsched.dashboard.views.audit import list_deployments
 from cloudsched.dashboard.views.due_next import build_due, fetch_due_next
@@ -44,9 +44,9 @@ def fetch(api: Api, visit: Visit) -> Json:
         for status in sorted(OPEN)
         for each in api.get("/v1/executions", status=status, pageSize=_LISTED)["executions"]
     ][:_LISTED]
-    restorable = []
+    restorable = fetch_under_way(api, visit)
     if (counts or {}).get("tasks", {}).get(TaskStatus.PAUSED):
-        restorable = fetch_restorable(api, visit)
+        restorable += fetch_restorable(api, visit)
     return {
         "restorable": restorable,
         "open": [{**each, "heldUp": fetch_held_up(api, visit, each)} for each in opened],

@@ -13,7 +13,7 @@ from cloudsched.dashboard.charts.run_marks import draw_runs, write_runs
 from cloudsched.dashboard.offered_verbs import BULK_ACTIONS, list_bulk_verbs
 from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.dashboard.status import show_status
-from cloudsched.dashboard.views.actions import fetch_restorable
+from cloudsched.dashboard.views.actions import fetch_restorable, fetch_under_way
 from cloudsched.dashboard.views.filtered_needs import build_chips, fetch_filtered_needs, write_needy
 from cloudsched.dashboard.views.search import guess_name
 from cloudsched.dashboard.views.task_filters import (
@@ -67,7 +67,7 @@ def fetch(api: Api, visit: Visit) -> Json:
     page = _fetch_page(api, visit, may_follow=not list_free_words(words))
     return {
         **page,
-        "restorable": fetch_restorable(api, visit),
+        "restorable": [*fetch_under_way(api, visit), *fetch_restorable(api, visit)],
         "needs": fetch_filtered_needs(api, visit),
         "handlers": _list_handlers(api, filters) if not page["tasks"] else [],
     }

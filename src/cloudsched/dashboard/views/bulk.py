@@ -40,6 +40,7 @@ RESTORE: Final = BulkAction(
 _ALONE: Final = ("ids", "pauseId")
 """What chooses tasks without the filters of the list: their ids, or the action that has paused or resumed them."""
 _NOT_COUNTED: Final = "How many these are is not known: none was found before counting stopped."
+_AND_HELD: Final = ", and what is paused until a budget or a time allows it"
 _CHOOSE_TASKS: Final = "Tick tasks, or filter the list first."
 _CHOOSE_RUNS: Final = "Tick runs, or filter the list first."
 PICK: Final = "pick"
@@ -145,7 +146,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "means": asked.action.means,
         "button": button,
         "list": asked.list,
-        "which": [*_list_chosen(chosen, visit)],
+        "which": [*_list_chosen(chosen, visit, only_if(answer.get("stayPaused"), _AND_HELD))],
         "mayConcern": bool(answer["count"]) or is_unknown,
         "back": visit.with_query(**{**dropped, **kept}),
     }
@@ -201,8 +202,11 @@ def _write_things(answer: Json, one: str, many: str) -> str:
     return f"{count:,}{only_if(answer.get('isAtLeast'), ' or more')} {one if count == 1 else many}"
 
 
-def _list_chosen(chosen: Mapping[str, str], visit: Visit) -> Iterator[tuple[str, str]]:
-    """Yield what is chosen as names and values. Tasks are named one by one, and executions only counted."""
+def _list_chosen(chosen: Mapping[str, str], visit: Visit, besides: str = "") -> Iterator[tuple[str, str]]:
+    """Yield what is chosen as names and values. Tasks are named one by one, and executions only counted.
+
+    What a pause concerns `besides` stands with the status.
+    """
     for name, text in chosen.items():
         each = text.split()
         if name == "ids":
@@ -212,7 +216,7 @@ def _list_chosen(chosen: Mapping[str, str], visit: Visit) -> Iterator[tuple[str,
         elif name == "pauseId":
             yield "Changed by the action", text
         else:
-            yield name_filter(name), write_value(name, text, visit)
+            yield name_filter(name), write_value(name, text, visit) + only_if(name == "status", besides)
 
 
 def _read_failures(texts: Mapping[str, str]) -> dict[str, str]:

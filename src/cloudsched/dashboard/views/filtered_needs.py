@@ -11,7 +11,6 @@ from cloudsched.dashboard.views.causes import CAUSES, filter_by_cause, list_path
 from cloudsched.dashboard.views.task_filters import read_task_filters, read_trouble
 from cloudsched.dashboard.words import only_if
 from cloudsched.domain.documents.task import NeedCause
-from cloudsched.engine.storage.due_groups import MAX_GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +20,10 @@ if TYPE_CHECKING:
 
 _COUNTED: Final = frozenset({"owner", "handler"})
 """The filters of which the API has counts, and with which it lists the tasks of a cause."""
+_LATE: Final = 200
+"""The most late tasks that are asked for: the API counts fewer."""
+_GROUPS: Final = 200
+"""The most handlers that the API names for a cause."""
 
 
 def fetch_filtered_needs(api: Api, visit: Visit) -> Json:
@@ -37,7 +40,7 @@ def fetch_filtered_needs(api: Api, visit: Visit) -> Json:
     causes = {each["cause"] for each in counted}
     found: Json = {"filters": filters, "isKnown": bool(needs), "counted": counted, "twice": 0, "isAtLeast": False}
     if NeedCause.OVERDUE in causes and causes - {NeedCause.OVERDUE, NeedCause.DELIVERY}:
-        late = api.get("/v1/tasks", **filters, **filter_by_cause(NeedCause.OVERDUE, visit), pageSize=MAX_GROUPS)
+        late = api.get("/v1/tasks", **filters, **filter_by_cause(NeedCause.OVERDUE, visit), pageSize=_LATE)
         found["twice"] = sum({NeedCause.OVERDUE} < {*each.get("needs", ())} for each in late["tasks"])
         found["isAtLeast"] = bool(late.get("nextPageToken"))
     return found
@@ -48,7 +51,7 @@ def _count_handler(need: Json, handler: str) -> Json:
     groups = need.get("groups", ())
     count = next((each["count"] for each in groups if each["handler"] == handler), 0)
     is_cut = need["cause"] == NeedCause.OVERDUE and need.get("isAtLeast")
-    return {"cause": need["cause"], "count": count, "isAtLeast": is_cut or (not count and len(groups) >= MAX_GROUPS)}
+    return {"cause": need["cause"], "count": count, "isAtLeast": is_cut or (not count and len(groups) >= _GROUPS)}
 
 
 def build_chips(found: Json, visit: Visit) -> list[tuple[str, str, bool]]:

@@ -37,7 +37,7 @@ PAGE_SIZE: Final = 50
 _FOLLOWED: Final = 5
 """The number of pages without a task that are passed over, of 1,000 that were read for each."""
 _ORDERS: Final = {
-    "": "Newest, and on each page what needs attention first",
+    "": "Attention first, page by page",
     "nextExecutionTime": "Due soonest",
     "createdAt desc": "Newest",
 }
@@ -198,6 +198,8 @@ def _write_sentence(tasks: list[Json], visit: Visit, *, is_cut: bool) -> str:
         return f"{count}; {failed or 'none'} of them failing."
     needy = sum(bool(task.get("needs")) for task in tasks)
     come = "needs attention and comes first" if needy == 1 else "need attention and come first"
+    if needy == len(tasks) > 1:
+        return f"{count}; all of them need attention."
     if needy:
         return f"{count}; {needy} of them {come}{only_if(not is_whole, ' on it')}."
     return f"{count}; none {only_if(not is_whole, 'of these ')}needs attention."

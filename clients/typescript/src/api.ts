@@ -1413,7 +1413,7 @@ export interface NeedCount {
   isAtLeast: boolean;
   /** The time since which the first of them does, or of those that wait, the time at which the first gives up. */
   oldest?: string;
-  /** These tasks by handler, the rarest first, so that many of one do not hide the only one of another. At most 200. None for what is overdue. */
+  /** These tasks by handler, the rarest first, so that many of one do not hide the only one of another. At most 200. Of what is overdue they are those that were read. */
   groups: Array<NeedGroup>;
 }
 
@@ -2706,6 +2706,8 @@ export interface TaskCount {
   count: number;
   /** True if there may be more, because counting stopped at a bound. */
   isAtLeast: boolean;
+  /** How many of them are paused already, by a budget or until some time: they stay paused after that. */
+  stayPaused: number;
   /** Up to ten of them. */
   first: Array<ConcernedTask>;
   /** Tasks that match the filter and would not be changed. */

@@ -16,6 +16,7 @@ from tests.dashboard.role_pages import Pages
 
 from cloudsched import App
 from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.execution import Run, Suspension
 from cloudsched.domain.documents.task import Hold, TaskStatus
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.storage import matching_rows
@@ -179,3 +180,24 @@ def test_a_store_without_tasks_says_so(pages: Pages, app: App) -> None:
     """Only then."""
     del app
     assert "No tasks yet" in read_text(pages, "")
+
+
+def test_the_sentence_has_the_order_of_the_list(pages: Pages, make_task: MakeTask) -> None:
+    """What fails comes by when it began, and what waits by when it gives up."""
+    now = pages.sim.now
+    for number in (1, 3, 2):
+        at = now + timedelta(hours=number)
+        run = Run(
+            execution_id="e",
+            scheduled_for=now,
+            due_at=now,
+            started_at=now,
+            suspension=Suspension(at=now, reason="waits for approved", deadline=at),
+        )
+        store = pages.sim.app.container.store
+        store.commit(Commit(make_task(id=f"waits-{number}", runs=(run,))))
+        store.commit(Commit(make_task(id=f"fails-{number}", consecutive_failures=1, failing_since=at)))
+    for trouble, words in (("WAITING", "the last to give up first"), ("FAILED", "the latest to need attention first")):
+        text = read_text(pages, f"trouble={trouble}")
+        assert f"3 tasks, {words}." in text
+        assert [row[-1] for row in re.findall(r'<tr data-key="([^"]+)"', text)] == ["3", "2", "1"]

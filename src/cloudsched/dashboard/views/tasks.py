@@ -25,7 +25,7 @@ from cloudsched.dashboard.views.task_filters import (
     read_trouble,
 )
 from cloudsched.dashboard.words import only_if, write_count
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task import NeedCause, TaskStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -191,8 +191,9 @@ def _write_sentence(tasks: list[Json], visit: Visit, *, is_cut: bool) -> str:
         return _explain_nothing(visit, is_cut=is_cut)
     is_whole = not is_cut and not visit.query.get("page")
     count = write_count(len(tasks), "task", "tasks") + only_if(not is_whole, " on this page")
-    if read_trouble(visit):
-        return f"{count}, the latest to need attention first."
+    if trouble := read_trouble(visit):
+        first = "last to give up" if trouble == NeedCause.WAITING else "latest to need attention"
+        return f"{count}, the {first} first."
     if visit.query.get("orderBy"):
         failed = sum(bool(task.get("consecutiveFailures")) for task in tasks)
         return f"{count}; {failed or 'none'} of them failing."

@@ -118,7 +118,10 @@ def test_only_actions_have_the_page_of_one(pages: Pages, create: Create, path: s
 
 
 def test_everything_is_paused_and_restored_from_the_pages(pages: Pages, create: Create) -> None:
-    """The question names the tasks and what is left alone. Three pages lead back, until all is restored."""
+    """The question names the tasks and what is left alone. Three pages lead back, until all is restored.
+
+    Home says how many tasks are paused, to those who may only look as well, and Home and Tasks who paused them.
+    """
     before, *_ = create(title="Was paused", **DAILY), create(title="Nightly", **DAILY)
     create(title="Weekly", **DAILY)
     pages.sim.app.pause(before.id)
@@ -134,6 +137,12 @@ def test_everything_is_paused_and_restored_from_the_pages(pages: Pages, create: 
     for path in ("/", "/tasks"):
         assert "Restore these 2…" in pages.get("admin", path).text
         assert "Restore these" not in pages.get("viewer", path).text
+        said = " ".join(html.unescape(re.sub(r"<[^>]+>", "", pages.get("admin", path).text)).split())
+        assert "2 tasks are paused, by key:admin, " in said
+    for who in ("admin", "viewer"):
+        home = pages.get(who, "/").text
+        assert "3 tasks are paused." in home
+        assert "Nothing is due: 3 tasks are paused" in home
     assert "Pause everything" in pages.get("admin", "/actions").text
     assert action not in pages.get("ada", "/actions").text
 

@@ -100,15 +100,20 @@ def fetch(api: Api, visit: Visit, action_id: str) -> Json:
     task, etag = api.task(action_id)
     if task["handler"] != BATCH_CHANGE_HANDLER:
         raise NotFound("action", action_id)
-    entries = api.list_items(f"{task_path(action_id)}/history", "entries")
     return {
         "action": task,  # no task of a page: nobody has chosen the zone of what runs it
         "etag": etag,
-        "by": name_actor(entries[-1].get("by")) if entries else task["owner"],
+        "by": _find_actor(api, task),
         "record": _find_record(api, action_id),
         "restorable": _count_restorable(api, task),
         "outcomes": _count_outcomes(api, task),
     }
+
+
+def _find_actor(api: Api, task: Json) -> str:
+    """Return who asked for an action: the first of its history."""
+    entries = api.list_items(f"{task_path(task['id'])}/history", "entries")
+    return name_actor(entries[-1].get("by")) if entries else str(task["owner"])
 
 
 def _count_outcomes(api: Api, task: Json) -> list[Json]:
@@ -181,7 +186,7 @@ def _find_record(api: Api, action_id: str) -> Json:
 
 
 def fetch_restorable(api: Api, visit: Visit) -> list[Json]:
-    """Ask the API for the latest actions that still hold tasks paused, with their number."""
+    """Ask the API for the latest actions that still hold tasks paused: how many, since when, and who asked for it."""
     if not visit.may_change:
         return []
     query = {"handler": BATCH_CHANGE_HANDLER, "orderBy": "createdAt desc"}
@@ -192,10 +197,23 @@ def fetch_restorable(api: Api, visit: Visit) -> list[Json]:
     ]
     counted = ((each, _count_restorable(api, each) or {}) for each in pauses[:_OFFERED])
     return [
-        {"id": each["id"], "title": _write_title(each, visit), "at": each["createdAt"], "words": _write_number(count)}
+        {
+            "id": each["id"],
+            "said": _write_paused(each, count),
+            "by": _find_actor(api, each),
+            "at": each["createdAt"],
+            "words": _write_number(count),
+        }
         for each, count in counted
         if count.get("count")
     ]
+
+
+def _write_paused(task: Json, count: Json) -> str:
+    owner = task["payload"]["filter"].get("owner")
+    of_whom = only_if(owner, f" of {owner}")
+    is_one = count["count"] == 1 and not count["isAtLeast"]
+    return f"{_write_number(count)} {'task' if is_one else 'tasks'}{of_whom} {'is' if is_one else 'are'} paused"
 
 
 def _stops_everything(payload: Json) -> bool:

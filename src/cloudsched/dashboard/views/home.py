@@ -168,7 +168,8 @@ def _build_due(due: Sequence[Json], answer: Json, visit: Visit) -> Json:
     """Return what is due next, or the first that is due after the next hours."""
     following = [each["utc"] for each in due[:1]] + [each.get("nextExecutionTime") for each in answer["next"]]
     next_due = next(iter(following), None)
-    nothing = "Nothing is due."
+    paused = _write_paused(answer["counts"])
+    nothing = f"Nothing is due{only_if(paused, f': {paused}')}."
     if next_due:
         nothing = f"Nothing is due until {visit.moment(next_due).text}."
     return {
@@ -198,10 +199,20 @@ def _write_lateness(counts: Json, visit: Visit) -> str:
 
 
 def _write_open(counts: Json, opened: int) -> str:
+    """Return how many tasks have open runs, and how many are paused, if any."""
     is_at_least = not OPEN.isdisjoint(counts.get("atLeast", ()))
-    if not opened:
-        return "Nothing is open."
-    return f"{write_count(opened, 'task has', 'tasks have', is_at_least=is_at_least).capitalize()} open runs."
+    said = "Nothing is open."
+    if opened:
+        said = f"{write_count(opened, 'task has', 'tasks have', is_at_least=is_at_least).capitalize()} open runs."
+    paused = _write_paused(counts)
+    return said + only_if(paused, f" {paused[:1].upper()}{paused[1:]}.")
+
+
+def _write_paused(counts: Json) -> str:
+    """Return how many tasks are paused, for whatever reason. Empty if none is."""
+    paused = counts.get("tasks", {}).get(TaskStatus.PAUSED, 0)
+    is_at_least = TaskStatus.PAUSED in counts.get("atLeast", ())
+    return only_if(paused, f"{write_count(paused, 'task is', 'tasks are', is_at_least=is_at_least)} paused")
 
 
 def _write_sentence(attention: Json, bars: Sequence[StripBar], opened: str, due: Sequence[Json], visit: Visit) -> str:

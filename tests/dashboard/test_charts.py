@@ -19,6 +19,8 @@ from cloudsched.dashboard.status import BAD
 
 NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
 PARIS = ZoneInfo("Europe/Paris")
+MINUTE = timedelta(minutes=1)
+REACH = timedelta(hours=12)
 MINUTES = st.lists(st.integers(-20_000, 20_000), max_size=60)
 
 
@@ -40,6 +42,38 @@ def test_now_divides_what_is_filled_from_what_is_outlined(past: list[int], futur
         assert float(x) < 50 if css == "f-past" else float(x) + float(width) > 50
     assert svg.count('class="nowl" x1="50%"') == 1
     assert re.findall(r'class="val"[^>]*>([\d,]+)<', svg) == [f"{bar.ran or bar.due:,}" for bar in shown if bar.total]
+
+
+@given(st.integers(0, 59), st.integers(0, 2000), st.integers(0, 9), st.integers(0, 2000))
+def test_the_number_of_the_present_hour_stands_on_the_bar_that_it_counts(
+    minute: int, ran: int, failed: int, due: int
+) -> None:
+    """However soon after the hour's beginning it is: left of the now line what ended, right of it what is due."""
+    start = NOW - timedelta(minutes=minute)
+    svg = draw_strip([StripBar(start, start + 60 * MINUTE, ran, failed, due=due)], NOW, REACH, PARIS, None)
+    for css, x, width in re.findall(r'class="(f-past|f-fail|o)" x="([\d.]+)%" width="([\d.]+)%"', svg):
+        assert float(x) >= 50 if css == "o" else float(x) + float(width) <= 50.001
+    for x, anchor, said in re.findall(r'class="val" x="([\d.]+)%"[^>]*text-anchor="(\w+)">([\d,]+)<', svg):
+        assert said == f"{ran or due or failed:,}"
+        is_ended = bool(ran or not due)
+        if anchor == "middle":
+            assert (float(x) < 50) == is_ended
+        else:
+            assert (float(x), anchor) == (50, "end" if is_ended else "start")
+
+
+def test_each_part_of_a_bar_leads_to_the_list_that_it_counts() -> None:
+    """What ran, was skipped, failed and is due. No link is hidden from those who hear it, and Tab passes over them."""
+    lists = {name: f"runs?outcome={name}&of=<b>" for name in ("ran", "skipped", "failed", "late", "due")}
+    svg = draw_strip([replace(HOURS[12], ran=3, skipped=2, failed=1, due=4, links=lists)], NOW, REACH, PARIS, None)
+    drawn = ET.fromstring(svg)  # noqa: S314 - of ours
+    found = {link.get("href"): link for link in drawn.iter("a")}
+    assert found.keys() == {lists[name] for name in ("ran", "skipped", "failed", "due")}
+    said = sorted(str(link.findtext("title")).split(" ", 1)[1] for link in found.values())
+    assert said == ["1 failed", "2 skipped", "3 ran", "4 due"]
+    assert {link.get("tabindex") for link in found.values()} == {"-1"}
+    hidden = [part for part in drawn.iter() if part.get("aria-hidden")]
+    assert not [link for part in hidden for link in part.iter("a")]
 
 
 @given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))

@@ -58,7 +58,8 @@ def test_a_life_explains_what_it_has_drawn(status: ExecutionStatus) -> None:
 def test_a_strip_explains_what_it_has_drawn() -> None:
     """What ran alone has an entry alone; what was not counted is told."""
     hour = NOW.replace(minute=0, second=0) - 3 * HOUR
-    for more in ({"ran": 3}, {"failed": 1}, {"skipped": 2}, {"ran": 2, "late": 2}):
+    hours: list[dict[str, Any]] = [{"ran": 3}, {"failed": 1}, {"skipped": 2}, {"ran": 2, "late": 2}]
+    for more in hours:
         told = check(STRIP, [draw_strip([StripBar(hour, hour + HOUR, **more)], NOW, 12 * HOUR, PARIS, None)])
         assert ("ran" in told.split("; ")) == ("ran" in more)
         assert ("nothing started in time" in told) == ("late" in more or "skipped" in more)

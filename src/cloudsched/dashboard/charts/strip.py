@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +13,7 @@ from cloudsched.domain.documents.run_counts import RunCounts
 
 if TYPE_CHECKING:
     import zoneinfo
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from markupsafe import Markup
 
@@ -22,6 +22,12 @@ _ABOVE: Final = 56
 """In pixels: the height of the longest bar above the line."""
 _BELOW: Final = 24
 """In pixels: the same of failures, below it."""
+_BASE: Final = _TOP + _ABOVE
+_HEIGHT: Final = _BASE + _BELOW
+_THINNEST: Final = 0.002
+"""The least width of a bar, as a part of the chart: what began this second is seen, too."""
+_NUMBER: Final = 20
+"""The height of a bar's number, in pixels."""
 _LATE_TOP: Final = 14
 _LATE_HEIGHT: Final = 30
 _GAP: Final = 0.08
@@ -46,6 +52,8 @@ class StripBar:
     late: int = 0
     """Those of the ones that ran or failed that started late."""
     due: int = 0
+    links: Mapping[str, str] = field(default_factory=dict)
+    """The addresses of the lists that its numbers count, by the names of these."""
 
     @property
     def total(self) -> int:
@@ -77,68 +85,129 @@ def draw_strip(
     A bar never crosses now: past runs end at the line, and due ones begin there. What was skipped stands on what ran.
     Hours in which nothing started in time have a ground of their own. The time after `known_until`, for which due runs
     are not known, is hatched. None if all are known. A deployment is a line with a flag, and its text on hovering.
+
+    Each part of a bar leads to the list that it counts. The Tab key passes over these links: a table has them as well.
     """
-    start = now - reach
-    end = now + reach
+    axis = _Axis(now - reach, now + reach, now)
     most = max([1, *(max(each.ran, each.failed, each.due) for each in bars)])  # one record may have skipped thousands
-    base = _TOP + _ABOVE
-    height = base + _BELOW
 
-    def draw_bar(css: str, left: datetime, right: datetime, *, y: float, height: float) -> Markup:
-        width = percent(max((right - left) / (end - start), 0.002))  # what began this second is seen, too
-        return element("rect", cls=css, x=percent((left - start) / (end - start)), width=width, y=y, height=height)
+    parts = list(draw_ticks(axis.start, axis.end, zone, _HEIGHT))
+    parts += [_draw_deployment(axis.place(at), said) for at, said in deployments]
+    parts.append(element("line", cls="base", x1=0, x2="100%", y1=_BASE, y2=_BASE))
+    if known_until is not None and known_until < axis.end:
+        parts.append(axis.draw("hatched", known_until, axis.end, top=_TOP, height=_ABOVE, fill="url(#hatch)"))
 
-    parts = list(draw_ticks(start, end, zone, height))
-    parts += [_draw_deployment((at - start) / (end - start), said, height) for at, said in deployments]
-    parts.append(element("line", cls="base", x1=0, x2="100%", y1=base, y2=base))
-    if known_until is not None and known_until < end:
-        place = (known_until - start) / (end - start)
-        width = (end - known_until) / (end - start)
-        background = {"cls": "hatched", "fill": "url(#hatch)"}
-        parts.append(element("rect", **background, x=percent(place), width=percent(width), y=_TOP, height=_ABOVE))
-
+    links = []
     for each in bars:
-        gap = (each.end - each.start) * _GAP
-        left = max(each.start + gap, start)
-        right = min(each.end - gap, end)
-        if left >= right or not each.total:
-            continue
-        until_now = min(right, now)
-        drawn = []
-        if each.is_still:
-            drawn.append(draw_bar("still", each.start, min(each.end, now), y=_TOP, height=_ABOVE + _BELOW))
-        above: float = base
-        for css, number in (("f-past", each.ran), ("skipbar", each.skipped)):
-            if number:
-                tall = max(3.0, min(_ABOVE * number / most, above - _TOP))
-                above -= tall
-                drawn.append(draw_bar(css, left, until_now, y=above, height=tall))
-        if each.due:
-            tall = max(3.0, _ABOVE * each.due / most)
-            above = min(above, base - tall)
-            drawn.append(draw_bar("o", max(left, now), right, y=base - tall, height=tall))
-        if each.failed:
-            tall = max(4.0, _BELOW * each.failed / most)
-            drawn.append(draw_bar("f-fail", left, until_now, y=base, height=tall))
-        middle = ((left + (right - left) / 2) - start) / (end - start)
-        drawn.append(_draw_value(each, middle, max(above - 3, 10), is_past=each.start < now))
-        parts.append(element("g", element("title", each.write()), *drawn))
+        pieces = _cut(each, axis, most)
+        if pieces:
+            parts.append(_draw_bar(each, pieces, axis))
+            links += [_link(piece, each, axis, zone) for piece in pieces if piece.name in each.links]
 
-    parts.append(element("line", cls="nowl", x1="50%", x2="50%", y1=12, y2=height))
-    return draw_picture(height, *parts)
+    parts.append(element("line", cls="nowl", x1="50%", x2="50%", y1=12, y2=_HEIGHT))
+    if not links:
+        return draw_picture(_HEIGHT, *parts)
+    scenery = element("g", *parts, **{"aria-hidden": "true"})
+    return element("svg", scenery, *links, cls="c", height=_HEIGHT, role="group", aria_label="Runs by hour")
 
 
-def _draw_value(bar: StripBar, middle: float, y: float, *, is_past: bool) -> Markup:
-    """Return a bar's number, in its middle. Where it would cross the now line, it stands on the bar's side of that."""
-    said = f"{bar.ran + bar.skipped or bar.due or bar.failed:,}"
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    start: datetime
+    end: datetime
+    now: datetime
+
+    def place(self, at: datetime) -> float:
+        return (at - self.start) / (self.end - self.start)
+
+    def draw(self, css: str, left: datetime, right: datetime, *, top: float, height: float, **fill: str) -> Markup:
+        width = percent(max((right - left) / (self.end - self.start), _THINNEST))
+        classes = {"cls": css} if css else {}
+        x = percent(self.place(left))
+        return element("rect", **classes, **fill, x=x, width=width, y=top, height=height)
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """What a bar has of one kind."""
+
+    name: str
+    css: str
+    left: datetime
+    right: datetime
+    top: float
+    height: float
+    above: float = 0
+    """The empty height above it that leads to its list, too: the number stands there."""
+
+
+def _cut(bar: StripBar, axis: _Axis, most: int) -> list[_Piece]:
+    """Return the pieces of a bar. Empty if it counts nothing, or lies outside the chart."""
+    gap = (bar.end - bar.start) * _GAP
+    left = max(bar.start + gap, axis.start)
+    right = min(bar.end - gap, axis.end)
+    if left >= right:
+        return []
+    until_now = min(right, axis.now)
+    began = min(left, axis.now - _THINNEST * (axis.end - axis.start))
+    pieces = []
+    top: float = _BASE
+    for name, css, number in (("ran", "f-past", bar.ran), ("skipped", "skipbar", bar.skipped)):
+        if number:
+            tall = max(3.0, min(_ABOVE * number / most, top - _TOP))
+            top -= tall
+            pieces.append(_Piece(name, css, began, until_now, top, tall))
+    if pieces:
+        pieces[-1] = replace(pieces[-1], above=min(_NUMBER, top))
+    if bar.due:
+        tall = max(3.0, _ABOVE * bar.due / most)
+        pieces.append(_Piece("due", "o", max(left, axis.now), right, _BASE - tall, tall, min(_NUMBER, _BASE - tall)))
+    if bar.failed:
+        pieces.append(_Piece("failed", "f-fail", began, until_now, _BASE, max(4.0, _BELOW * bar.failed / most)))
+    return pieces
+
+
+def _draw_bar(bar: StripBar, pieces: Sequence[_Piece], axis: _Axis) -> Markup:
+    drawn = []
+    if bar.is_still:
+        drawn.append(axis.draw("still", bar.start, min(bar.end, axis.now), top=_TOP, height=_ABOVE + _BELOW))
+    drawn += [axis.draw(each.css, each.left, each.right, top=each.top, height=each.height) for each in pieces]
+    drawn.append(_draw_value(bar, pieces, axis))
+    return element("g", element("title", bar.write()), *drawn)
+
+
+def _link(piece: _Piece, bar: StripBar, axis: _Axis, zone: zoneinfo.ZoneInfo) -> Markup:
+    """Return the link of a piece to its list, on the piece and its number. Its name says both."""
+    height = piece.height + piece.above
+    if piece.name == "failed":
+        height = _BELOW
+    area = axis.draw("", piece.left, piece.right, top=piece.top - piece.above, height=height)
+    words = f"{bar.start.astimezone(zone):%H:%M} {getattr(bar, piece.name):,} {piece.name}"
+    return element("a", element("title", words), area, href=bar.links[piece.name], cls="b", tabindex="-1")
+
+
+def _draw_value(bar: StripBar, pieces: Sequence[_Piece], axis: _Axis) -> Markup:
+    """Return a bar's number, in the middle of what it counts.
+
+    Where it would cross the now line, it stands on the bar's side of that.
+    """
+    name, number = next(
+        (name, number)
+        for name, number in (("", bar.ran + bar.skipped), ("due", bar.due), ("failed", bar.failed))
+        if number
+    )
+    counted = next(each for each in pieces if name in {"", each.name})
+    said = f"{number:,}"
+    y = max(min(each.top for each in pieces) - 3, 10)
+    middle = axis.place(counted.left + (counted.right - counted.left) / 2)
     if abs(middle - _NOW) < len(said) * _HALF_LETTER:
-        return draw_beside(said, _NOW, 4, is_before=is_past, y=y, css="val")
+        return draw_beside(said, _NOW, 4, is_before=name != "due", y=y, css="val")
     return element("text", said, cls="val", x=percent(middle), y=y, text_anchor="middle")
 
 
-def _draw_deployment(place: float, said: str, height: int) -> Markup:
+def _draw_deployment(place: float, said: str) -> Markup:
     flag = element("svg", element("path", cls="flag", d=_FLAG), x=percent(place), y=_TOP - 6, overflow="visible")
-    return element("g", element("title", said), draw_vertical("deploy", place, _TOP, height), flag)
+    return element("g", element("title", said), draw_vertical("deploy", place, _TOP, _HEIGHT), flag)
 
 
 def draw_lateness(

@@ -61,7 +61,7 @@ def fetch(api: Api, visit: Visit) -> Json:
 
 def build(answer: Json, visit: Visit) -> Json:
     """Return what Home shows."""
-    bars = _read_bars(answer["counts"], answer["coming"])
+    bars = [replace(bar, links=_list_links(bar, visit)) for bar in _read_bars(answer["counts"], answer["coming"])]
     attention = build_attention(answer["needs"], answer["queues"], visit)
     shown = {each["taskId"] for each in answer["open"]}
     opened = sum(answer["counts"].get("open", {}).values()) or len(shown)
@@ -117,7 +117,7 @@ def _build_strip(bars: Sequence[StripBar], answer: Json, visit: Visit) -> Json:
         "strip": draw_strip(bars, visit.now, REACH, visit.zone, known_until, marks),
         "deployments": deployments,
         "stripText": f"Since {since}: {', '.join(counted)}. {said} due in the next 12 h.",
-        "hours": [_build_hour(each, visit) for each in bars if each.total],
+        "hours": [_build_hour(each) for each in bars if each.total],
     }
 
 
@@ -131,16 +131,21 @@ def _list_deployments(counts: Json, visit: Visit) -> list[Json]:
     ]
 
 
-def _build_hour(bar: StripBar, visit: Visit) -> Json:
-    """Return an hour's numbers, each with the path of the list that it counts."""
+def _list_links(bar: StripBar, visit: Visit) -> dict[str, str]:
+    """Return the paths of the lists that an hour's numbers count."""
     bounds = {"from": bar.start.isoformat(), "until": bar.end.isoformat()}
     lists = {name: f"runs?{urlencode({**bounds, 'outcome': name})}" for name in ("ran", "failed", "skipped")}
     lists["late"] = f"runs?{urlencode({**bounds, 'minLateness': 'PT1M'})}"
     start = max(bar.start, parse_instant(visit.soonest)).isoformat()
     end = min(bar.end, visit.now + REACH).isoformat()
     lists["due"] = f"due?{urlencode({'from': start, 'until': end})}"
-    numbers = {name: getattr(bar, name) for name in lists}
-    return {"start": bar.start.isoformat(), "numbers": numbers, "links": lists}
+    return lists
+
+
+def _build_hour(bar: StripBar) -> Json:
+    """Return an hour's numbers, each with the path of the list that it counts."""
+    numbers = {name: getattr(bar, name) for name in bar.links}
+    return {"start": bar.start.isoformat(), "numbers": numbers, "links": bar.links}
 
 
 def _build_stop(stop: Json, visit: Visit) -> Json:

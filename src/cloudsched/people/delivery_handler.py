@@ -17,7 +17,7 @@ from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, R
 from cloudsched.engine.ports.sender import OutgoingMessage, Recipient, Sender, Suppress
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused
 from cloudsched.features.deliveries.fields import PingEvent
-from cloudsched.people.reach import say_not_set_up
+from cloudsched.people.reach import say_not_set_up, say_then
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -62,7 +62,8 @@ class DeliveryHandler:
             return Fail(say_not_set_up(delivery.channel))
         found = self._find(task, delivery, payload)
         if isinstance(found, Suppress):
-            return Unreached(found.reason) if found.is_unreached else Cancel(found.reason)
+            reason = say_then(found.reason)
+            return Unreached(reason) if found.is_unreached else Cancel(reason)
 
         message = _to_message(delivery, payload)
         if delivery.channel not in CALLBACKS:

@@ -18,7 +18,7 @@ from cloudsched.dashboard.views.usage import list_limits
 from cloudsched.dashboard.words import join_phrases, only_if, write_count
 from cloudsched.domain.documents.delivery_channels import DeliveryStatus
 from cloudsched.domain.documents.document import complete_table
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task import TaskStatus, Trouble
 from cloudsched.domain.explanation.findings import Reason
 from cloudsched.errors import NotFound, PreconditionFailed
 
@@ -59,7 +59,9 @@ def fetch_deliveries(api: Api, visit: Visit) -> Json:
     answer = {"owner": owner, "deliveries": sent["deliveries"], "older": sent.get("nextPageToken"), "messages": []}
     causes = (api.find("/v1/overview", owner=owner) or {}).get("causes", ())
     answer["unreached"] = [each for each in causes if each["reason"] == Reason.NOT_REACHABLE]
-    if owner:
+    if not owner:
+        answer["lost"] = api.get("/v1/tasks", trouble=Trouble.UNREACHED, pageSize=_LISTED)
+    else:
         path = f"{_inbox_path(owner)}/messages"
         answer |= api.get(path, pageSize=_LISTED, pageToken=visit.query.get("page"))
     return answer
@@ -113,7 +115,15 @@ def _person_path(owner: str) -> str:
 def build_deliveries(answer: Json, _visit: Visit) -> Json:
     """Return what the lists of deliveries and of messages show."""
     deliveries = [build_delivery(each) for each in answer["deliveries"]]
-    return {**answer, "sentence": _write_sentence(answer), "deliveries": deliveries}
+    lost = answer.get("lost") or {"tasks": []}
+    said = write_count(len(lost["tasks"]), "message was", "messages were", is_at_least=lost.get("nextPageToken"))
+    return {
+        **answer,
+        "sentence": _write_sentence(answer),
+        "deliveries": deliveries,
+        "unsent": Counter(each["owner"] for each in lost["tasks"]).most_common(),
+        "unsentText": f"{said[:1].upper()}{said[1:]}",
+    }
 
 
 def _write_sentence(answer: Json) -> str:

@@ -106,6 +106,26 @@ def find_obstacle(person: Person | None, category: Category, channel: DeliveryCh
     return find_reach(person, channel).obstacle
 
 
+_THEN: Final = (
+    (" is not ", " was not "),
+    (" has said that it is theirs", " had said that it was theirs"),
+    (" has not proven that it wants ", " had not proven that it wanted "),
+    (" who reads ", " who read "),
+    (" has confirmed that they want ", " had confirmed that they wanted "),
+    ("The person has ", "The person had "),
+    ("No contacts are ", "No contacts were "),
+    (" does not want ", " did not want "),
+    ("The URL of the ping is ", "The URL of the ping was "),
+)
+
+
+def say_then(obstacle: str) -> str:
+    """Return an obstacle as the record of what it stopped tells it: the person may have removed it since."""
+    for now, then in _THEN:
+        obstacle = obstacle.replace(now, then)
+    return obstacle
+
+
 def say_not_set_up(channel: str) -> str:
     """Return that nothing here sends by a channel."""
     return f"{channel} is not set up here; see docs/guides/delivery.md."

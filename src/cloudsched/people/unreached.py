@@ -58,8 +58,8 @@ def _find_cause(container: Container, tasks: Sequence[Task], *, is_cut: bool) ->
     at_least = "At least " if is_cut else ""
     return CommonCause(
         reason=Reason.NOT_REACHABLE,
-        sentence=f"{at_least}{count:,} {things} {latest.owner} {'was' if count == 1 else 'were'} not sent. "
-        f"{found.reason}",
+        sentence=f"{at_least}{count:,} {things} {latest.owner} {'was' if count == 1 else 'were'} not sent in the last "
+        f"{LATELY.days} days. {found.reason}",
         subject=latest.owner,
         count=count,
         is_at_least=is_cut,

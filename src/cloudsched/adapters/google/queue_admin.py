@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from cloudsched.adapters.google.cloud_tasks import channel_queue_id, list_queue_ids
+from cloudsched.adapters.google.cloud_tasks import channel_queue_id, list_queue_ids, queue_id
 from cloudsched.adapters.google.credentials import require_credentials
 from cloudsched.domain.documents.delivery_channels import QUEUE_CHANNELS
+from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.responses.overview_responses import DispatchQueue
 from cloudsched.errors import InvalidInput, NotFound, QueueUnavailable
 
@@ -47,6 +48,8 @@ class QueueAdmin:
         channels = (channel_queue_id(queue, each) for each in QUEUE_CHANNELS)
         ids = (*list_queue_ids(queue, queues_per_priority), *channels)
         self._ids = tuple(dict.fromkeys(ids))
+        numbers = range(1, queues_per_priority + 1)
+        self._priorities = {queue_id(queue, each, number): each for each in Priority for number in numbers}
         where: dict[str, Any] = {}
         if emulator:
             anonymous = AnonymousCredentials()  # type: ignore[no-untyped-call]
@@ -114,6 +117,7 @@ class QueueAdmin:
             max_dispatches_per_second=found.rate_limits.max_dispatches_per_second,
             max_concurrent_dispatches=found.rate_limits.max_concurrent_dispatches,
             depth=found.stats.tasks_count,
+            priorities=(self._priorities[queue],) if queue in self._priorities else (),
         )
 
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from cloudsched.dashboard.forms.fields import Submitted
+from cloudsched.dashboard.status import Status, show_status
 from cloudsched.dashboard.words import write_count
+from cloudsched.domain.explanation.findings import Reason
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
+
+_LOOKS: Final = {
+    "RUNNING": Status("active", "Running", "ok"),
+    "PAUSED": Status("pause", "Paused", "fail"),
+    "DISABLED": Status("cancel", "Disabled", "fail"),
+}
 
 
 def fetch(api: Api, visit: Visit) -> Json:
@@ -25,6 +33,7 @@ def fetch(api: Api, visit: Visit) -> Json:
         "chosen": chosen,
         "dispatch": [],
         "waiting": {},
+        "causes": (api.find("/v1/overview") or {}).get("causes", ()),
     }
     if visit.role == "admin":
         answer["dispatch"] = api.list_items("/v1/dispatch-queues", "queues")
@@ -45,10 +54,33 @@ def send(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted:
 
 
 def build(answer: Json, _visit: Visit) -> Json:
-    """Return what the page of queues shows."""
-    queues = answer["queues"]
-    waiting = write_count(sum(each["waiting"] for each in queues), "run waits", "runs wait")
+    """Return what the page of queues shows: first what is paused, by whom and since when."""
+    known = {each.get("subject"): each for each in answer["causes"] if each["reason"] == Reason.QUEUE_PAUSED}
+    dispatch = [_build_dispatch(each, known) for each in answer["dispatch"]]
+    paused = [each["sentence"] for each in known.values()]
+    paused += [f"The queue {each['queue']} is paused." for each in dispatch if each["isPaused"] and not each["since"]]
+    return {**answer, "sentence": _write_waiting(answer["queues"]), "paused": paused, "dispatch": dispatch}
+
+
+def _write_waiting(queues: Sequence[Json]) -> str:
+    """Return what waits for workers. It may wait for nobody, or for a queue that is paused."""
+    count = sum(each["waiting"] for each in queues)
+    if not count:
+        return "Nothing waits for workers."
+    waiting = write_count(count, "run waits", "runs wait")
     unheard = ", ".join(each["queue"] for each in queues if each["waiting"] and not each["workers"])
     if unheard:
-        return {**answer, "sentence": f"{waiting}. No worker listens to {unheard}."}
-    return {**answer, "sentence": f"{waiting}. Every queue in which something waits is served."}
+        return f"{waiting} for workers. No worker listens to {unheard}."
+    return f"{waiting} for workers. Workers listen to each queue in which something waits."
+
+
+def _build_dispatch(queue: Json, paused: Mapping[str, Json]) -> Json:
+    """Return the row of a queue in Cloud Tasks, with what it carries, and since when it is paused."""
+    is_paused = queue["state"] == "PAUSED"
+    return {
+        **queue,
+        "isPaused": is_paused,
+        "look": _LOOKS.get(queue["state"]) or show_status(queue["state"]),
+        "since": paused.get(queue["queue"], {}).get("since") if is_paused else None,
+        "carries": ", ".join(each.lower() for each in queue.get("priorities", ())),
+    }

@@ -80,6 +80,8 @@ class DispatchQueue(ApiResponse):
     max_concurrent_dispatches: int
     depth: int = Field(ge=0)
     """The number of dispatches in it, also of those that lie ahead, as Cloud Tasks estimates it."""
+    priorities: tuple[Priority, ...] = ()
+    """The priorities of the tasks that it is for. Empty if it is for hops, or for the deliveries of a channel."""
 
 
 class DispatchQueueList(ApiResponse):

@@ -60,10 +60,11 @@ def ask(app: App) -> Ask:
 
 
 def test_an_admin_sees_and_changes_the_queues_of_the_deployment(ask: Ask) -> None:
-    """With state, rates and depth. A purge empties a queue; one rate leaves the other as it was."""
+    """With state, rates, depth and priorities. A purge empties a queue; one rate leaves the other as it was."""
     usual = {"state": "RUNNING", "maxDispatchesPerSecond": 500.0, "maxConcurrentDispatches": 1000}
-    (normal, low) = ask("GET", "/v1/dispatch-queues").get_json()["queues"]
-    assert (normal, low) == ({"queue": QUEUES[0], **usual, "depth": 1}, {"queue": QUEUES[1], **usual, "depth": 0})
+    normal, low = ask("GET", "/v1/dispatch-queues").get_json()["queues"]
+    assert normal == {"queue": QUEUES[0], **usual, "depth": 1, "priorities": ["NORMAL"]}
+    assert low == {"queue": QUEUES[1], **usual, "depth": 0, "priorities": ["LOW"]}
     path = "/v1/dispatch-queues/cloudsched"
     assert ask("PATCH", path, {"state": "PAUSED"}).get_json() == {**normal, "state": "PAUSED"}
     assert ask("GET", "/v1/dispatch-queues").get_json()["queues"][0]["state"] == "PAUSED"

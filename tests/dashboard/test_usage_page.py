@@ -14,6 +14,7 @@ from cloudsched.dashboard.times import BLANK
 from cloudsched.dashboard.views import usage as usage_view
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.features.budgets.budgets import Budgets
+from cloudsched.features.budgets.looks import BudgetLooks
 
 AMOUNTS: dict[str, Any] = {
     "executions": 0, "queries": 0, "estimatedQueries": 0, "tokens": 0, "estimatedTokens": 0, "reads": 0, "writes": 0,
@@ -121,3 +122,30 @@ def test_usage_is_that_of_the_server(pages: Pages, app: App) -> None:
     assert read_hidden('<form method="post"' + form[: form.index("</form>")]) == {"by": "handler", "sort": "-tokens"}
     assert 'data-every="0"' in everything
     assert 'id="live"' not in everything
+
+
+def test_a_budget_has_the_numbers_of_the_usage_beside_it(
+    pages: Pages, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the page of usage, of the person, and in Home's cause, however long ago somebody last looked at budgets."""
+    monkeypatch.setattr(BudgetLooks, "find_next", lambda *_: None)
+    first = (pages.sim.now + timedelta(hours=1)).replace(tzinfo=None).isoformat()
+    hourly = Schedule(rrule="FREQ=HOURLY", dtstart=first, timezone="UTC")
+    budgets = Budgets.of(app.container)
+    budgets.put("ada", 200, by=OWN_CODE)
+    app.create(owner="ada", title="Spend", handler="spend", schedule=hourly)
+    pages.sim.advance(timedelta(hours=10, minutes=1))
+    stored = budgets.get("ada")
+    assert (stored.queries, stored.queries_before) == (0, 0), "nobody has looked"
+
+    usage = pages.get("admin", "/usage?owner=ada").text
+    assert f"90 of 200 queries (45{BLANK}%)" in usage
+    assert "110 queries are left" in usage
+    assert "90 queries of ada" in usage
+    assert "90 of 200 queries" in pages.get("admin", "/people/ada").text
+    assert budgets.get("ada") == stored, "a look at a page writes nothing"
+
+    budgets.put("ada", 80, by=OWN_CODE)
+    budgets.enforce_for("ada")
+    app.container.forget_causes()
+    assert "90 of 80 queries" in pages.get("admin", "/").text

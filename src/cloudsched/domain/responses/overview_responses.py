@@ -587,7 +587,7 @@ class BudgetDetails(ApiResponse):
     is_used_up: bool
     """True if the owner's tasks are paused because of it."""
     summed_until: AwareDatetime | None = None
-    """The time at which the usage was last summed up."""
+    """The time until which the usage is counted."""
 
 
 class BudgetPage(PageResponse):

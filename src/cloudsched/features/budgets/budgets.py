@@ -116,6 +116,20 @@ class Budgets(UsageLimit):
         stored = self._store.records.load(Budget, owner)
         return None if stored is None or stored.record.is_ending else stored.record
 
+    def count_now(self, budget: Budget) -> Budget:
+        """Return a budget with what is used of it now, which writes nothing.
+
+        Costs three reads, and one for each task that has changed since it was summed up. If those are too many, it is
+        returned as the last look has left it.
+        """
+        now = self._clock.now()
+        changed = self._summation.list_unsummed(budget.owner, MAX_UNSUMMED)
+        if changed is None:
+            return budget
+        month = self.current_month
+        counted = budget.with_use(month, self._ledger.count(budget.owner, month, changed))
+        return counted.model_copy(update={"summed_until": now})
+
     def list(self, owner: str | None, *, limit: int, page_token: str | None = None) -> Page[Budget]:
         """Return a page of the budgets of all owners, or of one, by owner.
 
@@ -503,9 +517,10 @@ def _compare_limits(before: Budget | None, after: Budget) -> Iterator[FieldChang
 
 
 def find_causes(container: Container, owner: str | None) -> Iterator[CommonCause]:
-    """Yield the budgets that are used up, of all owners or of one. Costs a read each, and a count for each of them.
+    """Yield the budgets that are used up, of all owners or of one.
 
-    The tasks that their own limits hold are among the counted ones.
+    Costs a read each, and of each of them a count of its use and of its tasks. The tasks that their own limits hold
+    are among the counted ones.
     """
     records = container.store.records
     budgets: Iterable[Budget] = iterate_records(partial(records.list_all, Budget, limit=_PAGE), _PAGE)
@@ -520,7 +535,7 @@ def find_causes(container: Container, owner: str | None) -> Iterator[CommonCause
             continue
         yield CommonCause(
             reason=Reason.BUDGET_USED_UP,
-            sentence=each.say_waiting(count),
+            sentence=Budgets.of(container).count_now(each).say_waiting(count),
             subject=each.owner,
             count=count,
             is_at_least=count >= _MAX_COUNTED,

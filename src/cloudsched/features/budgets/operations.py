@@ -33,12 +33,13 @@ class PutBudget(WireModel):
 def list_budgets(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
     """List all budgets, and how much of each is used, by owner.
 
-    Users see their own. As long as the response has a `nextPageToken`, repeat the request with it.
+    The usage is counted as you ask, at three reads for each and one for each task that has changed since the last
+    sweep's look. Users see their own. As long as the response has a `nextPageToken`, repeat the request with it.
     """
     budgets = Budgets.of(call.app.container)
     owner = call.caller.resolve_listed_owner(query.owner)
     found = budgets.list(owner, **query.to_arguments())
-    shown = (_make_details(each, budgets.current_month).to_wire() for each in found.items)
+    shown = (_make_details(budgets, each).to_wire() for each in found.items)
     return page_response(responses.BudgetPage, found, shown)
 
 
@@ -46,7 +47,7 @@ def list_budgets(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
 def get_budget(call: ApiCall) -> Response:
     """Get an owner's budget, and how much of it is used.
 
-    The usage is summed up when the budget is set, and every five minutes by the sweep. Users see their own.
+    The usage is counted as you ask; the sweep acts on it every five minutes. Users see their own.
     """
     return _show_budget(call, Budgets.of(call.app.container).get(read_owner(call)))
 
@@ -91,11 +92,12 @@ def delete_budget(call: ApiCall) -> Response:
 
 
 def _show_budget(call: ApiCall, budget: Budget, status: int = 200) -> Response:
-    month = Budgets.of(call.app.container).current_month
-    return json_response(_make_details(budget, month).to_wire(), status)
+    return json_response(_make_details(Budgets.of(call.app.container), budget).to_wire(), status)
 
 
-def _make_details(budget: Budget, month: str) -> responses.BudgetDetails:
+def _make_details(budgets: Budgets, budget: Budget) -> responses.BudgetDetails:
+    month = budgets.current_month
+    budget = budgets.count_now(budget)
     is_current = budget.month == month
     return responses.BudgetDetails(
         owner=budget.owner,

@@ -11,11 +11,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from tests.dashboard.conftest import read_hidden
+from tests.dashboard.conftest import read_hidden, visit
 from tests.dashboard.role_pages import Pages
 from werkzeug.test import TestResponse
 
 from cloudsched import App, Context, Settings
+from cloudsched.dashboard.views.task_history import build_entry
 from cloudsched.domain.documents.audit_note import AuditNote
 from cloudsched.domain.documents.task import HistoryEntry, Hold, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Action
@@ -412,6 +413,38 @@ def test_any_run_to_come_can_be_moved(pages: Pages, create: Create) -> None:
     assert "is not one of its occurrences to come" in refused.text
     for text in ("yesterday", "2001-01-01T00:00:00Z", "2030-01-01", "<b>"):
         assert "Move the next run…" in pages.get("ada", f"{path}?move={text}").text
+
+
+def test_a_move_is_told_from_when_to_when_and_that_it_was_taken_back(pages: Pages, create: Create) -> None:
+    """In the history, in the question, and in what explains its day; no word of the API is in it."""
+    task = create(**DAILY)
+    due = pages.sim.app.upcoming(task.id, 1)[0]
+    path = f"/tasks/{task.id}"
+    assert pages.post("ada", f"{path}/verbs/move", {"occurrence": due.isoformat(), "to": "10:30"}).status_code == 303
+    moved = pages.get("ada", path).text
+    said = f"{due:%Y-%m-%d} 09:00 → 10:30"
+    assert re.search(rf"<code>run</code>: {said}", moved)
+    [back] = re.findall(r'href="[^"]*(/tasks/[^"]+/back/\d+)"', moved)
+    question = pages.get("ada", back).text
+    assert "Take back the move of " in question
+    assert pages.post("ada", back, read_hidden(question[question.index("What changes") :])).status_code == 303
+    assert pages.sim.app.upcoming(task.id, 1) == [due]
+    assert re.search(rf"<code>run</code>: {due:%Y-%m-%d} 10:30 → 09:00", pages.get("ada", path).text)
+
+    found = pages.sim.app.explain(task.id, at=pages.sim.now).findings
+    [sentence] = [each.sentence for each in found if each.reason == "MOVED"]
+    assert said in sentence
+    assert "That was taken back by key:ada on " in sentence
+    assert "schedule" not in sentence
+
+
+def test_a_note_is_quoted_in_the_history() -> None:
+    """It does not run into the name of who did it, and what the scheduler says is a sentence of its own."""
+    row = {"action": "APPROVED", "at": "2027-01-01T00:00:00Z", "reason": "Invoice checked with Grace"}
+    by_person = build_entry({**row, "by": {"subject": "anybody"}}, visit())
+    assert (by_person["what"], by_person["said"]) == ("Approved", "“Invoice checked with Grace”")
+    by_itself = build_entry({**row, "action": "PAUSED", "reason": "It failed."}, visit())
+    assert (by_itself["what"], by_itself["said"]) == ("Paused", "It failed.")
 
 
 def test_changes_list_deletions_and_budgets(pages: Pages, create: Create) -> None:

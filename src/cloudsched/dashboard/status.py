@@ -13,13 +13,12 @@ from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, ExecutionStatus
 from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.explanation.findings import drop_policy
 
 if TYPE_CHECKING:
     from cloudsched.dashboard.api import Json
     from cloudsched.dashboard.visit import Visit
 
-_POLICY: Final = re.compile(r" \(catchUp: \w+\)")
-"""The policy behind a decision, for readers of the API. A page shows the task's policies elsewhere."""
 _WAKES_AT: Final = re.compile(r"(?<=^It sleeps until )\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?[+-]\d\d:\d\d")
 
 
@@ -27,7 +26,7 @@ def write_message(record: Json, visit: Visit) -> str:
     """Return an execution's message about its status. A sleep's end is written as pages show instants, not as ISO."""
     message = str(record.get("message") or "")
     if record["status"] != "SUSPENDED":
-        return _POLICY.sub("", message)
+        return drop_policy(message)
     try:
         return _WAKES_AT.sub(lambda found: visit.moment(found[0]).text, message)
     except (ValueError, OverflowError):  # a worker that interrupts a run writes what it likes

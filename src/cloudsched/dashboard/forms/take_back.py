@@ -19,6 +19,7 @@ from cloudsched.dashboard.forms.task_options import (
     write_options,
 )
 from cloudsched.dashboard.schedule_words import describe_schedule
+from cloudsched.domain.documents.verbs import Action
 from cloudsched.errors import CloudschedError, NotFound, PreconditionFailed
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def send(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, number:
 def build(answer: Json, visit: Visit) -> Json:
     """Return what the question shows."""
     task = answer["task"]
+    what = "move" if answer["entry"]["action"] == Action.MOVED else "edit"
     changes = [
         (name_option(name), _describe(name, task.get(name), visit), _describe(name, value, visit))
         for name, value in answer["values"].items()
@@ -89,7 +91,8 @@ def build(answer: Json, visit: Visit) -> Json:
     return {
         "error": "",
         **answer,
-        "title": f"Take back the edit of {task['title']}?" if changes else "Nothing to take back",
+        "what": what,
+        "title": f"Take back the {what} of {task['title']}?" if changes else "Nothing to take back",
         "changes": changes,
         "left": ", ".join(map(name_option, answer["left"])),
     }

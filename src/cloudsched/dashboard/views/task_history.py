@@ -8,6 +8,7 @@ from cloudsched.dashboard.forms.task_options import read_before
 from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.dashboard.words import only_if
 from cloudsched.domain.documents.authority import say_subject
+from cloudsched.domain.explanation.moves import find_move
 
 if TYPE_CHECKING:
     from cloudsched.dashboard.api import Json
@@ -22,11 +23,11 @@ def build_history(answer: Json | None, visit: Visit) -> list[Json]:
 def build_entry(entry: Json, visit: Visit) -> Json:
     """Return the row of one entry, with its schedules in words."""
     fields = entry.get("fields", [])
-
+    reason = entry.get("reason") or ""
     return {
         **entry,
-        "what": entry["action"].capitalize().replace("_", " ")
-        + only_if(entry.get("reason"), f": {entry.get('reason')}"),
+        "what": entry["action"].capitalize().replace("_", " "),
+        "said": only_if(reason, f"“{reason}”" if entry.get("by") else reason),
         "who": name_actor(entry.get("by")),
         "changes": [_build_change(each, visit) for each in fields],
         "hasBack": bool(read_before(fields)[0]),
@@ -34,9 +35,12 @@ def build_entry(entry: Json, visit: Visit) -> Json:
 
 
 def _build_change(field: Json, visit: Visit) -> tuple[str, str, str]:
-    """Return a field's name, and what it was before and after. Schedules are in words."""
+    """Return a field's name, and what it was before and after. Schedules are in words, or which run was moved."""
     before, after = field.get("before", ""), field.get("after", "")
     if field["field"] == "schedule":
+        move = find_move(before, after)
+        if move.is_whole:
+            return "run", *move.write()
         before, after = (each and describe_schedule(each, visit.now) for each in (before, after))
     return field["field"], before, after
 

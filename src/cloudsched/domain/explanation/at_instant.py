@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.domain.documents.authority import say_subject
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import FINAL_STATUSES, HistoryEntry, Task, TaskStatus
 from cloudsched.domain.documents.verbs import EDITS, Action
 from cloudsched.domain.explanation.explain import MISSED, explain_delivery, explain_run, with_message
 from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason, say_status
+from cloudsched.domain.explanation.moves import Move, find_move
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.notices import say_instant
@@ -257,7 +259,7 @@ def _name(entry: HistoryEntry | None) -> str:
     if entry is None or entry.by is None:
         return ""
     who = entry.by.subject or "the app's own code"
-    return f" by {who}"
+    return f" by {say_subject(who)}"
 
 
 def _explain_end(question: _Question) -> Iterator[Finding]:
@@ -353,7 +355,7 @@ def _explain_nothing_due(question: _Question, following: datetime | None) -> Fin
     sentence = f"Its schedule has no occurrence on {question.at.astimezone(zone):%A %Y-%m-%d} ({zone})"
     if (left_out := _find_left_out(question)) is not None:
         due = say_instant(question.task, left_out)
-        sentence = f"What would be due {due} is left out by an exception of its schedule (exdates)"
+        sentence = f"What would be due {due} is left out by an exception of its schedule"
     if following is None:
         sentence += ", nor any later one." if left_out is None else ". There is no later one."
     else:
@@ -391,7 +393,7 @@ def _explain_occurrence(question: _Question, occurrence: datetime) -> Iterator[F
     elif task.next_execution_time is not None and occurrence >= task.next_execution_time:
         if waits_for_open_run(task):
             sentence = f"{due}. It came due while another execution was open; when that has ended, "
-            sentence += f"of those that came due meanwhile {MISSED[task.overlap]} (overlap)."
+            sentence += f"of those that came due meanwhile {MISSED[task.overlap]}."
             yield Finding(reason=Reason.OVERLAP, sentence=sentence, at=occurrence)
             return
         sentence = f"{due}, which has not begun yet."
@@ -444,11 +446,31 @@ def _explain_changes(question: _Question) -> Iterator[Finding]:
                 at=entry.at,
             )
             continue
-        who = _name(entry)
-        fields = ", ".join(each.field for each in entry.fields) or "nothing that is shown"
-        did = "it was edited" if entry.action is Action.EDITED else "one of its runs was moved"
+        did, what = _say_change(question, entry)
         since = f"Later {did}" if entry.at >= day.end else did.capitalize()
-        yield Finding(reason=Reason(entry.action), sentence=f"{since}{who} {when}: {fields}.", at=entry.at)
+        yield Finding(reason=Reason(entry.action), sentence=f"{since}{_name(entry)} {when}{what}.", at=entry.at)
+
+
+def _say_change(question: _Question, entry: HistoryEntry) -> tuple[str, str]:
+    """Return what somebody did to a task, and to stand behind who and when, what of it that changed."""
+    if entry.action is not Action.MOVED:
+        return "it was edited", f": {', '.join(each.field for each in entry.fields) or 'nothing that is shown'}"
+    did = "one of its runs was moved"
+    move = _find_move(entry)
+    if not move.is_whole:
+        return did, ""
+    back = Move(move.after, move.before)
+    later = question.task.history[question.task.history.index(entry) + 1 :]
+    taken_back = next((each for each in later if _find_move(each) == back), None)
+    what = f": {' → '.join(move.write())}"
+    if taken_back is not None:
+        what += f". That was taken back{_name(taken_back)} {say_instant(question.task, taken_back.at)}"
+    return did, what
+
+
+def _find_move(entry: HistoryEntry) -> Move:
+    change = next((each for each in entry.fields if each.field == "schedule"), None)
+    return Move("", "") if change is None else find_move(change.before, change.after)
 
 
 def _explain_left_out(question: _Question) -> Iterator[Finding]:

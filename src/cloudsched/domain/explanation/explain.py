@@ -27,6 +27,7 @@ from cloudsched.domain.explanation.findings import (
     Finding,
     Reason,
     Undelivered,
+    drop_policy,
     say_no_worker,
     say_status,
 )
@@ -367,9 +368,9 @@ def _explain_listeners(evidence: Evidence) -> Iterator[Finding]:
 def _say_overlap(evidence: Evidence, occurrence: datetime) -> str:
     task = evidence.task
     if occurrence > evidence.now:
-        return f"The next occurrence, {say_instant(task, occurrence)}, {_OVERLAPS[task.overlap]} (overlap)."
+        return f"The next occurrence, {say_instant(task, occurrence)}, {_OVERLAPS[task.overlap]}."
     since = _say_time(task, occurrence)
-    return f"It has come due again since {since}: when the open run has ended, {MISSED[task.overlap]} (overlap)."
+    return f"It has come due again since {since}: when the open run has ended, {MISSED[task.overlap]}."
 
 
 def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
@@ -477,5 +478,5 @@ def _explain_last(evidence: Evidence, last: Execution) -> Finding:
 def with_message(sentence: str, message: str) -> str:
     """Return a sentence with a message, if there is one, and with its end."""
     if message:
-        return f"{sentence}: {message}"
+        return f"{sentence}: {drop_policy(message)}"
     return f"{sentence}."

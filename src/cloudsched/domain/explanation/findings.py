@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -123,6 +124,14 @@ DEFERRED: Final = Finding(
 )
 DELETED: Final = Finding(reason=Reason.ENDED, sentence="It was deleted.")
 NO_OCCURRENCE: Final = Finding(reason=Reason.ENDED, sentence="Its schedule has no further occurrence.")
+
+
+_POLICY: Final = re.compile(r" \(catchUp: \w+\)")
+
+
+def drop_policy(message: str) -> str:
+    """Return a message without the name of the policy that decided, which is for readers of the API."""
+    return _POLICY.sub("", message)
 
 
 def say_no_worker(workers: Workers) -> Finding:

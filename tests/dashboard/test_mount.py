@@ -29,7 +29,7 @@ def test_a_verb_leads_back_below_the_mount(browser: Browser) -> None:
     """The way back after a form is relative, so that no proxy has to translate it."""
     answer = browser.post(f"{PATH}/verbs/pause", base_url=BASE, headers={"Origin": BASE})
     assert answer.status_code == 303
-    assert urljoin(f"{BASE}{PATH}/verbs/pause", answer.headers["Location"]) == f"{BASE}{PATH}?done=pause"
+    assert urljoin(f"{BASE}{PATH}/verbs/pause", answer.headers["Location"]) == f"{BASE}{PATH}?done=pause#said"
     refused = browser.post(f"{PATH}/verbs/resume", base_url=BASE, headers={"Origin": "https://evil.example"})
     assert refused.status_code == 403
 

@@ -159,8 +159,9 @@ def test_a_pause_can_be_taken_back_until_somebody_changes_the_task(pages: Pages)
     """The note offers to undo it, to who may, with the ETag of then: once the task has changed, nothing happens."""
     path = f"/tasks/{create(pages, 'flow').id}"
     assert ">Undo</button>" not in pages.get("ada", path).text
-    assert pages.post("ada", f"{path}/verbs/pause", {}).headers["Location"].endswith("?done=pause")
+    assert pages.post("ada", f"{path}/verbs/pause", {}).headers["Location"].endswith("?done=pause#said")
     text = pages.get("ada", f"{path}?done=pause").text
+    assert text.count('id="said"') == 1, "the place of the message that the address names"
     assert ">Undo</button>" in text
     assert ">Undo</button>" not in pages.get("reader", f"{path}?done=pause").text
     form = text[: text.index(">Undo</button>")].rpartition("<form")[2]

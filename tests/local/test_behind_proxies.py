@@ -144,5 +144,5 @@ def test_a_key_opens_the_page(url: str) -> None:
         assert (home.status_code, home.url) == (200, url)
         assert "of-ada" in session.get(f"{url}tasks", timeout=WAIT_SECONDS).text
         paused = session.post(f"{url}tasks/of-ada/verbs/pause", headers=origin, timeout=WAIT_SECONDS)
-        assert (paused.status_code, paused.url) == (200, f"{url}tasks/of-ada?done=pause")
+        assert (paused.status_code, paused.url) == (200, f"{url}tasks/of-ada?done=pause#said")
         assert [each.path for each in session.cookies] == ["/jobs"]

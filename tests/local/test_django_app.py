@@ -27,5 +27,5 @@ def test_the_page_is_for_superusers(tmp_path: Path) -> None:
         "nobody": [302, "/log-in/?next=/tools/scheduler/tasks", False, 503, 403, 403, None],
         "staff": [403, None, False, 503, 403, 403, None],
         "file": [200, 7, False],
-        "boss": [200, None, True, 503, 403, 303, "../../../tasks/of-ada?done=pause"],
+        "boss": [200, None, True, 503, 403, 303, "../../../tasks/of-ada?done=pause#said"],
     }

@@ -225,8 +225,8 @@ class Dashboard:
         except CloudschedError as error:
             return self._show(request, VIEWS["task"], {"task_id": task_id}, describe_problem(error))
         if verb == "delete":
-            return redirect(request, "tasks?done=delete")
-        return redirect(request, f"tasks/{task_id}?done={verb}")
+            return redirect(request, Submitted("tasks", verb).address)
+        return redirect(request, Submitted(f"tasks/{task_id}", verb).address)
 
     def _move_clock(self, request: Request) -> Response:
         if self._clock is None:
@@ -238,7 +238,7 @@ class Dashboard:
             move_clock(self._clock, request.form)
         except CloudschedError as error:
             return self._show(request, VIEWS["home"], {}, describe_problem(error))
-        return redirect(request, "?done=clock")
+        return redirect(request, Submitted("", "clock").address)
 
     def _look(self, request: Request) -> Visit:
         caller = self._api.get("/v1/caller")

@@ -230,3 +230,22 @@ def test_what_a_handler_logs_shows_as_it_comes(tour: Visitor, site: Site) -> Non
         text = requests.get(f"{site.pages[role]}tasks/{task}/executions/{execution}", timeout=60).text
         assert ("it begins" in text) == is_shown
         assert "<b>hello" not in text
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_what_a_button_has_done_is_in_view(tour: Visitor, site: Site, *, script: bool) -> None:
+    """On a phone, too, however far down the button was pressed, and without script."""
+    task = site.create(f"told-{script}".lower(), schedule={"rrule": "FREQ=DAILY", "dtstart": "2030-01-01T09:00:00"})
+    page = tour.go(f"tasks/{task}", script=script)
+    page.set_viewport_size({"width": 390, "height": 400})
+    for word, said in (("pause", "Paused."), ("resume", "Resumed.")):
+        button = page.locator(f'form[action$="/verbs/{word}"] button').first
+        button.wait_for(state="attached")
+        page.evaluate("scrollTo(0, document.body.scrollHeight)")
+        button.evaluate("each => each.click()")
+        note = page.locator("#said", has_text=said)
+        expect(note).to_be_in_viewport(ratio=0.9)
+        top = page.evaluate("document.querySelector('.top').getBoundingClientRect().bottom")
+        box = note.bounding_box()
+        assert box
+        assert box["y"] >= top - 1, "behind the bar at the top"

@@ -42,9 +42,9 @@ class Submitted:
 
     @property
     def address(self) -> str:
-        """Return the path with the message's name in it."""
+        """Return the path with the message's name in it, and with the message's place, where the browser scrolls."""
         separator = "&" if "?" in self.path else "?"
-        return f"{self.path}{separator}done={self.said}"
+        return f"{self.path}{separator}done={self.said}#said"
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,6 +158,7 @@ export async function submit(form, button) {
       await refresh();
       repeat(text, response.url);
     }
+    main.querySelector(":scope > .note[role]")?.scrollIntoView({ block: "nearest" });
     if (every) schedule(every);
   } catch (error) {
     const words = error.name === "Error" ? `${error.message} ` : "";

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import html
+import re
 from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.dashboard.conftest import find_execution, get
 
 from cloudsched.dashboard.local_instants import read_instant
+from cloudsched.dashboard.views.search import sort_by_nearness
 
 PARIS = ZoneInfo("Europe/Paris")
 
@@ -76,3 +81,27 @@ def test_a_wall_clock_time_means_one_instant(text: str, iso: str, said: str) -> 
     assert entered.iso == iso
     assert said in entered.note
     assert bool(said) == bool(entered.note)
+
+
+def test_what_is_no_name_can_be_looked_for_elsewhere(ui: str) -> None:
+    """In the errors of runs and in payloads: a search that finds nothing is no dead end."""
+    page = get(ui + "/search", q="warehouse").text
+    assert "Nothing is named “warehouse”." in page
+    links = [html.unescape(each) for each in re.findall(r'<li><a href="([^"]+)">', page)]
+    runs, tasks = (f"{ui}/{each.removeprefix('./')}" for each in links if each.startswith(("./runs", "./tasks")))
+    assert "did not answer" in get(runs).text
+    assert get(tasks).status_code == 200
+    assert "elsewhere" not in get(ui + "/search", q="report").text
+
+
+@given(st.permutations(["Weekly summary 77", "Weekly summary 177", "Weekly summary 770", "Week 77 of a summary"]))
+def test_the_nearest_name_stands_first(titles: list[str]) -> None:
+    """The whole name, then what ends as the text does, then the shorter ones; in whatever order they were found."""
+    tasks = [{"title": title, "id": f"t{number}"} for number, title in enumerate(titles)]
+    near = [each["title"] for each in sort_by_nearness("ummary 77", tasks)]
+    assert near[:2] == ["Weekly summary 77", "Weekly summary 770"]
+    assert sort_by_nearness("weekly SUMMARY 177", tasks)[0]["title"] == "Weekly summary 177"
+    assert sort_by_nearness("77", tasks)[-2:] == [
+        each for each in tasks if each["title"] in {"Weekly summary 177", "Weekly summary 770"}
+    ]
+    assert sort_by_nearness("t2", tasks)[0] == tasks[2]

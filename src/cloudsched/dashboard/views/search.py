@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 _LONGEST: Final = 500
 """The longest text that the API takes."""
 _MOST: Final = 20
+_KINDS: Final = ("tasks", "owners", "handlers", "labels")
+_LATELY: Final = timedelta(days=7)
 
 
 def fetch(api: Api, visit: Visit) -> Json:
@@ -30,7 +34,7 @@ def fetch(api: Api, visit: Visit) -> Json:
     if run := found.get("execution"):
         return {"goTo": f"tasks/{quote(run['taskId'], safe='')}/executions/{quote(run['executionId'], safe='')}"}
     handlers = []
-    if not any(found[kind] for kind in ("tasks", "owners", "handlers", "labels")):
+    if not any(found[kind] for kind in _KINDS):
         handlers = [each["name"] for each in api.list_items("/v1/handlers", "handlers")]
     return {"found": found, "handlers": handlers}
 
@@ -47,6 +51,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "more": "",
         "guess": None,
         "note": "",
+        "elsewhere": [],
     }
     if found is None:
         page["sentence"] = "Type a part of an id, a title, a person, a handler or a label."
@@ -54,7 +59,7 @@ def build(answer: Json, visit: Visit) -> Json:
             page["sentence"] = f"That text is longer than {_LONGEST} characters. No name is that long."
         return page
 
-    page["tasks"] = found["tasks"]
+    page["tasks"] = sort_by_nearness(text, found["tasks"])
     page["groups"] = [
         ("People", [(name, f"people/{quote(name, safe='')}") for name in found["owners"]]),
         ("Handlers", [(name, f"tasks?{urlencode({'handler': name})}") for name in found["handlers"]]),
@@ -63,11 +68,54 @@ def build(answer: Json, visit: Visit) -> Json:
     page["groups"] = [(name, items) for name, items in page["groups"] if items]
     page["sentence"] = _write_sentence(found, page["text"])
     page["note"] = _write_note(found)
+    if not any(found[kind] for kind in _KINDS):
+        page["elsewhere"] = _list_elsewhere(text, visit)
     if len(found["tasks"]) == _MOST:
         page["more"] = f"tasks?{urlencode({'q': text})}"
     if guess := guess_name(text, answer["handlers"]):
         page["guess"] = (guess, f"tasks?{urlencode({'handler': guess})}")
     return page
+
+
+def sort_by_nearness(text: str, tasks: Iterable[Json]) -> list[Json]:
+    """Return tasks by how near their names are to a text: the whole name, whole words, parts; the shorter first."""
+    wanted = text.casefold()
+    words = wanted.split()
+
+    def rank(task: Json) -> tuple[object, ...]:
+        names = [str(task["title"]).casefold(), str(task["id"]).casefold()]
+        return min(
+            (
+                name != wanted,
+                wanted not in name,
+                -_count_ends(wanted, name),
+                -sum(_count_ends(word, name) for word in words),
+                len(name),
+            )
+            for name in names
+        )
+
+    return sorted(tasks, key=rank)
+
+
+def _count_ends(part: str, name: str) -> int:
+    """Return how many ends of a part are ends of words, where it fits a name best: 0 to 2."""
+    places = re.finditer(f"(?={re.escape(part)})", name)
+    ends = ((each.start(), each.start() + len(part)) for each in places)
+    return max((sum(_is_end(name, at) for at in pair) for pair in ends), default=0)
+
+
+def _is_end(name: str, at: int) -> bool:
+    return at in {0, len(name)} or not (name[at - 1].isalnum() and name[at].isalnum())
+
+
+def _list_elsewhere(text: str, visit: Visit) -> list[tuple[str, str]]:
+    """Return where else a text that is no name may stand: in errors, and in what tasks are given."""
+    errors = {"error": text, "from": (visit.now - _LATELY).isoformat()}
+    return [
+        (f"Runs of the last {_LATELY.days} days whose error has it", f"runs?{urlencode(errors)}"),
+        ("Tasks whose payload has it", f"tasks?{urlencode({'q': text, 'payloads': '1'})}"),
+    ]
 
 
 def guess_name(text: str, known: Iterable[str]) -> str | None:

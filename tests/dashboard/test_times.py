@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.dashboard.conftest import get
 
 from cloudsched.dashboard.times import BLANK, find_clock_changes, find_zone, make_moment, write_duration
 
@@ -58,3 +59,21 @@ def test_clock_changes_are_found_to_the_second() -> None:
 def test_what_is_no_zone_is_none(name: str | None) -> None:
     """Zones come from addresses and cookies, so anything may stand there."""
     assert find_zone(name) is None
+
+
+@pytest.mark.parametrize(("zone", "columns"), [("UTC", 1), ("Etc/UTC", 1), ("Europe/Paris", 2), ("Europe/London", 2)])
+def test_no_table_tells_the_same_times_twice(ui: str, zone: str, columns: int) -> None:
+    """In UTC there is one column of what comes; elsewhere UTC stands beside it. So it is in the form's preview."""
+    page = get(f"{ui}/tasks/weekday-report", tz=zone).text
+    table = page[page.index("<caption>Upcoming") :].partition("</table>")[0]
+    assert table.count('<th scope="col"') - 1 == columns
+    row = table[table.index("<tbody>") :].partition("</tr>")[0]
+    assert row.count("<td") - 1 == columns
+
+
+def test_a_zone_without_a_choice_is_no_button(ui: str) -> None:
+    """It would do nothing. A task in another zone offers both."""
+    text = get(f"{ui}/").text
+    assert 'aria-label="Show times in"' not in text
+    assert "Times in UTC" in text
+    assert 'aria-label="Show times in"' in get(f"{ui}/tasks/weekday-report").text

@@ -24,6 +24,7 @@ _TIMES: Final[Mapping[str, tuple[str, Callable[[str], object], str]]] = {
     "month": ("month", lambda text: date.fromisoformat(f"{text}-01"), "2027-03"),
 }
 """What the parameters of addresses say about times: what each is, how it is read, and an example."""
+_NAMES_OF_UTC: Final = frozenset({"UTC", "UCT", "Universal", "Zulu"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,11 @@ class Visit:
     def may_move_clock(self) -> bool:
         """Return whether the caller may move the local stack's clock, which is the same for everybody."""
         return self.is_local and self.may_change and self.role == "admin"
+
+    @property
+    def is_utc(self) -> bool:
+        """Return whether the zone is UTC, by any of its names, so that a column in UTC would say the same again."""
+        return self.zone.key.removeprefix("Etc/") in _NAMES_OF_UTC
 
     @property
     def soonest(self) -> str:

@@ -40,3 +40,22 @@ def test_a_daily_task_is_seen_beside_those_of_each_minute(pages: Pages, app: App
     assert "every minute" in found[0][1]
     assert "every" in found[-1][1]
     assert list_due(pages, "bob") == []
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("from=x", "from: is no time: “x”"),
+        ("until=%3Cb%3E", "until: is no time: “&lt;b&gt;”"),
+        ("from=2027-03-25T00:00&until=2027-03-24T00:00", "from: is after `until`"),
+    ],
+)
+def test_bounds_that_mean_nothing_are_refused(pages: Pages, app: App, query: str, said: str) -> None:
+    """In the list and in its download, rather than left out in silence, or answered with a count of nothing."""
+    app.create(title="Tick", handler="tick", owner="ada", schedule=Schedule.every(timedelta(hours=1)))
+    for path in (f"/due?{query}", f"/due.csv?{query}"):
+        answer = pages.get("admin", path)
+        assert answer.status_code == 400, path
+        assert said in answer.text, path
+    assert "Tick" in pages.get("admin", "/due").text
+    assert pages.get("admin", "/due?from=2027-01-01T03:00&until=2027-01-01T03:00").status_code == 200

@@ -181,3 +181,21 @@ def test_a_queue_that_does_not_answer_makes_no_write_fail(ask: Ask, app: App) ->
     assert answer.status_code == 201
     assert "NOT_CHECKED" in {each["reason"] for each in answer.get_json()["receipt"]["doubts"]}
     gone.close()
+
+
+def test_acts_of_one_instant_are_listed_in_their_order(ask: Ask, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The latest first, also on a clock that stands still, page by page; none of them is lost."""
+    now = app.container.clock.now()
+    monkeypatch.setattr(type(app.container.clock), "now", lambda _: now)
+    for state in ("PAUSED", "RUNNING") * 3:
+        assert ask("PATCH", "/v1/dispatch-queues/cloudsched", {"state": state}).status_code == 200
+    expected = ["QUEUE_RESUMED", "QUEUE_PAUSED"] * 3
+    noted = [each["action"] for each in ask("GET", "/v1/audit").get_json()["entries"] if "queue" in each]
+    assert noted == expected
+    paged: list[str] = []
+    path = "/v1/audit?pageSize=2"
+    while path:
+        page = ask("GET", path).get_json()
+        paged += [each["action"] for each in page["entries"] if "queue" in each]
+        path = f"/v1/audit?pageSize=2&pageToken={page['nextPageToken']}" if page.get("nextPageToken") else ""
+    assert paged == expected

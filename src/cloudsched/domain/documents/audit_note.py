@@ -23,6 +23,7 @@ class AuditNote(Record):
     collection: ClassVar[str] = "auditNotes"
 
     entry: HistoryEntry
+    """Its number is that in the task's history, or without a task, that among the notes of its instant."""
     task_id: str | None = None
     """The task that was deleted."""
     title: str = ""
@@ -41,7 +42,10 @@ class AuditNote(Record):
         queue: str | None = None,
     ) -> Self:
         """Return the note of an act. That of the same act has the same id."""
-        about = hashlib.sha256("\n".join((entry.action, owner, task_id or "", queue or "")).encode()).hexdigest()[:16]
+        names = [entry.action, owner, task_id or "", queue or ""]
+        if task_id is None and entry.number > 1:
+            names.append(str(entry.number))
+        about = hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
         return cls(
             id=find_first_id(entry.at) + about,
             owner=owner,

@@ -122,14 +122,21 @@ def _list_notes(
         read = partial(records.list, AuditNote, query.owner, limit=_NOTES)
     found: list[AuditItem] = []
     for number, note in enumerate(iterate_records(read, _NOTES, start)):
-        if len(found) > limit or (query.since is not None and note.entry.at < query.since):
+        is_enough = len(found) > limit and note.entry.at < found[-1].entry.at  # those of one instant are not in order
+        if is_enough or (query.since is not None and note.entry.at < query.since):
             break
         if number == MAX_LOOKED_THROUGH:
             return found, False
-        place = note.entry.at, note.id, 0
+        place = note.entry.at, _place(note), 0
         if query.matches(note.entry) and (after is None or place < after):
             found.append(AuditItem(place, note.entry, note.owner, note.title, note.task_id, note.queue))
     return found, True
+
+
+def _place(note: AuditNote) -> str:
+    """Return the place of a note in its instant: the order of acts on what has no history is that of their numbers."""
+    number = note.entry.number if note.task_id is None else 0
+    return f"{number:04}-{note.id}"
 
 
 def _list_actions(task: Task) -> Iterator[AuditItem]:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
+from cloudsched.domain.documents.audit_note import AuditNote, find_first_id
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.recent_count import RecentCount
@@ -16,9 +17,12 @@ from cloudsched.errors import QuotaExceeded, VersionConflict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from cloudsched.domain.documents.task import HistoryEntry
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore, VersionedRecord
 
+_TIES = 100
+"""The most acts of one instant among which a new one is numbered."""
 R = TypeVar("R", bound=Record)
 Changed = TypeVar("Changed", bound="Record | None")
 
@@ -45,6 +49,14 @@ def write_note(records: RecordStore, note: Record) -> None:
     """Write a record that never changes, unless an earlier attempt has."""
     with suppress(VersionConflict):
         records.write(note, None)
+
+
+def note_act(records: RecordStore, entry: HistoryEntry, *, owner: str = SYSTEM_OWNER, queue: str | None = None) -> None:
+    """Note an act on what keeps no history. Costs a read, for its place among the acts of one instant."""
+    seen = records.list_all(AuditNote, limit=_TIES, after=find_first_id(entry.at))
+    number = 1 + sum(each.entry.at == entry.at for each in seen)
+    numbered = entry.model_copy(update={"number": number})
+    write_note(records, AuditNote.of(numbered, owner=owner, queue=queue))
 
 
 def iterate_records(read: Callable[..., Sequence[R]], page_size: int, after: str = "") -> Iterator[R]:

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from pydantic.alias_generators import to_camel
 from typing_extensions import override
 
-from cloudsched.domain.documents.audit_note import AuditNote
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.owner_usage import UsageFront
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER, ERASE_HANDLER, EXPORT_HANDLER
@@ -38,7 +37,7 @@ from cloudsched.domain.transitions.planning import find_hold
 from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.state.commits import compare_and_set
-from cloudsched.engine.state.record_changes import change_record, find_record, iterate_records, write_note
+from cloudsched.engine.state.record_changes import change_record, find_record, iterate_records, note_act
 from cloudsched.engine.storage.pages import Page, iterate_items, make_token, read_token
 from cloudsched.engine.usage.usage_limit import NOTHING, Looks, UsageLimit
 from cloudsched.engine.usage.usage_watch import is_due
@@ -195,7 +194,7 @@ class Budgets(UsageLimit):
     def _note(self, action: Action, owner: str, by: Authority, fields: tuple[FieldChange, ...] = ()) -> None:
         """Note who did something to a budget, for the audit trail."""
         entry = HistoryEntry(at=self._clock.now(), action=action, by=by.actor, fields=fields)
-        write_note(self._store.records, AuditNote.of(entry, owner=owner))
+        note_act(self._store.records, entry, owner=owner)
 
     @override
     def enforce(self, now: datetime) -> None:

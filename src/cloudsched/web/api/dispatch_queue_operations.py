@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 from pydantic.alias_generators import to_camel
 
-from cloudsched.domain.documents.audit_note import AuditNote
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.queue_pause import QueuePause
 from cloudsched.domain.documents.task import FieldChange, HistoryEntry
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.responses import overview_responses as responses
-from cloudsched.engine.state.record_changes import change_record, delete_record, write_note
+from cloudsched.engine.state.record_changes import change_record, delete_record, note_act
 from cloudsched.errors import Forbidden, NotFound
 from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.responses import json_response
@@ -101,7 +100,7 @@ def _note_act(call: ApiCall, queue: str, action: Action, changed: Mapping[str, s
     fields = tuple(FieldChange(field=name, after=value) for name, value in (changed or {}).items())
     container = call.app.container
     entry = HistoryEntry(at=container.clock.now(), action=action, by=call.authority.actor, fields=fields)
-    write_note(container.store.records, AuditNote.of(entry, queue=queue))
+    note_act(container.store.records, entry, queue=queue)
 
 
 def _note_pause(call: ApiCall, queue: str, *, is_paused: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
@@ -17,10 +17,12 @@ from cloudsched.domain.documents.person import (
     WebhookContact,
     list_removed,
 )
+from cloudsched.domain.documents.task import FieldChange, HistoryEntry
 from cloudsched.domain.documents.task_link import TaskLink, zone_key
+from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.transitions.task_draft import to_wire_fields
 from cloudsched.domain.transitions.validation_errors import WIRE, join_faults, say_in_python, to_invalid_input
-from cloudsched.engine.state.record_changes import change_person, change_record, delete_record, find_record
+from cloudsched.engine.state.record_changes import change_person, change_record, delete_record, find_record, note_act
 from cloudsched.engine.tasks.follow_changes import count_replan
 from cloudsched.errors import Forbidden, InvalidInput, NotFound, PreconditionFailed
 from cloudsched.people.documents import ContactSecrets
@@ -187,9 +189,11 @@ class People:
         """
         may_verify = not by.is_user
         saved: SavedPerson | None = None
+        before: Person | None = None
 
         def write(current: Person | None) -> Person:
-            nonlocal saved
+            nonlocal saved, before
+            before = current
             spec = decide(current)
             fields = {name: getattr(spec, name) for name in PersonSpec.model_fields}
             fields["email"] = _decide_email(
@@ -216,8 +220,11 @@ class People:
             saved = SavedPerson(person, current is None, self._make_secret(person, current))
             return person
 
-        change_record(self._records, Person, owner, write)
+        after = change_record(self._records, Person, owner, write)
         assert saved is not None  # noqa: S101 - it was written
+        if may_verify and (fields := tuple(_list_verified(before, after))):
+            entry = HistoryEntry(at=self._clock.now(), action=Action.CONTACT_VERIFIED, by=by.actor, fields=fields)
+            note_act(self._records, entry, owner=owner)
         return saved
 
     def _with_zone_revision(self, person: Person, current: Person | None, by: Authority) -> Person:
@@ -355,3 +362,11 @@ def _save_fields(
         say_in_python(error, fields, kind)
         raise
     return saved.person.answering(saved.webhook_secret)
+
+
+def _list_verified(before: Person | None, after: Person) -> Iterator[FieldChange]:
+    """Yield the contacts that were not verified and now are, without their addresses: a note outlives a person."""
+    for name in ("email", "webhook", "telegram", "slack"):
+        known, changed = (getattr(each, name, None) for each in (before, after))
+        if known is not None and changed is not None and changed.verified and not known.verified:
+            yield FieldChange(field=name, after="verified")

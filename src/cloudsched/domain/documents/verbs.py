@@ -63,7 +63,7 @@ NEXT: Final = "next"
 
 
 class Action(StoredEnum):
-    """An action in the audit trail: on a task, or on a budget or a queue."""
+    """An action in the audit trail: on a task, or on a budget, a queue or a contact."""
 
     CREATED = "CREATED"
     EDITED = "EDITED"
@@ -91,6 +91,8 @@ class Action(StoredEnum):
     QUEUE_CHANGED = "QUEUE_CHANGED"
     """An admin changed how fast it delivers."""
     QUEUE_PURGED = "QUEUE_PURGED"
+    CONTACT_VERIFIED = "CONTACT_VERIFIED"
+    """A server, or an admin, said of a person's contact that it is theirs."""
 
 
 EDITS: Final = frozenset({Action.EDITED, Action.MOVED})

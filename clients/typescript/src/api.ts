@@ -2,7 +2,7 @@
 // Instants are texts of RFC 3339, durations numbers of seconds.
 import type { ChangeOptions } from "./client.js";
 
-/** An action in the audit trail: on a task, or on a budget or a queue. */
+/** An action in the audit trail: on a task, or on a budget, a queue or a contact. */
 export type Action =
   | "CREATED"
   | "EDITED"
@@ -23,7 +23,8 @@ export type Action =
   | "QUEUE_PAUSED"
   | "QUEUE_RESUMED"
   | "QUEUE_CHANGED"
-  | "QUEUE_PURGED";
+  | "QUEUE_PURGED"
+  | "CONTACT_VERIFIED";
 
 /** One call of the handler, counted from 1. */
 export interface Attempt {
@@ -168,7 +169,7 @@ export interface BudgetDetails {
   tokens: number;
   /** True if the owner's tasks are paused because of it. */
   isUsedUp: boolean;
-  /** The time at which the usage was last summed up. */
+  /** The time until which the usage is counted. */
   summedUntil?: string;
 }
 
@@ -537,6 +538,8 @@ export interface DispatchQueue {
   maxConcurrentDispatches: number;
   /** The number of dispatches in it, also of those that lie ahead, as Cloud Tasks estimates it. */
   depth: number;
+  /** The priorities of the tasks that it is for. Empty if it is for hops, or for the deliveries of a channel. */
+  priorities: Array<Priority>;
 }
 
 /** The queues of the deployment in Cloud Tasks. */
@@ -3336,7 +3339,7 @@ export interface ListAuditEntriesQuery {
   owner?: string;
   /** A part of the name of who did it, in any case, or `scheduler`. */
   by?: string;
-  /** An action in the audit trail: on a task, or on a budget or a queue. */
+  /** An action in the audit trail: on a task, or on a budget, a queue or a contact. */
   action?: 
     | "CREATED"
     | "EDITED"
@@ -3357,7 +3360,8 @@ export interface ListAuditEntriesQuery {
     | "QUEUE_PAUSED"
     | "QUEUE_RESUMED"
     | "QUEUE_CHANGED"
-    | "QUEUE_PURGED";
+    | "QUEUE_PURGED"
+    | "CONTACT_VERIFIED";
   /** Only actions at this instant or later. */
   from?: string;
   /** Only actions before this instant. */

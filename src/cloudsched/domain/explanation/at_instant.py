@@ -17,7 +17,7 @@ from cloudsched.domain.documents.task import FINAL_STATUSES, HistoryEntry, Task,
 from cloudsched.domain.documents.verbs import EDITS, Action
 from cloudsched.domain.explanation.explain import MISSED, explain_delivery, explain_run, with_message
 from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason, say_status
-from cloudsched.domain.explanation.moves import Move, find_move
+from cloudsched.domain.explanation.moves import MovedRun, find_move
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.notices import say_instant
@@ -459,7 +459,7 @@ def _say_change(question: _Question, entry: HistoryEntry) -> tuple[str, str]:
     move = _find_move(entry)
     if not move.is_whole:
         return did, ""
-    back = Move(move.after, move.before)
+    back = MovedRun(move.after, move.before)
     later = question.task.history[question.task.history.index(entry) + 1 :]
     taken_back = next((each for each in later if _find_move(each) == back), None)
     what = f": {' → '.join(move.write())}"
@@ -468,9 +468,9 @@ def _say_change(question: _Question, entry: HistoryEntry) -> tuple[str, str]:
     return did, what
 
 
-def _find_move(entry: HistoryEntry) -> Move:
+def _find_move(entry: HistoryEntry) -> MovedRun:
     change = next((each for each in entry.fields if each.field == "schedule"), None)
-    return Move("", "") if change is None else find_move(change.before, change.after)
+    return MovedRun("", "") if change is None else find_move(change.before, change.after)
 
 
 def _explain_left_out(question: _Question) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ _ALONE: Final = ("at", "local", "dtstart")
 _DATES: Final = ("exdates", "rdates")
 
 
-class Move(NamedTuple):
+class MovedRun(NamedTuple):
     """The times of an occurrence before and after a change, as the schedule names them. Empty for none."""
 
     before: str
@@ -34,7 +34,7 @@ class Move(NamedTuple):
         return before, after
 
 
-def find_move(before: str | None, after: str | None) -> Move:
+def find_move(before: str | None, after: str | None) -> MovedRun:
     """Return what was moved between two schedules as JSON: one time that is gone, and one that is new.
 
     Empty if more than that has changed.
@@ -44,13 +44,13 @@ def find_move(before: str | None, after: str | None) -> Move:
     may_differ = _ALONE if is_alone else _DATES
     kept_before, kept_after = ({name: each[name] for name in each if name not in may_differ} for each in (old, new))
     if kept_before != kept_after:
-        return Move("", "")
+        return MovedRun("", "")
     if is_alone:
         gone, come = _list_times(old), _list_times(new)
     else:
         (left_out, left_in), (added, removed) = (_compare(old, new, name) for name in ("exdates", "rdates"))
         gone, come = left_out | removed, left_in | added
-    return Move(*(next(iter(each)) if len(each) == 1 else "" for each in (gone, come)))
+    return MovedRun(*(next(iter(each)) if len(each) == 1 else "" for each in (gone, come)))
 
 
 def _compare(old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> tuple[set[str], set[str]]:

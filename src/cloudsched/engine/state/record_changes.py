@@ -51,7 +51,7 @@ def write_note(records: RecordStore, note: Record) -> None:
         records.write(note, None)
 
 
-def note_act(records: RecordStore, entry: HistoryEntry, *, owner: str = SYSTEM_OWNER, queue: str | None = None) -> None:
+def note_act(records: RecordStore, entry: HistoryEntry, *, owner: str, queue: str | None = None) -> None:
     """Note an act on what keeps no history. Costs a read, for its place among the acts of one instant."""
     seen = records.list_all(AuditNote, limit=_TIES, after=find_first_id(entry.at))
     number = 1 + sum(each.entry.at == entry.at for each in seen)

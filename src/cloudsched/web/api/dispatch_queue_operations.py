@@ -100,7 +100,7 @@ def _note_act(call: ApiCall, queue: str, action: Action, changed: Mapping[str, s
     fields = tuple(FieldChange(field=name, after=value) for name, value in (changed or {}).items())
     container = call.app.container
     entry = HistoryEntry(at=container.clock.now(), action=action, by=call.authority.actor, fields=fields)
-    note_act(container.store.records, entry, queue=queue)
+    note_act(container.store.records, entry, owner=SYSTEM_OWNER, queue=queue)
 
 
 def _note_pause(call: ApiCall, queue: str, *, is_paused: bool) -> None:

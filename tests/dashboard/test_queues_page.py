@@ -27,6 +27,7 @@ def test_a_paused_queue_stands_first(stack: Stack, ui: str, queue: str, who: str
     try:
         assert requests.patch(address, json={"state": "PAUSED"}, timeout=30).status_code == 200
         text = read(ui, "/queues")
+        assert "1 queue is paused. Nothing waits for workers." in text
         assert f"The queue {name} is paused" in text
         assert who in text
         assert text.index("is paused") < text.index("Worker queues")

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from cloudsched.dashboard.forms.fields import Submitted
 from cloudsched.dashboard.status import Status, show_status
-from cloudsched.dashboard.words import write_count
+from cloudsched.dashboard.words import only_if, write_count
 from cloudsched.domain.explanation.findings import Reason
 from cloudsched.errors import NotFound
 
@@ -59,7 +59,13 @@ def build(answer: Json, _visit: Visit) -> Json:
     dispatch = [_build_dispatch(each, known) for each in answer["dispatch"]]
     paused = [each["sentence"] for each in known.values()]
     paused += [f"The queue {each['queue']} is paused." for each in dispatch if each["isPaused"] and not each["since"]]
-    return {**answer, "sentence": _write_waiting(answer["queues"]), "paused": paused, "dispatch": dispatch}
+    sentence = only_if(paused, f"{write_count(len(paused), 'queue is', 'queues are')} paused. ")
+    return {
+        **answer,
+        "sentence": sentence + _write_waiting(answer["queues"]),
+        "paused": paused,
+        "dispatch": dispatch,
+    }
 
 
 def _write_waiting(queues: Sequence[Json]) -> str:

@@ -88,7 +88,7 @@ def _write_sentence(rows: list[Json], answer: Json) -> str:
     deployments = sum(each["isDeployment"] for each in rows)
     changes = len(rows) - deployments
     if not rows:
-        return "No changes match."
+        return f"No changes match{only_if(not answer['isComplete'], ' among the tasks that changed last')}."
     said = join_phrases(
         only_if(changes, write_count(changes, "change", "changes")),
         only_if(deployments, write_count(deployments, "deployment", "deployments")),

@@ -120,6 +120,9 @@ def parse_parameters(request: Request, model: type[V]) -> V:
     with faults:
         parsed = validate_model(model, {name: values[0] for name, values in given.items()})
     faults.tell()
+    since, until = (getattr(parsed, name, None) for name in ("since", "until"))
+    if since is not None and until is not None and since > until:
+        raise InvalidInput("from", "is after `until`", "Give the earlier instant as `from`.")
     return parsed
 
 

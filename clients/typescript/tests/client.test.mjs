@@ -179,6 +179,6 @@ test("people, calendars, feeds, scripts and lists for operators", async () => {
   assert.deepEqual(await client.locks().take(1), []);
   const day = 86_400_000;
   const query = { owner, from: new Date(Date.now() - day).toISOString(), until: new Date().toISOString(), timezone: "UTC" };
-  assert.ok((await client.countExecutions(query)).days.length);
+  assert.ok((await client.countExecutions(query)).parts.length);
   assert.ok(Array.isArray(await client.findExecutions({ owner }).take(1)));
 });

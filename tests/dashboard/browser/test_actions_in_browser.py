@@ -155,7 +155,8 @@ def test_who_may_act_does(tour: Visitor, site: Site, action: Action, role: Role)
         if action.name == "bulk-delete":
             page.get_by_label("Type the number").fill("1")
         page.get_by_role("button", name=re.compile("1 task")).click()
-    page.locator("main .note[role=status]").wait_for()
+    if not action.name.startswith("bulk-"):  # the page of an action says how far it is, in place of "Started."
+        page.locator("main .note[role=status]").wait_for()
     wait_until(lambda: action.find(site, subject) == action.after)
 
 

@@ -107,10 +107,10 @@ def walk_day(
         index = business_day - 1 if business_day > 0 else business_day
         return free[index] if -len(free) <= index < len(free) else None
     on = next((calendar[0] for calendar in calendars if is_taken(day, calendar)), None)
-    if on is None or on == "skip":
+    if on is None or on.upper() == "SKIP":
         return None if on else day
     while not is_free(day):
-        day += one if on == "after" else -one
+        day += one if on.upper() == "AFTER" else -one
     return day
 
 

@@ -380,7 +380,7 @@ def _patch_schema(new: Json) -> Json:
             schema = nullable
         properties[name] = schema
     merged = "The fields of the payload to change; all others stay. `null` resets one."
-    properties[PAYLOAD_MERGE] = {"type": "object", "description": merged}
+    properties[PAYLOAD_MERGE] = {"type": "object", "additionalProperties": True, "description": merged}
     operation = "Only of a draft's changes, with their `draftToken`: what to do with the task, instead of an edit."
     properties["operation"] = {
         "type": "string",

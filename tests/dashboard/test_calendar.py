@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
@@ -16,10 +14,8 @@ from tests.dashboard.conftest import look
 
 from cloudsched.dashboard.api import Json
 from cloudsched.dashboard.calendar import view as calendar_view
-from cloudsched.dashboard.calendar.fetch import fetch
 from cloudsched.dashboard.calendar.labels import TIERS, OccurrenceMark, Placed, measure, place_marks
 from cloudsched.dashboard.times import DAY, find_start, make_day
-from cloudsched.dashboard.visit import UTC_ZONE
 
 ZONES = st.sampled_from(
     [
@@ -215,79 +211,3 @@ def test_a_busy_task_gives_way_to_what_fails_rarely() -> None:
     chart = next(each["chart"] for each in page["rows"] if "Thu" in each["name"])
     assert "tasks/payroll/" in chart
     assert "tasks/t1/" not in chart
-
-
-STOPPED, STARTED = datetime(2027, 3, 22, 2, tzinfo=UTC), datetime(2027, 3, 23, 14, tzinfo=UTC)
-
-
-class StoppedApi:
-    """An API of a hundred tasks that run every three hours, none of which ran for 36 hours, and some fail."""
-
-    def __init__(self) -> None:
-        self.records = [each for number in range(100) for each in self._list_runs(number)]
-
-    def _list_runs(self, number: int) -> Iterator[Json]:
-        times = [datetime(2027, 3, 21, tzinfo=UTC) + timedelta(minutes=number + 180 * each) for each in range(28)]
-        missed = [at for at in times if STOPPED <= at < STARTED]
-        for at in times:
-            usual = {**ended(f"{at:%Y-%m-%dT%H:%M:%SZ}", "SUCCEEDED", f"t{number}"), "startedAt": at.isoformat()}
-            if number % 3 == 0:
-                usual["status"] = "FAILED"
-            if at == missed[-1]:  # it runs once the service does
-                usual["startedAt"] = (STARTED + timedelta(seconds=5 + number * 9)).isoformat()
-            elif at in missed:
-                usual |= {"status": "SKIPPED", "finishedAt": STARTED.isoformat()}
-                del usual["startedAt"]
-            yield usual
-
-    def _select(self, query: dict[str, str | int | None]) -> list[Json]:
-        since, until = (datetime.fromisoformat(str(query[name])) for name in ("from", "until"))
-        found = [each for each in self.records if since <= datetime.fromisoformat(each["scheduledFor"]) < until]
-        return [each for each in found if query.get("status") in {None, "", each["status"]}]
-
-    def get(self, path: str, **query: str | int | None) -> Json:
-        if path.startswith("/v1/occurrences"):
-            return {"occurrences": [], "parts": []}
-        found = sorted(self._select(query), key=lambda each: (each["status"] == "FAILED", each["scheduledFor"]))
-        return {"executions": found[::-1][: int(query["pageSize"] or 0)]}
-
-    def find(self, path: str, **query: str | int | None) -> Json:
-        if path == "/v1/overview":
-            return {}
-        step = {"PT15M": 15, "PT1H": 60, "P1D": 1440}[str(query["per"])] * timedelta(minutes=1)
-        at, until = (datetime.fromisoformat(str(query[name])) for name in ("from", "until"))
-        parts = []
-        while at < until:
-            near = {"from": at.isoformat(), "until": (at + step).isoformat()}
-            skipped = len(self._select({**near, "status": "SKIPPED"}))
-            counts = {"ran": 1, "failed": 0, "calls": 0, "late": 0, "skipped": skipped}
-            parts.append({"start": near["from"], "end": near["until"], **counts})
-            at += step
-        return {"parts": parts}
-
-
-@pytest.mark.parametrize("span", [{"week": "2027-03-22"}, {"month": "2027-03"}, {"day": "2027-03-22"}])
-def test_an_outage_is_found_in_each_span(span: dict[str, str]) -> None:
-    """From the first that was due in it to the first that started: whatever ran late after it, one after the other."""
-    look_at = replace(look(**span), zone=UTC_ZONE)
-    [stop] = fetch(StoppedApi(), look_at)["stops"]  # type: ignore[arg-type]
-    start, end = (datetime.fromisoformat(stop[name]) for name in ("start", "end"))
-    assert STOPPED <= start < STOPPED + timedelta(minutes=70)
-    assert timedelta(0) <= end - STARTED < timedelta(minutes=1)
-
-
-def test_a_day_that_begins_within_an_outage_says_so_from_its_first_minute() -> None:
-    """However late in it the first run was due that the page has looked at."""
-    api = StoppedApi()
-    for number, each in enumerate(api.records):
-        if each["status"] == "SKIPPED" and each["scheduledFor"] < "2027-03-23T07:00:00Z":
-            each |= {"status": "SUCCEEDED", "startedAt": (STARTED + timedelta(seconds=number)).isoformat()}
-    [stop] = fetch(api, replace(look(day="2027-03-23"), zone=UTC_ZONE))["stops"]  # type: ignore[arg-type]
-    assert datetime.fromisoformat(stop["start"]) == datetime(2027, 3, 23, tzinfo=UTC)
-
-
-def test_runs_that_are_late_while_others_start_are_no_outage() -> None:
-    api = StoppedApi()
-    for each in api.records[::2]:
-        each |= {"status": "SUCCEEDED", "startedAt": each["scheduledFor"]}
-    assert fetch(api, replace(look(week="2027-03-22"), zone=UTC_ZONE))["stops"] == []  # type: ignore[arg-type]

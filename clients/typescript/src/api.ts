@@ -773,6 +773,8 @@ export interface Execution {
 export interface ExecutionCounts {
   /** The earliest first. */
   parts: Array<PartCounts>;
+  /** The times in which nothing started in time, the earliest first. One may begin before the first part. */
+  stops: Array<StopCounts>;
 }
 
 /** The error of an attempt. */

@@ -9,14 +9,20 @@ import pytest
 
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, OccurrenceRange, Trigger
+from cloudsched.domain.documents.run_counts import PartLength
 from cloudsched.domain.documents.task import Task
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.engine.queries.stops import find_stops
+from cloudsched.engine.ports.search import ExecutionQuery
+from cloudsched.engine.queries.overview import count_by_time
+from cloudsched.engine.queries.stops import find_latest_stops
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from cloudsched.domain.responses.overview_responses import StopCounts
 
 
 NOW = datetime(2027, 3, 24, 14, 42, tzinfo=UTC)
@@ -33,17 +39,19 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
     made.close()
 
 
-def write(store: SqliteStore, *runs: tuple[datetime, timedelta | int], name: str = "hourly") -> None:
+def write(
+    store: SqliteStore, *runs: tuple[datetime, timedelta | int], name: str = "hourly", message: str | None = None
+) -> None:
     """Write a task with runs: when each was due, and how long it waited, or how many were skipped."""
     records = []
     for at, how in runs:
-        fields: dict[str, object] = {"status": ExecutionStatus.SKIPPED, "finished_at": NOW}
+        fields: dict[str, object] = {"status": ExecutionStatus.SKIPPED, "finished_at": NOW, "message": message}
         if isinstance(how, timedelta):
             fields = {"status": ExecutionStatus.SUCCEEDED, "started_at": at + how, "finished_at": at + how}
         elif how > 1:
             fields["covers"] = OccurrenceRange(until=at + how * HOUR, count=how)
         shown = {"task_id": name, "owner": "ada", "title": "T", "handler": "h", "trigger": Trigger.SCHEDULE}
-        records.append(Execution.model_validate({"id": f"{at:%d%H%M}", "scheduled_for": at, **shown, **fields}))
+        records.append(Execution.model_validate({"id": f"{at:%m%d%H%M}", "scheduled_for": at, **shown, **fields}))
     task = Task(
         id=name,
         title="T",
@@ -65,16 +73,59 @@ def live(*, wait: timedelta = timedelta(0), hours: int = 100) -> list[tuple[date
     return [(NOW - number * HOUR, wait) for number in range(1, hours)]
 
 
+TOO_LATE = "It was more than 1 h late (catchUp: skip)."
+
+
+def look(store: SqliteStore, since: datetime, days: int, per: PartLength, zone: str = "UTC") -> Sequence[StopCounts]:
+    """Return the stops beside the counts of some days."""
+    until = since + timedelta(days=days)
+    return count_by_time(store.search, ExecutionQuery(), since, until, load_tzinfo(zone), per, now=NOW).stops
+
+
 def test_an_outage_is_found_days_later_with_its_numbers(store: SqliteStore) -> None:
     """All that was due in it is counted, also what another owner does not see."""
     ran = [(at, wait) for at, wait in live() if not STOPPED <= at < STARTED]
     write(store, *ran, (STOPPED + HOUR / 2, 6), (STARTED - HOUR / 2, HOUR))
     write(store, (STOPPED + HOUR / 4, STARTED - STOPPED), name="daily")
-    (stop,) = find_stops(store.search, None, NOW)
+    (stop,) = find_latest_stops(store.search, None, NOW)
     assert (stop.start, stop.end, stop.skipped, stop.late) == (STOPPED, STARTED, 6, 2)
-    assert find_stops(store.search, "ada", NOW) == (stop,)
-    assert find_stops(store.search, "bob", NOW) == ()
-    assert find_stops(store.search, None, NOW + timedelta(days=8)) == ()
+    assert find_latest_stops(store.search, "ada", NOW) == (stop,)
+    assert find_latest_stops(store.search, "bob", NOW) == ()
+    assert find_latest_stops(store.search, None, NOW + timedelta(days=8)) == ()
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "America/St_Johns", "Europe/Paris"])
+def test_each_look_at_an_outage_tells_one_length(store: SqliteStore, zone: str) -> None:
+    """Home, a month, a week and a day say the same, whatever the zone of the page."""
+    minutes = [STARTED - timedelta(days=4) + number * timedelta(minutes=5) for number in range(24 * 12 * 6)]
+    write(store, *((at, STARTED - at if STOPPED <= at < STARTED else timedelta(0)) for at in minutes if at < NOW))
+    expected = [(each.start, each.end) for each in find_latest_stops(store.search, None, NOW)]
+    assert expected == [(STOPPED, STARTED)]
+    midnight = datetime(2027, 3, 22, tzinfo=load_tzinfo(zone)).astimezone(UTC)
+    first = datetime(2027, 3, 1, tzinfo=load_tzinfo(zone)).astimezone(UTC)
+    spans = [(midnight, 2, PartLength.QUARTER), (midnight, 7, PartLength.HOUR), (first, 31, PartLength.DAY)]
+    for span in spans:
+        assert [(each.start, each.end) for each in look(store, *span, zone)] == expected, span
+
+
+def test_an_outage_in_which_all_was_skipped_is_one(store: SqliteStore) -> None:
+    """Nothing ran late after it: catchUp says so for each task."""
+    ran = [(at, wait) for at, wait in live() if not STOPPED <= at < STARTED]
+    write(store, *ran, (STOPPED + HOUR / 2, 6), message=TOO_LATE)
+    (stop,) = find_latest_stops(store.search, None, NOW)
+    assert (stop.start, stop.skipped, stop.late) == (STOPPED, 6, 0)
+    assert look(store, STOPPED, 3, PartLength.HOUR) == (stop,)
+
+
+def test_a_month_in_which_each_day_has_something_late_has_its_outage(store: SqliteStore) -> None:
+    """Only some days are counted by the hour: those with the most."""
+    start = NOW - timedelta(days=24)
+    outage = [start + HOUR * 5 + timedelta(minutes=number) for number in range(-42, 18)]
+    write(store, *(each for each in live(hours=24 * 24) if each[0] not in outage))
+    write(store, *((NOW - timedelta(days=number, minutes=1), HOUR) for number in range(1, 24)), name="late")
+    write(store, *((at, HOUR) for at in outage), name="stopped")
+    (stop,) = look(store, start.replace(hour=0, minute=0), 25, PartLength.DAY)
+    assert (stop.start, stop.end, stop.late) == (outage[0], outage[0] + HOUR, 60)
 
 
 @pytest.mark.parametrize(
@@ -90,4 +141,5 @@ def test_an_outage_is_found_days_later_with_its_numbers(store: SqliteStore) -> N
 def test_what_is_no_outage_is_not_called_one(store: SqliteStore, runs: list[tuple[datetime, timedelta | int]]) -> None:
     """A run that waited for long has to be among those of the hour, and none that started in time."""
     write(store, *runs)
-    assert find_stops(store.search, None, NOW) == ()
+    assert find_latest_stops(store.search, None, NOW) == ()
+    assert look(store, NOW - timedelta(days=4), 4, PartLength.HOUR) == ()

@@ -14,6 +14,7 @@ from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSE
 from cloudsched.domain.documents.run_counts import PartLength, RunOutcome
 from cloudsched.domain.documents.task import NeedCause, Task, TaskStatus, Trouble
 from cloudsched.domain.responses.overview_responses import (
+    ExecutionCounts,
     FailedExecution,
     FailureCount,
     FailureGroup,
@@ -29,14 +30,14 @@ from cloudsched.domain.transitions.needs import CAUSES_BY_TROUBLE, GIVES_UP_SOON
 from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery
 from cloudsched.engine.queries.execution_search import WITHOUT_CALLS, ExecutionFilter, list_failures
-from cloudsched.engine.queries.stops import find_stops
+from cloudsched.engine.queries.stops import find_latest_stops, find_stops
 from cloudsched.engine.queries.time_parts import split_time
 from cloudsched.engine.storage.due_groups import MAX_GROUPS
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-    from cloudsched.domain.documents.run_counts import GroupCount
+    from cloudsched.domain.documents.run_counts import GroupCount, RunCounts
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.sweep.shard_sweeps import SweepNote, SweepNotes
@@ -73,7 +74,8 @@ class Overview:
     One count is a billed read for each 1,000 counted, or part of it: 19 counts, and 12 more for each kind of run
     that there was any of in the last hours. The runs that started late cost a read each, at most 40. The sweep costs
     one, each overdue task one, at most 111, and each handler with tasks that need attention four for each cause.
-    Once in ten minutes the stops of the last days cost two, and an hour one for each kind if a run started late.
+    Once in ten minutes the stops of the last days cost three, and an hour one for each kind if a run started late or was
+    skipped.
     """
 
     def __init__(
@@ -160,7 +162,7 @@ class Overview:
             counted_at=now,
             tasks=tasks,
             open=opened,
-            hours=_count_parts(search, mine, edges),
+            hours=_to_parts(edges, search.count_runs(mine, edges)),
             due_soon=due_soon,
             at_least=tuple(str(name) for name, count in counted if count >= self._most),
             overdue_since=next((at for at, _ in overdue[0]), None),
@@ -172,7 +174,7 @@ class Overview:
     def _find_stops(self, owner: str | None, now: datetime) -> tuple[StopCounts, ...]:
         known = self._stops.get(owner)
         if known is None or not known[0] <= now < known[0] + STOPS_KEPT:
-            known = self._stops[owner] = now, find_stops(self._store.search, owner, now)
+            known = self._stops[owner] = now, find_latest_stops(self._store.search, owner, now)
         return known[1]
 
     def _list_overdue(self, owner: str | None) -> _Overdue:
@@ -246,17 +248,21 @@ def count_by_time(
     until: datetime,
     zone: ZoneInfo,
     per: PartLength = PartLength.DAY,
-) -> tuple[PartCounts, ...]:
-    """Return the counts of each part of the time from `since` to `until`, the earliest first.
+    *,
+    now: datetime,
+) -> ExecutionCounts:
+    """Return the counts of each part of the time from `since` to `until`, and the stops in it, the earliest first.
 
-    The first and the last may be shorter. On Firestore a count is a billed read for each 1,000 counted, or part of
-    it: five for the whole time, and one a part for each kind of run that there is any of. Raises InvalidInput.
+    The first and the last part may be shorter. On Firestore a count is a billed read for each 1,000 counted, or part
+    of it: five for the whole time, and one a part for each kind of run that there is any of. Where some started late or
+    were skipped, parts longer than an hour are counted by hour, too. Raises InvalidInput.
     """
-    return _count_parts(search, query, split_time(since, until, zone, per))
-
-
-def _count_parts(search: SearchStore, query: ExecutionQuery, edges: Sequence[datetime]) -> tuple[PartCounts, ...]:
+    edges = split_time(since, until, zone, per)
     counts = search.count_runs(query, edges)
+    return ExecutionCounts(parts=_to_parts(edges, counts), stops=find_stops(search, query, edges, counts, now))
+
+
+def _to_parts(edges: Sequence[datetime], counts: Sequence[RunCounts]) -> tuple[PartCounts, ...]:
     return tuple(
         PartCounts(start=start, end=end, **asdict(each))
         for (start, end), each in zip(itertools.pairwise(edges), counts, strict=True)

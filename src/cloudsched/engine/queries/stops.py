@@ -1,87 +1,159 @@
-"""Find the hours of the last days in which something was due and nothing started in time, as in an outage.
+"""Find the times in which something was due and nothing started in time, as in an outage.
 
-The store's counts by hour say when. One late run of such a time has to say so too: it waited for long. What an overlap
-policy skipped, or a lock held back for some minutes, is no stop.
+Counts of runs say when, to the hour of UTC, so every page says the same. One run of such a time has to say so too: it
+waited for long, or was skipped because it was too late. What an overlap policy skipped, or a lock held back for some
+minutes, is no stop.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cloudsched.domain.documents.run_counts import RunCounts
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.run_counts import RunCounts, has_started_late
 from cloudsched.domain.responses.overview_responses import StopCounts
+from cloudsched.domain.transitions.overlap_and_catch_up import was_too_late
 from cloudsched.engine.ports.search import ExecutionQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
+    from cloudsched.domain.documents.execution import Execution
     from cloudsched.engine.ports.search import SearchStore
 
 DAYS: Final = 7
 """The number of last days that are looked at."""
 MAX_STOPS: Final = 3
-"""The most stops that are returned, the latest."""
+"""The most stops that are returned, the latest of the longest."""
+_LOOKS: Final = 12
+"""The number of times, the longest, whose runs are looked at."""
 _HOUR: Final = timedelta(hours=1)
 SHORTEST: Final = timedelta(minutes=30)
 """The least time that a run of a stop has waited."""
 _SAMPLE: Final = 5
 
 
-def find_stops(search: SearchStore, owner: str | None, now: datetime) -> tuple[StopCounts, ...]:
-    """Return the stops of the last days, to the hour, the earliest first. The hour that has just begun is left out.
+class _Part(NamedTuple):
+    """A part of the time, and the numbers of its runs."""
 
-    If no run started late, that is two reads. On Firestore the counts are else one read an hour for each kind of run.
+    start: datetime
+    end: datetime
+    runs: RunCounts
+
+
+def find_latest_stops(search: SearchStore, owner: str | None, now: datetime) -> tuple[StopCounts, ...]:
+    """Return the stops of the last days, the earliest first.
+
+    If no run started late and none was skipped, that is three reads. On Firestore the counts are else one read an hour
+    for each kind of run.
     """
-    end = now.replace(minute=0, second=0, microsecond=0)
-    start = end - timedelta(days=DAYS)
-    if not _list_late(search, owner, start, end):
+    end = floor_hour(now)
+    mine = ExecutionQuery(owner, since=end - timedelta(days=DAYS), until=end)
+    late, skipped = replace(mine, is_late=True), replace(mine, status=ExecutionStatus.SKIPPED)
+    if not _list_ended(search, late, 1) and not search.list_finished(skipped, is_failure=False, limit=1).items:
         return ()
-    edges = [start + number * _HOUR for number in range(24 * DAYS + 1)]
-    counts = search.count_runs(ExecutionQuery(owner), edges)
-    found = [
-        StopCounts(start=since, end=until, **_sum_up(counts[first : last + 1]))
-        for first, last in _list_still(counts)
-        if _has_long_wait(search, owner, since := edges[first], until := edges[last + 1])
-    ]
-    return tuple(found[-MAX_STOPS:])
+    edges = [end - number * _HOUR for number in reversed(range(24 * DAYS + 1))]
+    return find_stops(search, ExecutionQuery(owner), edges, search.count_runs(mine, edges), now)
 
 
-def _list_still(counts: Sequence[RunCounts]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last hour of each time in which nothing started in time. Something was due in both."""
-    busy = [number for number, each in enumerate(counts) if each.ran or each.failed or each.skipped]
-    still = [number for number in busy if counts[number].is_still]
-    places = {number: place for place, number in enumerate(busy)}
-    if not still:
-        return
-    first = still[0]
-    for one, other in pairwise(still):
-        if places[other] - places[one] > 1:
-            yield first, one
-            first = other
-    yield first, still[-1]
+def find_stops(
+    search: SearchStore, query: ExecutionQuery, edges: Sequence[datetime], counts: Sequence[RunCounts], now: datetime
+) -> tuple[StopCounts, ...]:
+    """Return the stops of a time of which the runs have been counted, the earliest first.
+
+    Parts that are no hours of UTC are counted anew, if one may belong to a stop: at most those with the most late and
+    skipped runs. The hour that has just begun is left out.
+    """
+    parts = [_Part(start, end, each) for (start, end), each in zip(pairwise(edges), counts, strict=True)]
+    ended = [each for each in _to_hours(search, query, parts) if each.end <= floor_hour(now)]
+    longest = sorted(_join_still(ended), key=lambda each: each.end - each.start)[-_LOOKS:]
+    stops = [each for each in longest if _has_long_wait(search, query, each)]
+    return tuple(
+        StopCounts(start=each.start, end=each.end, **_sum_up(each.runs))
+        for each in sorted(stops, key=lambda each: each.start)[-MAX_STOPS:]
+    )
 
 
-def _has_long_wait(search: SearchStore, owner: str | None, start: datetime, end: datetime) -> bool:
-    """Return whether a run waited for long, of those that were due first if any of these ran."""
-    early = _list_late(search, owner, start, start + SHORTEST)
-    return any(wait >= SHORTEST for wait in early or _list_late(search, owner, start, end))
+def floor_hour(at: datetime) -> datetime:
+    """Return the start of an instant's hour."""
+    return at.replace(minute=0, second=0, microsecond=0)
 
 
-def _list_late(search: SearchStore, owner: str | None, start: datetime, end: datetime) -> list[timedelta]:
-    """Return how long the latest runs waited that were due in a time and started late."""
-    query = ExecutionQuery(owner, since=start, until=end, is_late=True)
-    return [
-        each.started_at - each.scheduled_for
-        for is_failure in (True, False)
-        for each in search.list_finished(query, is_failure=is_failure, limit=_SAMPLE).items
-        if each.started_at is not None
-    ]
+def _to_hours(search: SearchStore, query: ExecutionQuery, parts: Sequence[_Part]) -> Iterable[_Part]:
+    """Return the hours of UTC of these parts: their sums, or those of the loudest ones if parts go beyond an hour."""
+    if all(each.end <= floor_hour(each.start) + _HOUR for each in parts):
+        sums: dict[datetime, RunCounts] = {}
+        for each in parts:
+            hour = floor_hour(each.start)
+            sums[hour] = sums.get(hour, RunCounts()) + each.runs
+        return [_Part(hour, hour + _HOUR, runs) for hour, runs in sums.items()]
+    loudest = sorted(filter(_is_loud, parts), key=lambda each: each.runs.late + each.runs.skipped, reverse=True)
+    hours: set[datetime] = set()
+    for each in loudest:
+        if len(hours) < 24 * DAYS:
+            hours |= {*_list_hours(each)}
+    edges = sorted(hours | {each + _HOUR for each in hours})
+    counts = search.count_runs(query, edges)
+    return [_Part(start, end, each) for (start, end), each in zip(pairwise(edges), counts, strict=True)]
 
 
-def _sum_up(counts: Sequence[RunCounts]) -> dict[str, int | bool]:
-    total = asdict(sum(counts, start=RunCounts()))
+def _is_loud(part: _Part) -> bool:
+    """Return whether a part may belong to a stop."""
+    return bool(part.runs.late or part.runs.skipped)
+
+
+def _list_hours(part: _Part) -> Iterator[datetime]:
+    hour = floor_hour(part.start)
+    while hour < part.end:
+        yield hour
+        hour += _HOUR
+
+
+def _join_still(parts: Iterable[_Part]) -> Iterator[_Part]:
+    """Yield each time in which nothing started in time, from the first part in which something was due to the last."""
+    found: _Part | None = None
+    for each in parts:
+        if each.runs.is_still:
+            found = each if found is None else _Part(found.start, each.end, found.runs + each.runs)
+        elif found is not None and (each.runs.ran or each.runs.failed):
+            yield found
+            found = None
+    if found is not None:
+        yield found
+
+
+def _has_long_wait(search: SearchStore, query: ExecutionQuery, part: _Part) -> bool:
+    """Return whether a run waited for long, of those that were due first or of all."""
+    for end in (part.start + SHORTEST, part.end):
+        near = replace(query, status=None, outcome=None, since=part.start, until=end)
+        looks = [near]
+        if near == ExecutionQuery(query.owner, since=part.start, until=end):
+            looks.append(replace(near, is_late=True))
+        if any(_find_wait(each) >= SHORTEST for look in looks for each in _list_ended(search, look, _SAMPLE)):
+            return True
+    return False
+
+
+def _list_ended(search: SearchStore, query: ExecutionQuery, limit: int) -> list[Execution]:
+    """Return the latest runs that ended in each of both ways."""
+    pages = (search.list_finished(query, is_failure=is_failure, limit=limit) for is_failure in (False, True))
+    return [each for page in pages for each in page.items]
+
+
+def _find_wait(execution: Execution) -> timedelta:
+    """Return how long an occurrence waited until it started late, or was skipped because it was too late."""
+    until = None
+    if has_started_late(execution):
+        until = execution.started_at
+    elif was_too_late(execution):
+        until = execution.finished_at
+    return timedelta(0) if until is None else until - execution.scheduled_for
+
+
+def _sum_up(runs: RunCounts) -> dict[str, int | bool]:
+    total = asdict(runs)
     return {name: total[name] for name in ("skipped", "late", "is_at_least")}

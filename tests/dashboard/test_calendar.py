@@ -35,7 +35,13 @@ DAYS = st.one_of(
 MARKS = st.lists(
     st.builds(
         lambda at, size, bad, late: OccurrenceMark(
-            at, "x" * size, "words", "tasks/x", is_future=False, is_bad=bad, started=late and min(1.0, at + late)
+            at,
+            "x" * size,
+            lambda: "words",
+            "tasks/x",
+            is_future=False,
+            is_bad=bad,
+            started=late and min(1.0, at + late),
         ),
         st.floats(0, 1),
         st.integers(6, 48),

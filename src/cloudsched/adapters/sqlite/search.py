@@ -257,14 +257,16 @@ def _to_position(row: Row, listing: SqliteListing) -> tuple[datetime, str]:
 _HAS_USED = """ AND (body LIKE '%"usage":["%' OR body LIKE '%"usage":[{%')"""
 """Finds task documents with usage: packed, or as in documents of schema version 1. A payload may match,
 too."""
+_FEW = (CountedAs.SKIPPED, CountedAs.CALL)
 _NUMBERS = ", ".join(
     [
         "sum(is_late)",
         "max(is_at_least)",
-        *(f"sum(occurrences) FILTER (WHERE counted_as = '{each}')" for each in CountedAs),
+        "sum(occurrences)",
+        *(f"sum(occurrences) FILTER (WHERE counted_as = '{each}')" for each in _FEW),
     ]
 )
-"""The numbers of a part of the time, those of the runs in the order of `CountedAs`."""
+"""The numbers of a part of the time: what started late, all, and what was no run of its own."""
 _OMITTED = ", ".join(f"'$.{name}'" for name in OMITTED_FIELDS)
 _SUMMARY = f"CAST(CASE WHEN json_valid(body) THEN json_remove(body, {_OMITTED}) ELSE body END AS BLOB)"
 """A record without its result and steps. A damaged one is left as it is."""
@@ -380,9 +382,11 @@ class SqliteSearch(ListingSearch[SqliteListing]):
                 SELECT (SELECT json_array({_NUMBERS}) FROM {listing.table} WHERE {where}) FROM bins"""
             values = [*itertools.chain.from_iterable(parts), *listing.values]
             for number, (found,) in enumerate(self._database.read(statement, values)):
-                late, is_at_least, *each = (value or 0 for value in json.loads(found))
-                ended = dict(zip(CountedAs, each, strict=True))
-                counts[number] += RunCounts(**ended, late=late, is_at_least=bool(is_at_least))
+                late, is_at_least, total, skipped, calls = (value or 0 for value in json.loads(found))
+                own = {"failed" if is_failure else "ran": total - skipped - calls}
+                counts[number] += RunCounts(
+                    **own, skipped=skipped, calls=calls, late=late, is_at_least=bool(is_at_least)
+                )
         return counts
 
     def group_failures(self, query: ExecutionQuery, by: Literal["handler", "owner"]) -> Sequence[GroupCount]:

@@ -194,7 +194,7 @@ def _draw_mark(placed: Placed, *, is_first: bool) -> Markup:
     label = group()
     if placed.has_label:
         label = draw_beside(mark.label, mark.at, SHIFT, is_before=placed.is_left, y=y + 4)
-    attributes = {"href": mark.href, "aria_label": mark.words, "cls": " ".join(classes)}
+    attributes = {"href": mark.href, "aria_label": mark.write_words(), "cls": " ".join(classes)}
     return element("a", shape, label, **attributes, **_order(is_first=is_first))
 
 

@@ -11,7 +11,7 @@ from cloudsched.dashboard.times import DAY, WallDay, find_start, make_day, parse
 from cloudsched.dashboard.upcoming import BUSY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from cloudsched.dashboard.api import Api, Json
@@ -19,13 +19,18 @@ if TYPE_CHECKING:
 
 BOUND: Final = 150
 """The most executions and the most occurrences of which each is drawn. All are counted."""
+LISTED: Final = 50
+"""The number of a day's lines that are shown. No more is drawn where there is far more than `BOUND`: marks would hide
+each other."""
+_FAR_MORE: Final = 10 * BOUND
 _PER: Final = {"day": "PT15M", "week": "PT1H", "month": "P1D"}
 _RARE: Final = 5
-"""The number of handlers that fail, the rarest first, whose failures are started by name."""
+"""The number of handlers that fail, the rarest first, whose failures are asked for by name."""
+_SELDOM: Final = 2 * BUSY
+"""The most tasks of such a handler that fail, and the most of its failures. More have bars, and no marks."""
 FILTERS: Final = ("owner", "handler", "label", "category", "status")
 _ONE_OF: Final = ("label", "handler", "category")
 """Filters of which the API takes one for executions: the first given one, since few share a label."""
-_PAGE: Final = 150
 _MAX_PAGES: Final = 2
 """The most pages that are requested. Where no index has a filter, a page may have few items or none."""
 
@@ -47,8 +52,6 @@ class _Ran:
     items: list[Json] = field(default_factory=list)
     complete_from: str | None = None
     """The start of their complete list. None if it has all of them."""
-    is_cut: bool = False
-    """True if the search was given up."""
 
 
 def fetch(api: Api, visit: Visit) -> Json:
@@ -65,6 +68,7 @@ def fetch(api: Api, visit: Visit) -> Json:
 
     per = _PER[span.kind]
     also = {name: wanted[name] for name in ("owner", "handler", "label", "category")}
+    overview = api.find("/v1/overview", owner=wanted["owner"]) or {}
     counts: Json | None = None
     ran = _Ran()
     late: Json = {}
@@ -73,15 +77,16 @@ def fetch(api: Api, visit: Visit) -> Json:
         if start < until:
             counts = _fetch_counts(api, visit, start, until, per, wanted)
             late = _count_due(api, visit, start, until, per, also)
-        ran = _fetch_ran(api, near, wanted)
-        _add_rare(api, near, wanted, ran)
+        ran = _fetch_ran(api, near, wanted, _choose_bound(counts, "ran", "failed", "skipped"))
+        _add_rare(api, near, wanted, ran, overview.get("needs", ()))
     due = _Pages()
     coming: Json = {}
     if end > visit.now:  # a status is one of what ran: what is to come has none, so it stays
         begin = max(start, visit.now)
         coming = _count_due(api, visit, begin, end, per, also)
-        due = _fetch_all(api, "/v1/occurrences", "occurrences", {**near, **also, "mostPerDay": str(BUSY)})
-    paused, more_paused = _count_paused(api, wanted)
+        bound = _choose_bound(coming, "due")
+        due = _fetch_all(api, "/v1/occurrences", "occurrences", {**near, **also, "mostPerDay": str(BUSY)}, bound)
+    paused, more_paused = _count_paused(overview, wanted)
     return {
         "ran": ran.items,
         "moreRan": ran.complete_from is not None,
@@ -102,18 +107,24 @@ def _count_due(api: Api, visit: Visit, start: datetime, end: datetime, per: str,
     return found
 
 
-def _add_rare(api: Api, near: Mapping[str, str], wanted: Mapping[str, str], ran: _Ran) -> None:
+def _choose_bound(counts: Json | None, *names: str) -> int:
+    """Return the most items to ask for, by the numbers of those that there are. None of what cannot be counted."""
+    parts = counts["parts"] if counts else ()
+    return LISTED if sum(part[name] for part in parts for name in names) > _FAR_MORE else BOUND
+
+
+def _add_rare(api: Api, near: Mapping[str, str], wanted: Mapping[str, str], ran: _Ran, needs: Sequence[Json]) -> None:
     """Add the failures of the handlers that fail for the fewest tasks, which others would hide."""
     if ran.complete_from is None or any(wanted[name] for name in _ONE_OF) or wanted["status"] not in {"", "FAILED"}:
         return
-    needs = (api.find("/v1/overview", owner=wanted["owner"]) or {}).get("needs", ())
     groups = [group for need in needs if need["cause"] == "FAILED" for group in need.get("groups", ())]
+    rare = [group for group in groups if group["count"] <= _SELDOM]
     known = {(each["taskId"], each["id"]) for each in ran.items}
-    for group in groups[:_RARE]:
+    for group in rare[:_RARE]:
         query = {**near, "owner": wanted["owner"], "handler": group["handler"], "status": "FAILED"}
         if wanted["owner"]:  # no index has both
             query.pop("handler")
-        page = api.get("/v1/executions", **query, pageSize=2 * BUSY)
+        page = api.get("/v1/executions", **query, pageSize=_SELDOM)
         ran.items += [each for each in page["executions"] if (each["taskId"], each["id"]) not in known]
         known |= {(each["taskId"], each["id"]) for each in page["executions"]}
 
@@ -132,12 +143,11 @@ def choose_day(days: list[WallDay], visit: Visit) -> WallDay:
     return min(days, key=lambda each: (each.day != today, not each.spans, each.day))
 
 
-def _count_paused(api: Api, wanted: Mapping[str, str]) -> tuple[int, bool]:
+def _count_paused(overview: Json, wanted: Mapping[str, str]) -> tuple[int, bool]:
     """Return the number of paused tasks, and whether there may be more. It is known by owner only."""
     if any(wanted[name] for name in _ONE_OF):
         return 0, False
-    counts = api.find("/v1/overview", owner=wanted["owner"]) or {}
-    return int(counts.get("tasks", {}).get("PAUSED", 0)), "PAUSED" in counts.get("atLeast", ())
+    return int(overview.get("tasks", {}).get("PAUSED", 0)), "PAUSED" in overview.get("atLeast", ())
 
 
 def _fetch_counts(
@@ -154,7 +164,7 @@ def _fetch_counts(
     return found
 
 
-def _fetch_ran(api: Api, near: Mapping[str, str], wanted: Mapping[str, str]) -> _Ran:
+def _fetch_ran(api: Api, near: Mapping[str, str], wanted: Mapping[str, str], bound: int) -> _Ran:
     """Return the ended executions. Timeouts count as failures.
 
     No index has two of `_ONE_OF`, so the others are filtered here.
@@ -165,10 +175,9 @@ def _fetch_ran(api: Api, near: Mapping[str, str], wanted: Mapping[str, str]) -> 
     ran = _Ran()
     since: list[str] = []
     for status in statuses:
-        pages = _fetch_all(api, "/v1/executions", "executions", {**asked, "status": status})
+        pages = _fetch_all(api, "/v1/executions", "executions", {**asked, "status": status}, bound)
         ran.items += [each for each in pages.items if all(each.get(name) == wanted[name] for name in others)]
         if pages.has_more:
-            ran.is_cut |= len(pages.items) < BOUND
             since.append(_find_complete(pages.items, status) or near["until"])
     ran.complete_from = max(since, key=parse_instant, default=None)
     return ran
@@ -184,11 +193,11 @@ def _find_complete(records: list[Json], status: str) -> str | None:
     return str(records[-1]["scheduledFor"])
 
 
-def _fetch_all(api: Api, path: str, name: str, query: Mapping[str, str], bound: int = BOUND) -> _Pages:
+def _fetch_all(api: Api, path: str, name: str, query: Mapping[str, str], bound: int) -> _Pages:
     pages = _Pages()
     token: str | None = ""
     for _ in range(_MAX_PAGES):
-        page = api.get(path, **query, pageSize=_PAGE, pageToken=token)
+        page = api.get(path, **query, pageSize=bound, pageToken=token)
         pages.items += page[name]
         pages.complete_until = pages.complete_until or page.get("completeUntil")
         token = page.get("nextPageToken")

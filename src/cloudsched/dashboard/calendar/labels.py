@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+_Span: TypeAlias = tuple[float, float]
+"""The first and the last pixel of something in a row."""
 TIERS: Final = (440, 690, 820, 1080)
 """The least widths of a row, in pixels, on screens from 641, 897, 1024 and 1281 on. Narrower ones have no labels.
 
@@ -41,8 +43,8 @@ class OccurrenceMark:
     """Its place in the day, from 0 to 1."""
     label: str
     """Its time and title."""
-    words: str
-    """The full text for those who do not see the chart."""
+    write_words: Callable[[], str]
+    """Returns the full text for those who do not see the chart. Of those without room, nobody asks for it."""
     href: str
     is_future: bool
     """True if it has not run: it is due, late, or was passed over."""
@@ -80,11 +82,11 @@ class _Reach(NamedTuple):
         before, after = (SHIFT + size, float(_MARK)) if is_left else (float(_MARK), SHIFT + size)
         return cls(mark.at, before, after, mark.started or 0.0)
 
-    def cover(self, width: float) -> tuple[float, float]:
+    def cover(self, width: float) -> _Span:
         """Return the first and the last pixel in a row of this width."""
         return self.at * width - self.before, self.at * width + self.after
 
-    def cover_with_tail(self, width: float) -> tuple[float, float]:
+    def cover_with_tail(self, width: float) -> _Span:
         """Return the same with the tail, which no other label may cross."""
         first, last = self.cover(width)
         return first, max(last, self.tail * width)
@@ -109,11 +111,14 @@ def place_marks(marks: Sequence[OccurrenceMark], now: float | None, lanes: int) 
     hidden = []
     for tier, width in enumerate(TIERS):
         rest = []
+        covered = [[each.cover_with_tail(width) for each in lane] for lane in taken]
         for mark in waiting:
-            found = _find_place(mark, taken, now, width)
+            found = _find_place(mark, covered, now, width)
             if found is not None:
                 lane, is_left = found
-                taken[lane].append(_Reach.of(mark, measure(mark.label), is_left=is_left))
+                reach = _Reach.of(mark, measure(mark.label), is_left=is_left)
+                taken[lane].append(reach)
+                covered[lane].append(reach.cover_with_tail(width))
                 placed.append(Placed(mark, lane, has_label=True, is_left=is_left, tier=tier))
             elif mark.is_bad:
                 placed.append(Placed(mark, lanes, has_label=False, is_left=False))
@@ -127,28 +132,22 @@ def place_marks(marks: Sequence[OccurrenceMark], now: float | None, lanes: int) 
 
 
 def _find_place(
-    mark: OccurrenceMark, taken: Sequence[Sequence[_Reach]], now: float | None, width: float
+    mark: OccurrenceMark, covered: Sequence[Sequence[_Span]], now: float | None, width: float
 ) -> tuple[int, bool] | None:
     """Return the first lane that has room for a mark, and the side of its label. None if there is none."""
     is_late = mark.at >= _LABEL_SIDE or mark.started is not None  # a tail is after its mark
     size = measure(mark.label)
     reaches = [(is_left, _Reach.of(mark, size, is_left=is_left)) for is_left in (is_late, not is_late)]
-    for lane, others in enumerate(taken):
-        for is_left, reach in reaches:
-            if _fits(reach, others, now, width):
+    sides = [(side, each.cover_with_tail(width)) for side, each in reaches if _is_in_row(each.cover(width), now, width)]
+    for lane, others in enumerate(covered):
+        for is_left, (start, end) in sides:
+            if not any(end + _APART > first and last + _APART > start for first, last in others):
                 return lane, is_left
     return None
 
 
-def _fits(reach: _Reach, others: Sequence[_Reach], now: float | None, width: float) -> bool:
-    start, end = reach.cover(width)
-    if start < -2 * _MARK or end > width + 2 * _MARK:
-        return False
-    if now is not None and start + _MARK < now * width < end - _MARK:  # it may go through a mark, but not its label
-        return False
-    start, end = reach.cover_with_tail(width)
-    for other in others:
-        first, last = other.cover_with_tail(width)
-        if end + _APART > first and last + _APART > start:
-            return False
-    return True
+def _is_in_row(span: _Span, now: float | None, width: float) -> bool:
+    """Return whether a mark with its label lies in a row, and no label crosses the now line, which a mark may do."""
+    start, end = span
+    is_crossed = now is not None and start + _MARK < now * width < end - _MARK
+    return start >= -2 * _MARK and end <= width + 2 * _MARK and not is_crossed

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from datetime import UTC, date, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from cloudsched.dashboard.calendar.day_chart import DayBar, DayRow, draw_day, draw_hours
 from cloudsched.dashboard.calendar.days import DayFacts, Part, Stop, gather
 from cloudsched.dashboard.calendar.entries import Bin, DayTotals, Entry, add_bins, add_totals, scale_by
-from cloudsched.dashboard.calendar.fetch import FILTERS, choose_day, fetch
+from cloudsched.dashboard.calendar.fetch import FILTERS, LISTED, choose_day, fetch
 from cloudsched.dashboard.calendar.labels import OccurrenceMark
 from cloudsched.dashboard.calendar.month import WEEKDAYS, DayAddresses, build_month
 from cloudsched.dashboard.calendar.span import KINDS, choose_span, find_today, make_span_moves, write_address
@@ -42,8 +43,6 @@ __all__ = ["build", "fetch"]
 
 WEEK: Final = 7
 """A span of this many days has each weekday once."""
-_LISTED: Final = 50
-"""The number of a day's lines that are shown."""
 _LANES_OF_WEEK: Final = 2
 _LANES_OF_DAY: Final = 12
 _LONGEST_TITLE: Final = 40
@@ -92,19 +91,19 @@ def _write_addresses(day: date, visit: Visit) -> DayAddresses:
 def _write_query(start: datetime, end: datetime, visit: Visit) -> str:
     """Return the query of a list of what ran or is due between two instants, with the filters of the page."""
     filters = {name: visit.query[name] for name in FILTERS if visit.query.get(name)}
-    bounds = {"from": f"{start:%Y-%m-%dT%H:%M:%SZ}", "until": f"{end:%Y-%m-%dT%H:%M:%SZ}"}
-    return urlencode({**bounds, **filters}, safe=":")
+    bounds = f"from={start:%Y-%m-%dT%H:%M:%SZ}&until={end:%Y-%m-%dT%H:%M:%SZ}"
+    return f"{bounds}&{urlencode(filters, safe=':')}" if filters else bounds
 
 
 def _build_table(facts: DayFacts, visit: Visit) -> Json:
     """Return the table of the chosen day."""
     day = facts.day
-    rows = make_table(facts.entries, facts.busy, visit)
+    rows = make_table(facts.entries, facts.busy, visit, LISTED)
     return {
         "tableName": f"{day.day:%A} {day.day.day} {day.day:%B}",
         "tableNote": f"{only_if(day.spans, write_hours(day.length) + ', ')}{facts.totals.write()}",
-        "table": rows[:_LISTED],
-        "rest": _write_rest(facts, rows[:_LISTED], visit),
+        "table": rows,
+        "rest": _write_rest(facts, rows, visit),
     }
 
 
@@ -125,13 +124,13 @@ def _write_rest(facts: DayFacts, rows: Sequence[Json], visit: Visit) -> Json | N
     return {"words": f"{listed:,} of {only_if(not is_whole, 'at least ')}{total:,} are listed.", "lists": lists}
 
 
-def make_table(entries: Sequence[Entry], busy: set[str], visit: Visit) -> list[Json]:
-    """Return a day's lines, the earliest first: one for each occurrence, or for all of a busy task's."""
+def make_table(entries: Sequence[Entry], busy: set[str], visit: Visit, most: int) -> list[Json]:
+    """Return a day's first lines, the earliest first: one for each occurrence, or for all of a busy task's."""
     groups: defaultdict[str, list[Entry]] = defaultdict(list)
     for entry in sorted(entries, key=lambda each: (each.at, each.task_id)):
         name = entry.task_id if entry.task_id in busy else f"{entry.at.isoformat()} {entry.href}"
         groups[name].append(entry)
-    return [{"key": key, **_build_line(group, visit)} for key, group in groups.items()]
+    return [{"key": key, **_build_line(group, visit)} for key, group in itertools.islice(groups.items(), most)]
 
 
 def _build_line(group: Sequence[Entry], visit: Visit) -> Json:
@@ -282,7 +281,7 @@ def _list_bars(facts: DayFacts, parts: int, visit: Visit) -> Iterator[DayBar]:
         if each.found != Bin():
             bins[min(parts - 1, int(facts.day.place(each.start) * parts))].append(each)
     for index, each_of in sorted(bins.items()):
-        found = add_bins(each.found for each in each_of)
+        found = each_of[0].found if len(each_of) == 1 else add_bins(each.found for each in each_of)
         start, end = each_of[0].start, each_of[-1].end
         is_future = start >= visit.now or not (found.ran or found.failed or found.skipped)
         query = _write_query(start, end, visit)
@@ -295,17 +294,22 @@ def _list_marks(facts: DayFacts, visit: Visit) -> Iterable[OccurrenceMark]:
     for each in facts.entries:
         if each.task_id not in facts.busy:
             label = f"{each.at.astimezone(visit.zone):%H:%M} {shorten(each.title, _LONGEST_TITLE)}"
-            rest = f"{visit.moment(each.at).text}, {each.status.word.lower()}"
             yield OccurrenceMark(
                 at=facts.day.place(each.at),
                 label=label,
-                words=f"{label}, {only_if(not label.endswith(each.title), f'{each.title}, ')}{rest}",
+                write_words=partial(_write_mark, each, label, visit),
                 href=each.href,
                 is_future=each.kind in {"due", "late"},
                 is_bad=each.kind == "failed",
                 is_skipped=each.kind == "skipped",
                 started=_place_start(facts.day, each, visit),
             )
+
+
+def _write_mark(entry: Entry, label: str, visit: Visit) -> str:
+    """Return what a mark says to those who do not see it: its label, and the rest of it."""
+    title = only_if(not label.endswith(entry.title), f"{entry.title}, ")
+    return f"{label}, {title}{visit.moment(entry.at).text}, {entry.status.word.lower()}"
 
 
 def _place_start(day: WallDay, entry: Entry, visit: Visit) -> float | None:

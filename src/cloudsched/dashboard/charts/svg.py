@@ -21,18 +21,16 @@ _NAMES: Final = {
 
 def element(tag: str, *children: Markup | str, **attributes: str | float) -> Markup:
     """Return an element. Numbers have at most two decimals."""
-    parts = ["<", tag]
-    for name, value in attributes.items():
-        parts.append(f' {_NAMES.get(name, name)}="{_write_value(value)}"')
+    written = "".join([f' {_NAMES.get(name, name)}="{_write_value(value)}"' for name, value in attributes.items()])
     inside = "".join([child if isinstance(child, Markup) else escape(show_unseen(child)) for child in children])
-    return Markup("".join([*parts, ">", inside, "</", tag, ">"]))  # noqa: S704 - names of ours, and escaped values
+    return Markup(f"<{tag}{written}>{inside}</{tag}>")  # noqa: S704 - names of ours, and escaped values
 
 
-def _write_value(value: str | float) -> str:
+def _write_value(value: str | float) -> str | int:
     if isinstance(value, str):
-        return str(escape(value))
+        return escape(value)
     if isinstance(value, int):
-        return str(value)
+        return value
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 

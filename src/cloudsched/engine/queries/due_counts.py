@@ -103,7 +103,7 @@ class _Window:
 
     def add(self, times: Sequence[int], weight: int, since: datetime | None = None) -> None:
         """Count the times that are not before an instant, each as many times as the weight says."""
-        begin = self.edges[0] if since is None else max(ceil_second(since), self.edges[0])
+        begin = self.edges[0] if since is None or since <= self.since else ceil_second(since)
         if len(times) <= 2 * len(self._counts):
             weights = self._weights
             for at in times[bisect_left(times, begin) :]:

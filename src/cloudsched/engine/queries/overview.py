@@ -74,8 +74,8 @@ class Overview:
     One count is a billed read for each 1,000 counted, or part of it: 19 counts, and 12 more for each kind of run
     that there was any of in the last hours. The runs that started late cost a read each, at most 40. The sweep costs
     one, each overdue task one, at most 111, and each handler with tasks that need attention four for each cause.
-    Once in ten minutes the stops of the last days cost three, and an hour one for each kind if a run started late or was
-    skipped.
+    Once in ten minutes the stops of the last days cost three, and an hour one for each kind if a run started late or
+    was skipped.
     """
 
     def __init__(

@@ -33,6 +33,7 @@ MAX_GROUPS: Final = 30_000
 COUNT_STEPS: Final = 200_000
 """The most steps that the searches of one count take. What they find is remembered for the next one."""
 _TICK: Final = timedelta(microseconds=1)
+_SECOND: Final = timedelta(seconds=1)
 _KEPT_WINDOWS: Final = 4
 _HOUR: Final = 3600
 _DAY: Final = 86_400
@@ -144,12 +145,12 @@ class _ClockDays:
 
 def floor_second(at: datetime) -> int:
     """Return the last whole second since 1970 that is not after an instant."""
-    return (at - UTC_EPOCH) // timedelta(seconds=1)
+    return (at - UTC_EPOCH) // _SECOND
 
 
 def ceil_second(at: datetime) -> int:
     """Return the first whole second since 1970 that is not before an instant."""
-    return -((UTC_EPOCH - at) // timedelta(seconds=1))
+    return -((UTC_EPOCH - at) // _SECOND)
 
 
 class _KeptTimes:

@@ -197,7 +197,7 @@ def test_question_result_and_restore_count_the_same_tasks(pages: Pages, create: 
     action = find_action(start(pages, "admin", "action=pause&status=ACTIVE"))
     pages.sim.advance(MINUTE)
     page = pages.get("admin", f"/actions/{action}").text
-    assert re.search(rf"Affected</dt><dd>{concerned}<", page)
+    assert re.search(rf"Chosen</dt><dd>{concerned}<", page)
     assert re.search(rf"Succeeded</dt><dd>{concerned}<", page)
     assert re.search(rf"{marked} w(as|ere) paused already", page)
     assert f"Restore these {concerned}…" in page

@@ -22,9 +22,12 @@ VISIT = visit(zone=PARIS)
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ({"on": "2027-03-21"}, "has no occurrence on Sunday 2027-03-21 (Europe/Paris)"),
-        ({"on": "2027-03-22", "tz": "Asia/Tokyo"}, "The occurrence of 2027-03-22 at 09:00:00 (Europe/Paris) succeeded"),
-        ({"on": "2027-03-19"}, "The task was created only on 2027-03-20"),
+        ({"on": "2027-03-21"}, "has no occurrence on Sun 21 Mar 2027 (Europe/Paris)"),
+        (
+            {"on": "2027-03-22", "tz": "Asia/Tokyo"},
+            "The occurrence of Mon 22 Mar 2027 at 09:00 (Europe/Paris) succeeded",
+        ),
+        ({"on": "2027-03-19"}, "The task was created only on Sat 20 Mar 2027"),
         ({"on": "2027-03-28"}, "The clocks in Europe/Paris go forward by 1 h that day"),
         ({"on": "friday"}, "friday is not a day"),
         ({"on": "2027-03-22", "clock": "noon"}, "2027-03-22 noon is not a day"),

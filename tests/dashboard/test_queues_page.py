@@ -16,7 +16,10 @@ def read(ui: str, path: str) -> str:
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", text)))
 
 
-@pytest.mark.parametrize(("queue", "who"), [("cloudsched", "by somebody without sign-in on 2027-03-27"), ("hops", "")])
+NAMED = "by somebody without sign-in on Sat 27 Mar 2027"
+
+
+@pytest.mark.parametrize(("queue", "who"), [("cloudsched", NAMED), ("hops", "")])
 def test_a_paused_queue_stands_first(stack: Stack, ui: str, queue: str, who: str) -> None:
     """Its state is a word with a mark. Nothing is said to be served, and the line is gone once it is resumed."""
     name = "cloudsched" if queue == "cloudsched" else f"cloudsched-{queue}"

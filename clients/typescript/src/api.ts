@@ -15,6 +15,7 @@ export type Action =
   | "BACKFILLED"
   | "ENDED"
   | "MOVED"
+  | "SKIPPED"
   | "APPROVED"
   | "REJECTED"
   | "DELETED"
@@ -1985,6 +1986,7 @@ export type Reason =
   | "CLOCK_CHANGE"
   | "EDITED"
   | "MOVED"
+  | "SKIPPED"
   | "NOT_KEPT";
 
 /** What was promised by a write: when the task runs, and what stands in the way of that now. */
@@ -3354,6 +3356,7 @@ export interface ListAuditEntriesQuery {
     | "BACKFILLED"
     | "ENDED"
     | "MOVED"
+    | "SKIPPED"
     | "APPROVED"
     | "REJECTED"
     | "DELETED"

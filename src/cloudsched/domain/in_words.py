@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import timedelta
+    from datetime import date, datetime, timedelta
 
     from pydantic import BaseModel, ValidationError
 
@@ -95,3 +95,13 @@ def describe_error(error: Mapping[str, Any], patterns: Mapping[str, str]) -> tup
     if words:
         return (words, "")
     return _SENTENCES.get(kind, (said, _HINTS.get(kind, "")))
+
+
+def say_clock(local: datetime) -> str:
+    """Return a wall-clock time with its day, as in "Mon 4 Jan 2027 at 09:00". Seconds are said if there are any."""
+    return f"{say_day(local)} at {f'{local:%H:%M:%S}'.removesuffix(':00')}"
+
+
+def say_day(local: date) -> str:
+    """Return a day, as in "Mon 4 Jan 2027"."""
+    return f"{local:%a} {local.day} {local:%b} {local.year}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import parse_qs, quote, urlsplit
 
+import pytest
 from playwright.sync_api import Page, expect
 from tests.dashboard.browser.conftest import Site, Visitor
 from tests.harness import wait_until
@@ -61,6 +62,22 @@ def test_u_shows_utc_and_goes_back(visitor: Visitor) -> None:
         expect(switch.locator("[aria-current]")).to_have_text(zone)
         page.wait_for_load_state()  # the keys of this page are taken from then on
         assert switch.get_by_role("link").count() == 2
+
+
+@pytest.mark.parametrize("key", ["Control+k", "Meta+k"])
+def test_the_command_key_finds_from_anywhere(visitor: Visitor, key: str) -> None:
+    """Also from within another field, and with single keys switched off; Enter leads to what was looked for."""
+    page = visitor.open("tasks")
+    page.keyboard.press("?")
+    page.get_by_label("Turn single-key shortcuts off").check()
+    page.keyboard.press("Escape")
+    page.locator("main input:visible").first.focus()
+    page.keyboard.press(key)
+    expect(page.locator("#find")).to_be_focused()
+    page.keyboard.type("weekday-rep")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search?q=weekday-rep")
+    expect(page.locator("main")).to_contain_text("Weekday report")
 
 
 def test_single_keys_are_off_while_typing_and_can_be_switched_off(visitor: Visitor) -> None:

@@ -73,6 +73,16 @@ def test_the_labels_of_a_time_axis_can_be_told_apart(tour: Visitor, path: str) -
         assert page.evaluate(CUT) == [], f"{width} px"
 
 
+@pytest.mark.parametrize("path", ["tasks", "tasks?status=ACTIVE&owner=ada", "runs?within=any", "due"])
+def test_the_first_row_is_on_the_first_screen_of_a_phone(tour: Visitor, path: str) -> None:
+    """What a list is about comes before how it can be filtered."""
+    page = tour.go(path)
+    page.set_viewport_size({"width": 390, "height": 844})
+    row = page.locator("main table tbody tr").first.bounding_box()
+    assert row is not None
+    assert row["y"] + row["height"] <= 844, "the first row is below the first screen"
+
+
 @pytest.mark.parametrize("task", EXECUTIONS)
 def test_an_execution_is_fit_for_everybody(tour: Visitor, site: Site, task: str) -> None:
     """The same for executions: one that is suspended and one that failed."""

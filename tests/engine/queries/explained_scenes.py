@@ -259,6 +259,11 @@ def ask_of_a_journey(scene: Scene) -> None:
     scene.asked_at = START
 
 
+def ask_of_a_skip(scene: Scene) -> None:
+    scene.app.skip(scene.create(schedule="every day at 9:00").id)
+    scene.asked_at = START
+
+
 def ask_of_what_was_purged(scene: Scene) -> None:
     scene.create(execution_retention=HOUR)
     scene.sim.advance(3 * DAY)
@@ -348,6 +353,7 @@ SCENARIOS: dict[Reason, Callable[[Scene], object]] = {
     Reason.CLOCK_CHANGE: ask_of_a_clock_change,
     Reason.EDITED: ask_of_an_edit,
     Reason.MOVED: ask_of_a_journey,
+    Reason.SKIPPED: ask_of_a_skip,
     Reason.NOT_KEPT: ask_of_what_was_purged,
 }
 """What leads to each reason."""
@@ -378,10 +384,11 @@ WORDS = {
     Reason.LAST_OUTCOME: "succeeded",
     Reason.OUTCOME: "succeeded.",
     Reason.NOT_CREATED: "was created only on",
-    Reason.NOT_DUE: "has no occurrence on Friday",
+    Reason.NOT_DUE: "has no occurrence on Fri",
     Reason.CLOCK_CHANGE: "Europe/Paris go",
     Reason.EDITED: "schedule.",
     Reason.MOVED: "Asia/Tokyo",
+    Reason.SKIPPED: "its runs was skipped by the app's own code",
     Reason.NOT_KEPT: "records are kept for 1 h",
 }
 """What its sentence says at least."""

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudsched import App, Context, ExecutionStatus, Schedule, TaskStatus
-from cloudsched.domain.documents.verbs import Action
+from cloudsched.domain.documents.verbs import Action, Verb
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import START, Simulation
 
@@ -87,7 +87,7 @@ def test_the_next_one_is_skipped_and_the_count_goes_on(sim: Simulation) -> None:
     assert days[1] - days[0] == 2
     assert sim.app.get("t").status is TaskStatus.COMPLETED
     entry = sim.app.get("t").history[-1]
-    assert (entry.action, [each.field for each in entry.fields]) == (Action.EDITED, ["schedule"])
+    assert (entry.action, [each.field for each in entry.fields]) == (Action.SKIPPED, ["schedule"])
 
 
 @pytest.mark.parametrize(
@@ -333,11 +333,16 @@ def test_a_run_that_waits_moves_to_later_on_its_day(sim: Simulation) -> None:
     assert sim.app.move(task, "next", "2028-03-04T10:00").schedule.occurs(datetime(2028, 3, 4, 10, tzinfo=UTC))
 
 
-def test_a_move_is_called_one_in_the_history(sim: Simulation) -> None:
+@pytest.mark.parametrize("verb", [Verb.MOVE, Verb.SKIP])
+def test_what_was_done_to_one_run_has_its_own_word_in_the_history(sim: Simulation, verb: Verb) -> None:
     """It has what it changed, as an edit has, so that it can be taken back."""
     make(sim)
-    sim.app.move("t", "next", "17:00")
+    word = "MOVED" if verb is Verb.MOVE else "SKIPPED"
+    if verb is Verb.MOVE:
+        sim.app.move("t", "next", "17:00")
+    else:
+        sim.app.skip("t")
     entry = sim.app.get("t").history[-1]
-    assert (entry.action, [each.field for each in entry.fields]) == (Action.MOVED, ["schedule"])
-    (told,) = (each for each in sim.app.explain("t", START).findings if each.reason == "MOVED")
+    assert (entry.action, [each.field for each in entry.fields]) == (word, ["schedule"])
+    (told,) = (each for each in sim.app.explain("t", START).findings if each.reason == word)
     assert "by the app's own code" in told.sentence

@@ -59,7 +59,7 @@ def test_it_runs_again_in_ten_minutes_and_the_schedule_stays(sim: Simulation) ->
     assert (snoozed.schedule, snoozed.next_execution_time) == (before.schedule, before.next_execution_time)
     assert snoozed.history[-1].action is Action.SNOOZED
     explained = explain_task(sim.app.container.store, sim.app.container.clock, snoozed, shows_holders=True)
-    assert explained.summary == "The snoozed run starts on 2027-01-01 at 00:15:00 (UTC)."
+    assert explained.summary == "The snoozed run starts on Fri 1 Jan 2027 at 00:15 (UTC)."
     sim.advance(HOUR)
     assert ran(sim) == [(at(0), "SCHEDULE"), (at(15), "SNOOZE"), (at(60), "SCHEDULE")]
     record = next(each for each in sim.executions("t") if each.trigger is Trigger.SNOOZE)

@@ -275,7 +275,7 @@ def test_one_message_tells_of_a_budget_whatever_it_pauses(sim: Simulation) -> No
     told = [mail for mail in sim.sent("EMAIL") if mail.title == "Your tasks are paused"]
     assert len(told) == 1
     assert "50,000 tokens" in told[0].body
-    assert "2027-02-01" in told[0].body
+    assert "1 Feb 2027" in told[0].body
     assert inbox(sim) == ["Your tasks are paused"]
     sim.advance_to(FEBRUARY + 20 * DAY)
     assert inbox(sim) == ["Your tasks are paused"] * 2

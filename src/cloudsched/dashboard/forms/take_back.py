@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.api import task_path
 from cloudsched.dashboard.forms.fields import Again, Submitted
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 
+_DONE: Final = {Action.MOVED: "move", Action.SKIPPED: "skip"}
+"""What is taken back, where it is not an edit."""
 _CHANGED = "Somebody has changed the task since you looked. Nothing was done. This is what would change now."
 
 
@@ -83,7 +85,7 @@ def send(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, number:
 def build(answer: Json, visit: Visit) -> Json:
     """Return what the question shows."""
     task = answer["task"]
-    what = "move" if answer["entry"]["action"] == Action.MOVED else "edit"
+    what = _DONE.get(answer["entry"]["action"], "edit")
     changes = [
         (name_option(name), _describe(name, task.get(name), visit), _describe(name, value, visit))
         for name, value in answer["values"].items()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.words import only_if, shorten
+from cloudsched.domain.documents.verbs import EDITS
 
 if TYPE_CHECKING:
     from cloudsched.dashboard.api import Json
@@ -61,7 +62,7 @@ def find_payload(record: Json, task: Json, history: Json | None) -> tuple[object
     began = parse_instant(record.get("startedAt") or record["scheduledFor"])
     entries = (history or {}).get("entries", [])
     since = [each for each in entries if parse_instant(each["at"]) >= began]
-    edited = {field["field"] for each in since if each["action"] == "EDITED" for field in each.get("fields", ())}
+    edited = {field["field"] for each in since if each["action"] in EDITS for field in each.get("fields", ())}
     if not edited.isdisjoint({"payload", "handler"}):
         return None, "The task's payload was edited since, and the old one was not kept."
     if (history is None and task["revision"] > 1) or not _has_all(entries, len(since)):

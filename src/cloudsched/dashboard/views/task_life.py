@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.api import Json
     from cloudsched.dashboard.visit import Visit
 
-_DID: Final = {"EDITED": "edited", "MOVED": "moved", "CANCELLED": "cancelled"}
+_DID: Final = {"EDITED": "edited", "MOVED": "moved", "SKIPPED": "skipped", "CANCELLED": "cancelled"}
 """The chart's words for entries in the history, other than pauses."""
 _LEFT_OUT: Final = "left out"
 """The chart's words for an occurrence that a calendar forbids."""

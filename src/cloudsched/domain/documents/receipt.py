@@ -83,6 +83,8 @@ class Reason(StrEnum):
     """It was edited on that day, or its schedule later."""
     MOVED = "MOVED"
     """Somebody, new time zone data or another zone of its owner moved its occurrences on that day."""
+    SKIPPED = "SKIPPED"
+    """Somebody left out one of its occurrences on that day."""
     NOT_KEPT = "NOT_KEPT"
     """The evidence is not kept: a record, an earlier schedule, or the history of that time."""
 

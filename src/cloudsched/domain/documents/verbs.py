@@ -78,6 +78,8 @@ class Action(StoredEnum):
     """An admin ended an attempt that another caller had claimed."""
     MOVED = "MOVED"
     """Somebody moved one occurrence, or new time zone data, or another zone of its owner, moved the next ones."""
+    SKIPPED = "SKIPPED"
+    """Somebody left out one occurrence."""
     APPROVED = "APPROVED"
     """Somebody said yes to a run that asked, perhaps with a note."""
     REJECTED = "REJECTED"
@@ -95,7 +97,7 @@ class Action(StoredEnum):
     """A server, or an admin, said of a person's contact that it is theirs."""
 
 
-EDITS: Final = frozenset({Action.EDITED, Action.MOVED})
+EDITS: Final = frozenset({Action.EDITED, Action.MOVED, Action.SKIPPED})
 """The actions that change what the owner has set. An entry of one that somebody did has the fields."""
 
 
@@ -284,7 +286,7 @@ harm. A task that has ended is active until that run is over. A paused or cancel
             button=Button("Again in ten minutes"),
         ),
         Verb.SKIP: VerbTraits(
-            action=Action.EDITED,
+            action=Action.SKIPPED,
             edits=True,
             about="""Leave out one occurrence of a task.
 

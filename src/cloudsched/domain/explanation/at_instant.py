@@ -18,9 +18,10 @@ from cloudsched.domain.documents.verbs import EDITS, Action
 from cloudsched.domain.explanation.explain import MISSED, explain_delivery, explain_run, with_message
 from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason, say_status
 from cloudsched.domain.explanation.moves import MovedRun, find_move
+from cloudsched.domain.in_words import say_day
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.domain.transitions.notices import say_instant
+from cloudsched.domain.transitions.notices import name_instant, say_instant
 from cloudsched.domain.transitions.planning import waits_for_open_run
 from cloudsched.errors import InvalidSchedule
 
@@ -103,7 +104,7 @@ class _Question:
 
     def say(self, at: datetime) -> str:
         """Return an instant in the task's time zone, without a preposition."""
-        return say_instant(self.task, at).removeprefix("on ")
+        return name_instant(self.task, at)
 
 
 def explain_instant(
@@ -352,7 +353,7 @@ def _explain_adjustments(question: _Question, schedule: Schedule) -> Iterator[Fi
 
 def _explain_nothing_due(question: _Question, following: datetime | None) -> Finding:
     zone = time_zones.load_shown(question.task.timezone)
-    sentence = f"Its schedule has no occurrence on {question.at.astimezone(zone):%A %Y-%m-%d} ({zone})"
+    sentence = f"Its schedule has no occurrence on {say_day(question.at.astimezone(zone))} ({zone})"
     if (left_out := _find_left_out(question)) is not None:
         due = say_instant(question.task, left_out)
         sentence = f"What would be due {due} is left out by an exception of its schedule"
@@ -453,6 +454,8 @@ def _explain_changes(question: _Question) -> Iterator[Finding]:
 
 def _say_change(question: _Question, entry: HistoryEntry) -> tuple[str, str]:
     """Return what somebody did to a task, and to stand behind who and when, what of it that changed."""
+    if entry.action is Action.SKIPPED:
+        return "one of its runs was skipped", ""
     if entry.action is not Action.MOVED:
         return "it was edited", f": {', '.join(each.field for each in entry.fields) or 'nothing that is shown'}"
     did = "one of its runs was moved"

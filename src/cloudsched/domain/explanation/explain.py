@@ -33,7 +33,7 @@ from cloudsched.domain.explanation.findings import (
 )
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.manual_verbs import can_resume
-from cloudsched.domain.transitions.notices import say_instant
+from cloudsched.domain.transitions.notices import name_instant, say_instant
 from cloudsched.domain.transitions.planning import find_sole_hold, jittered_start, waits_for_open_run
 from cloudsched.errors import UnknownHandler
 
@@ -67,7 +67,7 @@ def _explain_lease(evidence: Evidence, run: Run, lease: Lease) -> _Found:
     else:
         who = f"worker {lease.worker!r}"
     if lease.until > evidence.now:
-        since = _say_time(task, lease.started_at)
+        since = name_instant(task, lease.started_at)
         return Reason.RUNNING, f"Attempt {run.attempt} is running on {who} since {since}.", lease.until
     sentence = f"Attempt {run.attempt}, which {who} began {say_instant(task, lease.started_at)}, has not reported, "
     sentence += f"and its lease ended {say_instant(task, lease.until)}. "
@@ -113,14 +113,9 @@ def _name(task: Task, run: Run) -> str:
         case Trigger.SNOOZE:
             return "The snoozed run"
         case Trigger.SCHEDULE:
-            return f"The occurrence of {_say_time(task, run.scheduled_for)}"
+            return f"The occurrence of {name_instant(task, run.scheduled_for)}"
         case unknown:
             assert_never(unknown)
-
-
-def _say_time(task: Task, at: datetime) -> str:
-    """Return an instant in the task's time zone, without a preposition."""
-    return say_instant(task, at).removeprefix("on ")
 
 
 def say_due(evidence: Evidence, at: datetime, what: str = "It") -> str:
@@ -134,7 +129,7 @@ def say_due(evidence: Evidence, at: datetime, what: str = "It") -> str:
         return f"{was_due} starts once its queue is resumed."
     if swept_at is not None and swept_at > at + SWEEP_TOLERANCE and not evidence.sweep_is_late:
         why = evidence.hanging or "Perhaps all threads of that process are busy"
-        sent = _say_time(task, swept_at)
+        sent = name_instant(task, swept_at)
         return f"{was_due} has not started, although the process that runs tasks swept at {sent}. {why}."
     if _has_no_sweep(evidence):
         return f"{was_due} its dispatch has not arrived. The sweep would send another: {SEEMS_DEAD}."
@@ -151,7 +146,7 @@ def _explain_offer(evidence: Evidence, run: Run) -> str:
     workers = evidence.workers
     needed = "worker" if workers is None else workers.needed
     rest = "and none listens" if workers is not None and not workers.listeners else "none has claimed it"
-    since = say_instant(evidence.task, run.due_at).removeprefix("on ")
+    since = name_instant(evidence.task, run.due_at)
     return f"It waits for a {needed}, since {since}; {rest}."
 
 
@@ -190,7 +185,7 @@ def _explain_suspension(evidence: Evidence, run: Run, suspension: Suspension) ->
                 f"{sentence}however long that takes.{_explain_standstill(task)}",
                 None,
             )
-        until = _say_time(task, suspension.deadline)
+        until = name_instant(task, suspension.deadline)
         return Reason.WAITING_FOR_EVENT, f"{sentence}until {until} at the latest.", suspension.deadline
     if suspension.calls:
         if len(suspension.calls) == 1:
@@ -215,7 +210,7 @@ def _explain_sleep(evidence: Evidence, run: Run, reason: str) -> _Found:
     """Return why a durable handler goes on at an instant: it sleeps, retries a step, or was interrupted."""
     if run.due_at <= evidence.now:
         return Reason.DUE, say_due(evidence, run.due_at), run.due_at
-    until = _say_time(evidence.task, run.due_at)
+    until = name_instant(evidence.task, run.due_at)
     if reason.startswith("sleeps"):
         return Reason.SLEEPING, f"Its handler sleeps until {until}.", run.due_at
     if not reason[:1].islower():
@@ -310,8 +305,8 @@ def _is_busy(open_runs: Sequence[Finding]) -> bool:
 
 def explain_delivery(task: Task, delivery: Undelivered) -> Finding:
     """Return the reason why a message has not arrived, though its run is over."""
-    sentence = f"What the run of {_say_time(task, delivery.scheduled_for)} has to say"
-    sentence += f" has not arrived by {delivery.channel}, since {_say_time(task, delivery.since)}"
+    sentence = f"What the run of {name_instant(task, delivery.scheduled_for)} has to say"
+    sentence += f" has not arrived by {delivery.channel}, since {name_instant(task, delivery.since)}"
     sentence = with_message(sentence, (delivery.reason or "").rstrip("."))
     sentence = f"{sentence.rstrip('.')}. It is {delivery.status}"
     if delivery.next_attempt_at is not None:
@@ -349,7 +344,7 @@ def explain_status(evidence: Evidence) -> Finding:
     paused = f"It was paused {say_instant(task, task.status_changed_at)}"
     until = "it is resumed"
     if task.paused_until is not None:
-        until = _say_time(task, task.paused_until)
+        until = name_instant(task, task.paused_until)
     elif find_sole_hold(task) is not None:
         until = "its owner has a budget again"
     elif not can_resume(task, lambda: evidence.now):
@@ -369,7 +364,7 @@ def _say_overlap(evidence: Evidence, occurrence: datetime) -> str:
     task = evidence.task
     if occurrence > evidence.now:
         return f"The next occurrence, {say_instant(task, occurrence)}, {_OVERLAPS[task.overlap]}."
-    since = _say_time(task, occurrence)
+    since = name_instant(task, occurrence)
     return f"It has come due again since {since}: when the open run has ended, {MISSED[task.overlap]}."
 
 
@@ -384,11 +379,11 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
         yield NO_OCCURRENCE
 
     for due in task.backlog:
-        began = _say_time(task, due.next_at)
+        began = name_instant(task, due.next_at)
         sentence = f"Occurrences from before a pause are still to run, from {began} on."
         yield Finding(reason=Reason.BACKLOG, sentence=sentence, at=due.next_at)
     if task.backfill is not None:
-        until = _say_time(task, task.backfill.until)
+        until = name_instant(task, task.backfill.until)
         sentence = f"A backfill runs past occurrences again, up to that of {until}."
         yield Finding(reason=Reason.BACKLOG, sentence=sentence, at=task.backfill.next_at)
 
@@ -427,7 +422,7 @@ def _explain_zone_change(task: Task, occurrence: datetime) -> Iterator[Finding]:
         return
     sentence = f"It follows {task.owner} from one time zone to another, and is in {task.timezone}."
     if task.zone_change is not None and (due := task.zone_change.due_since(occurrence)) != occurrence:
-        sentence += f" Its next occurrence is due since {_say_time(task, due)}, by a change of that zone."
+        sentence += f" Its next occurrence is due since {name_instant(task, due)}, by a change of that zone."
     yield Finding(reason=Reason.FOLLOWS_OWNER, sentence=sentence, at=occurrence)
 
 

@@ -12,6 +12,7 @@ from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.receipt import Reason as Reason  # noqa: PLC0414 - those who find something give one
 from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.in_words import say_clock
 from cloudsched.domain.transitions.needs import LATE
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def say_sweep(swept_at: datetime | None) -> Finding:
     if swept_at is None:
         sentence = "The sweep has not run yet: no process that runs tasks is known."
     else:
-        sentence = f"The last sweep ended on {swept_at:%Y-%m-%d at %H:%M:%S} (UTC): {SEEMS_DEAD}."
+        sentence = f"The last sweep ended on {say_clock(swept_at)} (UTC): {SEEMS_DEAD}."
     return Finding(reason=Reason.SWEEP_IS_LATE, sentence=sentence, at=swept_at)
 
 
@@ -180,7 +181,7 @@ def say_queue_paused(
     if queue:
         sentence = f"The queue {queue} is paused"
     if by and at is not None:
-        sentence += f", by {say_subject(by)} on {at:%Y-%m-%d at %H:%M:%S} (UTC)"
+        sentence += f", by {say_subject(by)} on {say_clock(at)} (UTC)"
     held = "nothing"
     if set(priorities) < set(Priority):
         *others, last = priorities

@@ -29,6 +29,7 @@ from cloudsched.domain.documents.execution import (
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.policy import TellFailures
 from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.in_words import say_clock
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.planning import jittered_start
 from cloudsched.domain.transitions.run_records import derive_message_id, expiry_after
@@ -201,6 +202,11 @@ def make_messages(
 
 
 def say_instant(task: Task, at: datetime) -> str:
-    """Return an instant in the task's time zone, as in "on 2027-01-04 at 09:00:00 (Europe/Paris)"."""
+    """Return when something is, in the task's time zone, as in "on Mon 4 Jan 2027 at 09:00 (Europe/Paris)"."""
+    return f"on {name_instant(task, at)}"
+
+
+def name_instant(task: Task, at: datetime) -> str:
+    """Return an instant in the task's time zone, as in "Mon 4 Jan 2027 at 09:00 (Europe/Paris)"."""
     zone = task.timezone if time_zones.in_use.knows(task.timezone) else "UTC"
-    return f"on {at.astimezone(time_zones.in_use.tzinfo(zone)):%Y-%m-%d at %H:%M:%S} ({zone})"
+    return f"{say_clock(at.astimezone(time_zones.in_use.tzinfo(zone)))} ({zone})"

@@ -30,7 +30,7 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Oc
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
 from cloudsched.domain.documents.task import DueRange, Task, TaskStatus
 from cloudsched.domain.in_words import to_words
-from cloudsched.domain.transitions.notices import say_instant
+from cloudsched.domain.transitions.notices import name_instant, say_instant
 from cloudsched.domain.transitions.planning import (
     DistantSchedule,
     begin_plan,
@@ -250,7 +250,7 @@ def _make_record(
         others = covers.count - 1
         were = "was" if others == 1 else "were"
         least = "at least " if covers.is_at_least else ""
-        message += f" So {were} {least}{others:,} more, up to {covers.until.isoformat()}."
+        message += f" So {were} {least}{others:,} more, up to {name_instant(task, covers.until)}."
     return execution_record(task, run, status, now, message=message, covers=covers)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task
 from cloudsched.domain.explanation.findings import Turns
-from cloudsched.domain.transitions.notices import say_instant
+from cloudsched.domain.transitions.notices import name_instant
 from cloudsched.features.locks.fields import is_quota_lock_key, owner_lock_keys
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _describe(task: Task, holders: Sequence[Holder], *, shows_holders: bool) -> 
     if not holders:
         return f"{sentence}. Nobody holds it now, so it is granted with the next dispatch or sweep."
 
-    until = say_instant(task, max(one.until for one in holders)).removeprefix("on ")
+    until = name_instant(task, max(one.until for one in holders))
     if shows_holders:
         who = ", ".join(f"task {one.task_id}" for one in holders)
         return f"{sentence}. Held by {who}, until {until} at the latest unless renewed."

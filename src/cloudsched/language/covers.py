@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.language.grammar_clauses import parse_lead
@@ -156,6 +157,7 @@ class _Covers:
         self._end = self._find_end()
         self._is_asked = False
         self._noun: Span | None = None
+        self._compounds = self._find_compounds()
         self._prices = [self._price(at) for at in range(self._end)]
         self._rest: dict[int, tuple[Clause, ...] | None] = {}
 
@@ -193,7 +195,7 @@ class _Covers:
         words = 0
         for end in range(begin + 1, self._end + 1):
             price += self._prices[end - 1]
-            words += self._is_word(end - 1) or self._is_compound(end - 1)
+            words += self._is_word(end - 1) or end - 1 in self._compounds
             if price - spared > MOST:
                 return
             rest = self._read_rest(end)
@@ -241,7 +243,7 @@ class _Covers:
     ) -> Iterator[Phrase]:
         """Yield the ways in which a title goes on behind the clauses: "dinner | at 8 | with Bob"."""
         title = self._find_span(begin, end)
-        has_word = any(self._is_word(at) and not self._is_compound(at) for at in range(begin, end))
+        has_word = any(self._is_word(at) and at not in self._compounds for at in range(begin, end))
         is_whole = has_word and {*_LOOSE_ENDS, "for", "then", "greeting"}.isdisjoint(self._matches[end - 1])
         if title is None or not is_whole or self._moves(begin, end) or "for" in self._matches[end]:
             return
@@ -313,7 +315,7 @@ class _Covers:
     def _names_days(self, title: Span) -> bool:
         """Return whether a title has words that name days."""
         tokens = [at for at, token in enumerate(self._tokens) if title[0] <= token.start < title[1]]
-        return any(not _CALENDAR.isdisjoint(self._matches[at]) and not self._is_compound(at) for at in tokens)
+        return any(not _CALENDAR.isdisjoint(self._matches[at]) and at not in self._compounds for at in tokens)
 
     def _find_event(self, title: Span) -> int:
         """Return 1 if a title has words such as "sunset", which need a day and a time, 2 for "my birthday", else 0."""
@@ -438,7 +440,7 @@ class _Covers:
             around = here.keys() | (self._matches[at - 1].keys() if at else set())
             is_subject = _BEFORE_TIMES.isdisjoint(around)
             return _WEAK - _BACK if is_subject else _NEVER
-        if self._is_compound(at):
+        if at in self._compounds:
             return _PLAIN
         is_within = 0 < at < self._end - 1 and self._is_word(at - 1) and self._is_word(at + 1)
         if _is_written_time(token) and not is_within:
@@ -468,15 +470,15 @@ class _Covers:
         is_between = 0 < at < self._end - 1 and self._is_word(at - 1) and self._may_be_object(at + 1)
         return _FUNCTION if "to" in here and is_between else _STRONG  # "walk through the park"
 
-    def _is_compound(self, at: int) -> bool:
-        """Return whether a token is written together with a word that is not about time: "7-minute-workout", "5k"."""
-        first = last = at
-        while first and self._is_glued(first):
-            first -= 1
-        while last + 1 < len(self._tokens) and self._is_glued(last + 1):
-            last += 1
-        parts = range(first, last + 1)
-        return last > first and any(self._tokens[each].kind == WORD and not self._matches[each] for each in parts)
+    def _find_compounds(self) -> set[int]:
+        """Return the tokens written together with a word that is not about time: "7-minute-workout", "5k"."""
+        found: set[int] = set()
+        starts = [at for at in range(len(self._tokens)) if not at or not self._is_glued(at)]
+        for first, end in pairwise([*starts, len(self._tokens)]):
+            parts = range(first, end)
+            if len(parts) > 1 and any(self._tokens[at].kind == WORD and not self._matches[at] for at in parts):
+                found.update(parts)
+        return found
 
     def _is_glued(self, at: int) -> bool:
         """Return whether a token is one word with the token before it."""
@@ -585,7 +587,7 @@ class _Covers:
         following = self._matches[end] if end < self._end else {}
         if "number" in here and "unit" in following:  # "watch 60 | minutes"
             price += _WEAK
-        is_letter = here == {} and len(self._tokens[last].text) == 1 and not self._is_compound(last)
+        is_letter = here == {} and len(self._tokens[last].text) == 1 and last not in self._compounds
         if end < self._end and is_letter:  # "à 10:15"
             price += _WEAK
         if self._prices[last] == _WEAK - _BACK:  # the word that made it cheap is not in the title

@@ -70,6 +70,13 @@ def test_words_are_found_wherever_a_person_would_look(roles: RoleHarness, query:
     assert walk(roles, "bob", query) == [[]]
 
 
+def test_a_category_that_does_not_exist_is_refused(roles: RoleHarness) -> None:
+    """It would look through all tasks for nothing."""
+    answer = roles.ask("admin", "GET", "/v1/tasks?search=category%3Anonsense")
+    assert answer.status_code == 400
+    assert "Give one of reminder, report, analysis, others." in answer.text
+
+
 @pytest.mark.parametrize("order", ["", "&orderBy=nextExecutionTime"])
 def test_every_match_is_on_one_page_however_few_match(
     roles: RoleHarness, monkeypatch: pytest.MonkeyPatch, order: str

@@ -11,6 +11,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.name_words import NameMatch, fold_names
 from cloudsched.domain.transitions.needs import find_trouble
 from cloudsched.engine.storage.matching_rows import MAX_LOOKED_THROUGH
@@ -184,10 +185,14 @@ def _is_of_field(word: str) -> bool:
     return word.startswith("category:") or (bool(equals) and path.startswith(_FIELD))
 
 
-def find_category(word: str) -> str:
-    """Return the category that a word of a search names, in capitals. Empty if it is another word."""
-    name, _, category = word.partition(":")
-    return category.upper() if name == "category" else ""
+def find_category(word: str) -> Category | None:
+    """Return the category that a word of a search names. Raises InvalidInput if there is no such category."""
+    name, colon, category = word.partition(":")
+    if name != "category" or not colon:
+        return None
+    if category.upper() not in set(Category):
+        raise InvalidInput("search", f"has an unknown category: {word}", f"Give one of {', '.join(Category).lower()}.")
+    return Category(category.upper())
 
 
 def _has_word(task: Task, text: str, word: str) -> bool:

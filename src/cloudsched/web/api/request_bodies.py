@@ -115,10 +115,11 @@ class TaskListQuery(OwnerPageQuery):
     def _read_search(self) -> tuple[tuple[str, ...], Category | None]:
         """Return the words to look for, and the category if one of them names it."""
         words = read_words(self.search or "")
-        named = [word for word in words if (category := find_category(word)) and category in set(Category)]
+        named = {word: category for word in words if (category := find_category(word)) is not None}
         if len(named) != 1:
             return words, None
-        return tuple(word for word in words if word not in named), Category(find_category(named[0]))
+        (category,) = named.values()
+        return tuple(word for word in words if word not in named), category
 
     def to_task_query(self, owner: str | None) -> TaskQuery:
         """Return the query, for an owner whom the caller may list. Raises InvalidInput."""

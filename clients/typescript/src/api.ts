@@ -774,7 +774,7 @@ export interface Execution {
 export interface ExecutionCounts {
   /** The earliest first. */
   parts: Array<PartCounts>;
-  /** The times in which nothing started in time, the earliest first. One may begin before the first part. */
+  /** The times in which nothing started in time, the earliest first. One may begin before the first part, or end after the last. */
   stops: Array<StopCounts>;
 }
 

@@ -29,6 +29,7 @@ NOW = datetime(2027, 3, 24, 14, 42, tzinfo=UTC)
 STOPPED = datetime(2027, 3, 22, 2, tzinfo=UTC)
 STARTED = datetime(2027, 3, 22, 9, tzinfo=UTC)
 HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
 
 
 @pytest.fixture
@@ -76,7 +77,7 @@ def live(*, wait: timedelta = timedelta(0), hours: int = 100) -> list[tuple[date
 TOO_LATE = "It was more than 1 h late (catchUp: skip)."
 
 
-def look(store: SqliteStore, since: datetime, days: int, per: PartLength, zone: str = "UTC") -> Sequence[StopCounts]:
+def look(store: SqliteStore, since: datetime, days: float, per: PartLength, zone: str = "UTC") -> Sequence[StopCounts]:
     """Return the stops beside the counts of some days."""
     until = since + timedelta(days=days)
     return count_by_time(store.search, ExecutionQuery(), since, until, load_tzinfo(zone), per, now=NOW).stops
@@ -103,7 +104,9 @@ def test_each_look_at_an_outage_tells_one_length(store: SqliteStore, zone: str) 
     assert expected == [(STOPPED, STARTED)]
     midnight = datetime(2027, 3, 22, tzinfo=load_tzinfo(zone)).astimezone(UTC)
     first = datetime(2027, 3, 1, tzinfo=load_tzinfo(zone)).astimezone(UTC)
-    spans = [(midnight, 2, PartLength.QUARTER), (midnight, 7, PartLength.HOUR), (first, 31, PartLength.DAY)]
+    spans: list[tuple[datetime, float, PartLength]] = [(midnight, 7, PartLength.HOUR), (first, 31, PartLength.DAY)]
+    spans += [(midnight, 1, PartLength.QUARTER), (STOPPED + 3 * HOUR, 2, PartLength.QUARTER)]
+    spans += [(STOPPED - 2 * DAY, 2.25, PartLength.DAY), (STOPPED + HOUR, 0.1, PartLength.HOUR)]
     for span in spans:
         assert [(each.start, each.end) for each in look(store, *span, zone)] == expected, span
 

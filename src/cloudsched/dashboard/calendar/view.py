@@ -199,10 +199,7 @@ def write_sentence(
     sentences = [f"{span}, {visit.zone.key}: {add_totals(totals).write()}."]
     for stop in stops:
         start, end = visit.moment(stop.start).text, visit.moment(stop.end).text
-        if stop.start <= find_start(first, visit.zone):  # it may have begun earlier
-            sentences.append(f"Nothing started until {end}, for {write_duration(stop.length)} at least.")
-        else:
-            sentences.append(f"Nothing started for {write_duration(stop.length)}, from {start} to {end}.")
+        sentences.append(f"Nothing started in time for {write_duration(stop.length)}, from {start} to {end}.")
     for change in find_clock_changes(find_start(first, visit.zone), find_start(last + DAY, visit.zone), visit.zone):
         local = change.at.astimezone(visit.zone)
         on = f"{local:%A}"
@@ -264,7 +261,7 @@ def _build_rows(facts: Mapping[date, DayFacts], chosen: date, visit: Visit) -> J
         )
     here = only_if(any(bars.values()), f"; at most {most:,} ran or are due in one")
     notes = (
-        f"A bar counts everything in one {bar}{here}.",
+        f"A bar counts everything that is or was due in one {bar}{here}.",
         f"Of tasks that run more than {BUSY} times a day, only rare failures have marks.",
         "Occurrences that were skipped together are counted where the first was due.",
     )

@@ -635,4 +635,5 @@ class ExecutionCounts(ApiResponse):
     parts: tuple[PartCounts, ...]
     """The earliest first."""
     stops: tuple[StopCounts, ...] = ()
-    """The times in which nothing started in time, the earliest first. One may begin before the first part."""
+    """The times in which nothing started in time, the earliest first. One may begin before the first part, or end after
+    the last."""

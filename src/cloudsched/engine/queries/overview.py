@@ -255,7 +255,8 @@ def count_by_time(
 
     The first and the last part may be shorter. On Firestore a count is a billed read for each 1,000 counted, or part
     of it: five for the whole time, and one a part for each kind of run that there is any of. Where some started late or
-    were skipped, parts longer than an hour are counted by hour, too. Raises InvalidInput.
+    were skipped, parts longer than an hour are counted by hour, too, and so are seven days before or after a stop at an
+    end of the time. Raises InvalidInput.
     """
     edges = split_time(since, until, zone, per)
     counts = search.count_runs(query, edges)

@@ -66,10 +66,12 @@ def find_stops(
     """Return the stops of a time of which the runs have been counted, the earliest first.
 
     Parts that are no hours of UTC are counted anew, if one may belong to a stop: at most those with the most late and
-    skipped runs. The hour that has just begun is left out.
+    skipped runs. One that may go on before or after the time is followed for `DAYS`. The hour that has just begun is
+    left out.
     """
-    parts = [_Part(start, end, each) for (start, end), each in zip(pairwise(edges), counts, strict=True)]
-    ended = [each for each in _to_hours(search, query, parts) if each.end <= floor_hour(now)]
+    hours = _to_hours(search, query, _make_parts(edges, counts))
+    hours = _look_around(search, query, hours, floor_hour(now))
+    ended = [each for each in hours if each.end <= floor_hour(now)]
     longest = sorted(_join_still(ended), key=lambda each: each.end - each.start)[-_LOOKS:]
     stops = [each for each in longest if _has_long_wait(search, query, each)]
     return tuple(
@@ -83,7 +85,27 @@ def floor_hour(at: datetime) -> datetime:
     return at.replace(minute=0, second=0, microsecond=0)
 
 
-def _to_hours(search: SearchStore, query: ExecutionQuery, parts: Sequence[_Part]) -> Iterable[_Part]:
+def _make_parts(edges: Sequence[datetime], counts: Sequence[RunCounts]) -> list[_Part]:
+    return [_Part(start, end, each) for (start, end), each in zip(pairwise(edges), counts, strict=True)]
+
+
+def _look_around(search: SearchStore, query: ExecutionQuery, hours: list[_Part], now: datetime) -> list[_Part]:
+    """Return the hours with those before and after them, as far as a stop may go on there."""
+    busy = [each for each in hours if each.runs.is_due]
+    before, after = list[_Part](), list[_Part]()
+    if busy and busy[0].runs.is_still:
+        before = _count_hours(search, query, hours[0].start - timedelta(days=DAYS), hours[0].start)
+    if busy and busy[-1].runs.is_still:
+        after = _count_hours(search, query, hours[-1].end, min(now, hours[-1].end + timedelta(days=DAYS)))
+    return [*before, *hours, *after]
+
+
+def _count_hours(search: SearchStore, query: ExecutionQuery, start: datetime, end: datetime) -> list[_Part]:
+    edges = [*_list_hours(start, end), end]
+    return _make_parts(edges, search.count_runs(query, edges)) if start < end else []
+
+
+def _to_hours(search: SearchStore, query: ExecutionQuery, parts: Sequence[_Part]) -> list[_Part]:
     """Return the hours of UTC of these parts: their sums, or those of the loudest ones if parts go beyond an hour."""
     if all(each.end <= floor_hour(each.start) + _HOUR for each in parts):
         sums: dict[datetime, RunCounts] = {}
@@ -95,10 +117,9 @@ def _to_hours(search: SearchStore, query: ExecutionQuery, parts: Sequence[_Part]
     hours: set[datetime] = set()
     for each in loudest:
         if len(hours) < 24 * DAYS:
-            hours |= {*_list_hours(each)}
+            hours |= {*_list_hours(each.start, each.end)}
     edges = sorted(hours | {each + _HOUR for each in hours})
-    counts = search.count_runs(query, edges)
-    return [_Part(start, end, each) for (start, end), each in zip(pairwise(edges), counts, strict=True)]
+    return _make_parts(edges, search.count_runs(query, edges))
 
 
 def _is_loud(part: _Part) -> bool:
@@ -106,9 +127,9 @@ def _is_loud(part: _Part) -> bool:
     return bool(part.runs.late or part.runs.skipped)
 
 
-def _list_hours(part: _Part) -> Iterator[datetime]:
-    hour = floor_hour(part.start)
-    while hour < part.end:
+def _list_hours(start: datetime, end: datetime) -> Iterator[datetime]:
+    hour = floor_hour(start)
+    while hour < end:
         yield hour
         hour += _HOUR
 
@@ -119,7 +140,7 @@ def _join_still(parts: Iterable[_Part]) -> Iterator[_Part]:
     for each in parts:
         if each.runs.is_still:
             found = each if found is None else _Part(found.start, each.end, found.runs + each.runs)
-        elif found is not None and (each.runs.ran or each.runs.failed):
+        elif found is not None and each.runs.is_due:
             yield found
             found = None
     if found is not None:

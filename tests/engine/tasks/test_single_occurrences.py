@@ -334,6 +334,23 @@ def test_a_run_that_waits_moves_to_later_on_its_day(sim: Simulation) -> None:
 
 
 @pytest.mark.parametrize("verb", [Verb.MOVE, Verb.SKIP])
+def test_to_take_one_back_allows_no_more_runs(sim: Simulation, verb: Verb) -> None:
+    """A task of three runs runs three times, however often its next one is moved or skipped, and put back."""
+    task = make(sim, max_runs=3)
+    schedule = sim.app.get("t").schedule
+    for _ in range(4):
+        sim.advance(DAY)
+        if sim.app.get("t").status is TaskStatus.ACTIVE:
+            _ = sim.app.move(task, "next", "17:00") if verb is Verb.MOVE else sim.app.skip(task)
+            counted = sim.app.get("t").run_count
+            sim.app.update(task, schedule=schedule)
+            assert sim.app.get("t").run_count == counted
+    sim.advance(WEEK)
+    assert len(ran(sim)) == 3
+    assert sim.app.update(task, schedule="every day at 10").run_count == 0, "another schedule counts anew"
+
+
+@pytest.mark.parametrize("verb", [Verb.MOVE, Verb.SKIP])
 def test_what_was_done_to_one_run_has_its_own_word_in_the_history(sim: Simulation, verb: Verb) -> None:
     """It has what it changed, as an edit has, so that it can be taken back."""
     make(sim)

@@ -53,14 +53,16 @@ _COMPARED: Final = 20
 def reset_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
     """Return the edited task with nothing of its old plan but what came due and is in the new one, too.
 
-    The rest of what came due and has not started is recorded as SKIPPED.
+    The rest of what came due and has not started is recorded as SKIPPED. Runs are counted anew, unless single dates
+    alone were added to the plan of a task that goes on, or left out: to take back a skip or a move allows no more runs.
     """
     why = "Its task was rescheduled before it started."
     waiting = unstarted_runs(changed)
     kept = [run for run in waiting if _has_occurrence(changed, run.scheduled_for)][: changed.max_runs]
     rest, records = _skip_runs(changed, [run for run in waiting if run not in kept], now, why)
-    runs = tuple(run if run in kept else run.model_copy(update={"is_counted": False}) for run in rest.runs)
-    rest = rest.model_copy(update={"runs": runs, "run_count": len(kept)})
+    if task.has_ended or not _has_same_rules(task.schedule, changed.schedule):
+        runs = tuple(run if run in kept else run.model_copy(update={"is_counted": False}) for run in rest.runs)
+        rest = rest.model_copy(update={"runs": runs, "run_count": len(kept)})
     ended, missed = end_plan(task, now, ExecutionStatus.SKIPPED, why, successor=rest)
     ends = [at for at in (ended.planned_to, ended.earlier_planned_to) if at is not None]
     # An occurrence that is in both schedules is the same one, and is not run again.
@@ -81,6 +83,12 @@ def reset_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Ex
     if task.has_ended:  # another plan mends nothing, so a task that goes on is failing until it has succeeded
         reset |= {"consecutive_failures": 0, "failing_since": None}
     return rest.model_copy(update=reset), (*records, *missed)
+
+
+def _has_same_rules(schedule: Schedule, other: Schedule) -> bool:
+    """Return whether two schedules of many times differ at most in the dates beside their rules."""
+    one, another = (each.copy_unchecked(rdates=(), exdates=()) for each in (schedule, other))
+    return one == another and not (schedule.is_one_time or other.is_one_time)
 
 
 def _has_occurrence(task: Task, at: datetime) -> bool:

@@ -10,7 +10,9 @@ from tests.engine.queries.explained_scenes import DAY, HOUR, MINUTE, Scene, make
 from cloudsched import Schedule
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.explanation.findings import Explanation, Reason
+from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.engine.authority import OWN_CODE
+from cloudsched.engine.queries.explanations import explain_task
 from cloudsched.features.calendars.wiring import CalendarsWiring
 from cloudsched.testing import START
 
@@ -48,6 +50,26 @@ def test_a_holiday_is_named_before_and_after_it(scene: Scene) -> None:
             assert found.at == friday
             scene.sim.advance(5 * DAY)
         assert found.findings[0].execution_id is not None
+
+
+def test_what_was_skipped_at_this_very_instant_is_not_to_come(scene: Scene) -> None:
+    """On a clock that stands still, as in a test, the skip is as old as the question."""
+    with scene.sim:
+        scene.create(schedule=DAILY)
+        at = scene.app.skip("t").updated_at
+        stands = MovableClock(at, frozen=True)
+        container = scene.app.container
+        found = explain_task(container.store, stands, scene.app.get("t"), shows_holders=True, at=START + 8 * HOUR)
+        assert "is left out by an exception" in found.summary
+
+
+def test_a_run_that_nobody_has_claimed_has_no_record_to_lead_to(scene: Scene) -> None:
+    with scene.sim:
+        scene.create(pull={"queue": "gpu", "skill": "cuda"})
+        scene.sim.advance(6 * MINUTE)
+        waiting = scene.find(Reason.NO_WORKER_LISTENS)
+        assert waiting.execution_id is None
+        assert scene.sim.executions("t") == []
 
 
 def test_a_day_that_an_exception_leaves_out_is_explained_by_that(scene: Scene) -> None:

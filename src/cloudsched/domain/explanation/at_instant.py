@@ -285,7 +285,7 @@ def _find_schedule(question: _Question) -> tuple[Schedule | None, HistoryEntry |
 
     None for a schedule whose text is not kept.
     """
-    moment = min(question.day.end, question.evidence.now)
+    moment = min(question.day.end, question.evidence.now + _TICK)  # what was done just now holds for what is to come
     for entry in question.task.history:
         change = next((each for each in entry.fields if each.field == "schedule"), None)
         if entry.at >= moment and change is not None:

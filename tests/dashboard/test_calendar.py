@@ -203,7 +203,7 @@ def test_what_was_skipped_is_counted_whole_and_has_its_own_word() -> None:
 
 def test_a_time_in_which_nothing_started_is_said_and_drawn() -> None:
     """An outage of 36 hours is a sentence, and a band in each of its days."""
-    stop = {"start": "2027-03-23T02:00:00Z", "end": "2027-03-24T14:00:00Z"}
+    stop = {"start": "2027-03-23T02:00:00Z", "end": "2027-03-24T14:00:00Z", "isOver": True}
     page = calendar_view.build(answer(stops=[stop]), look(week="2027-03-22"))
     assert "Nothing started in time for 1 d 12 h" in page["sentence"].replace("\N{NO-BREAK SPACE}", " ")
     assert [each["name"].split()[0][:3] for each in page["rows"] if 'class="stop"' in each["chart"]] == ["Tue", "Wed"]

@@ -2547,10 +2547,14 @@ export interface StepTry {
   finishedAt: string;
 }
 
-/** A time in which something was due and nothing started in time, as in an outage. It is of whole hours. */
+/** A time in which something was due and nothing started in time, as in an outage. */
 export interface StopCounts {
+  /** The beginning of its first whole hour, or the time at which the first that waited was due before that. */
   start: string;
+  /** The end of the last whole hour of it. */
   end: string;
+  /** False if nothing that was due since has started in time. */
+  isOver: boolean;
   /** The occurrences of that time that were skipped. */
   skipped: number;
   /** The runs that were due in that time and started late. */

@@ -111,6 +111,32 @@ def test_each_look_at_an_outage_tells_one_length(store: SqliteStore, zone: str) 
         assert [(each.start, each.end) for each in look(store, *span, zone)] == expected, span
 
 
+@pytest.mark.parametrize("others", [1, 30], ids=["few", "many"])
+def test_a_stop_begins_with_the_first_that_waited(store: SqliteStore, others: int) -> None:
+    """Within an hour: what was skipped together is counted where the first of it was due, which is mostly there."""
+    began = STOPPED + timedelta(minutes=20)
+    write(store, *((at, wait) for at, wait in live() if not began <= at < STARTED), name="other")
+    early = [(STOPPED + timedelta(minutes=minute), timedelta(0)) for minute in range(20)]
+    write(store, *early, (began, 400), message=TOO_LATE, name="minutely")
+    for number in range(others):
+        write(store, (began + timedelta(minutes=10), 6), (STARTED - HOUR / 2, HOUR), message=TOO_LATE, name=f"{number}")
+    (stop,) = find_latest_stops(store.search, None, NOW)
+    assert (stop.start, stop.end) == (began, STARTED)
+    assert (stop.skipped, stop.late) == (400 + 6 * others, others)
+    assert look(store, datetime(2027, 3, 22, tzinfo=UTC), 1, PartLength.QUARTER) == (stop,)
+
+
+def test_a_stop_is_over_once_something_starts_in_time(store: SqliteStore) -> None:
+    """Until then it goes on, also if all that was due since was as late. The hour that has begun counts for this."""
+    late = [(NOW - number * HOUR, number * HOUR) for number in range(1, 6)]
+    write(store, *((at, wait) for at, wait in live() if at < late[-1][0]), *late)
+    (stop,) = find_latest_stops(store.search, None, NOW)
+    assert (stop.start, stop.is_over) == (late[-1][0].replace(minute=0), False)
+    write(store, (NOW - timedelta(minutes=2), timedelta(0)), name="other")
+    (stop,) = find_latest_stops(store.search, None, NOW)
+    assert stop.is_over
+
+
 def test_an_outage_in_which_all_was_skipped_is_one(store: SqliteStore) -> None:
     """Nothing ran late after it: catchUp says so for each task."""
     ran = [(at, wait) for at, wait in live() if not STOPPED <= at < STARTED]

@@ -40,6 +40,8 @@ class Stop:
 
     start: datetime
     end: datetime
+    is_over: bool = True
+    """False if nothing has started in time since."""
 
     @property
     def length(self) -> timedelta:
@@ -75,7 +77,7 @@ def gather(answer: Json, days: Sequence[WallDay], visit: Visit) -> dict[date, Da
     parts = read_parts(answer, visit)
     complete = find_instant(answer, "dueUntil")
     is_counted = answer.get("counts") is not None
-    stops = [Stop(parse_instant(each["start"]), parse_instant(each["end"])) for each in answer.get("stops", ())]
+    stops = read_stops(answer)
 
     facts = {}
     for each in days:
@@ -95,6 +97,12 @@ def gather(answer: Json, days: Sequence[WallDay], visit: Visit) -> dict[date, Da
         places = [*_place_stops(each, stops)]
         facts[each.day] = DayFacts(each, entries[each.day], find_busy(entries[each.day]), totals, mine, places)
     return facts
+
+
+def read_stops(answer: Json) -> list[Stop]:
+    """Return the times in which nothing started in time."""
+    stops = answer.get("stops", ())
+    return [Stop(parse_instant(each["start"]), parse_instant(each["end"]), each["isOver"]) for each in stops]
 
 
 def read_parts(answer: Json, visit: Visit) -> dict[date, list[Part]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from cloudsched.dashboard.calendar.day_chart import DayBar, DayRow, draw_day, draw_hours
-from cloudsched.dashboard.calendar.days import DayFacts, Part, Stop, gather
+from cloudsched.dashboard.calendar.days import DayFacts, Part, Stop, gather, read_stops
 from cloudsched.dashboard.calendar.entries import Bin, DayTotals, Entry, add_bins, add_totals, scale_by
 from cloudsched.dashboard.calendar.fetch import FILTERS, LISTED, choose_day, fetch
 from cloudsched.dashboard.calendar.labels import OccurrenceMark
@@ -181,11 +181,6 @@ def _describe_fold(local: datetime) -> str:
     return f"the {which} {local:%H:%M} of two"
 
 
-def read_stops(answer: Json) -> list[Stop]:
-    """Return the times in which nothing started."""
-    return [Stop(parse_instant(each["start"]), parse_instant(each["end"])) for each in answer.get("stops", ())]
-
-
 def write_sentence(
     days: Sequence[WallDay], totals: Sequence[DayTotals], visit: Visit, stops: Sequence[Stop] = ()
 ) -> str:
@@ -199,7 +194,8 @@ def write_sentence(
     sentences = [f"{span}, {visit.zone.key}: {add_totals(totals).write()}."]
     for stop in stops:
         start, end = visit.moment(stop.start).text, visit.moment(stop.end).text
-        sentences.append(f"Nothing started in time for {write_duration(stop.length)}, from {start} to {end}.")
+        length = f"for {write_duration(stop.length)}, from {start} to {end}"
+        sentences.append(f"Nothing started in time {length if stop.is_over else f'since {start}'}.")
     for change in find_clock_changes(find_start(first, visit.zone), find_start(last + DAY, visit.zone), visit.zone):
         local = change.at.astimezone(visit.zone)
         on = f"{local:%A}"

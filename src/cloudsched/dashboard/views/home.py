@@ -156,17 +156,22 @@ def _build_stop(stop: Json, visit: Visit) -> Json:
         ("skipped", stop["skipped"], urlencode({**bounds, "outcome": "skipped"})),
         ("started late", stop["late"], urlencode({**bounds, "minLateness": "PT1M"})),
     ]
+    is_over = stop["isOver"]
     return {
         "status": Status("late", "Late", "timeout"),
-        "title": f"Nothing started in time from {start.text} to {end.text}",
+        "title": f"Nothing started in time from {start.text} to {end.text}" if is_over else _write_going_on(start.text),
         "day": f"calendar?{urlencode({'day': parse_instant(stop['start']).astimezone(visit.zone).date().isoformat()})}",
-        "ago": stop["end"],
+        "ago": stop["end"] if is_over else None,
         "numbers": [
             (write_count(number, word, word, is_at_least=word == "skipped" and stop.get("isAtLeast")), query)
             for word, number, query in numbers
             if number
         ],
     }
+
+
+def _write_going_on(start: str) -> str:
+    return f"Nothing that was due since {start} has started in time"
 
 
 def _build_due(due: Sequence[Json], answer: Json, visit: Visit) -> Json:

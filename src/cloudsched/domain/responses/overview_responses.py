@@ -197,10 +197,14 @@ class LateStart(ApiResponse):
 
 
 class StopCounts(ApiResponse):
-    """A time in which something was due and nothing started in time, as in an outage. It is of whole hours."""
+    """A time in which something was due and nothing started in time, as in an outage."""
 
     start: AwareDatetime
+    """The beginning of its first whole hour, or the time at which the first that waited was due before that."""
     end: AwareDatetime
+    """The end of the last whole hour of it."""
+    is_over: bool = True
+    """False if nothing that was due since has started in time."""
     skipped: int = Field(ge=0)
     """The occurrences of that time that were skipped."""
     late: int = Field(ge=0)

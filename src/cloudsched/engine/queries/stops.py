@@ -1,19 +1,20 @@
 """Find the times in which something was due and nothing started in time, as in an outage.
 
-Counts of runs say when, to the hour of UTC, so every page says the same. One run of such a time has to say so too: it
+Counts of runs say when, by the hour of UTC, so every page says the same. One run of such a time has to say so too: it
 waited for long, or was skipped because it was too late. What an overlap policy skipped, or a lock held back for some
-minutes, is no stop.
+minutes, is no stop. A stop begins with the first occurrence that waited, within the hour before these hours, and ends
+with the last of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, replace
 from datetime import timedelta
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.run_counts import RunCounts, has_started_late
+from cloudsched.domain.documents.run_counts import CountedAs, RunCounts, classify_run, count_runs, has_started_late
 from cloudsched.domain.responses.overview_responses import StopCounts
 from cloudsched.domain.transitions.overlap_and_catch_up import was_too_late
 from cloudsched.engine.ports.search import ExecutionQuery
@@ -32,9 +33,12 @@ MAX_STOPS: Final = 3
 _LOOKS: Final = 12
 """The number of times, the longest, whose runs are looked at."""
 _HOUR: Final = timedelta(hours=1)
+_TICK: Final = timedelta(microseconds=1)
 SHORTEST: Final = timedelta(minutes=30)
 """The least time that a run of a stop has waited."""
 _SAMPLE: Final = 5
+_WALKS: Final = (10, 200)
+"""The numbers of runs that are read of the hour before a stop, the second if all of the first belong to it."""
 
 
 class _Part(NamedTuple):
@@ -45,6 +49,23 @@ class _Part(NamedTuple):
     runs: RunCounts
 
 
+class _Stop(NamedTuple):
+    """A time in which nothing started in time, and the numbers of what was due in it."""
+
+    start: datetime
+    end: datetime
+    runs: RunCounts
+    before: datetime | None
+    """The start of the last part before it in which something started in time, if that is known."""
+    is_over: bool = False
+
+    def to_response(self) -> StopCounts:
+        """Return it as callers see it."""
+        total = asdict(self.runs)
+        numbers = {name: total[name] for name in ("skipped", "late", "is_at_least")}
+        return StopCounts(start=self.start, end=self.end, is_over=self.is_over, **numbers)
+
+
 def find_latest_stops(search: SearchStore, owner: str | None, now: datetime) -> tuple[StopCounts, ...]:
     """Return the stops of the last days, the earliest first.
 
@@ -52,11 +73,11 @@ def find_latest_stops(search: SearchStore, owner: str | None, now: datetime) -> 
     for each kind of run.
     """
     end = floor_hour(now)
-    mine = ExecutionQuery(owner, since=end - timedelta(days=DAYS), until=end)
+    mine = ExecutionQuery(owner, since=end - timedelta(days=DAYS), until=now)
     late, skipped = replace(mine, is_late=True), replace(mine, status=ExecutionStatus.SKIPPED)
     if not _list_ended(search, late, 1) and not search.list_finished(skipped, is_failure=False, limit=1).items:
         return ()
-    edges = [end - number * _HOUR for number in reversed(range(24 * DAYS + 1))]
+    edges = [*(end - number * _HOUR for number in reversed(range(24 * DAYS + 1))), now + _TICK]
     return find_stops(search, ExecutionQuery(owner), edges, search.count_runs(mine, edges), now)
 
 
@@ -66,18 +87,15 @@ def find_stops(
     """Return the stops of a time of which the runs have been counted, the earliest first.
 
     Parts that are no hours of UTC are counted anew, if one may belong to a stop: at most those with the most late and
-    skipped runs. One that may go on before or after the time is followed for `DAYS`. The hour that has just begun is
-    left out.
+    skipped runs. One that may go on before or after the time is followed for `DAYS`. The hour that has just begun
+    says at most that a stop is over.
     """
     hours = _to_hours(search, query, _make_parts(edges, counts))
-    hours = _look_around(search, query, hours, floor_hour(now))
-    ended = [each for each in hours if each.end <= floor_hour(now)]
-    longest = sorted(_join_still(ended), key=lambda each: each.end - each.start)[-_LOOKS:]
+    hours = _look_around(search, query, hours, now)
+    longest = sorted(_join_still(hours, floor_hour(now)), key=lambda each: each.end - each.start)[-_LOOKS:]
     stops = [each for each in longest if _has_long_wait(search, query, each)]
-    return tuple(
-        StopCounts(start=each.start, end=each.end, **_sum_up(each.runs))
-        for each in sorted(stops, key=lambda each: each.start)[-MAX_STOPS:]
-    )
+    latest = sorted(stops, key=lambda each: each.start)[-MAX_STOPS:]
+    return tuple(_find_beginning(search, query, each).to_response() for each in latest)
 
 
 def floor_hour(at: datetime) -> datetime:
@@ -134,25 +152,58 @@ def _list_hours(start: datetime, end: datetime) -> Iterator[datetime]:
         hour += _HOUR
 
 
-def _join_still(parts: Iterable[_Part]) -> Iterator[_Part]:
-    """Yield each time in which nothing started in time, from the first part in which something was due to the last."""
-    found: _Part | None = None
+def _join_still(parts: Iterable[_Part], until: datetime) -> Iterator[_Stop]:
+    """Yield each time in which nothing started in time, from the first part in which something was due to the last.
+
+    Parts that end later than an instant belong to none.
+    """
+    found: _Stop | None = None
+    before: datetime | None = None
     for each in parts:
-        if each.runs.is_still:
-            found = each if found is None else _Part(found.start, each.end, found.runs + each.runs)
-        elif found is not None and each.runs.is_due:
-            yield found
-            found = None
+        if each.runs.is_still and each.end <= until:
+            found = found or _Stop(each.start, each.end, RunCounts(), before)
+            found = found._replace(end=each.end, runs=found.runs + each.runs)
+        elif each.runs.is_due and not each.runs.is_still:
+            before = each.start
+            if found is not None:
+                yield found._replace(is_over=True)
+                found = None
     if found is not None:
         yield found
 
 
-def _has_long_wait(search: SearchStore, query: ExecutionQuery, part: _Part) -> bool:
+def _find_beginning(search: SearchStore, query: ExecutionQuery, stop: _Stop) -> _Stop:
+    """Return a stop from its first occurrence on, which may have been due before its first whole hour, and its numbers.
+
+    What is skipped together is counted where the first of it was due: mostly there.
+    """
+    since = stop.before or stop.start - _HOUR
+    near = replace(query, status=None, outcome=None, since=since, until=stop.start)
+    waited: list[Execution] = []
+    for limit in _WALKS:
+        pages = [search.list_finished(near, is_failure=is_failure, limit=limit) for is_failure in (False, True)]
+        known_from = max((page.items[-1].scheduled_for for page in pages if page.next_page_token), default=since)
+        found = [each for page in pages for each in page.items if each.scheduled_for >= known_from]
+        found = sorted(found, key=lambda each: each.scheduled_for, reverse=True)
+        waited = [*takewhile(lambda each: not _started_in_time(each), found)]
+        if len(waited) < len(found):
+            break
+    start = min((each.scheduled_for for each in waited if _find_wait(each) >= SHORTEST), default=stop.start)
+    runs = count_runs(each for each in waited if each.scheduled_for >= start)
+    return stop._replace(start=start, runs=stop.runs + runs)
+
+
+def _started_in_time(execution: Execution) -> bool:
+    is_run = classify_run(execution) in {CountedAs.RAN, CountedAs.FAILED}
+    return is_run and not has_started_late(execution)
+
+
+def _has_long_wait(search: SearchStore, query: ExecutionQuery, stop: _Stop) -> bool:
     """Return whether a run waited for long, of those that were due first or of all."""
-    for end in (part.start + SHORTEST, part.end):
-        near = replace(query, status=None, outcome=None, since=part.start, until=end)
+    for end in (stop.start + SHORTEST, stop.end):
+        near = replace(query, status=None, outcome=None, since=stop.start, until=end)
         looks = [near]
-        if near == ExecutionQuery(query.owner, since=part.start, until=end):
+        if near == ExecutionQuery(query.owner, since=stop.start, until=end):
             looks.append(replace(near, is_late=True))
         if any(_find_wait(each) >= SHORTEST for look in looks for each in _list_ended(search, look, _SAMPLE)):
             return True
@@ -173,8 +224,3 @@ def _find_wait(execution: Execution) -> timedelta:
     elif was_too_late(execution):
         until = execution.finished_at
     return timedelta(0) if until is None else until - execution.scheduled_for
-
-
-def _sum_up(runs: RunCounts) -> dict[str, int | bool]:
-    total = asdict(runs)
-    return {name: total[name] for name in ("skipped", "late", "is_at_least")}

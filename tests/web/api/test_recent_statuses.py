@@ -68,6 +68,27 @@ def test_what_was_retried_counts_once(sim: Simulation, call: Callable[..., Any])
     assert call("GET", path).get_json()["recentStatuses"] == ["SUCCEEDED"] * 3
 
 
+@pytest.mark.parametrize(
+    "retries", [[(2, True), (3, True)], [(3, True), (2, True)], [(2, False), (3, True), (2, True)]]
+)
+def test_an_earlier_run_that_is_retried_counts_once_too(
+    sim: Simulation, call: Callable[..., Any], retries: list[tuple[int, bool]]
+) -> None:
+    """In whatever order, and while the retry waits. One that fails again replaces its failure, and adds none."""
+    BAD.update({2, 3})
+    task_id = create(sim)
+    sim.advance(4 * HOUR)
+    for hour, succeeds in retries:
+        (run,) = (each for each in sim.executions(task_id) if each.scheduled_for.hour == hour)
+        if succeeds:
+            BAD.discard(hour)
+        sim.app.retry(task_id, run.id)
+        assert len(call("GET", f"/v1/tasks/{task_id}").get_json()["recentStatuses"]) == 4
+        sim.advance(timedelta(seconds=30))
+        wanted = sorted(each.status.value for each in sim.executions(task_id))
+        assert sorted(call("GET", f"/v1/tasks/{task_id}").get_json()["recentStatuses"]) == wanted
+
+
 def test_what_is_skipped_and_what_is_open_count(sim: Simulation, call: Callable[..., Any]) -> None:
     """Occurrences that an open one keeps from running are skipped; the open one is last, whatever came after it."""
     task_id = create(sim, "asks")

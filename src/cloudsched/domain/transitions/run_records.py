@@ -21,7 +21,7 @@ from cloudsched.domain.documents.execution import (
     Trigger,
 )
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_STORED, stored_size, truncate
-from cloudsched.domain.documents.task import Task, TaskSpec
+from cloudsched.domain.documents.task import HistoryEntry, Task, TaskSpec
 from cloudsched.domain.documents.usage import RunUsage
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.recurrence.iso8601 import add_duration
@@ -57,6 +57,7 @@ MIN_RUNS_BYTES = MAX_DOCUMENT_BYTES - MAX_SPEC_BYTES - MAX_AWAITED_EVENTS_BYTES 
 _AS_STORED: Final[dict[str, Any]] = {"mode": "python", "by_alias": True, "exclude_none": True}
 """The form in which a part of a task is written, to know its size."""
 _SHORT_MESSAGE = 100
+_NOT_RETRIED: Final = frozenset({ExecutionStatus.SUCCEEDED, ExecutionStatus.SKIPPED})
 _RECENT_NOTES = 5
 _RECENT_ATTEMPTS = 3
 
@@ -67,10 +68,7 @@ def last_run_fields(task: Task, run: Run, status: ExecutionStatus, now: datetime
     A run that was due before it, such as a retry or a backfill, has its record and its place among the
     recent outcomes.
     """
-    recent = task.recent_outcomes
-    if run.execution_id == task.last_execution_id:  # it ran again
-        recent = drop_latest_run(recent)
-    last: dict[str, Any] = {"recent_outcomes": (*recent, status)[-MAX_RECENT:]}
+    last: dict[str, Any] = {"recent_outcomes": keep_recent(drop_outcome(task, task.recent_outcomes, run), status)}
     is_latest = _is_latest(task, run)
     if is_latest or task.last_execution_id is None:
         last["last_execution_id"] = run.execution_id
@@ -97,8 +95,7 @@ def last_run_fields(task: Task, run: Run, status: ExecutionStatus, now: datetime
 def _has_failed_before(task: Task, run: Run) -> bool:
     """Return whether a run is among the failures of its task that count, and somebody has retried it since."""
     since = task.failing_since
-    own = (each for each in task.history if each.execution_id == run.execution_id)
-    retried_at = min((each.at for each in own if each.action is Action.RETRIED), default=None)
+    retried_at = min((each.at for each in task.history if _is_retry(each, run)), default=None)
     if since is None or retried_at is None:
         return False
     return any(each.status in FAILURE_STATUSES and since <= each.finished_at <= retried_at for each in run.attempts)
@@ -120,12 +117,21 @@ def keep_recent(recent: Sequence[ExecutionStatus], *more: ExecutionStatus) -> tu
     return (*recent, *more)[-MAX_RECENT:]
 
 
-def drop_latest_run(recent: Sequence[ExecutionStatus]) -> tuple[ExecutionStatus, ...]:
-    """Return the outcomes without the latest one that is not SKIPPED: its execution has been retried."""
-    for index in range(len(recent) - 1, -1, -1):
-        if recent[index] is not ExecutionStatus.SKIPPED:
-            return (*recent[:index], *recent[index + 1 :])
-    return tuple(recent)
+def drop_outcome(task: Task, recent: Sequence[ExecutionStatus], run: Run) -> tuple[ExecutionStatus, ...]:
+    """Return outcomes without the one that an open run of their task had before somebody retried it.
+
+    It did not succeed. It is the latest such one, if its task ran it last, and else the earliest.
+    """
+    is_last = run.execution_id == task.last_execution_id
+    if not is_last and not any(_is_retry(each, run) for each in task.history):
+        return tuple(recent)
+    places = [place for place, each in enumerate(recent) if each not in _NOT_RETRIED]
+    gone = next(reversed(places) if is_last else iter(places), len(recent))
+    return (*recent[:gone], *recent[gone + 1 :])
+
+
+def _is_retry(entry: HistoryEntry, run: Run) -> bool:
+    return entry.action is Action.RETRIED and entry.execution_id == run.execution_id
 
 
 def execution_record(

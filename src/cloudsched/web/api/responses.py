@@ -14,7 +14,7 @@ from cloudsched.domain.recurrence import time_zones as zones
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.responses import overview_responses
 from cloudsched.domain.transitions.definitions import describe_bound_runs
-from cloudsched.domain.transitions.run_records import drop_latest_run, keep_recent
+from cloudsched.domain.transitions.run_records import drop_outcome, keep_recent
 from cloudsched.web.api.etags import compute_etag
 from cloudsched.web.api.visibility import AllowedVerbs
 
@@ -66,8 +66,8 @@ def _find_recent(task: Task) -> tuple[ExecutionStatus, ...]:
     runs = sorted(task.runs, key=lambda run: run.scheduled_for)
     open_ones = [status for run in runs if (status := get_open_status(task, run))]
     outcomes = task.recent_outcomes
-    if any(run.execution_id == task.last_execution_id for run in runs):
-        outcomes = drop_latest_run(outcomes)
+    for run in runs:
+        outcomes = drop_outcome(task, outcomes, run)
     return keep_recent(outcomes, *open_ones)
 
 

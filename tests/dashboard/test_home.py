@@ -228,7 +228,7 @@ def test_the_numbers_are_those_that_the_api_has_counted() -> None:
     assert "8,400 ran, 60 skipped, 84 failed" in page["stripText"]
     assert "; 84 runs failed since " in page["sentence"]
     assert "5,000 tasks have open runs" in page["sentence"]
-    assert "24 of 8,484 started more than a minute late, by up to 2\xa0min" in page["latenessText"]
+    assert "24 of 8,484 started more than a minute late, the latest 1 of them by up to 2\xa0min" in page["latenessText"]
     assert page["moreOpen"] == 5000
     first = page["hours"][0]
     assert first["numbers"] == {"ran": 700, "failed": 7, "skipped": 5, "late": 2, "due": 0}

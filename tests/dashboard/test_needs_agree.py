@@ -86,7 +86,13 @@ def test_all_answers_agree_on_what_needs_somebody(pages: Pages, make_task: MakeT
     assert re.search(rf"\b{len(needy)} of them needs? attention", page)
     assert set(re.findall(r'<tr data-key="([^"]+)"', page)[: len(needy)]) == needy
     common = len(sim.app.container.causes.find(None))  # of handlers that are not registered
-    assert f"<p>{sum(counted.values()) + common} things need you" in html.unescape(pages.get("admin", "/").text)
+    home = html.unescape(pages.get("admin", "/").text)
+    assert f"<p>{sum(counted.values()) + common} things need you" in home
+    linked = re.findall(r'href="[^"]*tasks\?([^"]*trouble=([A-Z]+)[^"]*)"', home)
+    assert linked
+    for address, cause in linked:
+        assert {each["id"] for each in list_tasks(pages, address)} <= shown[NeedCause(cause)], address
+        assert list_tasks(pages, address), f"{address} leads to nothing"
 
 
 def list_tasks(pages: Pages, query: str) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.dashboard.conftest import NOW
 
 from cloudsched.dashboard.charts.waterfall import draw_axis, draw_background, draw_row
-from cloudsched.dashboard.charts.waterfall_rows import WAITS, make_waterfall
+from cloudsched.dashboard.charts.waterfall_rows import WAITS, find_ran, make_waterfall
 from cloudsched.dashboard.views.execution_content import FOLDED, find_payload, show_content
 
 START = datetime(2027, 3, 20, 8, tzinfo=UTC)
@@ -60,6 +60,13 @@ def test_tries_and_the_waits_between_them_are_told_apart() -> None:
     assert [bar.kind for bar in found.rows[0].bars] == ["fail", "retry", "fail", "retry", "fail"]
     assert found.rows[0].took == 3 * SECOND
     assert found.rows[0].waited == 7798 * SECOND
+
+
+def test_a_run_that_was_lost_ran_until_its_lease_ended() -> None:
+    """Nobody knows of anything later, however long ago that is."""
+    lost = record(status="RUNNING", finishedAt=None, leaseUntil=at(300))
+    assert find_ran(lost, NOW) == 300 * SECOND
+    assert find_ran({**lost, "leaseUntil": (NOW + HOUR).isoformat()}, NOW) == NOW - START
 
 
 def test_a_retried_step_shows_its_tries() -> None:

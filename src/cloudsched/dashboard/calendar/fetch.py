@@ -121,7 +121,7 @@ def _add_rare(api: Api, near: Mapping[str, str], wanted: Mapping[str, str], ran:
     rare = [group for group in groups if group["count"] <= _SELDOM]
     known = {(each["taskId"], each["id"]) for each in ran.items}
     for group in rare[:_RARE]:
-        query = {**near, "owner": wanted["owner"], "handler": group["handler"], "status": "FAILED"}
+        query = {**near, "owner": wanted["owner"], "handler": group["handler"], "status": "FAILED", "calls": "false"}
         if wanted["owner"]:  # no index has both
             query.pop("handler")
         page = api.get("/v1/executions", **query, pageSize=_SELDOM)
@@ -170,7 +170,7 @@ def _fetch_ran(api: Api, near: Mapping[str, str], wanted: Mapping[str, str], bou
     No index has two of `_ONE_OF`, so the others are filtered here.
     """
     others = [name for name in _ONE_OF if wanted[name]][1:]
-    asked = {**near, **{name: value for name, value in wanted.items() if name not in others}}
+    asked = {"calls": "false", **near, **{name: value for name, value in wanted.items() if name not in others}}
     statuses = sorted(BAD) if wanted["status"] == "FAILED" else [wanted["status"]]
     ran = _Ran()
     since: list[str] = []

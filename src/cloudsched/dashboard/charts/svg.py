@@ -28,7 +28,7 @@ def element(tag: str, *children: Markup | str, **attributes: str | float) -> Mar
 
 def _write_value(value: str | float) -> str | int:
     if isinstance(value, str):
-        return escape(value)
+        return escape(show_unseen(value))
     if isinstance(value, int):
         return value
     return f"{value:.2f}".rstrip("0").rstrip(".")

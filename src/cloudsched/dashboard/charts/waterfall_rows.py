@@ -185,6 +185,7 @@ def _list_handler_bars(record: Json, start: datetime, end: datetime, now: dateti
         return bars
 
     begin = last_end or find_instant(record, "startedAt") or start
+    end = min(end, find_instant(record, "leaseUntil") or end)  # whoever ran it has not been heard of since
     ended_calls = [
         _find_interval(step, now) for step in steps if step["kind"] == "CALL" and step["status"] != "WAITING"
     ]

@@ -204,8 +204,10 @@ def _write_lateness(counts: Json, visit: Visit) -> str:
         return "Lateness: nothing started in these hours."
     if not late:
         return f"Lateness: all {started:,} started within a minute."
-    most = max((late for _, late in _list_late(counts, visit)), default=timedelta(0))
-    return f"Lateness: {late:,} of {started:,} started more than a minute late, by up to {write_duration(most)}."
+    known = _list_late(counts, visit)
+    most = write_duration(max((late for _, late in known), default=timedelta(0)))
+    of_them = only_if(len(known) < late, f"the latest {len(known)} of them ")
+    return f"Lateness: {late:,} of {started:,} started more than a minute late, {of_them}by up to {most}."
 
 
 def _write_open(counts: Json, opened: int) -> str:

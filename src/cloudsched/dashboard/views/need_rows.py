@@ -144,7 +144,7 @@ def _build_groups(cause: NeedCause, answer: Json, counted: Mapping[str, Json], v
         detail = group.get("title") or ""
         if record := answer["records"].get(group["taskId"]):
             detail += f": {build_execution(record, visit)['outcome']}"
-        yield _build_group(cause, group, detail)
+        yield _build_group(cause, group, detail, visit)
 
 
 def list_groups(counted: Mapping[str, Json], cause: NeedCause) -> list[Json]:
@@ -152,7 +152,7 @@ def list_groups(counted: Mapping[str, Json], cause: NeedCause) -> list[Json]:
     return list(counted.get(cause, {}).get("groups", ()))[:GROUPS]
 
 
-def _build_group(cause: NeedCause, group: Json, detail: str) -> Need:
+def _build_group(cause: NeedCause, group: Json, detail: str, visit: Visit) -> Need:
     """Return the row of a handler's tasks."""
     handler = group["handler"]
     count = group["count"]
@@ -161,7 +161,7 @@ def _build_group(cause: NeedCause, group: Json, detail: str) -> Need:
         key=f"{_OF_HANDLER}{handler}",
         status=said.status,
         title=f"{write_count(count, 'task', 'tasks')} of {handler}",
-        href=f"tasks?{urlencode({'trouble': str(cause), 'handler': handler})}",
+        href=list_path(cause, visit, {"handler": handler}),
         what=said.one if count == 1 else said.many,
         at=group.get("oldest"),
         detail=detail,
@@ -225,7 +225,7 @@ def _build_waits(answer: Json, counted: Mapping[str, Json], visit: Visit) -> Ite
     seen = {handlers.get(each.task_id) for each in shown}
     for group in list_groups(counted, NeedCause.WAITING):
         if group["handler"] not in seen:
-            yield _build_group(NeedCause.WAITING, group, group.get("title") or "")
+            yield _build_group(NeedCause.WAITING, group, group.get("title") or "", visit)
 
 
 def _list_waits(answer: Json, visit: Visit) -> Iterator[Need]:
@@ -272,7 +272,7 @@ def _build_common(cause: Json, visit: Visit) -> Need:
             return replace(need, href=href, act=("Mend", href) if visit.may_change else ("", ""))
     href = f"usage?{urlencode({'owner': subject})}#budget-{quote(subject, safe='')}"
     act = ("Raise…", href) if visit.role == "admin" and visit.may_change else ("", "")
-    listed = f"tasks?{urlencode({'trouble': 'BUDGET', 'owner': subject})}"
+    listed = list_path(NeedCause.HELD, visit, {"owner": subject})
     return replace(need, status=show_status("PAUSED"), href=listed, act=act)
 
 

@@ -125,9 +125,9 @@ def say_due(evidence: Evidence, at: datetime, what: str = "It") -> str:
     swept_at = evidence.swept_at
     was_due = f"{what} was due {say_instant(task, at)}, and"
     if task.status is TaskStatus.PAUSED:
-        return f"{was_due} starts once its task is resumed."
+        return f"{was_due} waits until its task is resumed."
     if evidence.is_queue_paused:
-        return f"{was_due} starts once its queue is resumed."
+        return f"{was_due} waits until its queue is resumed."
     if swept_at is not None and swept_at > at + SWEEP_TOLERANCE and not evidence.sweep_is_late:
         why = evidence.hanging or "Perhaps all threads of that process are busy"
         sent = name_instant(task, swept_at)

@@ -106,7 +106,9 @@ def test_a_call_that_failed_stands_with_the_task_that_made_it(pages: Pages, app:
     pages.sim.advance(timedelta(minutes=5))
     assert app.get("caller").status is TaskStatus.COMPLETED
     assert read_attention(pages)[0] == "Nothing needs you. Nothing is open."
-    assert "Nothing failed in the last 12 hours" in html.unescape(pages.get("admin", "/runs?within=PT12H").text)
+    assert "Nothing failed of what was due in the last 12 hours" in html.unescape(
+        pages.get("admin", "/runs?within=PT12H").text
+    )
 
 
 def test_a_retry_that_a_budget_holds_is_held_and_not_retrying(pages: Pages, app: App) -> None:
@@ -286,7 +288,7 @@ def test_the_sentence_counts_what_the_list_of_open_runs_is_of(pages: Pages, app:
 def test_the_first_failure_of_a_window_is_not_said_to_be_the_first_of_all(pages: Pages, app: App) -> None:
     hourly(app, "payroll")
     pages.sim.advance(timedelta(hours=5, minutes=5))
-    assert "First in the last hour</th>" in pages.get("admin", "/runs?within=PT1H").text
+    assert "First of what was due in the last hour</th>" in pages.get("admin", "/runs?within=PT1H").text
     assert "First</th>" in pages.get("admin", "/runs?within=any").text
 
 

@@ -59,13 +59,15 @@ def test_the_last_hour_is_shown_with_what_failed_first(pages: Pages, app: App) -
     run(pages, app, 1, owner="bob")
     for who, count in (("admin", 4), ("viewer", 4), ("ada", 3), ("bob", 1)):
         text = read(pages, who, "/runs")
-        assert f"{count} {'run' if count == 1 else 'runs'} failed in the last hour" in text
+        assert f"{count} {'run' if count == 1 else 'runs'} failed of what was due in the last hour" in text
         assert len(list_rows(text)) == count
         assert "ConnectionError" in text
         assert "the host <of> load" in text
         assert ("Retry all" in text) == (who != "viewer")
-    assert "6 runs failed in the last day" in read(pages, "admin", "/runs?within=P1D")
-    assert "Nothing failed in the last 15 minutes" in read(pages, "admin", "/runs?within=PT15M&handler=other")
+    assert "6 runs failed of what was due in the last day" in read(pages, "admin", "/runs?within=P1D")
+    assert "Nothing failed of what was due in the last 15 minutes" in read(
+        pages, "admin", "/runs?within=PT15M&handler=other"
+    )
 
 
 def test_calls_fold_under_who_made_them(pages: Pages, app: App) -> None:
@@ -96,7 +98,7 @@ def test_the_question_names_the_first_ten_and_the_count(pages: Pages, app: App) 
     pages.sim.advance(timedelta(minutes=1))
     path = answer.headers["Location"].lstrip(".").partition("?")[0]
     assert re.search(r"Tried again</dt><dd>23<", read(pages, "admin", path))
-    assert "2 runs failed in the last hour" in read(pages, "admin", "/runs")
+    assert "2 runs failed of what was due in the last hour" in read(pages, "admin", "/runs")
 
 
 def test_what_is_ticked_is_retried_and_nothing_else(pages: Pages, app: App) -> None:

@@ -198,7 +198,7 @@ def _build_failed_task(task: Json, answer: Json, visit: Visit) -> Need:
             if record["status"] in OPEN
             else _write_failed(status.word.lower(), task, visit)
         ),
-        at=record["scheduledFor"],
+        at=record["scheduledFor"] if record["status"] in OPEN else record.get("finishedAt", record["scheduledFor"]),
         detail=build_execution(record, visit)["outcome"],
         execution_id=record["id"],
         retry_question=question,

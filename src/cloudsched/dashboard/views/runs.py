@@ -263,5 +263,6 @@ def _write_others(answer: Json) -> str:
 def _write_window(window: str, visit: Visit) -> str:
     words, length = WINDOWS.get(window, ("", None))
     if length is not None:
-        return f"in the last {words}"
-    return " ".join(f"{name} {visit.moment(text).text}" for name, text in _read_bounds(visit).items())
+        return f"of what was due in the last {words}"
+    bounds = " ".join(f"{name} {visit.moment(text).text}" for name, text in _read_bounds(visit).items())
+    return only_if(bounds, f"of what was due {bounds}")

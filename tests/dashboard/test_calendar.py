@@ -85,7 +85,7 @@ def test_labels_never_meet(marks: list[OccurrenceMark], now: float | None, lanes
     """
     placed, left_out = place_marks(marks, now, lanes)
     width = TIERS[tier] + more
-    seen = [each for each in placed if each.tier <= tier]
+    seen = [each for each in placed if each.tier <= tier < each.until]
     assert len(seen) + left_out[tier] == len(marks)
     assert sum(each.is_bad for each in marks) == sum(each.mark.is_bad for each in seen)
     for lane in range(lanes):
@@ -99,6 +99,14 @@ def test_labels_never_meet(marks: list[OccurrenceMark], now: float | None, lanes
     assert not any(each.has_label for each in seen if each.lane == lanes), (
         "crosses without labels have a lane of theirs"
     )
+
+
+def test_what_failed_has_its_name_wherever_there_is_room() -> None:
+    """On a screen too narrow for it, it is a bare cross; each shows it once."""
+    failed = OccurrenceMark(0.1, "x" * 55, lambda: "words", "tasks/x", is_future=False, is_bad=True)
+    placed, _ = place_marks([failed], None, 1)
+    told = [[each.has_label for each in placed if each.tier <= tier < each.until] for tier in range(len(TIERS))]
+    assert told == [[False], [True], [True], [True]]
 
 
 def _span(each: Placed, width: float) -> tuple[float, float]:

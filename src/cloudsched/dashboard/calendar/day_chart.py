@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.calendar.labels import SHIFT, OccurrenceMark, Placed, place_marks
+from cloudsched.dashboard.calendar.labels import SHIFT, TIERS, OccurrenceMark, Placed, place_marks
 from cloudsched.dashboard.charts.svg import draw_beside, draw_picture, draw_vertical, element, group, percent
 from cloudsched.dashboard.times import DAY, WallDay
 
@@ -86,7 +86,8 @@ def draw_day(row: DayRow) -> Markup:
         scenery.append(draw_vertical("nowl", row.now, 0, height))
 
     bars = [_link_bar(each, base, is_first=index == 0) for index, each in enumerate(row.bars)]
-    links = [_draw_mark(each, is_first=index == 0 and not bars) for index, each in enumerate(placed)]
+    first = next((each.mark for each in placed if not each.tier), None)  # one that screens of all widths show
+    links = [_draw_mark(each, is_first=each.mark is first and not bars) for each in placed]
     if more_lane:
         links += _draw_more(hidden, row, more_lane * _LANE + 13, is_first=not links)
     hidden_scenery = element("g", *scenery, **{"aria-hidden": "true"})
@@ -190,6 +191,8 @@ def _draw_mark(placed: Placed, *, is_first: bool) -> Markup:
         shape = group(tail, shape)
     if placed.tier:
         classes.append(f"w{placed.tier}")
+    if placed.until < len(TIERS):
+        classes.append(f"u{placed.until}")
 
     label = group()
     if placed.has_label:

@@ -66,6 +66,8 @@ class Placed:
     """True if the label stands before the mark."""
     tier: int = 0
     """The first of `TIERS` in which it is shown."""
+    until: int = len(TIERS)
+    """The first of `TIERS` in which it is no longer shown: there, the same mark has its label."""
 
 
 class _Reach(NamedTuple):
@@ -101,9 +103,9 @@ def measure(label: str) -> float:
 def place_marks(marks: Sequence[OccurrenceMark], now: float | None, lanes: int) -> tuple[list[Placed], tuple[int, ...]]:
     """Return marks in the first lanes with room, and the numbers of those without room in each of `TIERS`.
 
-    Failures come first and are always shown. If need be, they lose their labels, and get a lane of their own below the
-    others. A label never crosses the now line, but goes to the other side of its mark. A mark without room on a narrow
-    screen may have it on a wider one, and moves nothing there.
+    Failures come first and are always shown. Where they have no room, they have no labels, and a lane of their own
+    below the others. A label never crosses the now line, but goes to the other side of its mark. A mark without room on
+    a narrow screen may have it on a wider one, and moves nothing there.
     """
     taken: list[list[_Reach]] = [[] for _ in range(lanes)]
     placed: list[Placed] = []
@@ -120,12 +122,13 @@ def place_marks(marks: Sequence[OccurrenceMark], now: float | None, lanes: int) 
                 taken[lane].append(reach)
                 covered[lane].append(reach.cover_with_tail(width))
                 placed.append(Placed(mark, lane, has_label=True, is_left=is_left, tier=tier))
-            elif mark.is_bad:
-                placed.append(Placed(mark, lanes, has_label=False, is_left=False))
+                if mark.is_bad and tier:
+                    placed.append(Placed(mark, lanes, has_label=False, is_left=False, until=tier))
             else:
                 rest.append(mark)
         waiting = rest
-        hidden.append(len(rest))
+        hidden.append(sum(not mark.is_bad for mark in rest))
+    placed += [Placed(mark, lanes, has_label=False, is_left=False) for mark in waiting if mark.is_bad]
     used = max((each.lane + 1 for each in placed if each.has_label), default=0)
     lowest = [replace(each, lane=min(each.lane, used)) for each in placed]
     return sorted(lowest, key=lambda each: each.mark.at), tuple(hidden)

@@ -62,7 +62,7 @@ function walk(key) {
   const by = { ArrowRight: 1, ArrowLeft: -1 }[key];
   const day = by && document.activeElement.closest(".week svg.c");
   if (!day) return false;
-  const marks = [...day.querySelectorAll("a")];
+  const marks = [...day.querySelectorAll("a")].filter((each) => each.checkVisibility());
   marks[marks.indexOf(document.activeElement) + by]?.focus();
   return true;
 }

@@ -68,7 +68,7 @@ def test_pauses_edits_and_what_is_left_out_are_marked() -> None:
     )
 )
 def test_words_of_marks_never_touch(marks: list[tuple[int, int, str]]) -> None:
-    """On the narrowest screen; those without room are left out, their lines are not; and all lie inside."""
+    """On the narrowest screen, also not the now line; those without room are left out, their lines are not."""
     minute = timedelta(minutes=1)
     noted = [
         Noted(NOW + at * minute, word, NOW + (at + long) * minute if word == "paused" else None)
@@ -81,8 +81,10 @@ def test_words_of_marks_never_touch(marks: list[tuple[int, int, str]]) -> None:
     labels = re.findall(
         r'<text class="chgt" x="([\d.]+)%" dx="(-?\d+)"[^>]*text-anchor="(start|end)">(paused|edited)<', svg
     )
+    now = float(re.findall(r'class="nowl" x1="([\d.]+)%"', svg)[0]) * 2.7
     spans = []
     for x, shift, side, word in labels:
         left = float(x) * 2.7 + int(shift) - (len(word) * 7.2 if side == "end" else 0)
         spans.append((left, left + len(word) * 7.2))
     assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
+    assert not [span for span in spans if span[0] + 0.1 < now < span[1] - 0.1], "it is written across the now line"

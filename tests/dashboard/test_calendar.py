@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
@@ -14,6 +15,8 @@ from tests.dashboard.conftest import look
 
 from cloudsched.dashboard.api import Json
 from cloudsched.dashboard.calendar import view as calendar_view
+from cloudsched.dashboard.calendar.day_chart import DayBar, DayRow, draw_day
+from cloudsched.dashboard.calendar.entries import Bin
 from cloudsched.dashboard.calendar.labels import TIERS, OccurrenceMark, Placed, measure, place_marks
 from cloudsched.dashboard.times import DAY, find_start, make_day
 
@@ -215,6 +218,23 @@ def test_a_time_in_which_nothing_started_is_said_and_drawn() -> None:
     page = calendar_view.build(answer(stops=[stop]), look(week="2027-03-22"))
     assert "Nothing started in time for 1 d 12 h" in page["sentence"].replace("\N{NO-BREAK SPACE}", " ")
     assert [each["name"].split()[0][:3] for each in page["rows"] if 'class="stop"' in each["chart"]] == ["Tue", "Wed"]
+
+
+@given(st.floats(0.001, 0.999), st.integers(0, 99), st.integers(0, 99), st.integers(1, 99))
+def test_now_divides_the_bar_of_the_present_hour(now: float, ran: int, failed: int, due: int) -> None:
+    """What ended lies before the line, and what is due after it."""
+    hour = int(now * 24)
+    bar = DayBar(hour / 24, (hour + 1) / 24, Bin(ran, failed, due), "runs", "words")
+    day = make_day(date(2027, 3, 24), ZoneInfo("Europe/Paris"))
+    row = DayRow(day=day, name="Wed", marks=[], bars=[bar], most=99, now=now, lanes=2, more_href="")
+    boxes = re.findall(r'class="(f-past|f-fail|o)" d="M(\d+) \d+h(\d+)', draw_day(row))
+    assert len(boxes) == (ran > 0) + (failed > 0) + 1
+    gap = 0.05 / 24
+    for css, left, width in boxes:
+        if css == "o":
+            assert int(left) / 9600 > min(now, (hour + 1) / 24 - 2 * gap) - gap
+        else:
+            assert (int(left) + int(width)) / 9600 < max(now, hour / 24 + 2 * gap) + gap
 
 
 def test_a_busy_task_gives_way_to_what_fails_rarely() -> None:

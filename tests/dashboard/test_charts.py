@@ -33,7 +33,10 @@ HOURS = [StripBar(at(60 * hour - 12), at(60 * hour + 48)) for hour in range(-12,
 
 @given(st.lists(st.integers(0, 99), min_size=25, max_size=25), MINUTES)
 def test_now_divides_what_is_filled_from_what_is_outlined(past: list[int], future: list[int]) -> None:
-    """No filled bar begins right of the now line, no outlined one ends left of it. Each bar has its number."""
+    """No filled bar begins right of the now line, no outlined one ends left of it. Each bar has its number.
+
+    The number of the present hour has no room beside it if a higher bar is there.
+    """
     bars = [replace(bar, ran=count if bar.start < NOW else 0) for bar, count in zip(HOURS, past, strict=True)]
     due = Counter(max(bar.start for bar in HOURS if bar.start <= at(abs(each) % 720)) for each in future)
     shown = [replace(bar, due=due[bar.start]) for bar in bars]
@@ -41,7 +44,19 @@ def test_now_divides_what_is_filled_from_what_is_outlined(past: list[int], futur
     for css, x, width in re.findall(r'class="(f-past|o)" x="([\d.]+)%" width="([\d.]+)%"', svg):
         assert float(x) < 50 if css == "f-past" else float(x) + float(width) > 50
     assert svg.count('class="nowl" x1="50%"') == 1
-    assert re.findall(r'class="val"[^>]*>([\d,]+)<', svg) == [f"{bar.ran or bar.due:,}" for bar in shown if bar.total]
+    told = [f"{bar.ran or bar.due:,}" for bar in shown if bar.total]
+    numbers = re.findall(r'class="val"[^>]*>([\d,]+)<', svg)
+    if numbers != told:
+        assert shown[11].ran > shown[12].ran
+        del told[sum(bar.total > 0 for bar in shown[:12])]
+    assert numbers == told
+
+
+def test_no_number_lies_on_a_higher_bar() -> None:
+    """The present hour's has no place of its own soon after the hour: beside a lower bar it is there."""
+    for before, is_there in ((1470, False), (900, True)):
+        shown = [replace(HOURS[11], ran=before), replace(HOURS[12], ran=1117)]
+        assert (">1,117<" in draw_strip(shown, NOW, REACH, PARIS, None)) == is_there
 
 
 @given(st.integers(0, 59), st.integers(0, 2000), st.integers(0, 9), st.integers(0, 2000))

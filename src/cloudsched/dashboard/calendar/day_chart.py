@@ -122,25 +122,40 @@ def _draw_stops(stops: Sequence[tuple[float, float]], height: int) -> Iterator[M
 
 
 def _draw_bars(row: DayRow, base: int) -> Markup:
-    """Return the bars of a day: what ran, then what was skipped, and what is due or late. What failed is below."""
+    """Return the bars of a day: what ran, then what was skipped, and what is due or late. What failed is below.
+
+    A bar never crosses now: past runs end at the line, and due ones begin there.
+    """
     paths: dict[str, list[str]] = {css: [] for css in ("f-past", "skipbar", "o", "f-fail")}
     for bar in row.bars:
-        gap = (bar.right - bar.left) * _GAP
-        left = round((bar.left + gap) * _UNITS)
-        width = max(1, round((bar.right - bar.left - 2 * gap) * _UNITS))
-        top = 0.0
         found = bar.found
-        for css, count in (("f-past", found.ran), ("skipbar", found.skipped), ("o", found.due + found.late)):
+        gap = (bar.right - bar.left) * _GAP
+        left, right = bar.left + gap, bar.right - gap
+        until_now = right
+        if row.now is not None and bar.left <= row.now < bar.right:
+            until_now = min(max(row.now, left), right)
+        top = 0.0
+        for css, count in (("f-past", found.ran), ("skipbar", found.skipped), ("o", found.late)):
             if count:
                 height = min(_measure(count, row.most), _ABOVE - top)
-                paths[css].append(f"M{left} {base - top:.0f}h{width}v-{height:.1f}h-{width}z")
+                paths[css].append(_write_box(left, until_now, base - top, -height))
                 top += height
+        if found.due:
+            begin, top = (until_now, 0.0) if until_now < right else (left, top)
+            height = min(_measure(found.due, row.most), _ABOVE - top)
+            paths["o"].append(_write_box(begin, right, base - top, -height))
         if found.failed:
-            height = max(4.0, _BELOW * found.failed / row.most)
-            paths["f-fail"].append(f"M{left} {base + 1}h{width}v{height:.1f}h-{width}z")
+            paths["f-fail"].append(_write_box(left, until_now, base + 1, max(4.0, _BELOW * found.failed / row.most)))
     drawn = [element("path", cls=css, d="".join(each)) for css, each in paths.items() if each]
     box = f"0 0 {_UNITS} {base + _BELOW + 2}"
     return element("svg", *drawn, width="100%", height=base + _BELOW + 2, viewBox=box, preserveAspectRatio="none")
+
+
+def _write_box(left: float, right: float, y: float, height: float) -> str:
+    """Return the path of a box between two places of a day. It lies above `y` if its height is negative."""
+    x = round(left * _UNITS)
+    width = max(1, round(right * _UNITS) - x)
+    return f"M{x} {y:.0f}h{width}v{height:.1f}h-{width}z"
 
 
 def _link_bar(bar: DayBar, base: int, *, is_first: bool) -> Markup:
@@ -184,7 +199,8 @@ def _draw_mark(placed: Placed, *, is_first: bool) -> Markup:
         chevrons = element("path", cls="skipped", d=_CHEVRONS)
         shape = element("svg", chevrons, x=percent(mark.at), y=y, overflow="visible")
     else:
-        shape = element("circle", cls="o" if mark.is_future else "f-past", cx=percent(mark.at), cy=y, r=4.5)
+        css = "o one" if mark.is_future else "f-past one"
+        shape = element("circle", cls=css, cx=percent(mark.at), cy=y, r=4.5)
     if mark.started is not None:
         below = y + _UNDER * (placed.has_label and not placed.is_left)
         tail = element("line", cls="tail", x1=percent(mark.at), x2=percent(mark.started), y1=below, y2=below)

@@ -31,6 +31,10 @@ def _box(css: str, **fill: str) -> Markup:
     return element("rect", cls=css, x=0.5, y=0.5, width=11, height=11, rx=1, **fill)
 
 
+def _circle(css: str) -> Markup:
+    return element("circle", cls=css, cx=6, cy=6, r=4.5)
+
+
 def _line(css: str) -> Markup:
     return element("path", cls=css, d="M6 0v12")
 
@@ -40,12 +44,14 @@ _SKIPPED: Final = element("path", cls="skipped", d="M1 2l4 4-4 4m5-8l4 4-4 4")
 _CROSS: Final = element("path", cls="failx", d="M2 2l8 8M10 2l-8 8")
 _MARKS: Final[Mapping[str, Markup]] = {
     "f-past": _box("f-past"),
+    "f-past one": _circle("f-past"),
     "f-fail": _FAILED,
     "f-run": _box("f-run"),
     "failx": _CROSS,
     "skipbar": _box("skipbar"),
     "skipped": _SKIPPED,
     "o": _box("o"),
+    "o one": _circle("o"),
     "o w": element("rect", cls="o w", x=0.5, y=3, width=11, height=6),
     "hatched": _box("hatched", fill="url(#hatch)"),
     "again": element("rect", cls="again", x=0.5, y=3, width=11, height=6),
@@ -72,7 +78,7 @@ LIFE: Final[Mapping[str, str]] = {
     "f-fail": "failed, lower",
     "skipped": "did not run: skipped, cancelled or expired",
     "hatched": "suspended: no function runs",
-    "o": "due",
+    "o one": "due",
     "paused": "paused",
     "did": "edited, moved or left out",
     "chg": "clocks change",
@@ -94,10 +100,12 @@ WATERFALL: Final[Mapping[str, str]] = {
 }
 CALENDAR: Final[Mapping[str, str]] = {
     "f-past": "ran",
+    "f-past one": "one that ran",
     "tail": "waited to start",
     "skipbar": "skipped",
     "skipped": "one that was skipped",
     "o": "due",
+    "o one": "one that is due",
     "f-fail": "failed, below the line",
     "failx": "one that failed",
     "stop": "nothing started",

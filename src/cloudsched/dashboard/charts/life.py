@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from markupsafe import Markup
+
 from cloudsched.dashboard.charts.svg import draw_beside, draw_picture, draw_vertical, element, group, percent
 from cloudsched.dashboard.charts.time_ticks import Row, draw_changes, draw_label, draw_ticks
 from cloudsched.dashboard.status import BAD, OPEN
@@ -15,8 +17,6 @@ from cloudsched.domain.documents.execution import NOT_RUN_STATUSES, ExecutionSta
 if TYPE_CHECKING:
     import zoneinfo
     from collections.abc import Iterator, Sequence
-
-    from markupsafe import Markup
 
 LANES: Final = 8
 """The number of the latest executions that are shown."""
@@ -72,8 +72,11 @@ def draw_life(
 ) -> Markup:
     """Return the chart of the latest executions, the earliest first, and of due ones, or of a part of that time.
 
-    Changes lie behind them: pauses with their lengths, edits and skips as lines, with their words below.
+    Changes lie behind them: pauses with their lengths, edits and skips as lines, with their words below. Empty if there
+    is nothing of all this.
     """
+    if not (lived or due or noted):
+        return Markup("")
     start, end = window or find_span(lived, due, now, noted)
 
     def place(at: datetime) -> float:
@@ -92,9 +95,9 @@ def draw_life(
     height = top + _ROW * bool(seen)
 
     marks = [
-        *_draw_noted(seen, start, end, height),
+        *_draw_noted(seen, start, end, height, place(now)),
         *draw_ticks(start, end, zone, height),
-        *draw_changes(changes, start, end, height, y=top - 2),
+        *draw_changes(changes, start, end, height, y=top - 2, now=place(now)),
     ]
     for lane, each in enumerate(lived):
         y = _TOP + 6 + lane * _LANE
@@ -125,7 +128,7 @@ def find_span(
     return first - room, last + room
 
 
-def _draw_noted(noted: Sequence[Noted], start: datetime, end: datetime, height: int) -> Iterator[Markup]:
+def _draw_noted(noted: Sequence[Noted], start: datetime, end: datetime, height: int, now: float) -> Iterator[Markup]:
     """Yield the changes. A word that would touch the previous one on the narrowest screen is omitted."""
     row = Row()
     for each in sorted(noted, key=lambda one: one.at):
@@ -135,8 +138,8 @@ def _draw_noted(noted: Sequence[Noted], start: datetime, end: datetime, height: 
         else:
             width = percent(_place_within(each.end, start, end) - left)
             yield element("rect", cls="paused", x=percent(left), y=_TICK_TOP, width=width, height=height - _TICK_TOP)
-        if row.take(each.word, left):
-            yield draw_label(each.word, left, "chgt", y=height - 2)
+        if row.take(each.word, left, now):
+            yield draw_label(each.word, left, "chgt", y=height - 2, now=now)
 
 
 def _place_within(at: datetime, start: datetime, end: datetime) -> float:
@@ -170,7 +173,7 @@ def _draw_lane(each: Lived, y: int, left: float, right: float, now: float) -> Ma
 
 def _draw_due(places: Sequence[float], y: int) -> Iterator[Markup]:
     for each in places:
-        circle = element("circle", cls="o", r=5)
+        circle = element("circle", cls="o one", r=5)
         yield element("svg", circle, x=percent(each), y=y + 5, overflow="visible")
     if not places:
         return

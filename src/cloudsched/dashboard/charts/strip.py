@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from markupsafe import Markup
+
 from cloudsched.dashboard.charts.svg import draw_beside, draw_picture, draw_vertical, element, percent
 from cloudsched.dashboard.charts.time_ticks import draw_ticks
 from cloudsched.dashboard.times import write_duration
@@ -14,8 +16,6 @@ from cloudsched.domain.documents.run_counts import RunCounts
 if TYPE_CHECKING:
     import zoneinfo
     from collections.abc import Iterable, Mapping, Sequence
-
-    from markupsafe import Markup
 
 _TOP: Final = 30
 _ABOVE: Final = 56
@@ -35,6 +35,8 @@ _GAP: Final = 0.08
 _NOW: Final = 0.5
 _HALF_LETTER: Final = 0.0045
 """Half the width of a digit, as a part of the narrowest chart with numbers."""
+_WIDE: Final = 0.7
+"""The width of the narrowest chart with numbers, as a part of that on a screen from 1281 on."""
 _FLAG: Final = "M0 0h8l-3 3 3 3h-8z"
 _LABEL_SIDE: Final = 0.23
 """From this place on, a label stands before its mark. On a narrow chart it would cross the now line."""
@@ -98,11 +100,12 @@ def draw_strip(
         parts.append(axis.draw("hatched", known_until, axis.end, top=_TOP, height=_ABOVE, fill="url(#hatch)"))
 
     links = []
-    for each in bars:
-        pieces = _cut(each, axis, most)
-        if pieces:
-            parts.append(_draw_bar(each, pieces, axis))
-            links += [_link(piece, each, axis, zone) for piece in pieces if piece.name in each.links]
+    cut = [(each, pieces) for each in bars if (pieces := _cut(each, axis, most))]
+    for index, (each, pieces) in enumerate(cut):
+        parts.append(_draw_bar(each, pieces, axis))
+        near = [piece for _, others in cut[max(0, index - 1) : index + 2] for piece in others]
+        parts.append(_draw_value(each, pieces, axis, near))
+        links += [_link(piece, each, axis, zone) for piece in pieces if piece.name in each.links]
 
     parts.append(element("line", cls="nowl", x1="50%", x2="50%", y1=12, y2=_HEIGHT))
     if not links:
@@ -172,7 +175,6 @@ def _draw_bar(bar: StripBar, pieces: Sequence[_Piece], axis: _Axis) -> Markup:
     if bar.is_still:
         drawn.append(axis.draw("still", bar.start, min(bar.end, axis.now), top=_TOP, height=_ABOVE + _BELOW))
     drawn += [axis.draw(each.css, each.left, each.right, top=each.top, height=each.height) for each in pieces]
-    drawn.append(_draw_value(bar, pieces, axis))
     return element("g", element("title", bar.write()), *drawn)
 
 
@@ -186,10 +188,11 @@ def _link(piece: _Piece, bar: StripBar, axis: _Axis, zone: zoneinfo.ZoneInfo) ->
     return element("a", element("title", words), area, href=bar.links[piece.name], cls="b", tabindex="-1")
 
 
-def _draw_value(bar: StripBar, pieces: Sequence[_Piece], axis: _Axis) -> Markup:
+def _draw_value(bar: StripBar, pieces: Sequence[_Piece], axis: _Axis, near: Sequence[_Piece]) -> Markup:
     """Return a bar's number, in the middle of what it counts.
 
-    Where it would cross the now line, it stands on the bar's side of that.
+    Where it would cross the now line, it stands on the bar's side of that, unless it would lie on a higher bar there.
+    `near` has the pieces of the bars beside this one.
     """
     name, number = next(
         (name, number)
@@ -201,7 +204,12 @@ def _draw_value(bar: StripBar, pieces: Sequence[_Piece], axis: _Axis) -> Markup:
     y = max(min(each.top for each in pieces) - 3, 10)
     middle = axis.place(counted.left + (counted.right - counted.left) / 2)
     if abs(middle - _NOW) < len(said) * _HALF_LETTER:
-        return draw_beside(said, _NOW, 4, is_before=name != "due", y=y, css="val")
+        room = abs(middle - _NOW) / (len(said) * _HALF_LETTER)
+        is_before = name != "due"
+        is_free = all(each.top >= y for each in near if (each.left < axis.now) == is_before)
+        if room < _WIDE and not is_free:
+            return Markup("")
+        return draw_beside(said, _NOW, 4, is_before=is_before, y=y, css="val" if is_free else "val w3")
     return element("text", said, cls="val", x=percent(middle), y=y, text_anchor="middle")
 
 

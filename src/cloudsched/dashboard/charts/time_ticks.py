@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -41,21 +42,27 @@ class Row:
     def __init__(self) -> None:
         self._free = 0.0
 
-    def take(self, label: str, place: float) -> bool:
-        """Return whether a label has room. If so, it takes it."""
+    def take(self, label: str, place: float, now: float = math.inf) -> bool:
+        """Return whether a label has room, and does not cross now. If so, it takes it."""
         width = len(label) * _LETTER + _SHIFT
         left = place * _NARROWEST
-        if place > _LAST:
+        if _is_before(label, place, now):
             left -= width
-        if left < self._free:
+        if left < self._free or left < now * _NARROWEST < left + width:
             return False
         self._free = left + width + _SPACE
         return True
 
 
-def draw_label(label: str, place: float, css: str, *, y: int) -> Markup:
-    """Return the label of a line at a place of the axis."""
-    return draw_beside(label, place, _SHIFT, is_before=place > _LAST, y=y, css=css)
+def draw_label(label: str, place: float, css: str, *, y: int, now: float = math.inf) -> Markup:
+    """Return the label of a line at a place of the axis, before its line if after it it would cross now."""
+    return draw_beside(label, place, _SHIFT, is_before=_is_before(label, place, now), y=y, css=css)
+
+
+def _is_before(label: str, place: float, now: float) -> bool:
+    """Return whether a label stands before its line: after it, it would stand out of the axis or cross now."""
+    end = place + (len(label) * _LETTER + _SHIFT) / _NARROWEST
+    return place > _LAST or place <= now < end
 
 
 def draw_ticks(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo, height: int) -> Iterator[Markup]:
@@ -68,13 +75,13 @@ def draw_ticks(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo, height: 
 
 
 def draw_changes(
-    changes: Iterable[OffsetChange], start: datetime, end: datetime, height: int, *, y: int
+    changes: Iterable[OffsetChange], start: datetime, end: datetime, height: int, *, y: int, now: float
 ) -> Iterator[Markup]:
     """Yield a line at each clock change, with the hours by which clocks go forward."""
     for change in changes:
         place = (change.at - start) / (end - start)
         hours = change.shift.total_seconds() / 3600
-        yield draw_vertical("chg", place, _TOP, height) + draw_label(f"{hours:+g} h", place, "chgt", y=y)
+        yield draw_vertical("chg", place, _TOP, height) + draw_label(f"{hours:+g} h", place, "chgt", y=y, now=now)
 
 
 def find_ticks(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo) -> Iterator[tuple[datetime, str]]:

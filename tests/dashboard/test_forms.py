@@ -110,11 +110,11 @@ def test_checking_stores_nothing_and_reads_the_schedule_back(stack: Stack, ui: s
     for part in (
         "Every day at 09:00",
         "Sun 28 Mar 2027 09:00 +0200",
-        "28 Mar 07:00 UTC",
+        "28 Mar 07:00",
         "clocks go forward on 28 Mar",
     ):
         assert part.lower() in text.lower(), part
-    assert text.count(" UTC</td>") == 10
+    assert len(re.findall(r'<td class="num brief">\d\d \w{3} \d\d:\d\d</td>', text)) == 10
     assert "This is valid." in text
     assert list_tasks(stack, "Only checked") == []
     wrong = post(f"{ui}/new", {**FORM, "payload.bucket": "eu", "verb": "check"})

@@ -95,7 +95,7 @@ def test_a_task_says_why_what_ran_and_what_comes(ui: str) -> None:
     assert "It runs next on Mon 29 Mar 2027 at 09:00 (Europe/Paris)." in text
     assert "Fri 26 Mar 2027 09:00 +0100" in text
     assert "Mon 29 Mar 2027 09:00 +0200" in text
-    assert "29 Mar 07:00 UTC" in text
+    assert "29 Mar 07:00" in text
     assert text.count("clocks go forward on 28 Mar") == 1
 
 

@@ -47,6 +47,11 @@ class ShownInstant:
         return write_time(self.local, with_year=self.local.year != self.now.astimezone(self.local.tzinfo).year)
 
     @property
+    def clock(self) -> str:
+        """Return the time of its day, such as ``09:00 +0100``, for where the day is told beside it."""
+        return _write_clock(self.local)
+
+    @property
     def relative(self) -> str:
         """Return the distance from now: ``in 17 h 17 min`` or ``2 min 53 s ago``."""
         return write_relative(self.local.astimezone(UTC) - self.now)

@@ -33,6 +33,12 @@ OVER: Final = """() => [...document.querySelectorAll('.panel')]
     .filter(each => each.checkVisibility() && each.scrollWidth > each.clientWidth + 1)
     .map(each => each.outerHTML.slice(0, 200))"""
 """The panels whose content stands out of them, over what is beside them."""
+UNFOLD: Final = """() => {
+    const closed = [...document.querySelectorAll('details:not([open])')];
+    closed.forEach(each => each.open = true);
+    return closed;
+}"""
+"""Opens what is folded, and returns it."""
 COLLIDING: Final = """() => [...document.querySelectorAll('svg.c')].flatMap(svg => {
     const labels = [...svg.querySelectorAll('text')].filter(each => each.checkVisibility())
         .map(each => [each.textContent, each.getBoundingClientRect()]);
@@ -108,6 +114,10 @@ def check(page: Page) -> None:
             assert page.evaluate(OVER) == [], f"something stands out of its panel at {width} px"
     page.set_viewport_size({"width": 320, "height": 900})
     assert page.evaluate(BEYOND) == [], "it scrolls sideways at 320 px"
+    page.set_viewport_size({"width": 360, "height": 900})
+    closed = page.evaluate_handle(UNFOLD)
+    assert page.evaluate(BEYOND) == [], "it scrolls sideways at 360 px once all is unfolded"
+    closed.evaluate("all => all.forEach(each => each.open = false)")
     page.set_viewport_size({"width": 1280, "height": 900})
 
 

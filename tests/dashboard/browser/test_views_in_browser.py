@@ -83,6 +83,16 @@ def test_the_first_row_is_on_the_first_screen_of_a_phone(tour: Visitor, path: st
     assert row["y"] + row["height"] <= 844, "the first row is below the first screen"
 
 
+@pytest.mark.parametrize("width", [1024, 1281, 1400])
+def test_menu_and_names_are_whole(tour: Visitor, width: int) -> None:
+    """Beside the clock of a local stack, no view is cut from the menu; who changed something is on one line."""
+    page = tour.go("audit")
+    page.set_viewport_size({"width": width, "height": 900})
+    menu = page.locator(".views ul")
+    assert menu.evaluate("each => each.scrollWidth <= each.clientWidth")
+    assert page.locator("td.wide code").first.evaluate("each => each.getClientRects().length") == 1
+
+
 @pytest.mark.parametrize("task", EXECUTIONS)
 def test_an_execution_is_fit_for_everybody(tour: Visitor, site: Site, task: str) -> None:
     """The same for executions: one that is suspended and one that failed."""

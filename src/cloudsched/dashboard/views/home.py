@@ -32,6 +32,10 @@ REACH: Final = timedelta(hours=12)
 _HOUR: Final = timedelta(hours=1)
 _MINUTE: Final = timedelta(minutes=1)
 _LISTED: Final = 8
+_NUMBERS: Final = ("ran", "failed", "skipped", "late", "due")
+"""The numbers of an hour, in the order of its table."""
+_RARE: Final = frozenset({"skipped", "late"})
+"""Those that have no column if they are zero in all hours."""
 
 
 def fetch(api: Api, visit: Visit) -> Json:
@@ -118,6 +122,7 @@ def _build_strip(bars: Sequence[StripBar], answer: Json, visit: Visit) -> Json:
         "deployments": deployments,
         "stripText": f"Since {since}: {', '.join(counted)}. {said} due in the next 12 h.",
         "hours": [_build_hour(each) for each in bars if each.total],
+        "columns": [name for name in _NUMBERS if name not in _RARE or any(getattr(bar, name) for bar in bars)],
     }
 
 

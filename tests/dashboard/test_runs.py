@@ -165,11 +165,13 @@ def test_a_group_of_which_not_all_was_looked_at_has_the_number_of_its_handler() 
         "handlers": [{"name": "tick", "count": 1045, "first": NOW.isoformat()}],
     }
 
-    def show(failures: dict[str, object], **filters: str) -> str:
+    def show(failures: dict[str, object], name: str = "number", **filters: str) -> str:
         answer = {"executions": [], "failures": failures, "filters": filters}
-        return str(runs_view.build(answer, visit())["groups"][0]["number"])
+        return str(runs_view.build(answer, visit())["groups"][0][name])
 
     assert show(counted) == "at least 20 of 1,045"
     assert show({**counted, "handlers": None}, handler="tick") == "at least 20 of 1,045"
     assert show({**counted, "handlers": None, "isAtLeast": True}, handler="tick") == "at least 20"
     assert show({**counted, "groups": [{**group, "isAtLeast": False}]}) == "20"
+    assert show(counted, "title") == "tick: no", "many errors have the same type"
+    assert show({**counted, "groups": [{**group, "handler": None}]}, "title") == "no"

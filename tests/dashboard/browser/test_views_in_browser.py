@@ -78,7 +78,7 @@ def test_the_first_row_is_on_the_first_screen_of_a_phone(tour: Visitor, path: st
     """What a list is about comes before how it can be filtered."""
     page = tour.go(path)
     page.set_viewport_size({"width": 390, "height": 844})
-    row = page.locator("main table tbody tr").first.bounding_box()
+    row = page.locator("main table.list tbody tr").first.bounding_box()
     assert row is not None
     assert row["y"] + row["height"] <= 844, "the first row is below the first screen"
 

@@ -82,7 +82,7 @@ function utc() {
 }
 
 function step(by) {
-  const rows = [...document.querySelectorAll("[data-row]")];
+  const rows = [...document.querySelectorAll("[data-row]")].filter((each) => each.checkVisibility());
   if (!rows.length) return;
   const index = rows.indexOf(document.activeElement);
   rows[Math.min(rows.length - 1, Math.max(0, index < 0 ? 0 : index + by))].focus();

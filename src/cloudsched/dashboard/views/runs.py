@@ -14,7 +14,7 @@ from cloudsched.dashboard.views.execution_row import build_execution
 from cloudsched.dashboard.views.filter_words import write_filter
 from cloudsched.dashboard.views.task_filters import CATEGORIES
 from cloudsched.dashboard.views.tasks import PAGE_SIZE
-from cloudsched.dashboard.words import join_phrases, only_if, write_count
+from cloudsched.dashboard.words import join_phrases, only_if, shorten, write_count
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.errors import InvalidInput
 
@@ -54,6 +54,8 @@ WINDOW: Final = "PT1H"
 """The default window. Somebody who is called at night asks about the last hour."""
 _NAMED: Final = 8
 """The handlers, or owners, with failures that are named at once. The others unfold."""
+_LONGEST: Final = 100
+"""The longest message of a group of failures. Its latest run has all of it."""
 _COUNTED: Final = {
     ("outcome", "SKIPPED"): ("skipped", "occurrence was skipped", "occurrences were skipped"),
     ("outcome", "RAN"): ("ran", "run succeeded", "runs succeeded"),
@@ -190,13 +192,15 @@ def _build_group(group: Json, filters: Mapping[str, str], counted: Mapping[str, 
     If only the latest of its handler were looked at, it says how many that has, as far as they are counted.
     """
     name = "status" if group["type"] in set(ExecutionStatus) else "errorType"
+    handler = group.get("handler") or ""
+    message = group["sample"]["error"].removeprefix(f"{group['type']}: ")
     of_type = {name: group["type"]}
-    if group.get("handler") and not {"label", "category"} & filters.keys():  # the API takes one of these
-        of_type["handler"] = group["handler"]
+    if handler and not {"label", "category"} & filters.keys():  # the API takes one of these
+        of_type["handler"] = handler
     return {
         **group,
-        "number": _write_number(group, counted.get(group.get("handler") or "")),
-        "message": group["sample"]["error"].removeprefix(f"{group['type']}: "),
+        "number": _write_number(group, counted.get(handler)),
+        "title": f"{only_if(handler, f'{handler}: ')}{shorten(message, _LONGEST) or group['type']}",
         "href": visit.with_query(**of_type, page=None),
         "retry": {name: text for name, text in {**filters, **of_type}.items() if name in RETRY_FILTERS},
     }

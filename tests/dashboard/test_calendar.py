@@ -220,6 +220,22 @@ def test_a_time_in_which_nothing_started_is_said_and_drawn() -> None:
     assert [each["name"].split()[0][:3] for each in page["rows"] if 'class="stop"' in each["chart"]] == ["Tue", "Wed"]
 
 
+@pytest.mark.parametrize("listed_until", [None, "2027-03-28T10:00:00Z"])
+def test_a_sample_of_what_is_due_has_no_marks(listed_until: str | None) -> None:
+    """Where the list has only the first of all that is due, bars alone show it. Days before its end have marks."""
+    parts = [
+        {"start": f"2027-03-{day}T10:00:00Z", "end": f"2027-03-{day}T11:00:00Z", "due": due}
+        for day, due in ((27, 20), (28, 900))
+    ]
+    due = [occurrence("2027-03-27T16:00:00Z"), occurrence("2027-03-28T10:00:00Z")]
+    found = answer(*due, dueCounts=parts, dueListedUntil=listed_until)
+    page = calendar_view.build(found, look(week="2027-03-22"))
+    saturday, sunday = (each["chart"] for each in page["rows"][-2:])
+    assert "17:00 T" in saturday
+    assert ("12:00 T" in sunday) == (listed_until is None)
+    assert '<path class="o"' in sunday
+
+
 @given(st.floats(0.001, 0.999), st.integers(0, 99), st.integers(0, 99), st.integers(1, 99))
 def test_now_divides_the_bar_of_the_present_hour(now: float, ran: int, failed: int, due: int) -> None:
     """What ended lies before the line, and what is due after it."""

@@ -61,6 +61,8 @@ class DayFacts:
     parts: Sequence[Part]
     stops: Sequence[tuple[float, float]]
     """The places between which nothing started."""
+    is_due_listed: bool
+    """False if the list of what is due ends within this day or before it."""
 
     @property
     def has_bars(self) -> bool:
@@ -76,6 +78,7 @@ def gather(answer: Json, days: Sequence[WallDay], visit: Visit) -> dict[date, Da
         entries.get(entry.at.astimezone(visit.zone).date(), []).append(entry)
     parts = read_parts(answer, visit)
     complete = find_instant(answer, "dueUntil")
+    listed_until = find_instant(answer, "dueListedUntil")
     is_counted = answer.get("counts") is not None
     stops = read_stops(answer)
 
@@ -95,7 +98,15 @@ def gather(answer: Json, days: Sequence[WallDay], visit: Visit) -> dict[date, Da
             is_future_whole=complete is None or end <= complete,
         )
         places = [*_place_stops(each, stops)]
-        facts[each.day] = DayFacts(each, entries[each.day], find_busy(entries[each.day]), totals, mine, places)
+        facts[each.day] = DayFacts(
+            day=each,
+            entries=entries[each.day],
+            busy=find_busy(entries[each.day]),
+            totals=totals,
+            parts=mine,
+            stops=places,
+            is_due_listed=listed_until is None or end <= listed_until,
+        )
     return facts
 
 

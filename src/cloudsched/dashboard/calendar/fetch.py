@@ -94,6 +94,7 @@ def fetch(api: Api, visit: Visit) -> Json:
         "lateCounts": late.get("parts"),
         "dueCounts": coming.get("parts"),
         "due": due.items,
+        "dueListedUntil": due.items[-1]["utc"] if due.has_more and due.items else None,
         "dueUntil": min(filter(None, (late.get("completeUntil"), coming.get("completeUntil"))), default=None),
         "stops": [] if counts is None else counts["stops"],
         "paused": paused,

@@ -283,9 +283,10 @@ def _list_bars(facts: DayFacts, parts: int, visit: Visit) -> Iterator[DayBar]:
 
 
 def _list_marks(facts: DayFacts, visit: Visit) -> Iterable[OccurrenceMark]:
-    """Yield the occurrences of the other tasks."""
+    """Yield the occurrences of the other tasks. If only the first of what is due is listed, its bars alone show it."""
     for each in facts.entries:
-        if each.task_id not in facts.busy:
+        is_sample = each.kind == "due" and not facts.is_due_listed
+        if each.task_id not in facts.busy and not is_sample:
             label = f"{each.at.astimezone(visit.zone):%H:%M} {shorten(each.title, _LONGEST_TITLE)}"
             yield OccurrenceMark(
                 at=facts.day.place(each.at),

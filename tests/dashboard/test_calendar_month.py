@@ -86,7 +86,7 @@ def test_the_month_shows_past_and_future(ui: str) -> None:
     today = datetime(2027, 3, 27, tzinfo=PARIS)
     assert f'aria-label="{today.day} March, ' in text
     assert 'aria-current="date"' in text
-    assert re.search(r"26 March, 1 ran, 1 failed", text)
+    assert re.search(r"26 March, 1 succeeded, 1 failed", text)
     assert re.search(r"28 March, 1 due, 23 hours", text)
     assert "<caption>March 2027</caption>" in text
     text = html.unescape(text)

@@ -85,7 +85,7 @@ def test_each_part_of_a_bar_leads_to_the_list_that_it_counts() -> None:
     found = {link.get("href"): link for link in drawn.iter("a")}
     assert found.keys() == {lists[name] for name in ("ran", "skipped", "failed", "due")}
     said = sorted(str(link.findtext("title")).split(" ", 1)[1] for link in found.values())
-    assert said == ["1 failed", "2 skipped", "3 ran", "4 due"]
+    assert said == ["1 failed", "2 skipped", "3 succeeded", "4 due"]
     assert {link.get("tabindex") for link in found.values()} == {"-1"}
     hidden = [part for part in drawn.iter() if part.get("aria-hidden")]
     assert not [link for part in hidden for link in part.iter("a")]

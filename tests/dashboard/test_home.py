@@ -225,7 +225,7 @@ def test_the_numbers_are_those_that_the_api_has_counted() -> None:
     late = [{"scheduledFor": ago(hours=1), "lateness": 154}]
     counts = {"hours": hours, "lateStarts": late, "open": {"RUNNING": 5000}}
     page = home_view.build(answer(counts=counts), visit())
-    assert "8,400 ran, 60 skipped, 84 failed" in page["stripText"]
+    assert "8,400 succeeded, 60 skipped, 84 failed" in page["stripText"]
     assert "; 84 runs failed since " in page["sentence"]
     assert "5,000 tasks have open runs" in page["sentence"]
     assert "24 of 8,484 started more than a minute late, the latest 1 of them by up to 2\xa0min" in page["latenessText"]

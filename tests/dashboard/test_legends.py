@@ -56,12 +56,12 @@ def test_a_life_explains_what_it_has_drawn(status: ExecutionStatus) -> None:
 
 
 def test_a_strip_explains_what_it_has_drawn() -> None:
-    """What ran alone has an entry alone; what was not counted is told."""
+    """What succeeded alone has an entry alone; what was not counted is told."""
     hour = NOW.replace(minute=0, second=0) - 3 * HOUR
     hours: list[dict[str, Any]] = [{"ran": 3}, {"failed": 1}, {"skipped": 2}, {"ran": 2, "late": 2}]
     for more in hours:
         told = check(STRIP, [draw_strip([StripBar(hour, hour + HOUR, **more)], NOW, 12 * HOUR, PARIS, None)])
-        assert ("ran" in told.split("; ")) == ("ran" in more)
+        assert ("succeeded" in told.split("; ")) == ("ran" in more)
         assert ("nothing started in time" in told) == ("late" in more or "skipped" in more)
     strip = draw_strip([StripBar(NOW + HOUR, NOW + 2 * HOUR, due=4)], NOW, 12 * HOUR, PARIS, NOW + 3 * HOUR)
     late = draw_lateness([(NOW - HOUR, HOUR)], NOW, 12 * HOUR, PARIS)
@@ -121,7 +121,7 @@ def test_a_calendar_explains_what_it_has_drawn(seed: int) -> None:
 
 
 def make_run(chance: random.Random, at: datetime, task: str) -> dict[str, Any]:
-    status = chance.choice(["SUCCEEDED", "FAILED", "SKIPPED"])
+    status = chance.choice(["SUCCEEDED", "FAILED", "SKIPPED", "SUSPENDED"])
     began = {} if status == "SKIPPED" else {"startedAt": (at + chance.choice([0, 90]) * MINUTE).isoformat()}
     made = {"id": f"{task}{at}", "taskId": task, "title": task, "status": status, "scheduledFor": at.isoformat()}
     return {**made, **began, "finishedAt": (at + 91 * MINUTE).isoformat(), "attempts": []}

@@ -16,7 +16,7 @@ from cloudsched import App
 
 NUMBER: Final = re.compile(r'<td class="num">\s*<a href="\./([^"]+)">([\d,]+)</a>')
 BAR: Final = re.compile(r'<a href="([^"]+)"[^>]*class="b"[^>]*><title>[^<]*?(\d[^<]*)</title>')
-WORDS: Final = re.compile(r"([\d,]+) (ran|failed|skipped|due)")
+WORDS: Final = re.compile(r"([\d,]+) (succeeded|failed|skipped|due)")
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def count_listed(pages: Pages, link: str) -> dict[str, int]:
     assert "error" not in found
     if path == "due":
         return {"due": len(found["occurrences"])}
-    kinds = {"SUCCEEDED": "ran", "FAILED": "failed", "TIMED_OUT": "failed"}
-    counts = {"ran": 0, "failed": 0, "skipped": 0}
+    kinds = {"SUCCEEDED": "succeeded", "FAILED": "failed", "TIMED_OUT": "failed"}
+    counts = {"succeeded": 0, "failed": 0, "skipped": 0}
     for each in found["executions"]:
         kind = kinds.get(each["status"], "skipped" if each["status"] in {"SKIPPED", "EXPIRED", "CANCELLED"} else "")
         if kind:

@@ -170,7 +170,7 @@ class DayTotals:
         """Return what ran, was skipped or is late, in words. Empty if nothing is."""
         found = self.found
         return join_phrases(
-            only_if(found.ran, f"{self._least(self.is_past_whole)}{found.ran:,} ran"),
+            only_if(found.ran, f"{self._least(self.is_past_whole)}{found.ran:,} succeeded"),
             only_if(found.skipped, f"{self._least(self.is_past_whole)}{found.skipped:,} skipped"),
             only_if(found.open, f"{found.open:,} open"),
             only_if(found.late, f"{found.late:,} late"),

@@ -255,14 +255,14 @@ def _build_rows(facts: Mapping[date, DayFacts], chosen: date, visit: Visit) -> J
                 "chart": draw_day(row),
             }
         )
-    here = only_if(any(bars.values()), f"; at most {most:,} ran or are due in one")
+    has_bars = any(bars.values())
     notes = (
-        f"A bar counts everything that is or was due in one {bar}{here}.",
+        only_if(has_bars, f"A bar stands where its runs were due, all of one {bar}; the longest counts {most:,}."),
         f"Of tasks that run more than {BUSY} times a day, only rare failures have marks.",
         "Occurrences that were skipped together are counted where the first was due.",
     )
     has_skipped = any(each.totals.found.skipped for each in facts.values())
-    return {"rows": rows, "tail": " ".join(notes if has_skipped else notes[:2])}
+    return {"rows": rows, "tail": join_phrases(*(notes if has_skipped else notes[:2]), separator=" ")}
 
 
 def _list_bars(facts: DayFacts, parts: int, visit: Visit) -> Iterator[DayBar]:

@@ -73,7 +73,7 @@ _MARKS: Final[Mapping[str, Markup]] = {
 """The marks of all charts, as legends draw them, by the classes of what is drawn."""
 
 LIFE: Final[Mapping[str, str]] = {
-    "f-past": "ran",
+    "f-past": "succeeded",
     "f-run": "runs now",
     "f-fail": "failed, lower",
     "skipped": "did not run: skipped, cancelled or expired",
@@ -115,7 +115,7 @@ CALENDAR: Final[Mapping[str, str]] = {
     "nowl": "now",
 }
 STRIP: Final[Mapping[str, str]] = {
-    "f-past": "ran",
+    "f-past": "succeeded",
     "skipbar": "skipped",
     "still": "nothing started in time",
     "f-fail": "failed, below",

@@ -37,6 +37,8 @@ _HALF_LETTER: Final = 0.0045
 """Half the width of a digit, as a part of the narrowest chart with numbers."""
 _WIDE: Final = 0.7
 """The width of the narrowest chart with numbers, as a part of that on a screen from 1281 on."""
+WORDS: Final = {"ran": "succeeded", "failed": "failed", "skipped": "skipped", "late": "late", "due": "due"}
+"""The numbers of a bar in words. The API calls a run that succeeded one that ran."""
 _FLAG: Final = "M0 0h8l-3 3 3 3h-8z"
 _LABEL_SIDE: Final = 0.23
 """From this place on, a label stands before its mark. On a narrow chart it would cross the now line."""
@@ -69,9 +71,8 @@ class StripBar:
 
     def write(self) -> str:
         """Return its numbers in words."""
-        names = ("ran", "failed", "skipped", "due")
-        counted = [f"{number:,} {name}" for name in names if (number := getattr(self, name))]
-        return ", ".join([*counted, *([f"{self.late:,} late"] if self.late else [])])
+        names = ("ran", "failed", "skipped", "due", "late")
+        return ", ".join(f"{number:,} {WORDS[name]}" for name in names if (number := getattr(self, name)))
 
 
 def draw_strip(
@@ -184,7 +185,7 @@ def _link(piece: _Piece, bar: StripBar, axis: _Axis, zone: zoneinfo.ZoneInfo) ->
     if piece.name == "failed":
         height = _BELOW
     area = axis.draw("", piece.left, piece.right, top=piece.top - piece.above, height=height)
-    words = f"{bar.start.astimezone(zone):%H:%M} {getattr(bar, piece.name):,} {piece.name}"
+    words = f"{bar.start.astimezone(zone):%H:%M} {getattr(bar, piece.name):,} {WORDS[piece.name]}"
     return element("a", element("title", words), area, href=bar.links[piece.name], cls="b", tabindex="-1")
 
 

@@ -13,6 +13,8 @@ from pydantic import TypeAdapter, ValidationError
 from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.times import write_duration
 from cloudsched.dashboard.views.causes import CAUSES
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.run_counts import RunOutcome
 from cloudsched.domain.documents.task import NeedCause
 from cloudsched.domain.documents.verbs import Action
 
@@ -68,6 +70,10 @@ def _write_status(text: str, _visit: Visit) -> str:
     return show_status(text.upper()).word
 
 
+def _write_outcome(text: str, _visit: Visit) -> str:
+    return show_status(ExecutionStatus.SUCCEEDED if text.upper() == RunOutcome.RAN else text.upper()).word
+
+
 def _write_word(text: str, _visit: Visit) -> str:
     return text.replace("_", " ").capitalize()
 
@@ -84,7 +90,8 @@ def _write_trouble(text: str, visit: Visit) -> str:
 _WRITERS: Final[dict[str, Callable[[str, Visit], str]]] = {
     **dict.fromkeys(("from", "until", "dueFrom", "dueUntil"), _write_instant),
     **dict.fromkeys(("minDuration", "minLateness"), _write_duration),
-    **dict.fromkeys(("status", "outcome"), _write_status),
+    "status": _write_status,
+    "outcome": _write_outcome,
     "category": _write_word,
     "action": _write_action,
     "trouble": _write_trouble,

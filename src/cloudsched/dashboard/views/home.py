@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from cloudsched.dashboard.charts.legend import STRIP, list_legend
-from cloudsched.dashboard.charts.strip import StripBar, draw_lateness, draw_strip
+from cloudsched.dashboard.charts.strip import WORDS, StripBar, draw_lateness, draw_strip
 from cloudsched.dashboard.status import OPEN, Status
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.views.actions import fetch_restorable, fetch_under_way
@@ -115,14 +115,16 @@ def _build_strip(bars: Sequence[StripBar], answer: Json, visit: Visit) -> Json:
     marks = [(parse_instant(each["at"]), f"Deployment of {each['version']}") for each in deployments]
     since = visit.moment(bars[0].start if bars else visit.now).short
     due = sum(bar.due for bar in bars)
-    counted = [f"{sum(getattr(bar, name) for bar in bars):,} {name}" for name in ("ran", "skipped", "failed")]
+    counted = [f"{sum(getattr(bar, name) for bar in bars):,} {WORDS[name]}" for name in ("ran", "skipped", "failed")]
     said = write_count(due, "is", "are", is_at_least=known_until is not None)
     return {
         "strip": draw_strip(bars, visit.now, REACH, visit.zone, known_until, marks),
         "deployments": deployments,
-        "stripText": f"Since {since}: {', '.join(counted)}. {said} due in the next 12 h.",
+        "stripText": f"Of the runs due since {since}: {', '.join(counted)}. {said} due in the next 12 h.",
         "hours": [_build_hour(each) for each in bars if each.total],
-        "columns": [name for name in _NUMBERS if name not in _RARE or any(getattr(bar, name) for bar in bars)],
+        "columns": {
+            name: word for name, word in WORDS.items() if name not in _RARE or any(getattr(bar, name) for bar in bars)
+        },
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from datetime import date, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
@@ -19,6 +20,7 @@ from cloudsched.dashboard.calendar.day_chart import DayBar, DayRow, draw_day
 from cloudsched.dashboard.calendar.entries import Bin
 from cloudsched.dashboard.calendar.labels import TIERS, OccurrenceMark, Placed, measure, place_marks
 from cloudsched.dashboard.times import DAY, find_start, make_day
+from cloudsched.local.stack import Stack
 
 ZONES = st.sampled_from(
     [
@@ -151,6 +153,17 @@ def test_any_text_in_the_address_shows_some_days(name: str, text: str) -> None:
 
 def ended(at: str, status: str = "SUCCEEDED", task: str = "t") -> Json:
     return {"id": at, "taskId": task, "title": task.upper(), "status": status, "scheduledFor": at}
+
+
+def test_paused_tasks_are_named_only_where_something_is_to_come(stack: Stack, ui: str) -> None:
+    """What they ran before is shown, so a day that is over leaves nothing out."""
+    name = f"idle-{uuid.uuid4().hex[:8]}"
+    task = {"id": name, "owner": name, "handler": "report", "schedule": {"at": "2030-01-01T00:00:00Z"}}
+    assert requests.post(f"{stack.url}/v1/tasks", json=task, timeout=60).ok
+    assert requests.post(f"{stack.url}/v1/tasks/{name}/pause", timeout=60).ok
+    for day, is_told in (("2027-03-25", False), ("2027-03-27", True), ("2027-03-28", True)):
+        text = requests.get(f"{ui}/calendar", params={"day": day, "owner": name}, timeout=60).text
+        assert ("1 paused task would run is not shown" in text) == is_told, day
 
 
 def test_what_nobody_has_begun_is_late_and_not_due() -> None:

@@ -89,6 +89,7 @@ def test_the_month_shows_past_and_future(ui: str) -> None:
     assert re.search(r"26 March, 1 succeeded, 1 failed", text)
     assert re.search(r"28 March, 1 due, 23 hours", text)
     assert "<caption>March 2027</caption>" in text
+    assert re.search(r'aria-label="21 March, [^"]*1 open', text), "a run that waits for somebody on another day"
     text = html.unescape(text)
     for words in ("1 failed", "1 due"):  # a day's numbers lead to the lists that they count
         list_of = re.findall(rf'<small class="\w*"><a href="([^"]+)">{words}<', text)[-1]

@@ -104,7 +104,7 @@ def test_a_waterfall_explains_what_it_has_drawn(steps: list[dict[str, Any]], tol
 
 @given(st.integers(0, 2**32))
 def test_a_calendar_explains_what_it_has_drawn(seed: int) -> None:
-    """A week with runs that were skipped, failed, late or are due, in which clocks change, or nothing started."""
+    """A week with runs that were skipped, failed, late, are open or due, in which clocks change, or nothing started."""
     chance = random.Random(seed)  # noqa: S311 - the same in each run
     week = chance.choice(["2027-03-22", "2027-10-25"])
     start = datetime.fromisoformat(f"{week}T00:00:00Z")

@@ -35,6 +35,7 @@ _NAMED_STOP: Final = 0.1
 """The least part of a day in which "nothing started" has room."""
 _UNDER: Final = 8
 """In pixels: a tail is so much lower where its label stands above it."""
+_HALF: Final = "M0-4.5a4.5 4.5 0 0 0 0 9z"
 _CHEVRONS: Final = "M-5-4l4 4-4 4M1-4l4 4-4 4"
 
 
@@ -198,6 +199,10 @@ def _draw_mark(placed: Placed, *, is_first: bool) -> Markup:
     elif mark.is_skipped:
         chevrons = element("path", cls="skipped", d=_CHEVRONS)
         shape = element("svg", chevrons, x=percent(mark.at), y=y, overflow="visible")
+    elif mark.is_open:
+        half = element("path", cls="opened", d=_HALF)
+        ring = element("circle", cls="opened", r=4.5)
+        shape = element("svg", ring, half, x=percent(mark.at), y=y, overflow="visible")
     else:
         css = "o one" if mark.is_future else "f-past one"
         shape = element("circle", cls=css, cx=percent(mark.at), cy=y, r=4.5)

@@ -96,6 +96,7 @@ def gather(answer: Json, days: Sequence[WallDay], visit: Visit) -> dict[date, Da
             found,
             is_past_whole=is_counted or not answer["moreRan"] or find_start(each.day, visit.zone) >= visit.now,
             is_future_whole=complete is None or end <= complete,
+            is_open_whole=not answer.get("moreOpen"),
         )
         places = [*_place_stops(each, stops)]
         facts[each.day] = DayFacts(

@@ -147,6 +147,8 @@ class DayTotals:
     """True if all that ended is counted."""
     is_future_whole: bool = True
     """True if all that is due is counted."""
+    is_open_whole: bool = True
+    """True if all that is open is counted."""
 
     def write(self) -> str:
         """Return the numbers in words."""
@@ -172,7 +174,7 @@ class DayTotals:
         return join_phrases(
             only_if(found.ran, f"{self._least(self.is_past_whole)}{found.ran:,} succeeded"),
             only_if(found.skipped, f"{self._least(self.is_past_whole)}{found.skipped:,} skipped"),
-            only_if(found.open, f"{found.open:,} open"),
+            only_if(found.open, f"{self._least(self.is_open_whole)}{found.open:,} open"),
             only_if(found.late, f"{found.late:,} late"),
         )
 
@@ -191,4 +193,5 @@ def add_totals(days: Sequence[DayTotals]) -> DayTotals:
         add_bins(each.found for each in days),
         is_past_whole=all(each.is_past_whole for each in days),
         is_future_whole=all(each.is_future_whole for each in days),
+        is_open_whole=all(each.is_open_whole for each in days),
     )

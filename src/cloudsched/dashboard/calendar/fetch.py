@@ -52,6 +52,8 @@ class _Ran:
     items: list[Json] = field(default_factory=list)
     complete_from: str | None = None
     """The start of their complete list. None if it has all of them."""
+    has_all_open: bool = True
+    """True if all of them that are open are known."""
 
 
 def fetch(api: Api, visit: Visit) -> Json:
@@ -79,6 +81,8 @@ def fetch(api: Api, visit: Visit) -> Json:
             late = _count_due(api, visit, start, until, per, also)
         ran = _fetch_ran(api, near, wanted, _choose_bound(counts, "ran", "failed", "skipped"))
         _add_rare(api, near, wanted, ran, overview.get("needs", ()))
+        if span.kind == "month" and not wanted["status"]:
+            _add_open(api, {"from": start.isoformat(), "until": end.isoformat()}, wanted, ran)
     due = _Pages()
     coming: Json = {}
     if end > visit.now:  # a status is one of what ran: what is to come has none, so it stays
@@ -86,10 +90,11 @@ def fetch(api: Api, visit: Visit) -> Json:
         coming = _count_due(api, visit, begin, end, per, also)
         bound = _choose_bound(coming, "due")
         due = _fetch_all(api, "/v1/occurrences", "occurrences", {**near, **also, "mostPerDay": str(BUSY)}, bound)
-    paused, more_paused = _count_paused(overview, wanted)
+    paused, more_paused = _count_paused(overview, wanted) if end > visit.now else (0, False)
     return {
         "ran": ran.items,
         "moreRan": ran.complete_from is not None,
+        "moreOpen": not ran.has_all_open,
         "counts": None if counts is None else counts["parts"],
         "lateCounts": late.get("parts"),
         "dueCounts": coming.get("parts"),
@@ -128,6 +133,16 @@ def _add_rare(api: Api, near: Mapping[str, str], wanted: Mapping[str, str], ran:
         page = api.get("/v1/executions", **query, pageSize=_SELDOM)
         ran.items += [each for each in page["executions"] if (each["taskId"], each["id"]) not in known]
         known |= {(each["taskId"], each["id"]) for each in page["executions"]}
+
+
+def _add_open(api: Api, near: Mapping[str, str], wanted: Mapping[str, str], ran: _Ran) -> None:
+    """Add what is open in all of a month: the counts of its days leave that out."""
+    ran.has_all_open = True
+    known = {(each["taskId"], each["id"]) for each in ran.items}
+    for status in sorted(OPEN):
+        found = _fetch_ran(api, near, {**wanted, "status": status}, BOUND)
+        ran.items += [each for each in found.items if (each["taskId"], each["id"]) not in known]
+        ran.has_all_open &= found.has_all_open
 
 
 def _find_table(span: DaySpan, visit: Visit) -> dict[str, str]:
@@ -180,6 +195,7 @@ def _fetch_ran(api: Api, near: Mapping[str, str], wanted: Mapping[str, str], bou
         ran.items += [each for each in pages.items if all(each.get(name) == wanted[name] for name in others)]
         if pages.has_more:
             since.append(_find_complete(pages.items, status) or near["until"])
+            ran.has_all_open &= not pages.items or pages.items[-1]["status"] not in {*BAD, *OPEN}
     ran.complete_from = max(since, key=parse_instant, default=None)
     return ran
 

@@ -51,6 +51,8 @@ class OccurrenceMark:
     is_bad: bool
     is_skipped: bool = False
     """True if a decision kept it from running."""
+    is_open: bool = False
+    """True if it has begun and not ended."""
     started: float | None = None
     """The place at which it started, if that was late. Its tail ends there."""
 

@@ -215,8 +215,8 @@ def write_notes(answer: Json, visit: Visit) -> Iterator[str]:
         yield f"Past runs are shown only with the status {show_status(status.upper()).word.lower()}."
     if answer["paused"]:
         is_at_least = answer.get("morePaused")
-        said = write_count(answer["paused"], "paused task is", "paused tasks are", is_at_least=is_at_least)
-        yield f"{said.capitalize()} not shown."
+        said = write_count(answer["paused"], "paused task", "paused tasks", is_at_least=is_at_least)
+        yield f"What {said} would run is not shown."
 
 
 def _build_rows(facts: Mapping[date, DayFacts], chosen: date, visit: Visit) -> Json:
@@ -296,6 +296,7 @@ def _list_marks(facts: DayFacts, visit: Visit) -> Iterable[OccurrenceMark]:
                 is_future=each.kind in {"due", "late"},
                 is_bad=each.kind == "failed",
                 is_skipped=each.kind == "skipped",
+                is_open=each.kind == "open",
                 started=_place_start(facts.day, each, visit),
             )
 

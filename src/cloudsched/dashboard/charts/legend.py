@@ -48,6 +48,8 @@ _MARKS: Final[Mapping[str, Markup]] = {
     "f-fail": _FAILED,
     "f-run": _box("f-run"),
     "failx": _CROSS,
+    "opened": element("circle", cls="opened", cx=6, cy=6, r=4.5)
+    + element("path", cls="opened", d="M6 1.5a4.5 4.5 0 0 0 0 9z"),
     "skipbar": _box("skipbar"),
     "skipped": _SKIPPED,
     "o": _box("o"),
@@ -99,8 +101,9 @@ WATERFALL: Final[Mapping[str, str]] = {
     "nowl": "now",
 }
 CALENDAR: Final[Mapping[str, str]] = {
-    "f-past": "ran",
-    "f-past one": "one that ran",
+    "f-past": "succeeded",
+    "f-past one": "one that succeeded",
+    "opened": "open: has begun and not ended",
     "tail": "waited to start",
     "skipbar": "skipped",
     "skipped": "one that was skipped",

@@ -68,6 +68,12 @@ def test_what_matches_is_counted_asked_and_done(stack: Stack, ui: str, label: st
         assert second.url == first.url
 
 
+@pytest.mark.parametrize(("action", "said"), [("pause", "paused"), ("cancel", "cancelled"), ("delete", "deleted")])
+def test_the_question_says_what_would_become_of_the_tasks(ui: str, label: str, action: str, said: str) -> None:
+    """Tasks that would be deleted are more than changed."""
+    assert f"3 tasks would be {said}." in get(f"{ui}/bulk", action=action, label=label).text
+
+
 def test_an_action_is_named_in_words(stack: Stack, ui: str) -> None:
     """On its page and in the list: its filters are those of the API, with an ISO instant and a status in capitals."""
     body = {"action": "PAUSE", "filter": {"status": "ACTIVE", "dueFrom": "2041-01-01T00:00:00Z"}}

@@ -105,8 +105,20 @@ def test_an_execution_says_why_it_is_not_retried(pages: Pages) -> None:
         assert explain_retry({**found, "allowedVerbs": []}, answer, may_start=True) == ""
     still = {"status": "RUNNING", "allowedVerbs": []}
     assert explain_retry({"status": "ACTIVE", "allowedVerbs": ["pause"]}, still, may_start=True) == (
-        "It is still open and continues by itself."
+        "It is still open. It can be retried once it has failed."
     )
+
+
+def test_a_comparison_is_offered_where_there_is_a_good_run(pages: Pages) -> None:
+    """A task that has always failed has nothing to compare with."""
+    hourly = {"rrule": "FREQ=HOURLY", "dtstart": f"{START + timedelta(hours=1):%Y-%m-%dT%H:%M:%S}"}
+    task = pages.sim.app.create(owner="ada", title="T", handler="flow", schedule=hourly)
+    pages.sim.advance(timedelta(minutes=70))
+    (run,) = pages.sim.executions(task.id)
+    path = f"/tasks/{task.id}/executions/{run.id}"
+    assert "/compare" not in pages.get("ada", path).text
+    pages.sim.advance(timedelta(hours=1))
+    assert "/compare" in pages.get("ada", path).text
 
 
 def test_home_offers_no_retry_that_would_be_refused(pages: Pages) -> None:

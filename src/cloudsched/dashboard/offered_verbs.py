@@ -195,7 +195,7 @@ def explain_retry(task: Json, execution: Json, *, may_start: bool) -> str:
     if not may_start or not task.get("allowedVerbs") or "retry" in execution.get("allowedVerbs", ()):
         return ""
     if execution["status"] in OPEN:
-        return "It is still open and continues by itself."
+        return "It is still open. It can be retried once it has failed."
     if execution["status"] not in BAD:
         return ""
     if task["status"] == "PAUSED":
@@ -221,6 +221,8 @@ class BulkAction(NamedTuple):
     """The button beside a list."""
     verb: str
     """The button below the question."""
+    would: str
+    """What would become of the tasks, after their number."""
     means: str
 
 
@@ -228,17 +230,26 @@ BULK_ACTIONS: Final = complete_table(
     BatchAction,
     {
         BatchAction.PAUSE: BulkAction(
-            "Pause", "Pause", "They stay paused until you resume them. You can restore exactly these afterwards."
+            "Pause",
+            "Pause",
+            "would be paused",
+            "They stay paused until you resume them. You can restore exactly these afterwards.",
         ),
-        BatchAction.RESUME: BulkAction("Resume", "Resume", "They continue with their next run."),
+        BatchAction.RESUME: BulkAction("Resume", "Resume", "would be resumed", "They continue with their next run."),
         BatchAction.RETRY_FAILED: BulkAction(
             "Retry failed",
             "Retry",
+            "would be tried again",
             "The last failed run of each gets one more attempt. You cannot take that back.",
         ),
         BatchAction.CANCEL: BulkAction(
-            "Cancel", "Cancel", "They never run again. Their records are kept. This cannot be undone."
+            "Cancel",
+            "Cancel",
+            "would be cancelled",
+            "They never run again. Their records are kept. This cannot be undone.",
         ),
-        BatchAction.DELETE: BulkAction("Delete", "Delete", "They and their runs are deleted. This cannot be undone."),
+        BatchAction.DELETE: BulkAction(
+            "Delete", "Delete", "would be deleted", "They and their runs are deleted. This cannot be undone."
+        ),
     },
 )

@@ -29,12 +29,14 @@ if TYPE_CHECKING:
 _RETRY: Final = BulkAction(
     "Retry",
     "Retry",
+    "would get one more attempt",
     "Recorded steps are kept. What failed runs again, and so does what a handler does outside steps. You cannot take "
     "back an attempt that has started.",
 )
 RESTORE: Final = BulkAction(
     "Restore",
     "Restore",
+    "would be resumed",
     "They run as before the pause, from now on or once their own pause ends. Runs that came due meanwhile are skipped.",
 )
 _ALONE: Final = ("ids", "pauseId")
@@ -152,7 +154,8 @@ def build(answer: Json, visit: Visit) -> Json:
     }
     if shown["mayConcern"]:
         shown["title"] = f"{button}?"
-        shown["sentence"] = _NOT_COUNTED if is_unknown else f"{asked.things} {asked.would}{_write_paused(answer)}."
+        counted = f"{asked.things} {asked.action.would}{_write_paused(answer)}."
+        shown["sentence"] = _NOT_COUNTED if is_unknown else counted
     return shown
 
 
@@ -174,8 +177,6 @@ class _Confirmation:
 
     action: BulkAction
     things: str
-    would: str
-    """The text after them."""
     nothing: str
     why_nothing: str
     list: str
@@ -186,15 +187,14 @@ class _Confirmation:
         action = BULK_ACTIONS[answer["action"]]
         if "pauseId" in answer["chosen"] and answer["action"] == BatchAction.RESUME:
             action = RESTORE
-        why_nothing = f"There is no task to {action.verb.lower()}."
+        verb = action.verb.lower()
         things = _write_things(answer, "task", "tasks")
-        return cls(action, things, "would be changed", "Nothing to change", why_nothing, "tasks")
+        return cls(action, things, f"Nothing to {verb}", f"There is no task to {verb}.", "tasks")
 
     @classmethod
     def of_executions(cls, answer: Json) -> _Confirmation:
-        would = "that failed would get one more attempt each"
         things = _write_things(answer, "run", "runs")
-        return cls(_RETRY, things, would, "Nothing to retry", "No failed run matches.", "runs")
+        return cls(_RETRY, things, "Nothing to retry", "No failed run matches.", "runs")
 
 
 def _write_things(answer: Json, one: str, many: str) -> str:

@@ -30,7 +30,7 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
     path = task_path(task_id)
     task, _ = api.task(task_id)
     record = api.get(execution_path(task_id, execution_id))
-    other_id = visit.query.get("with") or _find_good(api, path, record)
+    other_id = visit.query.get("with") or find_good(api, path, record)
     found: Json = {"task": task, "execution": record, "other": None, "logs": [[], []], "history": None}
     if not other_id:
         return found
@@ -42,7 +42,7 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
     return found
 
 
-def _find_good(api: Api, path: str, record: Json) -> str | None:
+def find_good(api: Api, path: str, record: Json) -> str | None:
     """Return the latest execution before this one that succeeded, or else the first one after it."""
     status = ExecutionStatus.SUCCEEDED
     before = api.get(f"{path}/executions", status=status, pageSize=1, until=record["scheduledFor"])["executions"]
@@ -56,7 +56,7 @@ def build(answer: Json, visit: Visit) -> Json:
     other = answer["other"]
     page: Json = {**answer, "title": f"Compare {answer['task']['title']}", "parts": [], "sentence": ""}
     if other is None:
-        page["sentence"] = "No run of this task has succeeded, as far as was looked: nothing to compare with."
+        page["sentence"] = "No run of this task that succeeded was found, so there is nothing to compare with."
         return page
     both = (record, other)
     parts = {

@@ -13,8 +13,9 @@ from cloudsched.dashboard.charts.legend import WATERFALL, list_legend
 from cloudsched.dashboard.charts.waterfall import draw_axis
 from cloudsched.dashboard.charts.waterfall_rows import Waterfall, make_waterfall
 from cloudsched.dashboard.offered_verbs import explain_retry, fetch_startable, make_retry_question
-from cloudsched.dashboard.status import OPEN, show_status, write_message
+from cloudsched.dashboard.status import BAD, OPEN, show_status, write_message
 from cloudsched.dashboard.times import find_instant, parse_instant, write_duration
+from cloudsched.dashboard.views.compare import find_good
 from cloudsched.dashboard.views.decisions import make_decision
 from cloudsched.dashboard.views.execution_content import find_payload, may_have_changed, show_content
 from cloudsched.dashboard.views.execution_steps import build_lines, list_step, make_step_moves, read_number, write_shown
@@ -82,6 +83,7 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
         "eventSchemas": {},
         "deliveries": [],
         "heldUp": fetch_held_up(api, visit, record),
+        "hasGood": record["status"] in BAD and find_good(api, task_path(task_id), record) is not None,
     }
     if record["status"] in OPEN:
         answer["cursor"] = hash_record(record)

@@ -32,7 +32,7 @@ REACH: Final = timedelta(hours=12)
 _HOUR: Final = timedelta(hours=1)
 _MINUTE: Final = timedelta(minutes=1)
 _LISTED: Final = 8
-"""The numbers of an hour, in the order of its table."""
+
 _RARE: Final = frozenset({"skipped", "late"})
 """Those that have no column if they are zero in all hours."""
 

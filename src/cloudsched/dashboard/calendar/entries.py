@@ -162,17 +162,21 @@ class DayTotals:
         """Return the other numbers in words. They are never "nothing" unless everything was counted."""
         found = self.found
         said = join_phrases(
-            self.write_ran(),
+            only_if(found.ran, f"{self.write_succeeded()} succeeded"),
+            self.write_rest(),
             self.write_due(),
             only_if(not self.is_future_whole and not found.due, "what is due is not counted"),
         )
         return said or only_if(not found.failed, "nothing" if self.is_past_whole else "more is not counted")
 
-    def write_ran(self) -> str:
-        """Return what ran, was skipped or is late, in words. Empty if nothing is."""
+    def write_succeeded(self) -> str:
+        """Return the number of what succeeded. Empty if nothing has."""
+        return only_if(self.found.ran, f"{self._least(self.is_past_whole)}{self.found.ran:,}")
+
+    def write_rest(self) -> str:
+        """Return what was skipped, is open or late, in words. Empty if nothing is."""
         found = self.found
         return join_phrases(
-            only_if(found.ran, f"{self._least(self.is_past_whole)}{found.ran:,} succeeded"),
             only_if(found.skipped, f"{self._least(self.is_past_whole)}{found.skipped:,} skipped"),
             only_if(found.open, f"{self._least(self.is_open_whole)}{found.open:,} open"),
             only_if(found.late, f"{found.late:,} late"),

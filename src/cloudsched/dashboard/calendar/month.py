@@ -93,7 +93,8 @@ def _build_day(day: WallDay, totals: DayTotals, most: int, today: date, addresse
         "href": addresses.day,
         "words": f"{day.day.day} {day.day:%B}, {totals.write()}{length}{only_if(is_today, ', today')}",
         "chart": draw_density(totals, most),
-        "ran": totals.write_ran(),
+        "succeeded": totals.write_succeeded(),
+        "rest": totals.write_rest(),
         "lists": [
             (css, words, href)
             for css, words, href in (

@@ -54,7 +54,7 @@ def test_an_attempt_whose_time_has_passed_names_what_it_waits_for(pages: Pages, 
     text = read(pages, path.format(run))
     assert "Attempt 2 was due on" in text
     assert "its dispatch has not arrived yet. If that was lost, the sweep sends another." in text
-    assert "Attempt 1 was FAILED: ValueError: not yet" in text
+    assert "Attempt 1 failed: ValueError: not yet" in text
 
 
 def test_a_sweep_that_seems_dead_is_named(pages: Pages) -> None:

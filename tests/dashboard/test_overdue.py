@@ -12,6 +12,11 @@ from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.local.stack import run_stack
 
 
+def explain(url: str) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = requests.get(f"{url}/v1/tasks/t/explain", timeout=60).json()["findings"]
+    return found
+
+
 def test_home_names_what_is_to_come() -> None:
     """A run that waits for a worker leaves its task's next occurrences behind; the clock is not moved back to them."""
     hourly = {"rrule": "FREQ=HOURLY", "dtstart": START.replace(tzinfo=None).isoformat(), "timezone": "UTC"}
@@ -26,3 +31,17 @@ def test_home_names_what_is_to_come() -> None:
     assert 'name="to" value="2027-03-20T13:30:00+00:00"' in home
     due = home.partition("<caption>Due next")[2].partition("</table>")[0]
     assert re.findall(r'data-abs="[^"]*">([^<]*)<', due) == ["in 30 min"]
+
+
+def test_a_run_that_waits_for_a_worker_is_told_before_it_is_recorded() -> None:
+    """The task's page knows of it, and says once that the task is paused and then waits for nobody."""
+    task = {"id": "t", "owner": "ada", "handler": "report", "pull": {"queue": "gpu"}}
+    with run_stack(make_app(), store="sqlite", clock=MovableClock(START, frozen=True)) as stack:
+        assert requests.post(f"{stack.url}/v1/tasks", json=task, timeout=60).status_code == 201
+        stack.mover.move({"advanceTo": (START + timedelta(minutes=5)).isoformat()})
+        page = requests.get(f"{stack.url}/ui/tasks/t", timeout=60).text
+        assert "Nothing has run yet: a run waits for a worker." in page
+        assert requests.post(f"{stack.url}/v1/tasks/t/pause", timeout=60).ok
+        summary = " ".join(each["sentence"] for each in explain(stack.url))
+        assert "waits for a worker on the queue 'gpu' once its task is resumed" in summary
+        assert summary.lower().count("paused") == 1

@@ -160,6 +160,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "asked": build_asked(answer, visit, own_zone),
         "awaited": _list_awaited(explanation),
         "life": build_life(executions, due, visit, list_noted(history, explanation, task, visit)),
+        "nothing": _describe_nothing(task, due),
         "lifeOf": count_shown(answer, visit),
         "executions": [build_execution(each, visit) for each in executions],
         "runFilters": {name: visit.query[name] for name in RUN_FILTERS if visit.query.get(name)},
@@ -179,6 +180,13 @@ def build(answer: Json, visit: Visit) -> Json:
         "buttons": [each for each in possible if each.traits.button],
         "hasEnded": task["status"] in FINAL_STATUSES,
     }
+
+
+def _describe_nothing(task: Json, due: list[datetime]) -> str:
+    """Return what there is instead of runs."""
+    if task.get("offeredAt"):
+        return "Nothing has run yet: a run waits for a worker."
+    return "Nothing has run yet." if due else "Nothing has run, and nothing is due."
 
 
 def _read_moved(visit: Visit) -> str:

@@ -28,7 +28,7 @@ _LEFT_OUT: Final = "left out"
 
 
 def build_life(executions: list[Json], due: list[datetime], visit: Visit, noted: Sequence[Noted] = ()) -> Json:
-    """Return the life of a task: its chart, the chart's content in words, and the moves along its axis.
+    """Return the life of a task: its chart, the chart's content in words if it has any, and the moves along its axis.
 
     The latest execution is first, and the soonest occurrence.
     """
@@ -107,4 +107,4 @@ def _describe(lived: list[Lived], due: list[datetime], visit: Visit, noted: Sequ
     parts += [f"{_LEFT_OUT} {visit.moment(each.at).text}" for each in noted if each.word == _LEFT_OUT]
     if due:
         parts.append(f"next due {visit.moment(due[0]).text}")
-    return ", ".join(parts) or "Nothing has run, and nothing is due."
+    return ", ".join(parts)

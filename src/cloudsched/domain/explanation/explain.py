@@ -146,6 +146,8 @@ def _has_no_sweep(evidence: Evidence) -> bool:
 def _explain_offer(evidence: Evidence, run: Run) -> str:
     workers = evidence.workers
     needed = "worker" if workers is None else workers.needed
+    if evidence.task.status is TaskStatus.PAUSED:
+        return f"It waits for a {needed} once its task is resumed."
     rest = "and none listens" if workers is not None and not workers.listeners else "none has claimed it"
     since = name_instant(evidence.task, run.due_at)
     return f"It waits for a {needed}, since {since}; {rest}."
@@ -166,7 +168,7 @@ def _say_last_attempt(run: Run) -> str:
     last = run.attempts[-1] if run.attempts else None
     if last is None or last.error is None:
         return ""
-    return f" Attempt {last.number} was {last.status}: {last.error.type}: {last.error.message}"
+    return f" Attempt {last.number} {say_status(last.status)}: {last.error.type}: {last.error.message}"
 
 
 def _explain_suspension(evidence: Evidence, run: Run, suspension: Suspension) -> _Found:
@@ -343,6 +345,9 @@ def explain_status(evidence: Evidence) -> Finding:
         return Finding(reason=Reason.ENDED, sentence=ended, at=task.status_changed_at)
 
     paused = f"It was paused {say_instant(task, task.status_changed_at)}"
+    message = task.message
+    if message == "Paused." or message.startswith("Paused by "):  # that it was paused is said already
+        paused, message = paused + message.removeprefix("Paused").rstrip("."), ""
     until = "it is resumed"
     if task.paused_until is not None:
         until = name_instant(task, task.paused_until)
@@ -352,7 +357,7 @@ def explain_status(evidence: Evidence) -> Finding:
         until = "it has a new schedule, since its only instant is over"
     if task.pause_id is not None and (task.paused_until is not None or find_sole_hold(task) is not None):
         until += " and the tasks that were paused meanwhile are restored"
-    sentence = with_message(f"{paused}, and starts nothing until {until}", task.message)
+    sentence = with_message(f"{paused}, and starts nothing until {until}", message)
     return Finding(reason=Reason.PAUSED, sentence=sentence, at=task.status_changed_at)
 
 

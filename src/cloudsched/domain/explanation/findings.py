@@ -137,7 +137,7 @@ def drop_policy(message: str) -> str:
 
 def say_no_worker(workers: Workers) -> Finding:
     """Return that nobody serves the queue of a task."""
-    sentence = f"No {workers.needed} has asked for work in the last minutes; one that is busy does not."
+    sentence = f"No {workers.needed} has asked for work in the last few minutes (a busy one does not ask)."
     return Finding(reason=Reason.NO_WORKER_LISTENS, sentence=sentence)
 
 

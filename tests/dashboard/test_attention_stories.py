@@ -217,7 +217,7 @@ def test_the_wait_of_a_rare_handler_is_not_hidden_by_waits_that_end_first(pages:
     pages.sim.advance(timedelta(minutes=1))
     listed = read_attention(pages)[1]
     assert listed.count("waits for the event approved, and gives up") == 5
-    assert "1 task of contract waits for an event, and gives up in 4" in listed
+    assert "1 task of contract waits for an answer, and gives up in 4" in listed
     assert "The lease" in listed
 
 

@@ -39,9 +39,9 @@ CAUSES: Final = complete_table(
         NeedCause.FAILED: Cause(show_status("FAILED"), "Failing", "failed,", "are failing. The first failed"),
         NeedCause.WAITING: Cause(
             show_status("SUSPENDED"),
-            "Waiting for a decision",
-            "waits for an event, and gives up",
-            "wait for events. The first gives up",
+            f"Waiting for an answer within {GIVES_UP_SOON.days} days",
+            "waits for an answer, and gives up",
+            f"wait for an answer within {GIVES_UP_SOON.days} days. The first gives up",
         ),
         NeedCause.OVERDUE: Cause(
             Status("late", "Late", "timeout"),

@@ -51,6 +51,8 @@ class ShownDecision:
     waited: str
     until: str | None
     """The instant at which it gives up. None if it never does."""
+    may_answer: bool
+    """True if the caller may send what it waits for."""
     may_decide: bool
     """True if Approve and Reject are offered."""
     takes_note: bool
@@ -113,6 +115,7 @@ def make_decision(record: Json, task: Json, visit: Visit) -> ShownDecision | Non
         since=step["startedAt"],
         waited=write_duration(max(timedelta(0), visit.now - parse_instant(step["startedAt"]))),
         until=step.get("dueAt"),
+        may_answer=may_send,
         may_decide=may_send and takes_decision(schema),
         takes_note="note" in (schema or {}).get("properties", {}),
     )
@@ -172,9 +175,9 @@ def build(answer: Json, visit: Visit) -> Json:
     """Return what the page of decisions shows."""
     rows = list_decisions(answer["waits"], visit)
     count = write_count(len(rows), "run waits", "runs wait")
-    said = f"{only_if(answer['isAtLeast'], 'At least ')}{count} for a decision or an answer."
+    said = f"{only_if(answer['isAtLeast'], 'At least ')}{count} for an answer."
     if not rows and not answer["isAtLeast"]:
-        said = "Nothing waits for a decision."
+        said = "Nothing waits for an answer."
     return {
         "title": "Decisions",
         "sentence": said,

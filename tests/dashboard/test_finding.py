@@ -9,9 +9,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.dashboard.conftest import find_execution, get
+from tests.dashboard.conftest import find_execution, get, look, visit
 
 from cloudsched.dashboard.local_instants import read_instant
+from cloudsched.dashboard.views import audit as audit_view
 from cloudsched.dashboard.views.search import sort_by_nearness
 
 PARIS = ZoneInfo("Europe/Paris")
@@ -53,6 +54,14 @@ def test_changes_are_listed_over_all_tasks(ui: str) -> None:
     assert "Created" in page
     assert "Deployment of" not in get(ui + "/audit", by="nobody-like-it").text
     assert "No changes match." in get(ui + "/audit", by="nobody-like-it").text
+
+
+def test_without_a_filter_nothing_fails_to_match() -> None:
+    """What nobody has changed yet has no list, whatever is asked for."""
+    nothing = {"entries": [], "deployments": [], "isComplete": True}
+    assert audit_view.build(nothing, visit())["sentence"] == "No changes are kept."
+    assert audit_view.build(nothing, visit(owner="ada"))["sentence"] == "No changes are kept."
+    assert audit_view.build(nothing, look(owner="ada"))["sentence"] == "No changes match."
 
 
 def test_a_failed_run_stands_beside_a_good_one(ui: str) -> None:

@@ -12,6 +12,11 @@ def write_count(count: int, one: str, many: str, *, is_at_least: object = False)
     return f"{only_if(is_at_least, 'at least ')}{count:,} {noun}"
 
 
+def split_words(name: str) -> str:
+    """Return the name of a field of the API in words, such as ``queue operation`` for ``queueOperation``."""
+    return re.sub("[A-Z]", lambda letter: f" {letter[0].lower()}", name)
+
+
 def only_if(condition: object, phrase: str) -> str:
     """Return a part of a sentence if a condition holds, or else nothing."""
     if condition:

@@ -121,7 +121,11 @@ def _write_rest(facts: DayFacts, rows: Sequence[Json], visit: Visit) -> Json | N
     if end > visit.now:
         soonest = max(start, parse_instant(visit.soonest))
         lists.append(("All that is due", f"due?{_write_query(soonest, end, visit)}"))
-    return {"words": f"{listed:,} of {only_if(not is_whole, 'at least ')}{total:,} are listed.", "lists": lists}
+    words = f"{listed:,} of {only_if(not is_whole, 'at least ')}{total:,} are listed"
+    failed = sum(each["failed"] for each in rows)
+    if failed < totals.found.failed:
+        words += f", among them {failed:,} of {totals.write_failed().removesuffix(' failed')} failures"
+    return {"words": f"{words}.", "lists": lists}
 
 
 def make_table(entries: Sequence[Entry], busy: set[str], visit: Visit, most: int) -> list[Json]:
@@ -140,6 +144,7 @@ def _build_line(group: Sequence[Entry], visit: Visit) -> Json:
     count = sum(each.count for each in group)
     line = {
         "count": count,
+        "failed": bad,
         "at": first.at,
         "title": first.title,
         "href": first.href,

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.forms.fields import Field, SelectOption, choose, field_id
+from cloudsched.dashboard.words import split_words
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.document import complete_table
@@ -169,7 +170,7 @@ def write_before(name: str, value: Any) -> dict[str, str]:  # noqa: ANN401 - any
 def name_option(name: str) -> str:
     """Return the name of a field of a task, as the form has it."""
     field, _ = _TAKEN_BACK.get(name, (name, ""))
-    label = _LABELS.get(field, field[:1].upper() + field[1:])
+    label = _LABELS.get(field) or split_words(field).capitalize()
     return label.partition(":")[0]
 
 

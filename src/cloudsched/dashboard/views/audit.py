@@ -57,7 +57,7 @@ def build(answer: Json, visit: Visit) -> Json:
     rows.sort(key=lambda each: parse_instant(each["at"]), reverse=True)
     asked = {**visit.query, **{name: each.iso for name, each in entered.items()}}
     return {
-        "sentence": _write_sentence(rows, answer),
+        "sentence": _write_sentence(rows, answer, is_filtered=any(map(visit.query.get, (*FILTERS, "from", "until")))),
         "rows": rows,
         "actions": WORDS,
         "entered": entered,
@@ -84,9 +84,11 @@ def list_deployments(known: list[Json], start: datetime | None, end: datetime | 
     ]
 
 
-def _write_sentence(rows: list[Json], answer: Json) -> str:
+def _write_sentence(rows: list[Json], answer: Json, *, is_filtered: bool) -> str:
     deployments = sum(each["isDeployment"] for each in rows)
     changes = len(rows) - deployments
+    if not rows and not is_filtered:
+        return "No changes are kept."
     if not rows:
         return f"No changes match{only_if(not answer['isComplete'], ' among the tasks that changed last')}."
     said = join_phrases(

@@ -16,6 +16,7 @@ from cloudsched.dashboard.views.task_filters import CATEGORIES
 from cloudsched.dashboard.views.tasks import PAGE_SIZE
 from cloudsched.dashboard.words import join_phrases, only_if, shorten, write_count
 from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.run_counts import RunOutcome
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -251,6 +252,8 @@ def _write_sentence(answer: Json, window: str, visit: Visit) -> str:
         said = join_phrases(said, _write_others(answer), separator=". ")
     elif answer.get("counted"):
         said = f"{answer['counted']} {when}".strip()
+        is_of_skipped = answer["filters"].get("outcome") == RunOutcome.SKIPPED
+        said += only_if(listed and is_of_skipped, ". A line may stand for several of them")
     elif listed:
         said = f"{len(listed):,} on this page, {when}".strip(", ")
     else:

@@ -13,7 +13,7 @@ from cloudsched.dashboard.charts.svg import draw_picture, element, percent
 from cloudsched.dashboard.forms.fields import Again, Submitted
 from cloudsched.dashboard.status import Status
 from cloudsched.dashboard.times import BLANK
-from cloudsched.dashboard.words import only_if, write_count
+from cloudsched.dashboard.words import only_if, split_words, write_count
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -146,13 +146,8 @@ def build(answer: Json, visit: Visit) -> Json:
         "budgets": [_build_budget(each) for each in sorted(answer["budgets"], key=_find_share, reverse=True)],
         "unpriced": " and ".join(words for name, words in _UNPRICED.items() if not answer["prices"].get(name)),
         "kept": [(name, visit.query[name]) for name in ("by", "sort") if visit.query.get(name)],
-        "prices": ", ".join(f"{price:g} for {_write_words(name)}" for name, price in answer["prices"].items() if price),
+        "prices": ", ".join(f"{price:g} for {split_words(name)}s" for name, price in answer["prices"].items() if price),
     }
-
-
-def _write_words(name: str) -> str:
-    """Return the name of a price in words, such as ``queue operations``."""
-    return re.sub("[A-Z]", lambda letter: f" {letter[0].lower()}", name) + "s"
 
 
 def _read_group(visit: Visit) -> str:
@@ -319,7 +314,7 @@ def _write_owners(answer: Json, asked: str, is_partial: bool) -> str:  # noqa: F
 def _write_sentence(answer: Json, asked: str, *, is_partial: bool) -> str:
     name = f"{_first_of(answer['month']):%B %Y}"
     if not (answer["usage"] or answer.get("sums")):
-        return f"{name}: nothing was used."
+        return f"{name}: no use is recorded."
     total = answer["total"]
     said = (
         f"{total['executions']:,} runs and {total['queries']:,} queries of {_write_owners(answer, asked, is_partial)}"

@@ -423,13 +423,15 @@ def test_a_move_is_told_from_when_to_when_and_that_it_was_taken_back(pages: Page
     assert pages.post("ada", f"{path}/verbs/move", {"occurrence": due.isoformat(), "to": "10:30"}).status_code == 303
     moved = pages.get("ada", path).text
     said = f"{due:%Y-%m-%d} 09:00 → 10:30"
-    assert re.search(rf"<code>run</code>: {said}", moved)
+    assert re.search(rf"Run: {said}", moved)
     [back] = re.findall(r'href="[^"]*(/tasks/[^"]+/back/\d+)"', moved)
     question = pages.get("ada", back).text
     assert "Take back the move of " in question
     assert pages.post("ada", back, read_hidden(question[question.index("What changes") :])).status_code == 303
     assert pages.sim.app.upcoming(task.id, 1) == [due]
-    assert re.search(rf"<code>run</code>: {due:%Y-%m-%d} 10:30 → 09:00", pages.get("ada", path).text)
+    text = pages.get("ada", path).text
+    assert re.search(rf"Run: {due:%Y-%m-%d} 10:30 → 09:00", text)
+    assert back not in text, "what is taken back already is offered once more"
 
     found = pages.sim.app.explain(task.id, at=pages.sim.now).findings
     [sentence] = [each.sentence for each in found if each.reason == "MOVED"]

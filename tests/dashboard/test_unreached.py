@@ -69,7 +69,7 @@ def test_mails_to_an_unverified_address_are_told_until_it_is_verified(pages: Pag
     assert pages.post("admin", "/people/dora", act).status_code == 303
     for path in ("/", "/deliveries"):
         assert "were not sent" not in read(pages, "admin", path)
-    assert "Contact verified: dora email : none → verified" in read(pages, "viewer", "/audit")
+    assert "Contact verified: dora Email: none → verified" in read(pages, "viewer", "/audit")
     assert "Contact verified:" not in read(pages, "bob", "/audit")
     assert "nothing needs attention" in read(pages, "admin", "/people/dora")
     lost = "3 messages were never sent, because they could reach nobody at that time: 3 to dora."

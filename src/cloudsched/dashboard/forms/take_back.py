@@ -41,7 +41,7 @@ def fetch(api: Api, _visit: Visit, task_id: str, number: int) -> Json:
     if entry is None:
         raise NotFound("entry of the history", str(number))
     values, left = read_before(entry["fields"])
-    values = {name: value for name, value in values.items() if not _is_so(task, name, value)}
+    values = {name: value for name, value in values.items() if not is_so(task, name, value)}
     shown = json.dumps([[name, task.get(name), value] for name, value in values.items()], sort_keys=True)
     return {
         "task": task,
@@ -53,7 +53,7 @@ def fetch(api: Api, _visit: Visit, task_id: str, number: int) -> Json:
     }
 
 
-def _is_so(task: Json, name: str, value: Any) -> bool:  # noqa: ANN401 - any JSON
+def is_so(task: Json, name: str, value: Any) -> bool:  # noqa: ANN401 - any JSON
     """Return whether a task has a previous value already."""
     if name == "schedule":
         return bool(drop_defaults(value) == drop_defaults(task["schedule"]))

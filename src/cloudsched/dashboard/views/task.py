@@ -171,7 +171,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "upcoming": build_upcoming(due, visit, own_zone),
         "moved": _read_moved(visit),
         "facts": [*_list_facts(task, words)],
-        "history": build_history(history, visit),
+        "history": build_history(history, task, visit),
         "omittedEntries": history.get("omittedEntries", 0),
         "json": json.dumps(task, indent=2, ensure_ascii=False),
         "impossible": list_impossible(task, visit.now, may_start=answer["mayStart"], held=held),

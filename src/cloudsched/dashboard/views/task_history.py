@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.dashboard.forms.task_options import read_before
+from cloudsched.dashboard.forms.take_back import is_so
+from cloudsched.dashboard.forms.task_options import name_option, read_before
 from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.dashboard.words import only_if
 from cloudsched.domain.documents.authority import say_subject
@@ -15,9 +16,18 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.visit import Visit
 
 
-def build_history(answer: Json | None, visit: Visit) -> list[Json]:
-    """Return the rows of the API's answer, the latest first. Empty if the API has no history."""
-    return [build_entry(each, visit) for each in (answer or {}).get("entries", [])]
+def build_history(answer: Json | None, task: Json, visit: Visit) -> list[Json]:
+    """Return the rows of the API's answer, the latest first. Empty if the API has no history.
+
+    What the task already has again is not offered to be taken back.
+    """
+    entries = (answer or {}).get("entries", [])
+    return [{**build_entry(each, visit), "hasBack": _has_back(each, task)} for each in entries]
+
+
+def _has_back(entry: Json, task: Json) -> bool:
+    values, _ = read_before(entry.get("fields", []))
+    return any(not is_so(task, name, value) for name, value in values.items())
 
 
 def build_entry(entry: Json, visit: Visit) -> Json:
@@ -30,7 +40,6 @@ def build_entry(entry: Json, visit: Visit) -> Json:
         "said": only_if(reason, f"“{reason}”" if entry.get("by") else reason),
         "who": name_actor(entry.get("by")),
         "changes": [_build_change(each, visit) for each in fields],
-        "hasBack": bool(read_before(fields)[0]),
     }
 
 
@@ -40,9 +49,9 @@ def _build_change(field: Json, visit: Visit) -> tuple[str, str, str]:
     if field["field"] == "schedule":
         move = find_move(before, after)
         if move.is_whole:
-            return "run", *move.write()
+            return "Run", *move.write()
         before, after = (each and describe_schedule(each, visit.now) for each in (before, after))
-    return field["field"], before, after
+    return name_option(field["field"]), before, after
 
 
 def name_actor(by: Json | None) -> str:

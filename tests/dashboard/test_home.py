@@ -239,6 +239,13 @@ def test_the_numbers_are_those_that_the_api_has_counted() -> None:
     assert (query["from"], query["until"]) == ([hours[0]["start"]], [hours[0]["end"]])
 
 
+@pytest.mark.parametrize(("count", "said"), [(1, "the only run"), (2, "both runs"), (1700, "all 1,700 runs")])
+def test_runs_in_time_are_said_as_a_person_would(count: int, said: str) -> None:
+    hour = {"start": ago(hours=2), "end": ago(hours=1), "ran": count, "failed": 0, "skipped": 0, "late": 0}
+    page = home_view.build(answer(counts={"hours": [hour]}), visit())
+    assert page["latenessText"] == f"Lateness: {said} started within a minute."
+
+
 def test_a_deployment_is_marked_and_leads_to_what_was_changed_about_it() -> None:
     """One of the last twelve hours has its mark and its link. Older ones do not crowd the list."""
     seen = [{"version": "v1", "at": ago(hours=13)}, {"version": "v2", "at": ago(hours=3)}]

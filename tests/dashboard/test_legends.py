@@ -88,7 +88,7 @@ TRY = {"startedAt": at(-50), "finishedAt": at(-49)}
         ([step("CALL", childStartedAt=at(-20))], "its call waits to start"),
         ([step("CALL", childStartedAt=at(-20))], "waits for its calls"),
         ([step("EVENT", status="WAITING", dueAt=at(90), finishedAt=None)], "still to wait"),
-        ([step("STEP", tries=[TRY, {"startedAt": at(-11), "finishedAt": at(-10)}])], "waits for the next try"),
+        ([step("STEP", tries=[TRY, {"startedAt": at(-11), "finishedAt": at(-10)}])], "between tries"),
     ],
 )
 def test_a_waterfall_explains_what_it_has_drawn(steps: list[dict[str, Any]], told: str) -> None:

@@ -137,6 +137,7 @@ def test_a_time_that_is_none_is_refused(pages: Pages, address: str) -> None:
         ("bulk?action=pause&q=words", "Tasks that were searched for by words", "tasks"),
         ("tasks/nope", "See all tasks", "tasks"),
         ("runs?status=nonsense", "See all runs", "runs"),
+        ("tasks?page=made-up", "This page of the list is no longer there. Start again at the first page.", "tasks"),
     ],
 )
 def test_a_refusal_is_a_sentence_with_the_way_back(ui: str, path: str, says: str, back: str) -> None:

@@ -101,7 +101,7 @@ def write_time(local: datetime, *, with_year: bool = True) -> str:
 def write_relative(distance: timedelta) -> str:
     """Return the distance of an instant, such as ``in 2 min 53 s``."""
     if not distance:
-        return "just now"
+        return "now"
     if distance > timedelta(0):
         return f"in {write_duration(distance)}"
     return f"{write_duration(-distance)} ago"

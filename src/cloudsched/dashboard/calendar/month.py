@@ -103,13 +103,11 @@ def _build_day(day: WallDay, totals: DayTotals, most: int, today: date, addresse
             )
             if words
         ],
-        "hours": only_if(day.spans, _write_change(day.length - DAY)),
+        "hours": only_if(day.spans, _write_change(day.length)),
         "isToday": is_today,
     }
 
 
-def _write_change(change: timedelta) -> str:
-    """Return the difference of a day's length from 24 hours, or "clock change" if there is none."""
-    if not change:
-        return "clock change"
-    return f"{change / timedelta(hours=1):+g} h".replace("-", "\N{MINUS SIGN}")
+def _write_change(length: timedelta) -> str:
+    """Return the length of a day on which clocks change, or "clock change" if that is 24 hours."""
+    return "clock change" if length == DAY else write_hours(length)

@@ -92,7 +92,7 @@ WATERFALL: Final[Mapping[str, str]] = {
     "f-fail": "failed, lower",
     "hatched": "suspended: no function runs",
     "hatched calls": "waits for its calls",
-    "again": "waits for the next try",
+    "again": "between tries",
     "locked": "waits for its lock",
     "queued": "queued",
     "queued worker": "its call waits to start",

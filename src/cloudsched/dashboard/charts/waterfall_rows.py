@@ -27,7 +27,7 @@ WAITS: Final = {
     "calls": "its calls ran",
     "worker": "its calls waited to start",
     "lock": "waited for its lock",
-    "retry": "waited for the next try",
+    "retry": "between tries",
     "wait": "was suspended",
     "queue": "was queued",
 }

@@ -47,10 +47,13 @@ _THEN: Final[tuple[tuple[type[CloudschedError], int, str], ...]] = (
 )
 
 
+_NO_PAGE: Final = FormProblem(400, "This page of the list is no longer there.", "Start again at the first page.")
+
+
 def describe_problem(error: CloudschedError) -> FormProblem:
     """Return what a page tells of an error. The dashboard's own refusals name no field: they are sentences."""
-    if isinstance(error, InvalidInput) and not error.field:
-        return FormProblem(400, error.problem, error.hint)
+    if isinstance(error, InvalidInput) and error.field in {"", "pageToken"}:
+        return _NO_PAGE if error.field else FormProblem(400, error.problem, error.hint)
     if isinstance(error, QuotaExceeded) and error.retry_after:
         return FormProblem(429, str(error), f"Try again in {error.retry_after} s.")
     if isinstance(error, Unavailable) and ": 500: " in str(error):

@@ -3,7 +3,7 @@ const [MINUTE, HOUR, DAY] = [60, 3600, 86400];
 const BLANK = "\u00a0";
 
 export function writeRelative(milliseconds) {
-  if (!milliseconds) return "just now";
+  if (!milliseconds) return "now";
   return milliseconds > 0 ? `in ${writeDuration(milliseconds / 1000)}` : `${writeDuration(-milliseconds / 1000)} ago`;
 }
 

@@ -12,6 +12,7 @@ from cloudsched.dashboard.status import BAD, OPEN, Status
 from cloudsched.dashboard.views.filter_words import name_filter, write_value
 from cloudsched.dashboard.views.task_history import name_actor
 from cloudsched.dashboard.words import join_phrases, only_if, shorten, write_count
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
@@ -89,6 +90,7 @@ def _build_row(task: Json, visit: Visit) -> Json:
     return {
         **task,
         "title": _write_title(task, visit),
+        "whose": only_if(task["owner"] != SYSTEM_OWNER, task["owner"]),
         "state": state,
         "expected": task["payload"].get("expected"),
     }

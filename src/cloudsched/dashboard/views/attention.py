@@ -16,6 +16,7 @@ from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.views.causes import filter_by_cause
 from cloudsched.dashboard.views.decisions import fetch_waits, list_first_waits
 from cloudsched.dashboard.views.need_rows import SHOWN, build_needs, leave_out, list_groups
+from cloudsched.dashboard.words import only_if
 from cloudsched.domain.documents.run_counts import RunOutcome
 from cloudsched.domain.documents.task import NeedCause
 from cloudsched.domain.transitions.needs import GIVES_UP_SOON
@@ -94,8 +95,8 @@ def build_attention(answer: Json, queues: Sequence[Json], visit: Visit) -> Json:
 
     status = show_status("SUCCEEDED")
     if is_whole:
-        asked = "just now" if age < timedelta(seconds=1) else f"{write_duration(age)} ago"
-        calm = f"Nothing needs you. All tasks were checked {asked}."
+        asked = only_if(age >= timedelta(seconds=1), f" {write_duration(age)} ago")
+        calm = f"Nothing needs you. All tasks were checked{asked}."
     else:
         status = Status("late", "Not known", "retry")
         calm = "Nothing found that needs you, but not everything was checked."

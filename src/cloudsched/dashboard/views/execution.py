@@ -58,7 +58,7 @@ _SUMS: Final = {
     "calls": "Its calls ran for",
     "worker": "Its calls waited to start for",
     "lock": "Waited for its lock",
-    "retry": "Waited for the next attempt",
+    "retry": "Between attempts",
     "wait": "Suspended for",
     "queue": "Queued for",
 }
@@ -253,7 +253,8 @@ def _list_facts(record: Json, waterfall: Waterfall) -> Iterator[tuple[str, str]]
     yield "Attempts ended", str(len(record["attempts"]) + record.get("omittedAttempts", 0))
     asked_by = "its schedule" if record.get("trigger") == Trigger.SCHEDULE else "hand"
     yield "Started by", asked_by
-    yield "Cost", f"{record.get('queries', 0):,} queries, {record.get('tokens', 0):,} tokens"
+    queries, tokens = record.get("queries", 0), record.get("tokens", 0)
+    yield "Cost", f"{queries:,} queries, {tokens:,} tokens" if queries or tokens else "none recorded"
 
 
 def _walk(tree: Json | None, depth: int = 0) -> Iterator[tuple[int, Json]]:

@@ -209,7 +209,8 @@ def _write_lateness(counts: Json, visit: Visit) -> str:
     if not started:
         return "Lateness: nothing started in these hours."
     if not late:
-        return f"Lateness: all {started:,} started within a minute."
+        they = {1: "the only run", 2: "both runs"}.get(started, f"all {started:,} runs")
+        return f"Lateness: {they} started within a minute."
     known = _list_late(counts, visit)
     most = write_duration(max((late for _, late in known), default=timedelta(0)))
     of_them = only_if(len(known) < late, f"the latest {len(known)} of them ")

@@ -285,7 +285,7 @@ def _build_unheard(queue: Json) -> Need:
         status=Status("offer", "Offered", "retry"),
         title=queue["queue"],
         href=f"queues?{urlencode({'queue': queue['queue']})}",
-        what="has work waiting and no worker, since",
+        what="has work waiting and no worker. The first began to wait",
         at=queue.get("firstSince"),
         detail=f"{waiting} for a worker{skill}.",
     )

@@ -46,7 +46,7 @@ _USUAL: Final = {"overlap": "SKIP", "catchUp": "LATEST"}
 _TOLD: Final = complete_table(
     TellFailures,
     {
-        TellFailures.FIRST: "of the first of a row",
+        TellFailures.FIRST: "of the first in a row",
         TellFailures.EACH: "of each",
         TellFailures.NEVER: "of none",
     },

@@ -264,6 +264,8 @@ def test_now_divides_the_bar_of_the_present_hour(now: float, ran: int, failed: i
             assert int(left) / 9600 > min(now, (hour + 1) / 24 - 2 * gap) - gap
         else:
             assert (int(left) + int(width)) / 9600 < max(now, hour / 24 + 2 * gap) + gap
+
+
 def test_a_cut_table_says_how_many_failures_it_has() -> None:
     """The rare ones are listed among the latest of others: nobody takes them for all."""
     part = {"start": "2027-03-25T05:00:00Z", "end": "2027-03-25T05:15:00Z", "ran": 9, "failed": 80, "skipped": 0}

@@ -174,7 +174,7 @@ def test_who_paused_a_task_is_said_as_its_history_knows_it(roles: RoleHarness) -
     assert who
     assert read(roles, "t")["message"] == f"Paused by {who}."
     said = roles.ask("ada", "GET", "/v1/tasks/t/explain").get_json()
-    assert f"Paused by {who}." in said["findings"][0]["sentence"]
+    assert f"by {who}," in said["findings"][0]["sentence"]
     restore(roles, stop)
     assert read(roles, "t")["message"] == f"Resumed by {who}."
 

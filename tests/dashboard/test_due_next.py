@@ -59,3 +59,16 @@ def test_bounds_that_mean_nothing_are_refused(pages: Pages, app: App, query: str
         assert said in answer.text, path
     assert "Tick" in pages.get("admin", "/due").text
     assert pages.get("admin", "/due?from=2027-01-01T03:00&until=2027-01-01T03:00").status_code == 200
+
+
+def test_the_next_hour_is_one_click_away(pages: Pages, app: App) -> None:
+    """Its number is that of its list, with the filters that were chosen before."""
+    app.create(owner="ada", title="Tick", handler="tick", schedule="every 10 minutes", id="tick")
+    app.create(owner="bob", title="Tock", handler="tick", schedule="every 5 minutes", id="tock")
+    page = html.unescape(pages.get("admin", "/due?owner=ada").text)
+    (href,) = re.findall(r'href="([^"]+)">hour</a>', page)
+    hour = html.unescape(pages.get("admin", f"/due{href}").text)
+    count = hour.count('<tr data-key="tick')
+    assert 5 <= count <= 7
+    assert f"{count} runs are due" in hour
+    assert "Tock" not in hour

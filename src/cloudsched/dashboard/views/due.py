@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.local_instants import read_instant
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.visit import Visit
 
 FILTERS: Final = ("owner", "handler", "label", "category")
+_WINDOWS: Final = {"hour": 1, "12 hours": 12, "day": 24, "7 days": 168}
+"""The lengths of time from now on to choose from, in hours."""
 
 
 def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:
@@ -65,6 +68,13 @@ def build(answer: Json, visit: Visit) -> Json:
             for name in FILTERS
             if name in asked
         ],
+        "windows": [(words, _link_window(hours, visit)) for words, hours in _WINDOWS.items()],
         "nothing": "None of it is listed." if note else "Nothing is due in this time.",
         "next": answer.get("nextPageToken"),
     }
+
+
+def _link_window(hours: int, visit: Visit) -> str:
+    """Return the query of the same list for some hours from now on."""
+    until = (visit.now + timedelta(hours=hours)).isoformat(timespec="seconds")
+    return visit.with_query(**{"from": None, "until": until, "page": None})

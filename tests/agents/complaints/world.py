@@ -46,7 +46,6 @@ LATE: Final = 6 * MINUTE
 """A message that is later than this has to say so. One that is in time must not."""
 NOT_LATE: Final = 4 * MINUTE
 _NEXT: Final = re.compile(r"(?:It runs next|After that, it runs) on \w+ (\d+ \w+ \d{4}) at (\d\d:\d\d) \(([^)]+)\)")
-_UP_TO: Final = re.compile(r"up to (\S+)\.")
 _NO_RUN: Final = {ExecutionStatus.SKIPPED, ExecutionStatus.EXPIRED, ExecutionStatus.CANCELLED}
 
 
@@ -401,11 +400,11 @@ class World:
 
 
 def _covers(record: Execution, due: datetime) -> bool:
-    """Return whether a record says why nothing ran at an instant. It may stand for many, and says up to when."""
+    """Return whether a record says why nothing ran at an instant. It may stand for many."""
     if record.status not in _NO_RUN or not record.message:
         return False
-    until = _UP_TO.search(record.message)
-    return record.scheduled_for <= due <= (datetime.fromisoformat(until[1]) if until else record.scheduled_for)
+    until = record.scheduled_for if record.covers is None else record.covers.until
+    return record.scheduled_for <= due <= until
 
 
 def make_app(world: World) -> App:

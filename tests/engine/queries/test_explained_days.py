@@ -63,15 +63,6 @@ def test_what_was_skipped_at_this_very_instant_is_not_to_come(scene: Scene) -> N
         assert "is left out by an exception" in found.summary
 
 
-def test_a_run_that_nobody_has_claimed_has_no_record_to_lead_to(scene: Scene) -> None:
-    with scene.sim:
-        scene.create(pull={"queue": "gpu", "skill": "cuda"})
-        scene.sim.advance(6 * MINUTE)
-        waiting = scene.find(Reason.NO_WORKER_LISTENS)
-        assert waiting.execution_id is None
-        assert scene.sim.executions("t") == []
-
-
 def test_a_day_that_an_exception_leaves_out_is_explained_by_that(scene: Scene) -> None:
     """In terms of the schedule; a day on which it would not run anyway is not."""
     weekdays = {"rrule": "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;BYHOUR=9", "timezone": "UTC", "exdates": ["2027-01-08"]}

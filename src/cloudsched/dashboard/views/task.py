@@ -53,6 +53,8 @@ _TOLD: Final = complete_table(
 )
 _QUIET: Final = frozenset({Reason.SCHEDULED, Reason.RUNNING})
 """Reasons that are no problem: their evidence is folded."""
+_UNCLAIMED: Final = frozenset({Reason.WAITING_FOR_WORKER, Reason.NO_WORKER_LISTENS})
+"""Reasons of runs that may have no page yet, because no worker has claimed them."""
 
 
 def fetch(api: Api, visit: Visit, task_id: str) -> Json:
@@ -163,6 +165,8 @@ def build(answer: Json, visit: Visit) -> Json:
         "nothing": _describe_nothing(task, due),
         "lifeOf": count_shown(answer, visit),
         "executions": [build_execution(each, visit) for each in executions],
+        "recorded": {each["id"] for each in executions},
+        "unclaimed": _UNCLAIMED,
         "runFilters": {name: visit.query[name] for name in RUN_FILTERS if visit.query.get(name)},
         "runStatuses": {each: show_status(each).word for each in ExecutionStatus},
         "entered": _read_entered(visit),

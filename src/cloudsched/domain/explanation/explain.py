@@ -51,8 +51,7 @@ def explain_run(evidence: Evidence, run: Run) -> Finding:
     if run.definition is not None:
         began = evidence.task.as_begun(run).handler
         sentence += f" It began before the latest edit, and goes on with what it began with: handler {began!r}."
-    recorded = run.execution_id if run.started_at is not None or run.attempt > 1 else None
-    return Finding(reason=reason, sentence=sentence, at=at, execution_id=recorded)
+    return Finding(reason=reason, sentence=sentence, at=at, execution_id=run.execution_id)
 
 
 def _find_event(evidence: Evidence, run: Run) -> _Found:

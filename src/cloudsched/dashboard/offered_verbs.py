@@ -235,7 +235,12 @@ BULK_ACTIONS: Final = complete_table(
             "would be paused",
             "They stay paused until you resume them. You can restore exactly these afterwards.",
         ),
-        BatchAction.RESUME: BulkAction("Resume", "Resume", "would be resumed", "They continue with their next run."),
+        BatchAction.RESUME: BulkAction(
+            "Resume",
+            "Resume",
+            "would be resumed",
+            "They continue with their next run. If the budget of their owner is used up, that pauses them again.",
+        ),
         BatchAction.RETRY_FAILED: BulkAction(
             "Retry failed",
             "Retry",

@@ -31,7 +31,7 @@ _RETRY: Final = BulkAction(
     "Retry",
     "would get one more attempt",
     "Recorded steps are kept. What failed runs again, and so does what a handler does outside steps. You cannot take "
-    "back an attempt that has started.",
+    "back an attempt that has started. Runs of paused or cancelled tasks cannot be retried, and are left alone.",
 )
 RESTORE: Final = BulkAction(
     "Restore",

@@ -65,7 +65,7 @@ CAUSES: Final = complete_table(
             Status("fail", "Not delivered", "fail"),
             "Not delivered",
             "has not been delivered,",
-            "were not delivered. The first ended",
+            "have not been delivered. The first ended",
         ),
     },
 )

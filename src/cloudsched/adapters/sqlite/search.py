@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from typing_extensions import override
 
-from cloudsched.adapters.sqlite.tables import from_microseconds, to_microseconds
+from cloudsched.adapters.sqlite.tables import ALONE, from_microseconds, to_microseconds
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.name_words import NameMatch
@@ -42,7 +42,7 @@ BODY = "CAST(body AS BLOB) AS body"
 skipped."""
 
 _STEP = f"CAST(substr(plan_key, {len(STEADY) + 1}) AS INTEGER)"
-_IS_RARE = f"(coalesce(plan_key, '') NOT GLOB '{STEADY} *' OR {_STEP} * ? >= 86400)"
+_IS_RARE = f"(plan_key NOT GLOB '{STEADY} *' OR {_STEP} * ? >= 86400)"
 """Whether a task runs at most so many times a day, or is not known to run at a steady interval."""
 _ENDS_BY_ITSELF = f"(pause_id IS NULL AND (wake_at IS NOT NULL OR parent IS NOT NULL OR trouble = '{Trouble.HELD}'))"
 """Whether a paused task may go on by itself. A call has no trouble, even if a budget holds it."""
@@ -414,7 +414,7 @@ class SqliteSearch(ListingSearch[SqliteListing]):
         conditions = ["NOT is_unlisted", "next_at < ?"]
         values: list[object] = [to_microseconds(query.until)]
         if query.since is not None:
-            conditions.append("(next_at >= ? OR plan_key IS NOT ?)")
+            conditions.append("(next_at >= ? OR plan_key <> ?)")
             values += [to_microseconds(query.since), ONCE]
         if query.owner is not None:
             conditions.append("owner = ?")
@@ -422,15 +422,17 @@ class SqliteSearch(ListingSearch[SqliteListing]):
         more, given = _filter_due(query)
         conditions += more
         values += given
-        group = "next_at, plan_key, iif(plan_key IS NULL, id, NULL)"
         statement = f"""SELECT plan_key, next_at, count(*), id FROM tasks WHERE {" AND ".join(conditions)}
-            GROUP BY {group} ORDER BY {group} LIMIT ?"""
+            GROUP BY next_at, plan_key ORDER BY next_at, plan_key LIMIT ?"""
         rows = self._database.read(statement, [*values, up_to + 1])
-        found = [DueGroup(key, from_microseconds(at), count, task_id) for key, at, count, task_id in rows]
+        found = [
+            DueGroup(None if key.startswith(ALONE) else key, ticks, count, task_id)
+            for key, ticks, count, task_id in rows
+        ]
         if len(found) <= up_to:
             return DueGroups(found)
-        last = found[-1].next_at
-        return DueGroups([each for each in found if each.next_at < last], last)
+        last = found[-1]
+        return DueGroups([each for each in found if each.ticks < last.ticks], last.next_at)
 
     def find_last_change(self, owner: str | None) -> str:
         """Return how often tasks were stored or deleted, as text."""

@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from cloudsched.adapters.sqlite.tables import DELETE_OFFER, to_microseconds
+from cloudsched.adapters.sqlite.tables import ALONE, DELETE_OFFER, to_microseconds
 from cloudsched.domain.documents.document import Document, find_changes
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_EXPANSION, require_document_fits
 from cloudsched.domain.documents.name_words import fold_names
@@ -203,7 +203,7 @@ def _list_columns(task: Task, changes: Collection[str], stored: Task | None = No
             instant = getattr(task, name)
             columns[column] = None if instant is None else to_microseconds(instant)
     if not KEYED_FIELDS.isdisjoint(changes) or ("zone_plan" in changes and _has_other_data(task, stored)):
-        columns["plan_key"] = find_plan_key(task)
+        columns["plan_key"] = find_plan_key(task) or f"{ALONE}{task.id}"
     is_moved = "deleted_at" in changes or "delivery" in changes
     if is_moved:
         is_deleted = task.deleted_at is not None

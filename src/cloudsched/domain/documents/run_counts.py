@@ -57,7 +57,7 @@ class PartLength(StrEnum):
     QUARTER = "PT15M"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, so vars() has its numbers
 class RunCounts:
     """The numbers of runs that have ended, in a part of the time."""
 

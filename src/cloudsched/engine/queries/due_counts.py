@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.storage.due_groups import DueGroup, DueQuery
 
 _TICK: Final = timedelta(microseconds=1)
+_TICKS: Final = 1_000_000
+"""Those of a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +70,16 @@ def _count(store: Store, query: DueQuery, edges: Sequence[datetime]) -> DueCount
         if group.key is None:
             singles.append(group)
         elif group.key == ONCE:
-            window.add_once(floor_second(group.next_at), group.size)
+            window.add_once(group.ticks // _TICKS, group.size)
         elif (times := window.plans.read(group.key)) is None:
             searched[group.key].append(group)
         else:
-            window.add(times, group.size, group.next_at)
+            window.add(times, group.size, -(-group.ticks // _TICKS))
 
     for key, (times, cut) in search_plans(store, window.plans, [each[0] for each in searched.values()]).items():
-        cuts += [max(cut, window.since)] if cut is not None else []
+        cuts += [max(cut, edges[0])] if cut is not None else []
         for group in searched[key]:
-            window.add(times, group.size, group.next_at)
+            window.add(times, group.size, -(-group.ticks // _TICKS))
     for task in load_of_groups(store, singles).values():
         times, cut = _walk(task, edges)
         cuts += [cut] if cut is not None else []
@@ -89,7 +91,6 @@ class _Window:
     """The parts of a time, in seconds, and what was counted in each."""
 
     def __init__(self, edges: Sequence[datetime]) -> None:
-        self.since = edges[0]
         self.edges = [ceil_second(each) for each in edges]
         self._counts = [0] * (len(edges) - 1)
         self._weights: defaultdict[int, int] = defaultdict(int)
@@ -101,13 +102,14 @@ class _Window:
         if at >= self.edges[0]:
             self._weights[at] += weight
 
-    def add(self, times: Sequence[int], weight: int, since: datetime | None = None) -> None:
-        """Count the times that are not before an instant, each as many times as the weight says."""
-        begin = self.edges[0] if since is None or since <= self.since else ceil_second(since)
+    def add(self, times: Sequence[int], weight: int, since: int = 0) -> None:
+        """Count the times that are not before a second, each as many times as the weight says."""
+        begin = max(self.edges[0], since)
         if len(times) <= 2 * len(self._counts):
             weights = self._weights
-            for at in times[bisect_left(times, begin) :]:
-                weights[at] += weight
+            for at in times:
+                if at >= begin:
+                    weights[at] += weight
             return
         places = [bisect_left(times, max(edge, begin)) for edge in self.edges]
         for index, (one, other) in enumerate(pairwise(places)):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.task import Task
+from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH
 from cloudsched.domain.transitions.plan_keys import find_plan_key
 from cloudsched.engine.ports.search import (
     MAX_GROUPED,
@@ -17,7 +18,7 @@ from cloudsched.engine.ports.search import (
     identify_open_list,
     refuse_count,
 )
-from cloudsched.engine.storage.due_groups import DueGroup, DueGroups, DueQuery
+from cloudsched.engine.storage.due_groups import TICK, DueGroup, DueGroups, DueQuery
 from cloudsched.engine.storage.pages import start_before
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class ListingSearch(ABC, Generic[L]):
             read += page.read
             token = page.next_page_token
             groups += [
-                DueGroup(find_plan_key(task), task.next_execution_time, 1, task.id, task)
+                DueGroup(find_plan_key(task), (task.next_execution_time - UTC_EPOCH) // TICK, 1, task.id, task)
                 for task in page.items
                 if task.next_execution_time is not None and query.matches(task)
             ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -100,7 +101,7 @@ def list_occurrences(
     start = query.since
     if position is not None:
         start = max(position[0], start or position[0])
-    reader = _TaskReader(store, query, start, min(_PART, limit + 1))
+    reader = _TaskReader(store, query, start, min(_PART, limit + 2))
     heads: list[tuple[datetime, str, _TaskOccurrences]] = []
     complete_until: datetime | None = None
 
@@ -116,7 +117,7 @@ def list_occurrences(
 
     found: list[tuple[datetime, Task]] = []
     while len(found) <= limit:
-        while tasks := reader.take(heads[0][0] if heads else None):
+        while tasks := reader.take(heads[0][:2] if heads else None):
             for task in tasks:
                 push(_TaskOccurrences(task, start), max(start or _due(task), _due(task)))
         if not heads:
@@ -156,7 +157,8 @@ class _TaskReader:
 
     def __init__(self, store: Store, query: OccurrenceQuery, start: datetime | None, part: int) -> None:
         self._store = store
-        self._part = part
+        # All that a page needs is mostly in the first part, or little is missing.
+        self._parts = itertools.chain((part, 10, 20, 40, 80), itertools.repeat(_PART))
         self._matches = query.matches
         wanted = DueQuery(query.until, query.owner, query.handler, query.label, query.category)
         self._all = TaskQuery(owner=query.owner, due_until=query.until, most_per_day=query.most_per_day, roughly=wanted)
@@ -193,14 +195,17 @@ class _TaskReader:
             known.tasks += [group.task] if group.task is not None else []
         return sorted(together.values(), key=lambda each: (each.first, each.next_at), reverse=True)
 
-    def take(self, until: datetime | None) -> list[Task]:
-        """Return the tasks that may occur soonest, if that is until an instant. Empty if there are none."""
+    def take(self, until: tuple[datetime, str] | None) -> list[Task]:
+        """Return the tasks that may occur soonest, if that may be before an occurrence (time, id of its task).
+
+        Empty if there are none.
+        """
         while True:
             task = self._peek()
             earlier = self._earlier[-1].first if self._earlier else None
             if task is not None and (earlier is None or _due(task) < earlier):
-                return [self._tasks.pop()] if until is None or _due(task) <= until else []
-            if earlier is None or (until is not None and earlier > until):
+                return [self._tasks.pop()] if until is None or (_due(task), task.id) < until else []
+            if earlier is None or (until is not None and earlier > until[0]):
                 return []
             if found := [task for task in self._read_together(self._earlier.pop()) if self._matches(task)]:
                 return found
@@ -231,7 +236,7 @@ class _TaskReader:
     def _peek(self) -> Task | None:
         """Return the next of the tasks that are due from the start on."""
         while not self._tasks and self._has_more:
-            page = self._store.list_tasks(self._later, limit=self._part, page_token=self._token)
+            page = self._store.list_tasks(self._later, limit=next(self._parts), page_token=self._token)
             self._tasks = [task for task in reversed(page.items) if self._matches(task)]
             self._token = page.next_page_token
             self._count += page.read

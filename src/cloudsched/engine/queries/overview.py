@@ -6,7 +6,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -265,7 +265,7 @@ def count_by_time(
 
 def _to_parts(edges: Sequence[datetime], counts: Sequence[RunCounts]) -> tuple[PartCounts, ...]:
     return tuple(
-        PartCounts(start=start, end=end, **asdict(each))
+        PartCounts(start=start, end=end, **vars(each))
         for (start, end), each in zip(itertools.pairwise(edges), counts, strict=True)
     )
 

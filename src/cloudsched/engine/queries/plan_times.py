@@ -46,13 +46,14 @@ class PlanTimes:
         self._begin, self._end = begin, end
         self.hours = begin // _HOUR * _HOUR, -(-end // _HOUR) * _HOUR
         """The whole hours around it, which are the same for all looks within an hour."""
-        self.known, self._wider = _kept.open(*self.hours, time_zones.in_use.release)
+        self._kept = _kept.open(*self.hours, time_zones.in_use.release)
+        self.known = self._kept[0]
         """The times of plans in these hours, by their keys."""
         self._days: dict[tuple[str, Gap, Fold], _ClockDays] = {}
 
     def read(self, key: str) -> Sequence[int] | None:
         """Return the times that a key says, in order. None if they have to be searched."""
-        for kept in (self.known, *self._wider):
+        for kept in self._kept:
             if (times := kept.get(key)) is not None:
                 return times
         plan = read_plan(key)
@@ -160,8 +161,8 @@ class _KeptTimes:
         self._windows: OrderedDict[tuple[int, int, str], _Times] = OrderedDict()
         self._lock = threading.Lock()
 
-    def open(self, begin: int, end: int, release: str) -> tuple[_Times, list[_Times]]:
-        """Return the times of a window by the keys of their plans, to read and to add to, and of those around it."""
+    def open(self, begin: int, end: int, release: str) -> list[_Times]:
+        """Return the times of a window by the keys of their plans, to read and to add to, then of those around it."""
         window = (begin, end, release)
         with self._lock:
             found = self._windows.setdefault(window, {})
@@ -173,7 +174,7 @@ class _KeptTimes:
                 for (first, last, known), times in self._windows.items()
                 if known == release and first <= begin and end <= last and times is not found
             ]
-            return found, wider
+            return [found, *wider]
 
 
 _kept: Final = _KeptTimes()

@@ -8,7 +8,7 @@ with the last of them.
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -61,7 +61,7 @@ class _Stop(NamedTuple):
 
     def to_response(self) -> StopCounts:
         """Return it as callers see it."""
-        total = asdict(self.runs)
+        total = {**vars(self.runs)}
         numbers = {name: total[name] for name in ("skipped", "late", "is_at_least")}
         return StopCounts(start=self.start, end=self.end, is_over=self.is_over, **numbers)
 

@@ -48,6 +48,7 @@ def test_a_daily_task_is_seen_beside_those_of_each_minute(pages: Pages, app: App
         ("from=x", "from: is no time: “x”"),
         ("until=%3Cb%3E", "until: is no time: “&lt;b&gt;”"),
         ("from=2027-03-25T00:00&until=2027-03-24T00:00", "from: is after `until`"),
+        ("within=tomorrow", "within: is no window of time: “tomorrow”"),
     ],
 )
 def test_bounds_that_mean_nothing_are_refused(pages: Pages, app: App, query: str, said: str) -> None:
@@ -72,3 +73,13 @@ def test_the_next_hour_is_one_click_away(pages: Pages, app: App) -> None:
     assert 5 <= count <= 7
     assert f"{count} runs are due" in hour
     assert "Tock" not in hour
+
+
+def test_a_window_from_now_on_moves_with_the_clock(pages: Pages, app: App) -> None:
+    """So a bookmark, a live page and a download that is made each day have the same window under one address."""
+    app.create(title="Tick", handler="tick", owner="ada", schedule=Schedule.every(timedelta(hours=1)))
+    for _ in range(2):
+        pages.sim.advance(timedelta(days=2))
+        shown = {name: pages.get("admin", f"/due.csv?within={name}").text.count("Tick") for name in ("PT1H", "P1D")}
+        assert shown == {"PT1H": 1, "P1D": 24}
+    assert "within=P7D" in pages.get("admin", "/due?within=PT1H").text

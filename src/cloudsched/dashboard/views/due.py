@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.local_instants import read_instant
 from cloudsched.dashboard.views.filter_words import write_filter
-from cloudsched.dashboard.views.home import REACH
+from cloudsched.dashboard.views.runs import WINDOWS, find_length
 from cloudsched.dashboard.views.tasks import PAGE_SIZE
 from cloudsched.dashboard.words import shorten, write_count
 from cloudsched.errors import InvalidInput
@@ -17,14 +16,17 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.visit import Visit
 
 FILTERS: Final = ("owner", "handler", "label", "category")
-_WINDOWS: Final = {"hour": 1, "12 hours": 12, "day": 24, "7 days": 168}
-"""The lengths of time from now on to choose from, in hours."""
+_WINDOWS: Final = ("PT1H", "PT12H", "P1D", "P7D")
+"""The windows from now on to choose from."""
+_WINDOW: Final = "PT12H"
+"""The default window, as long as that of Home."""
 
 
 def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:
-    """Return the list of the API that the view shows a page of, and its filters. Without bounds, the next hours."""
+    """Return the list of the API that the view shows a page of, and its filters. A bound is before the window."""
     start = _read_bound(visit, "from") or visit.soonest
-    end = _read_bound(visit, "until") or (visit.now + REACH).isoformat()
+    length = find_length(visit.query.get("within") or _WINDOW, _WINDOWS)
+    end = _read_bound(visit, "until") or (visit.now + length).isoformat()
     filters = {name: visit.query[name].strip() for name in FILTERS if visit.query.get(name, "").strip()}
     if "category" in filters:
         filters["category"] = filters["category"].upper()
@@ -68,13 +70,10 @@ def build(answer: Json, visit: Visit) -> Json:
             for name in FILTERS
             if name in asked
         ],
-        "windows": [(words, _link_window(hours, visit)) for words, hours in _WINDOWS.items()],
+        "windows": [
+            (WINDOWS[each][0], visit.with_query(within=each, **{"from": None, "until": None, "page": None}))
+            for each in _WINDOWS
+        ],
         "nothing": "None of it is listed." if note else "Nothing is due in this time.",
         "next": answer.get("nextPageToken"),
     }
-
-
-def _link_window(hours: int, visit: Visit) -> str:
-    """Return the query of the same list for some hours from now on."""
-    until = (visit.now + timedelta(hours=hours)).isoformat(timespec="seconds")
-    return visit.with_query(**{"from": None, "until": until, "page": None})

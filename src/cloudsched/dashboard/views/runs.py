@@ -20,7 +20,7 @@ from cloudsched.domain.documents.run_counts import RunOutcome
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
@@ -43,14 +43,15 @@ RETRY_FILTERS: Final = (*(name for name in FILTERS if name != "outcome"), "from"
 """The filters that choose the executions to retry, which have failed."""
 _ENUMS: Final = ("status", "outcome", "category")
 """The filters whose values the API writes in capitals."""
-WINDOWS: Final[dict[str, tuple[str, timedelta | None]]] = {
+WINDOWS: Final = {
     "PT15M": ("15 minutes", timedelta(minutes=15)),
     "PT1H": ("hour", timedelta(hours=1)),
     "PT12H": ("12 hours", timedelta(hours=12)),
     "P1D": ("day", timedelta(days=1)),
     "P7D": ("7 days", timedelta(days=7)),
-    "any": ("Any time", None),
 }
+_ANY: Final = "any"
+"""The window without a bound."""
 WINDOW: Final = "PT1H"
 """The default window. Somebody who is called at night asks about the last hour."""
 _NAMED: Final = 8
@@ -76,12 +77,16 @@ def read_run_filters(visit: Visit) -> dict[str, str]:
             found[name] = found[name].upper()
     bounds = _read_bounds(visit)
     window = _read_window(visit)
-    if window not in {"", *WINDOWS}:
-        raise InvalidInput("within", f"is no window of time: “{window[:40]}”", f"Give one of {', '.join(WINDOWS)}.")
-    _, length = WINDOWS.get(window, ("", None))
-    if length is not None:
-        bounds = {"from": (visit.now - length).isoformat()}
+    if window not in {"", _ANY}:
+        bounds = {"from": (visit.now - find_length(window, (*WINDOWS, _ANY))).isoformat()}
     return {**found, **bounds}
+
+
+def find_length(window: str, known: Collection[str]) -> timedelta:
+    """Return how long a window of time is. Raises InvalidInput if it is not among the known ones."""
+    if window not in known:
+        raise InvalidInput("within", f"is no window of time: “{window[:40]}”", f"Give one of {', '.join(known)}.")
+    return WINDOWS[window][1]
 
 
 def _read_bounds(visit: Visit) -> dict[str, str]:
@@ -99,7 +104,7 @@ def _read_window(visit: Visit) -> str:
     if _read_bounds(visit):
         return ""
     if visit.query.get("status", "").upper() in OPEN:  # it may have begun long ago
-        return visit.query.get("within") or "any"
+        return visit.query.get("within") or _ANY
     return visit.query.get("within") or WINDOW
 
 
@@ -147,8 +152,8 @@ def build(answer: Json, visit: Visit) -> Json:
         "retryAll": _write_retry(failures),
         "entered": read_entered(visit),
         "note": write_notes(*read_entered(visit).values()),
-        "window": window if window in WINDOWS else "any",
-        "windows": {name: words for name, (words, _) in WINDOWS.items()},
+        "window": window or _ANY,
+        "windows": {**{name: words for name, (words, _) in WINDOWS.items()}, _ANY: "Any time"},
         "statuses": {each: show_status(each).word for each in ExecutionStatus},
         "categories": CATEGORIES,
         "lengths": _LONG,
@@ -276,8 +281,7 @@ def _write_others(answer: Json) -> str:
 
 
 def _write_window(window: str, visit: Visit) -> str:
-    words, length = WINDOWS.get(window, ("", None))
-    if length is not None:
-        return f"of what was due in the last {words}"
+    if window in WINDOWS:
+        return f"of what was due in the last {WINDOWS[window][0]}"
     bounds = " ".join(f"{name} {visit.moment(text).text}" for name, text in _read_bounds(visit).items())
     return only_if(bounds, f"of what was due {bounds}")

@@ -187,6 +187,8 @@ def _filter_due(query: DueQuery) -> tuple[list[str], list[object]]:
     """Return the conditions of the filters that no index by time has, and their values."""
     filters = {"+handler = ?": query.handler, "+category = ?": query.category}
     given = {condition: value for condition, value in filters.items() if value is not None}
+    if query.plan is not None:
+        given["plan_key = ?" if query.plan else "plan_key GLOB ?"] = query.plan or f"{ALONE}*"
     if query.label is not None:
         given[_LOOKED_FOR["label"].format("tasks")] = query.label
     return [*given], [*given.values()]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from bisect import bisect_left
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from bisect import bisect_left, bisect_right
+from dataclasses import KW_ONLY, dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.allowance import TASK_STEPS, Allowance, spend_from, take_part
@@ -42,6 +42,7 @@ MAX_STEPS = 10_000
 """The most occurrences of one task with `max_runs` that are walked over: they have to be counted."""
 _TICK = timedelta(microseconds=1)
 _DAY = 86_400
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
 _PART = 100
 """The number of tasks that are read at once."""
 
@@ -98,10 +99,8 @@ def list_occurrences(
     are read, and only as many as the page needs: one read each. Raises InvalidInput.
     """
     position = read_token(query, page_token) if page_token else None
-    start = query.since
-    if position is not None:
-        start = max(position[0], start or position[0])
-    reader = _TaskReader(store, query, start, min(_PART, limit + 2))
+    start = position[0] if position else query.since
+    reader = _TaskReader(store, query, position, min(_PART, limit + 2))
     heads: list[tuple[datetime, str, _TaskOccurrences]] = []
     complete_until: datetime | None = None
 
@@ -155,122 +154,137 @@ class _TaskOccurrences:
 class _TaskReader:
     """Reads the tasks that are due before the end when they are needed: those that may occur soonest first."""
 
-    def __init__(self, store: Store, query: OccurrenceQuery, start: datetime | None, part: int) -> None:
+    def __init__(self, store: Store, query: OccurrenceQuery, position: tuple[datetime, str] | None, part: int) -> None:
         self._store = store
         # All that a page needs is mostly in the first part, or little is missing.
         self._parts = itertools.chain((part, 10, 20, 40, 80), itertools.repeat(_PART))
-        self._matches = query.matches
-        wanted = DueQuery(query.until, query.owner, query.handler, query.label, query.category)
-        self._all = TaskQuery(owner=query.owner, due_until=query.until, most_per_day=query.most_per_day, roughly=wanted)
-        self._later = replace(self._all, due_from=start)
-        self._tasks: list[Task] = []
-        self._token: str | None = None
+        self._query = query
+        self._wanted = DueQuery(query.until, query.owner, query.handler, query.label, query.category)
+        self._all = TaskQuery(
+            owner=query.owner, due_until=query.until, most_per_day=query.most_per_day, roughly=self._wanted
+        )
         self._count = self._size = 0
-        self._has_more = True
         self.complete_until: datetime | None = None
-        self._earlier: list[_DueTogether] = []
+        start, key = position or (query.since, "")
+        later = replace(self._all, due_from=start)
+        lists = [_TaskList(later, token=make_token(later, start, key) if start and key else None)]
         if start is not None:
-            self._earlier = self._list_earlier(replace(wanted, until=start, since=start), query, start)
+            lists += self._list_earlier(start, key)
+        self._lists = [(each.bound, number, each) for number, each in enumerate(lists)]
+        heapq.heapify(self._lists)
 
-    def _list_earlier(self, mine: DueQuery, query: OccurrenceQuery, start: datetime) -> list[_DueTogether]:
-        """Return the tasks that are due before the start and may occur after it, those that do so last first.
+    def _list_earlier(self, start: datetime, key: str) -> Iterator[_TaskList]:
+        """Yield the tasks that are due before the start and may occur from it on.
 
-        The keys of their plans say when, so no task is read for that where the store has its key.
+        At the start itself, those occur whose ids are after the key; and of those that are due then, others are in
+        the list of what is due later. The keys of their plans say when, so no task is read for that where the store
+        has its key.
         """
-        found = self._store.search.group_due(mine, MAX_GROUPS)
+        earlier = replace(self._wanted, until=start + _TICK if key else start, since=start)
+        found = self._store.search.group_due(earlier, MAX_GROUPS)
         if found.complete_until is not None:
             self._note_missing(start)
-        plans = PlanTimes(floor_second(start), ceil_second(query.until))
+        plans = PlanTimes(floor_second(start), ceil_second(self._query.until))
         unknown = {each.key: each for each in found.items if each.key not in {None, ONCE}}
         with spend_from(Allowance(COUNT_STEPS)):  # not from what the list itself may spend
             search_plans(self._store, plans, [each for key, each in unknown.items() if plans.read(str(key)) is None])
-        together: dict[datetime, _DueTogether] = {}
+        seen: set[tuple[int, str]] = set()
         for group in found.items:
-            first = _find_first(group, plans, query, start)
-            if first is None or first >= query.until:
+            times = _find_first(group, plans, self._query, start)
+            name = group.ticks, group.key or ""
+            if times is None or (group.task is None and name in seen):
                 continue
-            known = together.setdefault(group.next_at, _DueTogether(first, group.next_at))
-            known.first = min(known.first, first)
-            known.has_others |= group.task is None
-            known.tasks += [group.task] if group.task is not None else []
-        return sorted(together.values(), key=lambda each: (each.first, each.next_at), reverse=True)
+            seen.add(name)
+            first, after = times
+            next_at = group.next_at
+            roughly = replace(self._wanted, plan=group.key or "")
+            at_once = replace(self._all, due_from=next_at, due_until=next_at + _TICK, roughly=roughly)
+            if group.task is not None:
+                yield _TaskList(at_once, first, tasks=[group.task] if next_at < start or group.task.id <= key else [])
+            elif not key or first > start:
+                yield _TaskList(at_once, first)
+            else:
+                yield _TaskList(at_once, after, last=key)
+                if next_at < start:
+                    yield _TaskList(at_once, start, token=make_token(at_once, next_at, key))
 
-    def take(self, until: tuple[datetime, str] | None) -> list[Task]:
+    def take(self, until: tuple[datetime, str] | None) -> Sequence[Task]:
         """Return the tasks that may occur soonest, if that may be before an occurrence (time, id of its task).
 
         Empty if there are none.
         """
-        while True:
-            task = self._peek()
-            earlier = self._earlier[-1].first if self._earlier else None
-            if task is not None and (earlier is None or _due(task) < earlier):
-                return [self._tasks.pop()] if until is None or (_due(task), task.id) < until else []
-            if earlier is None or (until is not None and earlier > until[0]):
+        while self._lists and (until is None or self._lists[0][0] < until):
+            (at, _), number, each = heapq.heappop(self._lists)
+            if at >= self._query.until:
                 return []
-            if found := [task for task in self._read_together(self._earlier.pop()) if self._matches(task)]:
+            if each.tasks is None and (self._count >= MAX_TASKS or self._size >= MAX_BYTES):
+                self._note_missing(at)
+                self._lists.clear()
+                return []
+            tasks = self._read(each)
+            if each.has_more:
+                heapq.heappush(self._lists, (each.bound, number, each))
+            if found := [*filter(self._query.matches, tasks)]:
                 return found
+        return []
 
-    def _read_together(self, each: _DueTogether) -> list[Task]:
-        """Return all tasks that are due at an instant."""
-        if not each.has_others:
+    def _read(self, each: _TaskList) -> Sequence[Task]:
+        """Return the next part of a list."""
+        if each.tasks is not None:
+            each.has_more = False
             return each.tasks
-        tasks: list[Task] = []
-        token: str | None = ""
-        at_once = replace(self._all, due_from=each.next_at, due_until=each.next_at + _TICK)
-        while token is not None:
-            if self._count >= MAX_TASKS or self._size >= MAX_BYTES:
-                self._note_missing(each.first)
-                self._earlier.clear()
-                break
-            page = self._store.list_tasks(at_once, limit=_PART, page_token=token or None)
-            tasks += page.items
-            self._count += page.read
-            self._size += page.size
-            token = page.next_page_token
-        return tasks
+        page = self._store.list_tasks(each.query, limit=next(self._parts), page_token=each.token)
+        self._count += page.read
+        self._size += page.size
+        each.token = page.next_page_token
+        each.has_more = each.token is not None and (each.last is None or each.bound[1] < each.last)
+        return [task for task in page.items if each.last is None or task.id <= each.last]
 
     def _note_missing(self, at: datetime) -> None:
         """Note that some of what occurs from an instant on is missing."""
         self.complete_until = at if self.complete_until is None else min(self.complete_until, at)
 
-    def _peek(self) -> Task | None:
-        """Return the next of the tasks that are due from the start on."""
-        while not self._tasks and self._has_more:
-            page = self._store.list_tasks(self._later, limit=next(self._parts), page_token=self._token)
-            self._tasks = [task for task in reversed(page.items) if self._matches(task)]
-            self._token = page.next_page_token
-            self._count += page.read
-            self._size += page.size
-            is_cut = self._count >= MAX_TASKS or self._size >= MAX_BYTES
-            self._has_more = self._token is not None and not is_cut
-            if self._token is not None and is_cut and page.items:
-                self._note_missing(_due(page.items[-1]))
-        return self._tasks[-1] if self._tasks else None
-
 
 @dataclass(slots=True)
-class _DueTogether:
-    """Tasks that are due at one instant."""
+class _TaskList:
+    """A list of tasks, the next due first, and then by their ids. It is read in parts."""
 
-    first: datetime
-    """No one of them occurs before this instant in the time that is listed."""
-    next_at: datetime
-    tasks: list[Task] = field(default_factory=list)
-    """Those that were read anyway."""
-    has_others: bool = False
+    query: TaskQuery
+    first: datetime | None = None
+    """No one of them occurs before this instant in the time that is listed. None if that is when each is due next."""
+    _: KW_ONLY
+    token: str | None = None
+    """That of the next part. None of the first."""
+    last: str | None = None
+    """The id after which it ends."""
+    tasks: Sequence[Task] | None = None
+    """All of it, if it was read anyway."""
+    has_more: bool = True
+
+    @property
+    def bound(self) -> tuple[datetime, str]:
+        """Return an occurrence (time, id of its task) before which none is that has not been read."""
+        at, key = read_token(self.query, self.token) if self.token else (self.query.due_from or _EARLIEST, "")
+        return self.first or at, key
 
 
-def _find_first(group: DueGroup, plans: PlanTimes, query: OccurrenceQuery, start: datetime) -> datetime | None:
-    """Return an instant from the start on before which no task of a group occurs. None if none of them is listed."""
+def _find_first(
+    group: DueGroup, plans: PlanTimes, query: OccurrenceQuery, start: datetime
+) -> tuple[datetime, datetime] | None:
+    """Return instants before which no task of a group occurs, from the start on, and after it. None if none is listed.
+
+    What recurs does so at whole seconds.
+    """
     if group.key == ONCE:
         return None
     times = None if group.key is None else plans.read(group.key)
     if times is None:
-        return start
+        return start, start + _TICK
     if query.most_per_day is not None and isinstance(times, range) and times.step * query.most_per_day < _DAY:
         return None
-    place = bisect_left(times, floor_second(start))
-    return max(start, UTC_EPOCH + timedelta(seconds=times[place])) if place < len(times) else None
+    places = bisect_left(times, floor_second(start)), bisect_right(times, floor_second(start))
+    first, after = (UTC_EPOCH + timedelta(seconds=times[at]) if at < len(times) else query.until for at in places)
+    return max(start, first), after
 
 
 def _occurs_more_often(task: Task, count: int) -> bool:

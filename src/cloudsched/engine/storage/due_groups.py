@@ -33,6 +33,9 @@ class DueQuery:
     since: datetime | None = None
     """Where the count begins. A store may leave out what is due once, and before that."""
 
+    plan: str | None = None
+    """The key of their plan. Empty for tasks that have none."""
+
     def matches(self, task: Task) -> bool:
         """Return whether a task matches the filters that no index by time has."""
         return (

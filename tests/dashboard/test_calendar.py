@@ -39,18 +39,17 @@ DAYS = st.one_of(
 )
 MARKS = st.lists(
     st.builds(
-        lambda at, size, bad, late: OccurrenceMark(
+        lambda at, size, kind, late: OccurrenceMark(
             at,
             "x" * size,
             lambda: "words",
             "tasks/x",
-            is_future=False,
-            is_bad=bad,
+            kind,
             started=late and min(1.0, at + late),
         ),
         st.floats(0, 1),
         st.integers(6, 48),
-        st.booleans(),
+        st.sampled_from(["ran", "failed", "open"]),
         st.none() | st.floats(0.01, 1),
     ),
     max_size=30,
@@ -86,13 +85,14 @@ def test_a_day_is_as_long_as_it_is(day: date, zone: ZoneInfo) -> None:
 def test_labels_never_meet(marks: list[OccurrenceMark], now: float | None, lanes: int, tier: int, more: int) -> None:
     """At no width does a label lie on another, on a failed cross or on the now line.
 
-    Nothing is lost: what is not shown is counted, and what failed is always there.
+    Nothing is lost: what is not shown is counted, and what failed or is open is always there.
     """
     placed, left_out = place_marks(marks, now, lanes)
     width = TIERS[tier] + more
     seen = [each for each in placed if each.tier <= tier < each.until]
     assert len(seen) + left_out[tier] == len(marks)
-    assert sum(each.is_bad for each in marks) == sum(each.mark.is_bad for each in seen)
+    for kind in ("failed", "open"):
+        assert sum(each.kind == kind for each in marks) == sum(each.mark.kind == kind for each in seen)
     for lane in range(lanes):
         labelled = [each for each in seen if each.lane == lane and each.has_label]
         spans = [_span(each, width) for each in labelled]
@@ -108,10 +108,18 @@ def test_labels_never_meet(marks: list[OccurrenceMark], now: float | None, lanes
 
 def test_what_failed_has_its_name_wherever_there_is_room() -> None:
     """On a screen too narrow for it, it is a bare cross; each shows it once."""
-    failed = OccurrenceMark(0.1, "x" * 55, lambda: "words", "tasks/x", is_future=False, is_bad=True)
+    failed = OccurrenceMark(0.1, "x" * 55, lambda: "words", "tasks/x", "failed")
     placed, _ = place_marks([failed], None, 1)
     told = [[each.has_label for each in placed if each.tier <= tier < each.until] for tier in range(len(TIERS))]
     assert told == [[False], [True], [True], [True]]
+
+
+def test_an_open_run_has_its_mark_in_a_crowded_day() -> None:
+    """It is the one to look after, so others give way to it."""
+    marks = [OccurrenceMark(0.2, "x" * 20, lambda: "words", f"tasks/{n}", "ran") for n in range(9)]
+    placed, left_out = place_marks([*marks, OccurrenceMark(0.2, "x" * 20, lambda: "", "tasks/open", "open")], None, 2)
+    assert "tasks/open" in {each.mark.href for each in placed}
+    assert left_out[-1] == 8
 
 
 def _span(each: Placed, width: float) -> tuple[float, float]:
@@ -178,6 +186,24 @@ def test_what_nobody_has_begun_is_late_and_not_due() -> None:
     )
     assert "1 skipped, 1 late, 1 due" in page["sentence"]
     assert [row["status"].word for row in page["table"]] == ["Skipped", "Late", "Due"]
+
+
+@pytest.mark.parametrize("span", [{"day": "2027-03-27"}, {"week": "2027-03-22"}, {"month": "2027-03"}])
+def test_what_is_late_never_looks_due(span: dict[str, str]) -> None:
+    """Its mark, its part of a bar and of a month's day, and its entry in the legend are its own."""
+    part = {"start": "2027-03-27T09:00:00Z", "end": "2027-03-27T09:15:00Z", "due": 9}
+    found = answer(occurrence("2027-03-27T09:00:00Z"), counts=[], lateCounts=[part], dueCounts=[])
+    page = calendar_view.build(found, look(**span))
+    words = [each.word for each in page["legend"]]
+    assert [each for each in words if "late" in each]
+    assert not [each for each in words if "due" in each]
+
+
+def test_a_busy_task_that_is_late_says_so_in_the_table() -> None:
+    """Its line stands at the first time, which has passed: what of it is yet to come does not make it due."""
+    due = [occurrence(f"2027-03-27T{hour:02}:00:00Z") for hour in range(12, 22)]
+    (line,) = calendar_view.build(answer(*due), look(day="2027-03-27"))["table"]
+    assert line["status"].word == "Late"
 
 
 def test_the_week_shows_past_and_future(ui: str) -> None:

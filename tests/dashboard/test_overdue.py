@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from datetime import timedelta
 
@@ -45,3 +46,23 @@ def test_a_run_that_waits_for_a_worker_is_told_before_it_is_recorded() -> None:
         summary = " ".join(each["sentence"] for each in explain(stack.url))
         assert "waits for a worker on the queue 'gpu' once its task is resumed" in summary
         assert summary.lower().count("paused") == 1
+
+
+def test_what_is_late_since_yesterday_is_in_the_calendar_of_yesterday() -> None:
+    """Its table names it, and leads to all that is late; the list of that time does not call it due."""
+    rarely = {"rrule": "FREQ=HOURLY;INTERVAL=5", "dtstart": "2027-03-20T08:00:00", "timezone": "UTC"}
+    often = {**rarely, "rrule": "FREQ=HOURLY"}
+    with run_stack(make_app(), store="sqlite", clock=MovableClock(START, frozen=True)) as stack:
+        for name, schedule in (("rarely", rarely), ("often", often)):
+            task = {"id": name, "title": name, "owner": "ada", "handler": "report", "pull": {"queue": "gpu"}}
+            made = requests.post(f"{stack.url}/v1/tasks", json={**task, "schedule": schedule}, timeout=60)
+            assert made.status_code == 201
+        stack.mover.move({"advanceTo": (START + timedelta(days=1)).isoformat()})
+        page = requests.get(f"{stack.url}/ui/calendar?day=2027-03-20&tz=UTC", timeout=60).text
+        table = page.partition('id="table"')[2]
+        link = re.search(r'href="([^"]*)">All that is late', table)
+        assert link is not None
+        text = requests.get(f"{stack.url}/ui/{html.unescape(link[1])}", timeout=60).text
+    assert "rarely" in table
+    assert "Late" in table
+    assert "late: they were due" in text

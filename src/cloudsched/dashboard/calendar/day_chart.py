@@ -35,8 +35,15 @@ _NAMED_STOP: Final = 0.1
 """The least part of a day in which "nothing started" has room."""
 _UNDER: Final = 8
 """In pixels: a tail is so much lower where its label stands above it."""
-_HALF: Final = "M0-4.5a4.5 4.5 0 0 0 0 9z"
-_CHEVRONS: Final = "M-5-4l4 4-4 4M1-4l4 4-4 4"
+_SHAPES: Final = {
+    "ran": element("circle", cls="f-past one", r=4.5),
+    "failed": element("path", cls="failx", d="M-4-4l8 8M4-4l-8 8"),
+    "skipped": element("path", cls="skipped", d="M-5-4l4 4-4 4M1-4l4 4-4 4"),
+    "open": element("circle", cls="opened", r=4.5) + element("path", cls="opened", d="M0-4.5a4.5 4.5 0 0 0 0 9z"),
+    "late": element("path", cls="overdue one", d="M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0M0-2.5v2.5h2"),
+    "due": element("circle", cls="o one", r=4.5),
+}
+"""The marks of occurrences, by their kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +130,11 @@ def _draw_stops(stops: Sequence[tuple[float, float]], height: int) -> Iterator[M
 
 
 def _draw_bars(row: DayRow, base: int) -> Markup:
-    """Return the bars of a day: what ran, then what was skipped, and what is due or late. What failed is below.
+    """Return the bars of a day: what ran, was skipped or is late, then what is due. What failed is below.
 
     A bar never crosses now: past runs end at the line, and due ones begin there.
     """
-    paths: dict[str, list[str]] = {css: [] for css in ("f-past", "skipbar", "o", "f-fail")}
+    paths: dict[str, list[str]] = {css: [] for css in ("f-past", "skipbar", "overdue", "o", "f-fail")}
     for bar in row.bars:
         found = bar.found
         gap = (bar.right - bar.left) * _GAP
@@ -136,7 +143,7 @@ def _draw_bars(row: DayRow, base: int) -> Markup:
         if row.now is not None and bar.left <= row.now < bar.right:
             until_now = min(max(row.now, left), right)
         top = 0.0
-        for css, count in (("f-past", found.ran), ("skipbar", found.skipped), ("o", found.late)):
+        for css, count in (("f-past", found.ran), ("skipbar", found.skipped), ("overdue", found.late)):
             if count:
                 height = min(_measure(count, row.most), _ABOVE - top)
                 paths[css].append(_write_box(left, until_now, base - top, -height))
@@ -189,23 +196,12 @@ def _draw_spans(day: WallDay, height: int, *, y: int) -> Iterator[Markup]:
 def _draw_mark(placed: Placed, *, is_first: bool) -> Markup:
     mark = placed.mark
     y = placed.lane * _LANE + 10
+    shape = element("svg", _SHAPES[mark.kind], x=percent(mark.at), y=y, overflow="visible")
     classes = []
-    if not mark.is_future:
+    if mark.kind not in {"late", "due"}:
         classes.append("p")
-    if mark.is_bad:
+    if mark.kind == "failed":
         classes.append("fail")
-        cross = element("path", cls="failx", d="M-4-4l8 8M4-4l-8 8")
-        shape = element("svg", cross, x=percent(mark.at), y=y, overflow="visible")
-    elif mark.is_skipped:
-        chevrons = element("path", cls="skipped", d=_CHEVRONS)
-        shape = element("svg", chevrons, x=percent(mark.at), y=y, overflow="visible")
-    elif mark.is_open:
-        half = element("path", cls="opened", d=_HALF)
-        ring = element("circle", cls="opened", r=4.5)
-        shape = element("svg", ring, half, x=percent(mark.at), y=y, overflow="visible")
-    else:
-        css = "o one" if mark.is_future else "f-past one"
-        shape = element("circle", cls=css, cx=percent(mark.at), cy=y, r=4.5)
     if mark.started is not None:
         below = y + _UNDER * (placed.has_label and not placed.is_left)
         tail = element("line", cls="tail", x1=percent(mark.at), x2=percent(mark.started), y1=below, y2=below)

@@ -88,6 +88,7 @@ def fetch(api: Api, visit: Visit) -> Json:
     if end > visit.now:  # a status is one of what ran: what is to come has none, so it stays
         begin = max(start, visit.now)
         coming = _count_due(api, visit, begin, end, per, also)
+    if coming or any(part["due"] for part in late.get("parts", ())):
         bound = _choose_bound(coming, "due")
         due = _fetch_all(api, "/v1/occurrences", "occurrences", {**near, **also, "mostPerDay": str(BUSY)}, bound)
     paused, more_paused = _count_paused(overview, wanted) if end > visit.now else (0, False)

@@ -33,6 +33,8 @@ _WIDEST: Final = 13.0
 """The same of letters beyond ASCII."""
 _LABEL_SIDE: Final = 0.75
 """From this place on, a label stands rather before its mark."""
+_KEPT: Final = frozenset({"failed", "open"})
+"""The kinds of marks that are shown even where their labels have no room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +48,15 @@ class OccurrenceMark:
     write_words: Callable[[], str]
     """Returns the full text for those who do not see the chart. Of those without room, nobody asks for it."""
     href: str
-    is_future: bool
-    """True if it has not run: it is due, late, or was passed over."""
-    is_bad: bool
-    is_skipped: bool = False
-    """True if a decision kept it from running."""
-    is_open: bool = False
-    """True if it has begun and not ended."""
+    kind: str
+    """What became of it, as in `Entry`."""
     started: float | None = None
     """The place at which it started, if that was late. Its tail ends there."""
+
+    @property
+    def is_kept(self) -> bool:
+        """Return whether it is shown without its label if that has no room."""
+        return self.kind in _KEPT
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +107,13 @@ def measure(label: str) -> float:
 def place_marks(marks: Sequence[OccurrenceMark], now: float | None, lanes: int) -> tuple[list[Placed], tuple[int, ...]]:
     """Return marks in the first lanes with room, and the numbers of those without room in each of `TIERS`.
 
-    Failures come first and are always shown. Where they have no room, they have no labels, and a lane of their own
-    below the others. A label never crosses the now line, but goes to the other side of its mark. A mark without room on
-    a narrow screen may have it on a wider one, and moves nothing there.
+    Failures and open runs come first and are always shown. Where they have no room, they have no labels, and a lane of
+    their own below the others. A label never crosses the now line, but goes to the other side of its mark. A mark
+    without room on a narrow screen may have it on a wider one, and moves nothing there.
     """
     taken: list[list[_Reach]] = [[] for _ in range(lanes)]
     placed: list[Placed] = []
-    waiting = sorted(marks, key=lambda mark: (not mark.is_bad, mark.at))
+    waiting = sorted(marks, key=lambda mark: (not mark.is_kept, mark.at))
     hidden = []
     for tier, width in enumerate(TIERS):
         rest = []
@@ -124,13 +126,13 @@ def place_marks(marks: Sequence[OccurrenceMark], now: float | None, lanes: int) 
                 taken[lane].append(reach)
                 covered[lane].append(reach.cover_with_tail(width))
                 placed.append(Placed(mark, lane, has_label=True, is_left=is_left, tier=tier))
-                if mark.is_bad and tier:
+                if mark.is_kept and tier:
                     placed.append(Placed(mark, lanes, has_label=False, is_left=False, until=tier))
             else:
                 rest.append(mark)
         waiting = rest
-        hidden.append(sum(not mark.is_bad for mark in rest))
-    placed += [Placed(mark, lanes, has_label=False, is_left=False) for mark in waiting if mark.is_bad]
+        hidden.append(sum(not mark.is_kept for mark in rest))
+    placed += [Placed(mark, lanes, has_label=False, is_left=False) for mark in waiting if mark.is_kept]
     used = max((each.lane + 1 for each in placed if each.has_label), default=0)
     lowest = [replace(each, lane=min(each.lane, used)) for each in placed]
     return sorted(lowest, key=lambda each: each.mark.at), tuple(hidden)

@@ -55,11 +55,12 @@ def draw_density(totals: DayTotals, most: int) -> Markup:
     found = totals.found
     others = _scale(found.ran, most)
     skipped = _scale(found.skipped, most)
-    due = _scale(found.due + found.late, most)
+    late = _scale(found.late, most)
+    due = _scale(found.due, most)
     failed = _scale(found.failed, most)
     parts = []
     left = 0.0
-    for css, part in (("f-past", others), ("skipbar", skipped), ("o", due)):
+    for css, part in (("f-past", others), ("skipbar", skipped), ("overdue", late), ("o", due)):
         if part:
             left = min(left, 1 - _LEAST)
             width = percent(min(part, 1 - left))

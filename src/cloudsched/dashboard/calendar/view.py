@@ -118,6 +118,8 @@ def _write_rest(facts: DayFacts, rows: Sequence[Json], visit: Visit) -> Json | N
     lists = []
     if start < visit.now:
         lists.append(("All runs of this day", f"runs?{_write_query(start, end, visit)}"))
+    if totals.found.late:
+        lists.append(("All that is late", f"due?{_write_query(start, min(end, visit.now), visit)}"))
     if end > visit.now:
         soonest = max(start, parse_instant(visit.soonest))
         lists.append(("All that is due", f"due?{_write_query(soonest, end, visit)}"))
@@ -161,8 +163,9 @@ def _build_line(group: Sequence[Entry], visit: Visit) -> Json:
         told = join_phrases(only_if(bad, f"{bad:,} failed"), only_if(skipped, f"{skipped:,} skipped"))
         line["href"] = f"tasks/{first.task_id}"
         line["note"] = f"and {count - 1:,} more until {last:%H:%M}{only_if(told, f': {told}')}"
-        if not bad:  # the last that was more than skipped says how they went
-            line["status"] = next((each.status for each in reversed(group) if each.kind != "skipped"), first.status)
+        if not bad:  # the last whose time has come and that was more than skipped says how they went
+            ended = (each.status for each in reversed(group) if each.kind not in {"skipped", "due"})
+            line["status"] = next(ended, first.status)
     return line
 
 
@@ -298,10 +301,7 @@ def _list_marks(facts: DayFacts, visit: Visit) -> Iterable[OccurrenceMark]:
                 label=label,
                 write_words=partial(_write_mark, each, label, visit),
                 href=each.href,
-                is_future=each.kind in {"due", "late"},
-                is_bad=each.kind == "failed",
-                is_skipped=each.kind == "skipped",
-                is_open=each.kind == "open",
+                kind=each.kind,
                 started=_place_start(facts.day, each, visit),
             )
 

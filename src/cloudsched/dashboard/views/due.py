@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.local_instants import read_instant
+from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.views.filter_words import write_filter
 from cloudsched.dashboard.views.runs import WINDOWS, find_length
 from cloudsched.dashboard.views.tasks import PAGE_SIZE
@@ -55,7 +56,9 @@ def build(answer: Json, visit: Visit) -> Json:
     asked = answer["asked"]
     rows = answer["occurrences"]
     count = sum(each["due"] for each in answer["counted"]["parts"])
-    said = write_count(count, "run is", "runs are", is_at_least="completeUntil" in answer["counted"])
+    is_over = parse_instant(asked["until"]) <= visit.now
+    nouns = ("run is late: it was", "runs are late: they were") if is_over else ("run is", "runs are")
+    said = write_count(count, *nouns, is_at_least="completeUntil" in answer["counted"])
     window = f"from {visit.moment(asked['from']).text} until {visit.moment(asked['until']).text}"
     note = ""
     if cut := answer.get("completeUntil"):

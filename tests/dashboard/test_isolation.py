@@ -20,7 +20,7 @@ HEBREW = "\u05d7\u05e9\u05d1\u05d5\u05df 5"
 BELL = "rings\x07 and \u200bhides\u2067"
 HOSTILE = {"turned": TURNED, "hebrew": HEBREW, "bell": BELL}
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
-TEXT = re.compile(r">([^<]*)<")
+TEXT = re.compile(r'>([^<]*)<|(?<= title=")([^"]*)|(?<= aria-label=")([^"]*)')
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +60,13 @@ def list_pages(stack: Stack) -> Iterator[str]:
 
 
 def test_no_page_obeys_a_text_of_somebodys(hostile: Stack) -> None:
-    """On every page, between tags: no character that turns or hides others, and text from right to left in <bdi>."""
+    """On every page: no character that turns or hides others in texts and tooltips, and right-to-left ones in <bdi>."""
     seen = ""
     for path in list_pages(hostile):
         page = requests.get(f"{hostile.url}/ui/{path}", timeout=60)
         assert page.ok, path
         html = re.sub(r"<textarea.*?</textarea>", "", page.text, flags=re.DOTALL)
-        for text in TEXT.findall(html):
+        for text in map("".join, TEXT.findall(html)):
             assert not UNSEEN.search(unescape(text)), (path, text)
         outside = re.sub(r"<bdi>.*?</bdi>|<title>.*?</title>|<text.*?</text>|<[^>]*>", "", html, flags=re.DOTALL)
         around = outside.partition("\u05d7")
@@ -88,7 +88,11 @@ def test_what_a_form_sends_back_is_unchanged(hostile: Stack) -> None:
         ("<p>{{ x }}</p>", "<p><bdi>a⟨U+202E⟩b</bdi></p>"),
         (
             '<a href="{{ x }}" title="1 > {{ x }}">{{ x }}</a>',
-            '<a href="a\u202eb" title="1 > a\u202eb"><bdi>a⟨U+202E⟩b</bdi></a>',
+            '<a href="a\u202eb" title="1 > a⟨U+202E⟩b"><bdi>a⟨U+202E⟩b</bdi></a>',
+        ),
+        (
+            '<input value="{{ x }}"{% if x %} aria-label="{{ x }}"{% endif %} name=\'{{ x }}\'>',
+            '<input value="a\u202eb" aria-label="a⟨U+202E⟩b" name=\'a\u202eb\'>',
         ),
         ("<title>{{ x }}</title>", "<title>a⟨U+202E⟩b</title>"),
         ("<textarea>{{ x }}</textarea>{{ y }}", "<textarea>a\u202eb</textarea>plain"),

@@ -14,7 +14,7 @@ from jinja2.ext import Extension
 from jinja2.lexer import Token
 from markupsafe import Markup
 
-from cloudsched.dashboard.words import show_unseen
+from cloudsched.dashboard.words import only_if, show_unseen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 _PLAIN: Final = frozenset({"title", "textarea", "option", "script", "style"})
 """The elements in which a browser reads no tags."""
-_TAG: Final = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)|[>\"]")
+_SPOKEN: Final = frozenset({"title", "aria-label", "placeholder", "data-abs"})
+"""The attributes whose texts are shown or read out, and never sent back."""
+_TAG: Final = re.compile(r'<(/?)([a-zA-Z][a-zA-Z0-9]*)|>|(?:([a-z-]+)=)?"')
 
 
 def isolate(value: object) -> object:
@@ -44,9 +46,10 @@ def _runs_left(text: str) -> bool:
 
 
 class Isolation(Extension):
-    """Passes each value that a template prints between tags through `isolate`, in ``<title>`` through `show_unseen`.
+    """Passes each value that a template prints between tags through `isolate`.
 
-    Values in attributes and in text areas stay as they are, because they are sent back.
+    In ``<title>`` and in attributes that are shown, it passes through `show_unseen`. Values in other attributes and in
+    text areas stay as they are, because they are sent back.
     """
 
     def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
@@ -73,13 +76,15 @@ class _Place:
     def __init__(self) -> None:
         self._is_in_tag = False
         self._is_quoted = False
+        self._attribute = ""
         self._plain = ""
 
     def read(self, html: str) -> None:
         """Go on by a piece of HTML."""
         for found in _TAG.finditer(html):
-            if found[0] == '"':
+            if found[0].endswith('"'):
                 self._is_quoted = self._is_in_tag and not self._is_quoted
+                self._attribute = only_if(self._is_quoted, found[3] or "")
             elif found[0] == ">":
                 self._is_in_tag = self._is_in_tag and self._is_quoted
             elif not self._is_in_tag:
@@ -94,6 +99,8 @@ class _Place:
 
     def name_filter(self) -> str:
         """Return the filter for a value that is printed here. Empty for none."""
+        if self._attribute in _SPOKEN:
+            return "unseen"
         if self._is_in_tag or self._plain in {"textarea", "script", "style"}:
             return ""
         return "unseen" if self._plain else "isolate"

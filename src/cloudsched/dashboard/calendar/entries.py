@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.dashboard.status import BAD, OPEN, Status, show_status
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.upcoming import BUSY
-from cloudsched.dashboard.words import join_phrases, only_if
+from cloudsched.dashboard.words import join_phrases, only_if, show_unseen
 from cloudsched.domain.documents.execution import NOT_RUN_STATUSES
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class Entry:
     at: datetime
     task_id: str
     title: str
+    """As it is shown, so that there is room for what is written out in it."""
     href: str
     status: Status
     kind: str
@@ -76,7 +77,7 @@ def read_entries(answer: Json, now: datetime) -> Iterator[Entry]:
         yield Entry(
             at,
             each["taskId"],
-            each["title"],
+            show_unseen(each["title"]),
             href,
             show_status(each["status"]),
             _find_kind(each["status"]),
@@ -87,11 +88,10 @@ def read_entries(answer: Json, now: datetime) -> Iterator[Entry]:
         )
     for each in answer["due"]:
         at = parse_instant(each["utc"])
-        href = f"tasks/{each['taskId']}"
+        status, kind = _DUE, "due"
         if at <= now:  # nobody has begun it, a worker that does not come for example
-            yield Entry(at, each["taskId"], each["title"], href, _LATE, "late")
-        else:
-            yield Entry(at, each["taskId"], each["title"], href, _DUE, "due")
+            status, kind = _LATE, "late"
+        yield Entry(at, each["taskId"], show_unseen(each["title"]), f"tasks/{each['taskId']}", status, kind)
 
 
 def _find_kind(status: str) -> str:

@@ -27,6 +27,10 @@ def app() -> App:
             raise ConnectionError(f"the host <of> {ctx.task.title} is gone")
         return "done"
 
+    @app.handler("varied", retry=0)
+    def varied(ctx: Context) -> None:
+        raise (LookupError, ArithmeticError, OSError, ValueError, TypeError, EOFError)[int(str(ctx.task.title)[-1])]
+
     @app.handler("calls", retry=0)
     def calls(ctx: Context) -> None:
         ctx.call("load", {}).result()
@@ -68,6 +72,16 @@ def test_the_last_hour_is_shown_with_what_failed_first(pages: Pages, app: App) -
     assert "Nothing failed of what was due in the last 15 minutes" in read(
         pages, "admin", "/runs?within=PT15M&handler=other"
     )
+
+
+def test_many_kinds_of_failures_leave_room_for_the_runs(pages: Pages, app: App) -> None:
+    """All are there, and most are folded, so that the list of runs begins on the first screen."""
+    run(pages, app, 6, handler="varied")
+    groups = read(pages, "admin", "/runs").partition('<table class="list">')[0]
+    shown, _, folded = groups.partition('<details class="rest">')
+    assert 0 < shown.count("latest run</a>") < 4
+    assert shown.count("latest run</a>") + folded.count("latest run</a>") == 6
+    assert f"{folded.count('latest run</a>')} more kinds of failures" in folded
 
 
 def test_calls_fold_under_who_made_them(pages: Pages, app: App) -> None:

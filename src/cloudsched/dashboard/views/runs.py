@@ -56,6 +56,8 @@ WINDOW: Final = "PT1H"
 """The default window. Somebody who is called at night asks about the last hour."""
 _NAMED: Final = 8
 """The handlers, or owners, with failures that are named at once. The others unfold."""
+_FIRST: Final = 3
+"""The groups of failures above the runs, the rarest. More would push these off the first screen, so they unfold."""
 _LONGEST: Final = 100
 """The longest message of a group of failures. Its latest run has all of it."""
 _COUNTED: Final = {
@@ -148,6 +150,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "rows": [_build_run(each, visit) for each in answer["executions"]],
         "counted": [*_list_counted(failures or {}, visit)],
         "groups": [*_build_groups(failures or {}, filters, visit)],
+        "first": _FIRST,
         "failed": _write_failed(failures),
         "retryAll": _write_retry(failures),
         "entered": read_entered(visit),

@@ -22,7 +22,7 @@ def app() -> App:
 def list_due(pages: Pages, who: str = "admin") -> list[tuple[str, str]]:
     """Return the rows: the title, and how often it is due."""
     text = pages.get(who, "/").text.partition("<caption>Due next</caption>")[2].partition("</table>")[0]
-    rows = re.findall(r"data-row>([^<]*)</a>\s*<small>([^<]*)</small>", text)
+    rows = re.findall(r"data-row>([^<]*)</a>\s*<small>(.*?)</small>", text)
     return [(html.unescape(title), words) for title, words in rows]
 
 

@@ -95,6 +95,8 @@ def test_what_a_form_sends_back_is_unchanged(hostile: Stack) -> None:
             '<input value="a\u202eb" aria-label="a⟨U+202E⟩b" name=\'a\u202eb\'>',
         ),
         ("<title>{{ x }}</title>", "<title>a⟨U+202E⟩b</title>"),
+        ("<p>{{ x|dates }}</p>", "<p><bdi>a⟨U+202E⟩b</bdi></p>"),
+        ("<p>{{ ('<' ~ y)|dates }}</p>", "<p>&lt;plain</p>"),
         ("<textarea>{{ x }}</textarea>{{ y }}", "<textarea>a\u202eb</textarea>plain"),
         (
             '{% if y %}<b{% if x %} class="q"{% endif %}>{{ x if y else y }}</b>{% endif %}',

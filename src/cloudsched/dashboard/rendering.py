@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.ext import Extension
+from markupsafe import Markup, escape
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.dashboard.isolation import FILTERS, Isolation
+from cloudsched.dashboard.isolation import FILTERS, Isolation, isolate
 from cloudsched.dashboard.static_files import find_folder
 from cloudsched.dashboard.status import Status, show_status
 from cloudsched.dashboard.times import ShownInstant, write_took
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.visit import Visit
 
 _FOLDER: Final = Path(__file__).parent
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2} [A-Z][a-z]+ \d{4}")
 
 
 class _Unindent(Extension):
@@ -51,6 +53,11 @@ def _show_look(status: Status | str) -> Status:
     return show_status(status)
 
 
+def _hold_dates(text: str) -> Markup:
+    """Return a text whose dates stay on one line, such as ``2027-03-24`` and ``24 March 2027``."""
+    return Markup(_DATE.sub(r'<span class="whole">\g<0></span>', str(escape(isolate(text)))))  # noqa: S704 - escaped before
+
+
 def _list_folders() -> list[Path]:
     """Return the folders with templates: of the dashboard, and of the features that have pages."""
     packages = {row.pages.partition(":")[0].rpartition(".")[0] for row in FEATURES if row.pages}
@@ -69,6 +76,7 @@ TEMPLATES.filters |= FILTERS | {
     "moment": _show_moment,
     "look": _show_look,
     "count": write_count,
+    "dates": _hold_dates,
     "n": "{:,}".format,
     "took": write_took,
 }

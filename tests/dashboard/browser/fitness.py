@@ -51,6 +51,21 @@ COLLIDING: Final = """() => [...document.querySelectorAll('svg.c')].flatMap(svg 
 CUT: Final = """() => [...document.querySelectorAll('svg.c text')].filter(each => each.checkVisibility())
     .filter(each => each.getBoundingClientRect().right > innerWidth).map(each => each.textContent)"""
 """The labels of charts that stand out of the screen."""
+LINES_OF_DATES: Final = r"""() => {
+    const walk = document.createTreeWalker(document.querySelector('table.list'), NodeFilter.SHOW_TEXT);
+    const found = [];
+    while (walk.nextNode()) {
+        for (const date of walk.currentNode.data.matchAll(/\d{4}-\d\d-\d\d|\d+\s[A-Z][a-z]+\s\d{4}/g)) {
+            const range = document.createRange();
+            range.setStart(walk.currentNode, date.index);
+            range.setEnd(walk.currentNode, date.index + date[0].length);
+            const tops = [...range.getClientRects()].map(each => Math.round(each.top));
+            if (tops.length) found.push([date[0], new Set(tops).size]);
+        }
+    }
+    return found;
+}"""
+"""The dates in a list that are seen, and on how many lines each is."""
 _NOTE_LOOKS: Final = """() => {
     const look = element => {
         const {color, backgroundColor, fill, stroke, opacity} = getComputedStyle(element);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.dashboard.browser.conftest import Site, Visitor
-from tests.dashboard.browser.fitness import COLLIDING, CUT, check, check_keyboard
+from tests.dashboard.browser.fitness import COLLIDING, CUT, LINES_OF_DATES, check, check_keyboard
 
 from cloudsched.web.auth.roles import Role
 
@@ -81,6 +81,18 @@ def test_the_first_row_is_on_the_first_screen_of_a_phone(tour: Visitor, path: st
     row = page.locator("main table.list tbody tr").first.bounding_box()
     assert row is not None
     assert row["y"] + row["height"] <= 844, "the first row is below the first screen"
+
+
+def test_no_date_in_a_list_breaks_on_a_phone(tour: Visitor, site: Site) -> None:
+    """Neither ``2030-01-01`` nor ``24 March 2031``, at any width of a phone."""
+    site.create("dated-once")
+    site.create("dated-weekly", schedule={"rrule": "FREQ=WEEKLY", "dtstart": "2031-03-24T09:00:00", "timezone": "UTC"})
+    page = tour.go("tasks")
+    for width in range(340, 440, 4):
+        page.set_viewport_size({"width": width, "height": 844})
+        lines = page.evaluate(LINES_OF_DATES)
+        assert {date for date, _ in lines} >= {"2030-01-01", "24 March 2031"}
+        assert all(count == 1 for _, count in lines), f"{width} px: {lines}"
 
 
 @pytest.mark.parametrize("width", [1024, 1281, 1400])

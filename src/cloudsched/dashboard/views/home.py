@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from cloudsched.dashboard.charts.legend import STRIP, list_legend
 from cloudsched.dashboard.charts.strip import WORDS, StripBar, draw_lateness, draw_strip
 from cloudsched.dashboard.status import OPEN, Status
-from cloudsched.dashboard.times import parse_instant, write_duration
+from cloudsched.dashboard.times import BLANK, parse_instant, write_duration
 from cloudsched.dashboard.views.actions import fetch_restorable, fetch_under_way
 from cloudsched.dashboard.views.attention import build_attention, fetch_needs
 from cloudsched.dashboard.views.audit import list_deployments
@@ -119,7 +119,7 @@ def _build_strip(bars: Sequence[StripBar], answer: Json, visit: Visit) -> Json:
     return {
         "strip": draw_strip(bars, visit.now, REACH, visit.zone, known_until, marks),
         "deployments": deployments,
-        "stripText": f"Of the runs due since {since}: {', '.join(counted)}. {said} due in the next 12 h.",
+        "stripText": f"Of the runs due since {since}: {', '.join(counted)}. {said} due in the next 12{BLANK}h.",
         "hours": [_build_hour(each) for each in bars if each.total],
         "columns": {
             name: word for name, word in WORDS.items() if name not in _RARE or any(getattr(bar, name) for bar in bars)

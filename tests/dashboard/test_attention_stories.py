@@ -292,6 +292,19 @@ def test_the_first_failure_of_a_window_is_not_said_to_be_the_first_of_all(pages:
     assert "First</th>" in pages.get("admin", "/runs?within=any").text
 
 
+def test_a_retry_that_waits_is_not_offered_again(pages: Pages, app: App) -> None:
+    """Home offers it until it is asked for, and then says that it is under way."""
+    hourly(app, "payroll")
+    pages.sim.advance(timedelta(hours=1, minutes=5))
+    _, needs = read_attention(pages)
+    assert "Retry this run" in needs
+    pages.sim.app.retry("payroll")
+    _, needs = read_attention(pages)
+    assert "Payroll" in needs
+    assert "is tried again" in needs
+    assert "Retry this run" not in needs
+
+
 def test_one_task_that_needs_attention_is_counted_as_one(pages: Pages, app: App) -> None:
     hourly(app, "payroll")
     pages.sim.advance(timedelta(hours=1, minutes=5))

@@ -35,6 +35,7 @@ def ago(**distance: float) -> str:
 
 def execution(task: str, **fields: object) -> dict[str, Any]:
     made = {"id": f"e-{task}", "taskId": task, "title": f"Title of {task}", "status": "FAILED", "attempts": []}
+    made |= {"allowedVerbs": ["retry"]}
     return {**made, "scheduledFor": ago(hours=1), "startedAt": ago(hours=1), "finishedAt": ago(hours=1), **fields}
 
 
@@ -109,12 +110,13 @@ def test_retrying_is_asked_with_what_the_handler_gets() -> None:
     assert '"of": "run"' in by_hand.payload
 
 
-@pytest.mark.parametrize("change", [{"status": "CANCELLED"}, {"id": "of-servers"}])
-def test_a_retry_that_would_be_refused_is_not_offered(change: dict[str, str]) -> None:
-    """For a cancelled task, and for one that the caller may not start; what failed is listed all the same."""
-    bad = task("bad", consecutiveFailures=1, **change)
-    startable = ["bad"] if "status" in change else []
-    needs = needing("FAILED", [bad], records={bad["id"]: execution("bad")}, startable=startable)
+@pytest.mark.parametrize(
+    ("record", "startable"), [({"allowedVerbs": []}, ["bad"]), ({"status": "SKIPPED"}, ["bad"]), ({}, [])]
+)
+def test_a_retry_that_would_be_refused_is_not_offered(record: dict[str, object], startable: list[str]) -> None:
+    """As of a cancelled task, and of one that the caller may not start; what failed is listed all the same."""
+    bad = task("bad", consecutiveFailures=1)
+    needs = needing("FAILED", [bad], records={"bad": execution("bad", **record)}, startable=startable)
     [need] = list_needs(needs)
     assert need.retry_question is None
 

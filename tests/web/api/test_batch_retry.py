@@ -153,16 +153,22 @@ def test_a_user_retries_nobody_else_s_executions(roles: RoleHarness) -> None:
     assert retry(roles, "admin", ids=theirs)["changed"] == 1
 
 
-def test_what_cannot_be_retried_is_refused_one_by_one(roles: RoleHarness) -> None:
-    """As a task that somebody has cancelled; the others are retried."""
+@pytest.mark.parametrize("verb", ["cancel", "pause"])
+def test_what_cannot_be_retried_is_neither_counted_nor_tried(roles: RoleHarness, verb: str) -> None:
+    """As a run of a task that somebody has paused or cancelled; the others are retried."""
     run(roles, "ada", "load", 2)
     first, _ = find(roles, "ada", "/v1/tasks")["tasks"]
     schedule = {"schedule": {"rrule": "FREQ=YEARLY", "dtstart": "2030-06-01T00:00:00", "timezone": "UTC"}}
     assert roles.ask("ada", "PATCH", f"/v1/tasks/{first['id']}", schedule).status_code == 200
-    assert roles.ask("ada", "POST", f"/v1/tasks/{first['id']}/cancel").status_code == 200
+    assert roles.ask("ada", "POST", f"/v1/tasks/{first['id']}/{verb}").status_code == 200
+    records = find(roles, "ada", "/v1/executions")["executions"]
+    ids = [{"taskId": each["taskId"], "executionId": each["id"]} for each in records]
+    for chosen in ({"handler": "load"}, {"owner": "ada"}, {"error": "gone"}, {"ids": ids}):
+        asked = ask(roles, "ada", dry=True, **chosen)
+        assert (asked["count"], len(asked["first"])) == (1, 1), chosen
+        assert asked["first"][0]["taskId"] != first["id"]
     counts = retry(roles, "ada", handler="load")
-    assert (counts["changed"], counts["refused"]) == (1, 1)
-    assert counts["refusals"][0]["taskId"] == first["id"]
+    assert (counts["changed"], counts["skipped"], counts["refused"]) == (1, 1, 0)
 
 
 def test_a_retry_needs_a_filter_that_a_list_has(roles: RoleHarness) -> None:

@@ -43,6 +43,7 @@ _ALONE: Final = ("ids", "pauseId")
 """What chooses tasks without the filters of the list: their ids, or the action that has paused or resumed them."""
 _NOT_COUNTED: Final = "How many these are is not known: none was found before counting stopped."
 _AND_HELD: Final = ", and what is paused until a budget or a time allows it"
+_NOT_RETRIED: Final = "No failed run matches that could be retried: those of paused or cancelled tasks cannot."
 _CHOOSE_TASKS: Final = "Tick tasks, or filter the list first."
 _CHOOSE_RUNS: Final = "Tick runs, or filter the list first."
 PICK: Final = "pick"
@@ -194,7 +195,7 @@ class _Confirmation:
     @classmethod
     def of_executions(cls, answer: Json) -> _Confirmation:
         things = _write_things(answer, "run", "runs")
-        return cls(_RETRY, things, "Nothing to retry", "No failed run matches.", "runs")
+        return cls(_RETRY, things, "Nothing to retry", _NOT_RETRIED, "runs")
 
 
 def _write_things(answer: Json, one: str, many: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
 from cloudsched.dashboard.offered_verbs import RESUME_QUESTION, Question, make_retry_question
-from cloudsched.dashboard.status import OPEN, Status, show_status
+from cloudsched.dashboard.status import BAD, OPEN, Status, show_status
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.views.causes import CAUSES, list_path
 from cloudsched.dashboard.views.decisions import ShownDecision, list_decisions
@@ -22,7 +22,6 @@ from cloudsched.domain.documents.task import NeedCause
 from cloudsched.domain.explanation.findings import Reason
 from cloudsched.domain.transitions.edits import SAID_OF_SPEC
 from cloudsched.domain.transitions.needs import GIVES_UP_SOON
-from cloudsched.domain.transitions.retry_execution import RETRYABLE_STATUSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -186,7 +185,8 @@ def _build_failed_task(task: Json, answer: Json, visit: Visit) -> Need:
 
     status = show_status(record["status"])
     question = None
-    if task["status"] in RETRYABLE_STATUSES and task["id"] in answer["startable"] and status.css != "ended":
+    may_retry = "retry" in record.get("allowedVerbs", ()) and task["id"] in answer["startable"]
+    if may_retry and record["status"] in BAD:
         question = make_retry_question(task, record)
     return replace(
         need,

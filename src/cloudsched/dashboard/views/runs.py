@@ -152,7 +152,6 @@ def build(answer: Json, visit: Visit) -> Json:
         "groups": [*_build_groups(failures or {}, filters, visit)],
         "first": _FIRST,
         "failed": _write_failed(failures),
-        "retryAll": _write_retry(failures),
         "entered": read_entered(visit),
         "note": write_notes(*read_entered(visit).values()),
         "window": window or _ANY,
@@ -241,13 +240,6 @@ def _write_failed(failures: Json | None) -> str:
     if failures is None or not failures["count"]:
         return ""
     return write_count(failures["count"], "run", "runs", is_at_least=bool(failures.get("isAtLeast")))
-
-
-def _write_retry(failures: Json | None) -> str:
-    """Return the button that retries all failures."""
-    if failures is None or failures.get("isAtLeast"):
-        return "Retry all of them"
-    return f"Retry {only_if(failures['count'] > 1, 'all ')}{_write_failed(failures)}"
 
 
 def _write_sentence(answer: Json, window: str, visit: Visit) -> str:

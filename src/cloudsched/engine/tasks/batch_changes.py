@@ -39,7 +39,7 @@ from cloudsched.domain.responses.overview_responses import ConcernedTask, LeftAl
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.idempotency import RequestMark, hash_name
 from cloudsched.domain.transitions.lifecycle import is_only_marked
-from cloudsched.domain.transitions.retry_execution import last_finished_execution_id
+from cloudsched.domain.transitions.retry_execution import RETRYABLE_STATUSES, last_finished_execution_id
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
@@ -323,7 +323,7 @@ class _ExecutionPage(_Page[Execution]):
         return {"executionId": found.id}
 
     def _concerns(self, task: Task) -> bool:
-        return task.deleted_at is None
+        return _may_retry(task)
 
 
 def _cut(ids: Sequence[T], token: str | None, size: int) -> tuple[Sequence[T], str | None]:
@@ -459,22 +459,33 @@ class BatchChanges:
         return f"{back} after “{known.task.title.partition(' with ')[0]}”"
 
     def count_retries(self, chosen: RetryFilter) -> RetryCount:
-        """Return the failed executions that a retry concerns now: all if an index has them, or up to a bound.
+        """Return the failed executions that a retry concerns now.
 
-        Raises InvalidInput.
+        Those of paused and cancelled tasks are left out, if there are so few that all can be read. Of more, an index
+        may have the number of all that failed. Raises InvalidInput.
         """
         if chosen.ids is None:
             query = to_query(chosen)
             only = to_filter(chosen)
             most = 2 * LOCAL_READ if self._has_free_counts else MAX_RETRIES_READ
-            exact = count_failures(self._store.search, query, only)
-            found, is_cut = list_failures(self._store.search, query, only, most if exact is None else NAMED)
+            found, is_cut = list_failures(self._store.search, query, only, most)
+            exact = count_failures(self._store.search, query, only) if is_cut else None
             if exact is not None:
-                return RetryCount(count=exact, first=tuple(map(name_failure, found)))
+                return RetryCount(count=exact, first=tuple(map(name_failure, found[:NAMED])))
         else:
             found = _load_retryable(self._store, chosen, tuple(dict.fromkeys(chosen.ids)))
             is_cut = False
+        found = self._leave_out_stopped(found)
         return RetryCount(count=len(found), is_at_least=is_cut, first=tuple(map(name_failure, found[:NAMED])))
+
+    def _leave_out_stopped(self, found: Sequence[Execution]) -> list[Execution]:
+        """Return the executions whose tasks are neither paused nor cancelled."""
+        ids = [*{each.task_id: None for each in found}]
+        able = set[str]()
+        for begin in range(0, len(ids), PAGE_SIZE):
+            tasks = self._store.load_many(ids[begin : begin + PAGE_SIZE])
+            able |= {each.task.id for each in tasks if _may_retry(each.task)}
+        return [each for each in found if each.task_id in able]
 
     def start_retry(self, retry: BatchRetry, owner: str, key: str | None, caller: EventSender) -> Task:
         """Create the task that retries failed executions, as `start` does for a change of tasks."""
@@ -666,6 +677,10 @@ def to_filter(chosen: RetryFilter) -> ExecutionFilter:
         min_duration=chosen.min_duration,
         min_lateness=chosen.min_lateness,
     )
+
+
+def _may_retry(task: Task) -> bool:
+    return task.deleted_at is None and task.status in RETRYABLE_STATUSES
 
 
 def _load_retryable(store: Store, chosen: RetryFilter, named: Sequence[ExecutionName]) -> list[Execution]:

@@ -228,8 +228,8 @@ def batch_retry_executions(call: ApiCall, body: bodies.BatchRetryRequest) -> Res
     With `dryRun`, the answer is their present number and the first ten (200). Otherwise a task is created
     that retries them (202). Its execution has the progress and, in the end, the counts. Cancel that task
     to stop the retries. Executions that are newer than the request, or that are no longer failed, stay as
-    they are. So do calls: retry the executions that made them. An `Idempotency-Key` makes the request
-    safe to repeat. Users may have five open requests.
+    they are. So do those of paused and cancelled tasks, and calls: retry the executions that made them. An
+    `Idempotency-Key` makes the request safe to repeat. Users may have five open requests.
     """
     chosen = read_batch_filter(call, RetryFilter, body.filter)
     if chosen is None:

@@ -2177,7 +2177,7 @@ export interface ResultData {
 
 /** The number of failed executions that match a filter. */
 export interface RetryCount {
-  /** Without those of paused and cancelled tasks if at most some 1,000 match, and 10,000 in SQLite. Of more, it is the number of all of them, or of those read so far. */
+  /** Without those of paused and cancelled tasks if at most 500 match. Of more it is the number of all of them, if an index has it; else of those that were read, at most some 1,000, and 10,000 in SQLite. */
   count: number;
   /** True if there may be more, because counting stopped at a bound. */
   isAtLeast: boolean;

@@ -189,6 +189,7 @@ def test_a_repeated_request_retries_once(roles: RoleHarness) -> None:
 def test_an_index_counts_all_that_a_retry_concerns(roles: RoleHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are; of what no index has, so many are read, and it says that there may be more."""
     monkeypatch.setattr(batch_changes, "MAX_RETRIES_READ", 2)
+    monkeypatch.setattr(batch_changes, "_FEW_RETRIES", 1)
     run(roles, "ada", "load", 4)
     run(roles, "bob", "load", 3)
     for who, chosen, count, is_cut in (

@@ -365,8 +365,8 @@ class RetryCount(ApiResponse):
     """The number of failed executions that match a filter."""
 
     count: int = Field(ge=0)
-    """Without those of paused and cancelled tasks if at most some 1,000 match, and 10,000 in SQLite. Of more, it is the
-    number of all of them, or of those read so far."""
+    """Without those of paused and cancelled tasks if at most 500 match. Of more it is the number of all of them, if an
+    index has it; else of those that were read, at most some 1,000, and 10,000 in SQLite."""
     is_at_least: bool = False
     """True if there may be more, because counting stopped at a bound."""
     first: tuple[FailedExecution, ...] = ()

@@ -69,6 +69,8 @@ PAGE_SIZE: Final = 100
 """The number of tasks that one step changes. A journal has room for 5,000 steps."""
 _RETRY_PAGE_SIZE: Final = 50
 """The number of executions that one step retries."""
+_FEW_RETRIES: Final = 500
+"""The most failed executions of which a question always reads each, and its task."""
 MAX_REFUSALS: Final = 100
 """The most refusals that the result describes."""
 MAX_PROBLEM: Final = 500
@@ -461,17 +463,19 @@ class BatchChanges:
     def count_retries(self, chosen: RetryFilter) -> RetryCount:
         """Return the failed executions that a retry concerns now.
 
-        Those of paused and cancelled tasks are left out, if there are so few that all can be read. Of more, an index
-        may have the number of all that failed. Raises InvalidInput.
+        Those of paused and cancelled tasks are left out, if at most `_FEW_RETRIES` match. Of more, an index may have
+        the number of all that failed; else those that can be read count. Raises InvalidInput.
         """
         if chosen.ids is None:
             query = to_query(chosen)
             only = to_filter(chosen)
-            most = 2 * LOCAL_READ if self._has_free_counts else MAX_RETRIES_READ
-            found, is_cut = list_failures(self._store.search, query, only, most)
-            exact = count_failures(self._store.search, query, only) if is_cut else None
-            if exact is not None:
-                return RetryCount(count=exact, first=tuple(map(name_failure, found[:NAMED])))
+            found, is_cut = list_failures(self._store.search, query, only, _FEW_RETRIES)
+            if is_cut:
+                exact = count_failures(self._store.search, query, only)
+                if exact is not None:
+                    return RetryCount(count=exact, first=tuple(map(name_failure, found[:NAMED])))
+                most = 2 * LOCAL_READ if self._has_free_counts else MAX_RETRIES_READ
+                found, is_cut = list_failures(self._store.search, query, only, most)
         else:
             found = _load_retryable(self._store, chosen, tuple(dict.fromkeys(chosen.ids)))
             is_cut = False

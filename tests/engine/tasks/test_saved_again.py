@@ -234,3 +234,25 @@ def test_what_was_skipped_stays_skipped_when_the_same_words_are_saved(words: str
         skipped = app.update("t", schedule="skip the next one").next_execution_time
         assert app.update("t", schedule=words).next_execution_time == skipped
         assert app.create(id="t", handler="h", schedule=words).next_execution_time == skipped
+
+
+def test_a_move_that_is_taken_back_leaves_the_words_known() -> None:
+    """Saved again, "every 50 minutes" counts from where it began, and not from now."""
+    app = make_app()
+    with Simulation(app, start=START) as sim:
+        schedule = app.create(id="t", handler="h", schedule="every 50 minutes").schedule
+        sim.advance(timedelta(minutes=1))
+        due = app.get("t").next_execution_time
+        app.move("t", "next", utc("2027-01-04T13:30:00"))
+        app.update("t", schedule=schedule)
+        sim.advance(timedelta(minutes=20))
+        assert app.update("t", schedule="every 50 minutes").next_execution_time == due
+
+
+def test_words_that_name_other_dates_beside_the_same_rule_are_the_words_to_know() -> None:
+    """So the earlier words are another schedule again, and take the date away."""
+    app, words = make_app(), "every day at 9:00"
+    with Simulation(app, start=START):
+        plain = app.create(id="t", handler="h", schedule=words).schedule
+        assert app.update("t", schedule=f"{words} except on 6 January 2027").schedule != plain
+        assert not app.update("t", schedule=words).schedule.exdates

@@ -60,7 +60,8 @@ def reset_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Ex
     waiting = unstarted_runs(changed)
     kept = [run for run in waiting if _has_occurrence(changed, run.scheduled_for)][: changed.max_runs]
     rest, records = _skip_runs(changed, [run for run in waiting if run not in kept], now, why)
-    if task.has_ended or not _has_same_rules(task.schedule, changed.schedule):
+    is_one_time = task.is_one_time or changed.is_one_time
+    if task.has_ended or is_one_time or not _has_same_rules(task.schedule, changed.schedule):
         runs = tuple(run if run in kept else run.model_copy(update={"is_counted": False}) for run in rest.runs)
         rest = rest.model_copy(update={"runs": runs, "run_count": len(kept)})
     ended, missed = end_plan(task, now, ExecutionStatus.SKIPPED, why, successor=rest)
@@ -86,9 +87,9 @@ def reset_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Ex
 
 
 def _has_same_rules(schedule: Schedule, other: Schedule) -> bool:
-    """Return whether two schedules of many times differ at most in the dates beside their rules."""
+    """Return whether two schedules differ at most in the dates beside their rules."""
     one, another = (each.copy_unchecked(rdates=(), exdates=()) for each in (schedule, other))
-    return one == another and not (schedule.is_one_time or other.is_one_time)
+    return one == another
 
 
 def _has_occurrence(task: Task, at: datetime) -> bool:
@@ -188,7 +189,7 @@ def edit_or_restart(
     spec = _spec_fields(draft)
     asked_at = _find_request_time(draft, now)
     schedule = _choose_schedule(task, draft, asked_at, lead)
-    has_same_rules = schedule.copy_unchecked(exdates=()) == task.schedule.copy_unchecked(exdates=())
+    kept_text = task.schedule_text if _has_same_rules(task.schedule, schedule) else None
     replanned = schedule != task.schedule or any(spec[name] != getattr(task, name) for name in ("until", "max_runs"))
     if not replanned and all(value == getattr(task, name) for name, value in spec.items()):
         return Commit(task)
@@ -199,7 +200,7 @@ def edit_or_restart(
             "is_one_time": schedule.is_one_time,
             "timezone": schedule.timezone,
             "zone_plan": task.zone_plan if schedule == task.schedule else None,
-            "schedule_text": task.schedule_text if has_same_rules else draft.schedule_text,
+            "schedule_text": draft.schedule_text or kept_text,
             "revision": task.revision + 1,
             "defined_by": defined_by,
             "message": "Edited." if task.message in SAID_OF_SPEC else task.message,

@@ -13,6 +13,7 @@ from tests.dashboard.role_pages import Pages
 
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings
 from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.task import TaskStatus, Trouble
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.authority import OWN_CODE
@@ -230,6 +231,54 @@ def test_what_is_late_is_named(pages: Pages, make_task: MakeTask) -> None:
     listed = read_attention(pages)[1].replace("\N{NO-BREAK SPACE}", " ")
     assert "2 tasks are late and have not started: the first was due 50 min" in listed
     assert listed.index("Late 50 is late and has not started: it was due 50 min") < listed.index("Late 5 is late")
+
+
+class PausedLow:
+    """A deployment's queues, of which that of low priority is paused."""
+
+    def find_paused(self, priority: Priority) -> str | None:
+        return "cloudsched-low" if priority is Priority.LOW else None
+
+
+def test_what_a_paused_queue_makes_late_is_counted_once(pages: Pages, make_task: MakeTask) -> None:
+    """In the line of the queue: only what is late for another reason has one of its own."""
+    container = pages.sim.app.container
+    container.replace(queue_watch=PausedLow())
+    for number, priority in enumerate([*[Priority.LOW] * 30, Priority.NORMAL]):
+        due = pages.sim.now - timedelta(minutes=50 - number)
+        late = make_task(id=f"t{number:02}", title=f"T{number:02}", priority=priority, next_execution_time=due)
+        container.store.commit(Commit(late))
+    pages.sim.app.handler(late.handler)(lambda: None)
+    container.forget_causes()
+    sentence, listed = read_attention(pages)
+    assert sentence.startswith("2 things need you")
+    assert "The queue cloudsched-low is paused" in listed
+    assert re.findall(r"(T\d\d) is late and has not started: it was due 20", listed) == ["T30"]
+    assert "tasks are late" not in listed
+
+
+def test_the_list_of_tasks_says_what_keeps_them_from_running_as_home_does(pages: Pages, app: App) -> None:
+    """A handler that is gone, and a queue without a worker: no task of theirs has failed, and neither is well."""
+
+    def read(query: str = "") -> str:
+        return html.unescape(pages.get("admin", f"/tasks{query}").text)
+
+    app.handler("gone")(lambda: None)
+    app.create(id="nightly", owner="ada", handler="gone", schedule="every day at 9:00")
+    assert "1 task; none needs attention" in read()
+    del app.container.registry.registrations.handlers["gone"]
+    app.container.forget_causes()
+    assert read_attention(pages)[0].startswith("1 thing needs you")
+    for query in ("", "?q=night", "?handler=gone"):
+        assert "none needs attention" not in read(query)
+        assert '#need">1 thing keeps tasks from running</a>' in read(query)
+
+    app.create(id="pulled", owner="ada", handler="quickly", pull="gpu")
+    app.create(id="well", owner="ada", handler="shaky", schedule="every day at 9:00")
+    pages.sim.advance(timedelta(minutes=1))
+    assert read_attention(pages)[0].startswith("2 things need you")
+    assert '#need">2 things keep tasks from running</a>' in read()
+    assert '#need">1 thing keeps tasks from running</a>' in read("?handler=shaky")
 
 
 def test_what_a_retry_has_mended_is_no_failure_in_the_row(pages: Pages, app: App) -> None:

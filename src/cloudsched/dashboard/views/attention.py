@@ -15,7 +15,15 @@ from cloudsched.dashboard.status import Status, show_status
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.views.causes import filter_by_cause
 from cloudsched.dashboard.views.decisions import fetch_waits, list_first_waits
-from cloudsched.dashboard.views.need_rows import SHOWN, build_needs, leave_out, list_groups
+from cloudsched.dashboard.views.need_rows import (
+    SHOWN,
+    build_needs,
+    leave_out,
+    list_common,
+    list_groups,
+    list_paused,
+    list_unheard,
+)
 from cloudsched.dashboard.words import only_if
 from cloudsched.domain.documents.run_counts import RunOutcome
 from cloudsched.domain.documents.task import NeedCause
@@ -31,6 +39,8 @@ _BY_HANDLER: Final = (NeedCause.FAILED, NeedCause.PAUSED)
 """The causes of which the tasks are asked for that have been so longest, one of each handler."""
 _LISTED: Final = {NeedCause.HELD.value: 100, NeedCause.OVERDUE.value: 25}
 """The number of tasks that are requested for a cause, if some of them have no line."""
+_MOST_LATE: Final = 200
+"""The number of late tasks that are requested while a queue is paused: the API counts fewer."""
 MAX_QUEUES: Final = 200
 """The number of queues that the API lists. If there are more, some were not checked."""
 FRESH: Final = timedelta(seconds=30)
@@ -40,7 +50,10 @@ FRESH: Final = timedelta(seconds=30)
 def fetch_needs(api: Api, visit: Visit, counts: Json | None) -> Json:
     """Ask the API for some tasks of each cause for which the overview has counted any."""
     counted = {each["cause"]: each for each in (counts or {}).get("needs", ()) if each["count"]}
-    tasks = {cause: _list_tasks(api, visit, counted, cause) for cause in counted}
+    sizes = _LISTED
+    if list_paused(list_common(counts)):
+        sizes = {**_LISTED, NeedCause.OVERDUE.value: _MOST_LATE}
+    tasks = {cause: _list_tasks(api, visit, counted, cause, sizes.get(cause, SHOWN)) for cause in counted}
     failed = tasks.get(NeedCause.FAILED, ())
     return {
         "counts": counts,
@@ -64,17 +77,16 @@ def _find_latest(api: Api, task_id: str) -> Json | None:
     return next(iter(api.list_items(f"{task_path(task_id)}/executions", "executions", pageSize=1)), None)
 
 
-def _list_tasks(api: Api, visit: Visit, counted: Mapping[str, Json], cause: str) -> list[Json]:
+def _list_tasks(api: Api, visit: Visit, counted: Mapping[str, Json], cause: str, size: int) -> list[Json]:
     """Return the tasks of a cause that may have a line: of each handler, or the latest, or those that give up first."""
     if cause in _BY_HANDLER:
         oldest = [task_path(group["taskId"]) for group in list_groups(counted, NeedCause(cause))]
         return [*filter(None, map(api.find, oldest))]
     if cause == NeedCause.WAITING:
         return list_first_waits(api, visit, visit.now + GIVES_UP_SOON)[0][:SHOWN]
-    size = _LISTED.get(cause, SHOWN)
     found: list[Json] = api.get("/v1/tasks", **filter_by_cause(cause, visit), pageSize=size)["tasks"]
     if cause == NeedCause.OVERDUE:
-        found = [each for each in found if cause in each.get("needs", ())][:SHOWN]
+        found = [each for each in found if cause in each.get("needs", ())]
     return found
 
 
@@ -86,7 +98,7 @@ def build_attention(answer: Json, queues: Sequence[Json], visit: Visit) -> Json:
     """
     counts = answer["counts"]
     counted = {each["cause"]: each for each in (counts or {}).get("needs", ())}
-    unheard = [each for each in queues if each["waiting"] and not each["workers"]]
+    unheard = list_unheard(queues)
     age = FRESH
     if counts:
         age = visit.now - parse_instant(counts["countedAt"])
@@ -104,7 +116,7 @@ def build_attention(answer: Json, queues: Sequence[Json], visit: Visit) -> Json:
             calm = "Whether anything needs you is not known: the counts are missing."
     return {
         "needs": [*build_needs(answer, counted, unheard, visit)],
-        "count": _count_needs(counted, (counts or {}).get("causes", ())) + len(unheard),
+        "count": _count_needs(counted, answer) + len(unheard),
         "isAtLeast": not is_whole,
         "decisions": bool(counted.get(NeedCause.WAITING, {}).get("count")),
         "calm": calm + _write_last_failure(answer["lastFailures"], visit),
@@ -112,10 +124,10 @@ def build_attention(answer: Json, queues: Sequence[Json], visit: Visit) -> Json:
     }
 
 
-def _count_needs(counted: Mapping[str, Json], common: Sequence[Json]) -> int:
+def _count_needs(counted: Mapping[str, Json], answer: Json) -> int:
     """Return the number of what needs somebody. What keeps many tasks from running counts once."""
-    left = (leave_out(NeedCause(cause), found, common) for cause, found in counted.items())
-    return len(common) + sum(int(each["count"]) for each in left if each)
+    left = (leave_out(NeedCause(cause), found, answer) for cause, found in counted.items())
+    return len(list_common(answer["counts"])) + sum(int(each["count"]) for each in left if each)
 
 
 def _write_last_failure(failures: Sequence[Json], visit: Visit) -> str:

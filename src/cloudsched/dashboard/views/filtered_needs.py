@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.views.causes import CAUSES, filter_by_cause, list_path, write_chip
+from cloudsched.dashboard.views.need_rows import list_unheard
 from cloudsched.dashboard.views.task_filters import read_task_filters, read_trouble
-from cloudsched.dashboard.words import only_if
+from cloudsched.dashboard.words import only_if, write_count
 from cloudsched.domain.documents.task import NeedCause
+from cloudsched.domain.explanation.findings import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,21 +31,38 @@ _GROUPS: Final = 200
 def fetch_filtered_needs(api: Api, visit: Visit) -> Json:
     """Ask the API for the counts of each cause, and for those that are late and counted for another cause, too.
 
-    Without counts for the filters of the list, nothing is asked.
+    Without counts for the filters of the list, only what keeps tasks from running is asked for.
     """
     filters, words = read_task_filters(visit)
+    overview = api.find("/v1/overview", owner=filters.get("owner")) or {}
+    stops = [each for each in overview.get("causes", ()) if _may_stop(each, filters.get("handler"))]
+    stopping = len(stops) + len(list_unheard(api.list_items("/v1/queues", "queues")))
     if words or filters.keys() - _COUNTED:
-        return {}
-    needs = api.list_items("/v1/overview", "needs", owner=filters.get("owner"))
+        return {"stopping": stopping}
+    needs = overview.get("needs", ())
     counted = [_count_handler(each, filters["handler"]) for each in needs] if "handler" in filters else needs
     counted = [each for each in counted if each["count"] or each.get("isAtLeast")]
     causes = {each["cause"] for each in counted}
     found: Json = {"filters": filters, "isKnown": bool(needs), "counted": counted, "twice": 0, "isAtLeast": False}
+    found["stopping"] = stopping
     if NeedCause.OVERDUE in causes and causes - {NeedCause.OVERDUE, NeedCause.DELIVERY}:
         late = api.get("/v1/tasks", **filters, **filter_by_cause(NeedCause.OVERDUE, visit), pageSize=_LATE)
         found["twice"] = sum({NeedCause.OVERDUE} < {*each.get("needs", ())} for each in late["tasks"])
         found["isAtLeast"] = bool(late.get("nextPageToken"))
     return found
+
+
+def _may_stop(cause: Json, handler: str | None) -> bool:
+    """Return whether a cause may keep tasks of a handler, or of any, from running, which no list of them shows."""
+    if cause["reason"] == Reason.UNKNOWN_HANDLER:
+        return handler in {None, cause["subject"]}
+    return bool(cause["reason"] == Reason.QUEUE_PAUSED)
+
+
+def write_stopping(found: Json) -> str:
+    """Return how many things on Home keep tasks from running. Empty if none does."""
+    stopping = found.get("stopping", 0)
+    return only_if(stopping, write_count(stopping, "thing keeps", "things keep") + " tasks from running")
 
 
 def _count_handler(need: Json, handler: str) -> Json:
@@ -88,7 +107,11 @@ def write_needy(found: Json, visit: Visit) -> Mapping[str, str]:
     count, is_at_least = known
     who = "all tasks" if not found["filters"] else "all that match"
     if not count:
-        return {} if is_at_least or found["counted"] else {"before": f"Of {who}, none needs attention."}
+        return (
+            {}
+            if is_at_least or found["counted"] or found["stopping"]
+            else {"before": f"Of {who}, none needs attention."}
+        )
     causes = [each["cause"] for each in found["counted"] if each["count"] and each["cause"] != NeedCause.DELIVERY]
     href = _list_cause(causes[0], found, visit) if len(causes) == 1 else "#causes"
     verb = "needs" if count == 1 and not is_at_least else "need"

@@ -17,7 +17,6 @@ from cloudsched.dashboard.views.causes import CAUSES, list_path
 from cloudsched.dashboard.views.decisions import ShownDecision, list_decisions
 from cloudsched.dashboard.views.execution_row import build_execution
 from cloudsched.dashboard.words import only_if, write_count
-from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.task import NeedCause
 from cloudsched.domain.explanation.findings import Reason
 from cloudsched.domain.transitions.edits import SAID_OF_SPEC
@@ -69,38 +68,59 @@ class Need:
 def build_needs(answer: Json, counted: Mapping[str, Json], unheard: Sequence[Json], visit: Visit) -> Iterator[Need]:
     """Yield the rows, the most urgent cause first: what many tasks have in common, and then each cause."""
     tasks = answer["tasks"]
-    common = (answer["counts"] or {}).get("causes", ())
+    common = list_common(answer["counts"])
     yield from (_build_common(each, visit) for each in common)
 
     budgets = {each["subject"] for each in common if each["reason"] == Reason.BUDGET_USED_UP}
     held = [each for each in tasks.get(NeedCause.HELD, ()) if each["owner"] not in budgets]
+    paused = list_paused(common)
+    late = [each for each in tasks.get(NeedCause.OVERDUE, ()) if each["priority"] not in paused]
     delivered = tasks.get(NeedCause.DELIVERY, ())
     rows = {
         NeedCause.FAILED: _build_groups(NeedCause.FAILED, answer, counted, visit),
         NeedCause.WAITING: _build_waits(answer, counted, visit),
-        NeedCause.OVERDUE: map(_build_overdue, tasks.get(NeedCause.OVERDUE, ())),
+        NeedCause.OVERDUE: map(_build_overdue, late[:SHOWN]),
         NeedCause.PAUSED: _build_groups(NeedCause.PAUSED, answer, counted, visit),
         NeedCause.HELD: (_build_plain(each, NeedCause.HELD) for each in held[:SHOWN]),
         NeedCause.DELIVERY: (_build_delivery(each, answer["sent"].get(each["id"]), visit) for each in delivered),
     }
     for cause in map(NeedCause, CAUSES):
-        if found := leave_out(cause, counted.get(cause), common):
+        if found := leave_out(cause, counted.get(cause), answer):
             yield from _build_cause(cause, found, [*rows[cause]], visit)
         if cause is NeedCause.WAITING:
             yield from map(_build_unheard, unheard)
 
 
-def leave_out(cause: NeedCause, found: Json | None, common: Sequence[Json]) -> Json | None:
+def list_common(counts: Json | None) -> Sequence[Json]:
+    """Return what many tasks have in common, as the overview has it."""
+    found: Sequence[Json] = (counts or {}).get("causes", ())
+    return found
+
+
+def list_unheard(queues: Sequence[Json]) -> list[Json]:
+    """Return the queues in which something waits, and at which no worker listens."""
+    return [each for each in queues if each["waiting"] and not each["workers"]]
+
+
+def list_paused(common: Sequence[Json]) -> set[str]:
+    """Return the priorities whose queue is paused."""
+    return {priority for each in common for priority in each.get("priorities") or ()}
+
+
+def leave_out(cause: NeedCause, found: Json | None, answer: Json) -> Json | None:
     """Return the count of a cause without the tasks that wait for what has a line of its own."""
-    if found is None:
-        return None
-    paused = {priority for each in common for priority in each.get("priorities") or ()}
-    if cause is NeedCause.OVERDUE and paused >= set(Priority):
-        return None
-    if cause is not NeedCause.HELD:
+    if found is None or cause not in {NeedCause.OVERDUE, NeedCause.HELD}:
         return found
-    waiting = sum(each.get("count", 0) for each in common if each["reason"] == Reason.BUDGET_USED_UP)
-    return {**found, "count": max(0, found["count"] - waiting)}
+    common = list_common(answer["counts"])
+    if cause is NeedCause.HELD:
+        waiting = sum(each.get("count", 0) for each in common if each["reason"] == Reason.BUDGET_USED_UP)
+        return {**found, "count": max(0, found["count"] - waiting)}
+    late = answer["tasks"].get(cause, ())
+    others = [each for each in late if each["priority"] not in list_paused(common)]
+    if len(others) == len(late):
+        return found
+    oldest = others[0]["nextExecutionTime"] if others else None
+    return {**found, "count": max(0, found["count"] - len(late) + len(others)), "oldest": oldest}
 
 
 def _build_cause(cause: NeedCause, found: Json, rows: Sequence[Need], visit: Visit) -> Iterator[Need]:

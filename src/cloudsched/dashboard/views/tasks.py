@@ -14,7 +14,7 @@ from cloudsched.dashboard.offered_verbs import BULK_ACTIONS, list_bulk_verbs
 from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.views.actions import fetch_restorable, fetch_under_way
-from cloudsched.dashboard.views.filtered_needs import build_chips, fetch_filtered_needs, write_needy
+from cloudsched.dashboard.views.filtered_needs import build_chips, fetch_filtered_needs, write_needy, write_stopping
 from cloudsched.dashboard.views.search import guess_name
 from cloudsched.dashboard.views.task_filters import (
     CATEGORIES,
@@ -114,8 +114,10 @@ def build(answer: Json, visit: Visit) -> Json:
     if not visit.query.get("orderBy") and not read_trouble(visit):
         tasks.sort(key=lambda task: not task.get("needs"))  # keeps the API's order otherwise
 
+    stopping = write_stopping(answer.get("needs", {}))
     shown = {
-        "sentence": _write_sentence(tasks, visit, is_cut=bool(answer.get("nextPageToken"))),
+        "sentence": _write_sentence(tasks, visit, is_cut=bool(answer.get("nextPageToken")), is_calm=not stopping),
+        "stopping": stopping,
         "needy": write_needy(answer.get("needs", {}), visit) if tasks else {},
         "restorable": answer.get("restorable", ()),
         "rows": [_build_task(task, visit) for task in tasks],
@@ -185,8 +187,11 @@ def _write_note(task: Json) -> str:
     return only_if(task.get("offeredAt"), "waits for a worker")
 
 
-def _write_sentence(tasks: list[Json], visit: Visit, *, is_cut: bool) -> str:
-    """Return what the page has, and in what order. Only of a list that is whole is nothing left out."""
+def _write_sentence(tasks: list[Json], visit: Visit, *, is_cut: bool, is_calm: bool) -> str:
+    """Return what the page has, and in what order. Only of a list that is whole is nothing left out.
+
+    That none needs attention is said only if it is calm: nothing else is known to keep tasks from running.
+    """
     if not tasks:
         return _explain_nothing(visit, is_cut=is_cut)
     is_whole = not is_cut and not visit.query.get("page")
@@ -203,7 +208,8 @@ def _write_sentence(tasks: list[Json], visit: Visit, *, is_cut: bool) -> str:
         return f"{count}; all of them need attention."
     if needy:
         return f"{count}; {needy} of them {come}{only_if(not is_whole, ' on it')}."
-    return f"{count}; none {only_if(not is_whole, 'of these ')}needs attention."
+    none = only_if(is_calm, f"; none {only_if(not is_whole, 'of these ')}needs attention")
+    return f"{count}{none}."
 
 
 def _explain_nothing(visit: Visit, *, is_cut: bool) -> str:

@@ -166,6 +166,18 @@ def test_many_that_fail_are_one_line_with_the_count(pages: Pages, app: App) -> N
     assert "Failing 23" in html.unescape(pages.get("admin", "/tasks").text)
 
 
+def test_one_that_has_just_begun_to_fail_is_named_among_many_of_its_handler(pages: Pages, app: App) -> None:
+    """Its handler has failed elsewhere for hours, and its own last run was a month ago."""
+    for number in range(12):
+        hourly(app, f"t{number:02}")
+    pages.sim.advance(timedelta(hours=5))
+    app.create(id="payroll", title="Payroll", handler="shaky", owner="ada", schedule="monthly on day 1 at 06:00")
+    app.create(id="backup", title="Backup", handler="shaky", owner="ada", schedule="in 10 minutes")
+    pages.sim.advance(timedelta(hours=2))
+    listed = read_attention(pages)[1]
+    assert re.search(r"14 tasks of shaky are failing\. The first failed 6 h.* · the latest: Payroll, Backup\b", listed)
+
+
 def test_what_failures_and_budgets_have_paused_needs_somebody(pages: Pages, app: App) -> None:
     """And what somebody has paused who knows why does not."""
     hourly(app, "weak", pause_after_failures=2)

@@ -21,6 +21,7 @@ from cloudsched.domain.transitions.needs import LATE
 NOTHING: dict[str, Any] = {
     "counts": {"countedAt": NOW.isoformat(), "needs": [{"cause": cause.value, "count": 0} for cause in NeedCause]},
     "tasks": {},
+    "latest": {cause: {} for cause in NeedCause},
     "records": {},
     "sent": {},
     "startable": [],

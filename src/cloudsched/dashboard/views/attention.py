@@ -7,7 +7,7 @@ cause was counted to its end, and shows the age of the counts.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.api import execution_path, task_path
 from cloudsched.dashboard.offered_verbs import fetch_startable
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _BY_HANDLER: Final = (NeedCause.FAILED, NeedCause.PAUSED)
 """The causes of which the tasks are asked for that have been so longest, one of each handler."""
+_NAMED: Final = 2
+"""The latest tasks that the line of a handler names: a read each."""
 _LISTED: Final = {NeedCause.HELD.value: 100, NeedCause.OVERDUE.value: 25}
 """The number of tasks that are requested for a cause, if some of them have no line."""
 _MOST_LATE: Final = 200
@@ -58,6 +60,7 @@ def fetch_needs(api: Api, visit: Visit, counts: Json | None) -> Json:
     return {
         "counts": counts,
         "tasks": tasks,
+        "latest": {cause: _list_latest(api, counted, cause) for cause in _BY_HANDLER},
         "records": {
             each["id"]: api.find(execution_path(each["id"], each["lastExecutionId"]))
             for each in failed
@@ -75,6 +78,13 @@ def fetch_needs(api: Api, visit: Visit, counts: Json | None) -> Json:
 def _find_latest(api: Api, task_id: str) -> Json | None:
     """Return the latest execution of a task, which may be open."""
     return next(iter(api.list_items(f"{task_path(task_id)}/executions", "executions", pageSize=1)), None)
+
+
+def _list_latest(api: Api, counted: Mapping[str, Json], cause: NeedCause) -> dict[str, list[Json]]:
+    """Return by handler the latest of its tasks, so that one among many that have needed somebody for long is named."""
+    handlers = [group["handler"] for group in list_groups(counted, cause) if group["count"] > 1]
+    asked: dict[str, Any] = {"trouble": cause.value, "pageSize": _NAMED}
+    return {each: api.list_items("/v1/tasks", "tasks", handler=each, **asked) for each in handlers}
 
 
 def _list_tasks(api: Api, visit: Visit, counted: Mapping[str, Json], cause: str, size: int) -> list[Json]:

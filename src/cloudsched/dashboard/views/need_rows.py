@@ -163,7 +163,13 @@ def _build_groups(cause: NeedCause, answer: Json, counted: Mapping[str, Json], v
         detail = group.get("title") or ""
         if record := answer["records"].get(group["taskId"]):
             detail += f": {build_execution(record, visit)['outcome']}"
-        yield _build_group(cause, group, detail, visit)
+        yield _build_group(cause, group, detail + _name_latest(group, answer["latest"][cause]), visit)
+
+
+def _name_latest(group: Json, latest: Mapping[str, Sequence[Json]]) -> str:
+    """Return the titles of a handler's latest tasks after that of its oldest."""
+    titles = [each["title"] for each in latest.get(group["handler"], ()) if each["id"] != group["taskId"]]
+    return only_if(titles, f" · the latest: {', '.join(titles)}")
 
 
 def list_groups(counted: Mapping[str, Json], cause: NeedCause) -> list[Json]:

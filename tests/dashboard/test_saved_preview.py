@@ -72,6 +72,40 @@ def test_what_is_read_back_is_what_is_saved(stack: Stack, ui: str, task: str, ch
     assert ("2027-04-02" in " ".join(shown)) == is_lost
 
 
+def test_the_words_name_the_first_of_the_times_that_follow(stack: Stack, ui: str) -> None:
+    """An interval counts from now, so that the first run is at once."""
+    body = {"owner": "ada", "handler": "report", "schedule": FRIDAYS}
+    task_id = call(stack, "POST", "/v1/tasks", body)["id"]
+    page = check(f"{ui}/tasks/{task_id}/edit", schedule="every 3 hours")
+    call(stack, "DELETE", f"/v1/tasks/{task_id}")
+    told = re.search(r"every 3 hours, first on [^,]* at (\d\d:\d\d)", page[page.index('id="preview"') :])
+    assert told
+    assert told[1] == read_times(page)[0][11:16]
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        {"local": "2028-04-01T10:00:00"},
+        {"at": "2028-04-01T10:00:00Z"},
+        {"dtstart": "2028-04-01T09:00:00", "rdates": ["2028-04-03T10:00:00"]},
+        {"rrule": "FREQ=WEEKLY;INTERVAL=2", "dtstart": "2027-03-01T09:00:00"},
+        {"rrule": "FREQ=DAILY;COUNT=5", "dtstart": "2028-03-01T09:00:00"},
+        {"rrule": "FREQ=DAILY", "dtstart": "2028-03-01T09:00:00", "exdates": ["2028-03-03T09:00:00"]},
+        {"rrule": "FREQ=DAILY", "dtstart": "2027-03-01T02:30:00", "gap": "SKIP"},
+    ],
+    ids=str,
+)
+def test_a_form_begins_with_words_where_they_mean_the_schedule(stack: Stack, ui: str, schedule: dict[str, Any]) -> None:
+    """Those of the task's page. What no words say, such as a policy for clock changes, is JSON."""
+    body = {"owner": "ada", "handler": "report", "schedule": {**schedule, "timezone": "Europe/Paris"}}
+    task_id = call(stack, "POST", "/v1/tasks", body)["id"]
+    words = read_form(get(f"{ui}/tasks/{task_id}/edit").text)["schedule"]
+    assert words.startswith("{") == ("gap" in schedule)
+    assert words.startswith("{") or words in html.unescape(get(f"{ui}/tasks/{task_id}").text)
+    call(stack, "DELETE", f"/v1/tasks/{task_id}")
+
+
 def test_a_paused_task_is_read_back_as_it_would_go_on(stack: Stack, ui: str, task: str) -> None:
     """Nothing of it is due, which is not what its schedule means."""
     call(stack, "POST", f"/v1/tasks/{task}/pause")

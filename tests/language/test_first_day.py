@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from tests.cases import try_each
 
 from cloudsched import App, Schedule
+from cloudsched.dashboard.schedule_words import describe_schedule
+from cloudsched.domain.schedules.planned_words import describe_planned
 from cloudsched.language.reader import read
 from cloudsched.testing import Simulation
 
@@ -59,6 +61,23 @@ def test_a_task_that_has_begun_names_no_first_day_that_is_over(fields: dict[str,
         assert "Sunday 20 December 2026" not in said.replace("starting Sunday 20 December 2026", "")
         assert (first is None) == ("starting" in said)
         assert first is None or first >= NOW - timedelta(hours=12)
+
+
+@try_each("words", PHRASES)
+def test_what_is_said_of_a_task_names_its_own_first_day_until_that_is_over(words: str) -> None:
+    """The next run is no first one. Its page says the same."""
+    app = App()
+    app.handler("h")(lambda: None)
+    with Simulation(app, start=NOW) as sim:
+        task = app.create(id="d", owner="ada", handler="h", schedule=words)
+        for _ in range(2):
+            task = app.get("d")
+            said = describe_planned(task.schedule, task.next_execution_time).text
+            assert ("first on" in said) == (task.run_count == 0)
+            assert said == describe_schedule(task.schedule.model_dump(mode="json", by_alias=True), sim.now)
+            first = task.schedule.first()
+            assert first is not None
+            sim.advance_to(first + timedelta(hours=12))
 
 
 def test_a_schedule_that_is_over_names_no_first_day() -> None:

@@ -27,6 +27,7 @@ from cloudsched.domain.documents.receipt import Reason, Receipt
 from cloudsched.domain.documents.task import FINAL_STATUSES, TaskStatus
 from cloudsched.domain.recurrence.time_zones import load_tzinfo, require_zone
 from cloudsched.domain.responses.api_responses import CallerInfo
+from cloudsched.domain.schedules.planned_words import describe_planned
 from cloudsched.errors import CloudschedError, Forbidden, InvalidSchedule, NotAwaited, NotFound, UnknownHandler
 
 if TYPE_CHECKING:
@@ -666,9 +667,7 @@ def _describe(task: TaskView) -> str:
     """Return a task's schedule in words."""
     if task.read_back is not None:
         return task.read_back.description
-    if task.schedule.is_adjusted:  # by days that are not known here
-        return task.schedule.describe()
-    return task.schedule.describe_next(task.next_execution_time).text
+    return describe_planned(task.schedule, task.next_execution_time).text
 
 
 def _show_run(run: Execution, zone: ZoneInfo) -> dict[str, Any]:

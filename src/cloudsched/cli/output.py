@@ -20,6 +20,7 @@ from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, E
 from cloudsched.domain.documents.journal import StepKind, StepRecord, StepStatus
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.schedules.planned_words import describe_planned
 from cloudsched.errors import Forbidden, NotFound
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
@@ -216,7 +217,7 @@ class Printer:
             "owner": task.owner,
             "handler": task.handler,
             "payload": json.dumps(task.payload, ensure_ascii=False) if task.payload else "",
-            "schedule": task.schedule.describe_next(coming[0] if coming else None).text,
+            "schedule": describe_planned(task.schedule, next(iter(coming), None)).text,
             "labels": ", ".join(task.labels),
             "channels": ", ".join(task.delivery_channels),
             "runs": str(task.run_count) if task.max_runs is None else f"{task.run_count} of {task.max_runs}",

@@ -23,6 +23,7 @@ from cloudsched.domain.responses.api_responses import (
     NamedTask,
     Occurrence,
 )
+from cloudsched.domain.schedules.planned_words import describe_planned
 from cloudsched.domain.transitions.edits import anchor_schedule
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.drafts.assistant.brief import list_open_tools
@@ -355,7 +356,7 @@ def _name(task: Task, at: datetime | None, language: str) -> NamedTask:
         id=task.id,
         title=task.title,
         status=task.status,
-        description=task.schedule.describe_next(task.next_execution_time, language).text,
+        description=describe_planned(task.schedule, task.next_execution_time, language).text,
         next=None if at is None else _to_occurrence(at, task.timezone),
     )
 

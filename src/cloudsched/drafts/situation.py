@@ -13,6 +13,7 @@ from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.recurrence.notations import is_notation
 from cloudsched.domain.responses.api_responses import DraftAnswer, DraftQuestion, MissingField
+from cloudsched.domain.schedules.planned_words import describe_planned
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.drafts.phrases import content_words, count_shared, find_category
 from cloudsched.engine.ports.search import TaskQuery
@@ -232,7 +233,7 @@ def ask_which(tasks: Sequence[Task], language: str) -> DraftQuestion:
     answers = tuple(
         DraftAnswer(
             label=task.title,
-            description=task.schedule.describe_next(task.next_execution_time, language).text,
+            description=describe_planned(task.schedule, task.next_execution_time, language).text,
             context={"taskId": task.id},
         )
         for task in tasks[:MAX_ANSWERS]

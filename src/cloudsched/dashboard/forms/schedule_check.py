@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.api import task_path
 from cloudsched.dashboard.forms.problems import place_faults
-from cloudsched.dashboard.forms.task_options import drop_defaults, write_schedule
+from cloudsched.dashboard.forms.task_options import write_schedule
+from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.upcoming import build_upcoming
 from cloudsched.domain.documents.task import TaskStatus
@@ -15,14 +16,13 @@ from cloudsched.errors import CloudschedError, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 
 _COUNT: Final = 10
 """The number of occurrences that are shown."""
-_OF_PLACE: Final = frozenset({"dtstart", "startZone", "timezone", "followsOwner"})
-"""The parts that words for a schedule need not contain: its beginning, and its zone, which stands beside them."""
 
 
 def check_schedule(api: Api, content: Json, errors: dict[str, str]) -> Json | None:
@@ -81,24 +81,20 @@ def build_check(preview: Json | None, visit: Visit) -> Json | None:
     }
 
 
-def write_words(api: Api, task: Json, words: str) -> str:
-    """Return a text for the present schedule: its own words if they are read as the same, otherwise JSON."""
+def write_words(api: Api, task: Json, now: datetime) -> str:
+    """Return a text for the present schedule: the words of its page if they are read as the same, otherwise JSON."""
     schedule = task["schedule"]
     zone = task.get("timezone", "UTC")
-    said = words.removesuffix(f", {zone}")
-    if schedule.get("rrule") and not schedule.get("startZone"):
-        body = {"schedule": said, "timezone": zone, "owner": task["owner"], "count": 1}
-        try:
-            read = api.post("/v1/schedules/preview", body).get("schedule", {})
-        except CloudschedError:
-            read = {}
-        if read and _list_rules(read) == _list_rules(schedule):
-            return said
-    return write_schedule(schedule)
-
-
-def _list_rules(schedule: Json) -> Json:
-    return {name: value for name, value in drop_defaults(schedule).items() if name not in _OF_PLACE}
+    said = describe_schedule(schedule, now).removesuffix(f", {zone}")
+    try:
+        meant, read = (
+            api.post("/v1/schedules/preview", {**each, "owner": task["owner"], "count": _COUNT})
+            for each in ({"schedule": schedule}, {"schedule": said, "timezone": zone})
+        )
+    except CloudschedError:  # words that leave something out, or name a time that is over
+        return write_schedule(schedule)
+    is_same = _list_calendars(task) == _list_calendars(read) and meant["occurrences"] == read["occurrences"]
+    return said if is_same and meant["occurrences"] else write_schedule(schedule)
 
 
 def preview_saved(api: Api, checked: Json, task: Json | None = None) -> Json:
@@ -106,18 +102,21 @@ def preview_saved(api: Api, checked: Json, task: Json | None = None) -> Json:
 
     The checked one is the answer to a check, which is the task that would result.
     """
-    notes = [str(each) for each in (checked.get("readBack") or {}).get("assumed", ())]
-    occurrences = checked.get("upcoming", [])
+    told = checked.get("readBack") or {}
+    notes = [str(each) for each in told.get("assumed", ())]
     if checked["status"] == TaskStatus.PAUSED:
         body = {"schedule": checked["schedule"], "owner": checked["owner"], "count": _COUNT}
-        occurrences = api.post("/v1/schedules/preview", body).get("occurrences", [])
+        plan = api.post("/v1/schedules/preview", body)
         notes.append("It is paused. This applies once it is resumed.")
+    else:
+        words = told.get("description") or api.describe(checked["schedule"])
+        plan = {"description": words, "occurrences": checked.get("upcoming", ())}
     if lost := sorted(_list_calendars(task or {}) - _list_calendars(checked)):
         notes.append(f"It no longer follows the calendar {' and '.join(lost)}: the new schedule does not name it.")
     return {
-        "description": api.describe(checked["schedule"]),
+        "description": plan.get("description", ""),
         "schedule": {**checked["schedule"], "timezone": checked.get("timezone", "UTC")},
-        "occurrences": occurrences,
+        "occurrences": plan.get("occurrences", ()),
         "assumptions": notes,
     }
 

@@ -83,13 +83,13 @@ def send_new(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted | A
     return Submitted(f"tasks/{task['id']}", "create")
 
 
-def fetch_edit(api: Api, _visit: Visit, task_id: str) -> Json:
+def fetch_edit(api: Api, visit: Visit, task_id: str) -> Json:
     """Ask the API for a task, and its handler's schema."""
-    answer = _describe_task(api, *api.task(task_id))
+    answer = _describe_task(api, visit, *api.task(task_id))
     return {**answer, "texts": answer["now"]}
 
 
-def _describe_task(api: Api, task: Json, etag: str) -> Json:
+def _describe_task(api: Api, visit: Visit, task: Json, etag: str) -> Json:
     answer = {
         "task": task,
         "etag": etag,
@@ -98,7 +98,7 @@ def _describe_task(api: Api, task: Json, etag: str) -> Json:
     }
     now = {
         **write_options(task),
-        "schedule": write_words(api, task, api.describe(task["schedule"])),
+        "schedule": write_words(api, task, visit.now),
         **write_texts(_find_slot(answer), task.get("payload", {})),
     }
     base = json.dumps({name: _digest(text) for name, text in sorted(now.items())})
@@ -113,7 +113,7 @@ def send_edit(  # noqa: PLR0911 - one end for each of what may be wrong
     Fields that were not touched in this form then show the other person's values.
     """
     task, etag = api.task(task_id)
-    answer = _describe_task(api, task, etag)
+    answer = _describe_task(api, visit, task, etag)
     answer["texts"] = _choose_reading(texts)
     if conflicts := _find_conflicts(answer["texts"], answer["now"], texts.get("base", "")):
         untouched = {name: theirs for name, mine, theirs in conflicts if mine is None}

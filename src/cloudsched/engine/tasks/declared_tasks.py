@@ -221,6 +221,12 @@ def _tell(schedule: Schedule, now: datetime) -> str:
     return f"{told.description}, next on {', '.join(at.isoformat(timespec='minutes') for at in told.next)}"
 
 
+def _tell_present(task: Task) -> str:
+    from cloudsched.domain.schedules.planned_words import describe_planned  # noqa: PLC0415 -- the same
+
+    return describe_planned(task.schedule, task.next_execution_time).text
+
+
 def _find_differences(
     task: Task, draft: TaskDraft, declaration: Declaration, now: datetime
 ) -> tuple[list[str], dict[str, Any]]:
@@ -237,7 +243,7 @@ def _find_differences(
         details.append("payload")
         fields["payload"] = {**dict.fromkeys(task.payload), **draft.payload}
     if draft.schedule is not None and not _is_same_schedule(task, draft):
-        details.append(f"schedule: {task.schedule.describe()} → {_tell(draft.schedule, now)}")
+        details.append(f"schedule: {_tell_present(task)} → {_tell(draft.schedule, now)}")
         cleared = dict.fromkeys(task.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True))
         wire = draft.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         fields["schedule"] = {**cleared, **wire}

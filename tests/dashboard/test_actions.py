@@ -240,18 +240,18 @@ def test_an_action_is_started_once_and_can_be_stopped(pages: Pages, create: Crea
     assert one == two
     page = pages.get("ada", f"/actions/{one}")
     assert "Stop it" in page.text
+    for path in (f"/actions/{one}", "/actions"):
+        assert "Waits to start" in pages.get("ada", path).text, "nothing has run it"
     for path in ("/", "/tasks"):
         text = re.sub(r"\s+", " ", pages.get("ada", path).text)
-        assert re.search(
-            rf'actions/{one}">Cancel tasks with [^<]*status Active[^<]*</a></b> is under way: 0 of 1, ', text
-        )
+        assert re.search(rf'actions/{one}">Cancel tasks with [^<]*status Active[^<]*</a></b> waits to start, ', text)
         assert one not in pages.get("bob", path).text
     etag = read_hidden(page.text)["etag"]
     assert pages.post("ada", f"/actions/{one}", {"verb": "stop", "etag": '"stale"'}).status_code == 412
     assert pages.post("ada", f"/actions/{one}", {"verb": "stop", "etag": etag}).status_code == 303
     pages.sim.advance(MINUTE)
     assert pages.sim.app.get(task.id).status == "ACTIVE"
-    assert "is under way" not in pages.get("ada", "/").text
+    assert "waits to start" not in pages.get("ada", "/").text
     stopped = pages.get("ada", f"/actions/{one}").text
     assert "Stopped" in stopped
     assert "Stop it" not in stopped

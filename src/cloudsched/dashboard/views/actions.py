@@ -35,9 +35,9 @@ _TAKEN_BACK_BY: Final[dict[str, str]] = {
     BatchAction.PAUSE: BatchAction.RESUME,
     BatchAction.RESUME: BatchAction.PAUSE,
 }
-_GOES_ON: Final = Status("run", "Under way", "run")
+_WAITS: Final = Status("due", "Waits to start", "due")
 _STATES: Final = {
-    TaskStatus.ACTIVE: _GOES_ON,
+    TaskStatus.ACTIVE: Status("run", "Under way", "run"),
     TaskStatus.COMPLETED: Status("ok", "Done", "ok"),
     TaskStatus.CANCELLED: Status("cancel", "Stopped", "ended"),
 }
@@ -82,9 +82,16 @@ def _write_title(task: Json, visit: Visit) -> str:
     return shorten(join_phrases(what, only_if(others, f"with {others}"), *times, separator=" "))
 
 
+def _find_state(task: Json) -> Status:
+    """Return what its task tells of an action."""
+    if task["status"] == TaskStatus.ACTIVE and not task.get("runCount"):
+        return _WAITS
+    return _STATES.get(task["status"], _BROKEN)
+
+
 def _build_row(task: Json, visit: Visit) -> Json:
     """Return an action of the list. How its retries have ended is on its own page."""
-    state = _STATES.get(task["status"], _BROKEN)
+    state = _find_state(task)
     if task["status"] == TaskStatus.COMPLETED and "executions" in task["payload"]:
         state = _TRIED
     return {
@@ -176,7 +183,9 @@ def fetch_under_way(api: Api, visit: Visit) -> list[Json]:
     for task in api.list_items("/v1/tasks", "tasks", **query, pageSize=_OFFERED):
         done = _sum_up(_find_record(api, task["id"]))
         reached, expected = done["changed"] + done["refused"], task["payload"].get("expected")
-        far = f"{reached:,} so far" if expected is None else f"{reached:,} of {expected:,}"
+        far = "waits to start"
+        if _find_state(task) is not _WAITS:
+            far = f"is under way: {reached:,} {'so far' if expected is None else f'of {expected:,}'}"
         found.append({"id": task["id"], "title": _write_title(task, visit), "at": task["createdAt"], "underWay": far})
     return found
 
@@ -249,7 +258,7 @@ def build(answer: Json, visit: Visit) -> Json:
         to_do = max(0, expected - done["changed"] - done["refused"])
 
     refusals = done["refusals"]
-    state = _STATES.get(task["status"], _BROKEN)
+    state = _find_state(task)
     if task["status"] == TaskStatus.COMPLETED and done["refused"]:
         state = _PARTLY
     elif task["status"] == TaskStatus.COMPLETED:

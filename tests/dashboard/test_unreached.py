@@ -13,6 +13,7 @@ from tests.web.api.test_deliveries import app
 from cloudsched import App, Schedule
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.authority import OWN_CODE
+from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.people.wiring import PeopleWiring
 
 __all__ = ["app"]  # a fixture
@@ -80,6 +81,19 @@ def test_mails_to_an_unverified_address_are_told_until_it_is_verified(pages: Pag
         assert text.count("The person's e-mail address was not verified") == 3
     remind(pages, app, "dora")
     assert [each.owner for each in pages.sim.channel("EMAIL").sent] == ["dora"]
+
+
+def test_the_page_of_a_run_counts_no_try_of_a_mail_that_was_not_sent(pages: Pages, app: App) -> None:
+    """Nor does it say that this is still to come, as it is before the mail is tried."""
+    store(app, "dora")
+    remind(pages, app, "dora")
+    [task] = app.container.store.list_tasks(TaskQuery("dora"), limit=9).items
+    [run] = pages.sim.executions(task.id)
+    text = read(pages, "viewer", f"/tasks/{task.id}/executions/{run.id}")
+    told = text[text.index("Delivery of the result") :]
+    assert "Not delivered to all of email." in told
+    assert "suppressed" in told
+    assert "1 try" not in told
 
 
 def test_what_a_person_does_not_want_is_not_lost(pages: Pages, app: App) -> None:

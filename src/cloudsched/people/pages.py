@@ -16,7 +16,7 @@ from cloudsched.dashboard.view import View
 from cloudsched.dashboard.views.causes import CAUSES
 from cloudsched.dashboard.views.usage import list_limits
 from cloudsched.dashboard.words import join_phrases, only_if, write_count
-from cloudsched.domain.documents.delivery_channels import DeliveryStatus
+from cloudsched.domain.documents.delivery_channels import OPEN_DELIVERIES, DeliveryStatus
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.task import TaskStatus, Trouble
 from cloudsched.domain.explanation.findings import Reason
@@ -40,7 +40,6 @@ _LOOKS: Final = complete_table(
         DeliveryStatus.SUPPRESSED: Status("skip", "Not sent", "ended"),
     },
 )
-_UNDER_WAY: Final = frozenset({DeliveryStatus.RETRYING, DeliveryStatus.SENDING, DeliveryStatus.PENDING})
 _CHATS: Final = ("telegram", "slack")
 _VERIFIED_BY: Final = (
     ("email", "address", "Verify: it is theirs"),
@@ -133,7 +132,7 @@ def _write_sentence(answer: Json) -> str:
         return "Choose a person to see theirs."
     statuses = Counter(each["status"] for each in answer["deliveries"])
     if not owner:
-        retrying = sum(statuses[each] for each in _UNDER_WAY)
+        retrying = sum(statuses[each] for each in OPEN_DELIVERIES)
         said = join_phrases(
             only_if(count > retrying, f"{write_count(count - retrying, 'delivery has', 'deliveries have')} failed"),
             only_if(retrying, f"{write_count(retrying, 'delivery is', 'deliveries are')} being retried"),

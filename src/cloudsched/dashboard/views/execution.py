@@ -21,14 +21,15 @@ from cloudsched.dashboard.views.execution_content import find_payload, may_have_
 from cloudsched.dashboard.views.execution_steps import build_lines, list_step, make_step_moves, read_number, write_shown
 from cloudsched.dashboard.views.held_up import fetch_held_up
 from cloudsched.dashboard.views.task import fetch_event_schemas
-from cloudsched.dashboard.words import join_phrases, shorten
+from cloudsched.dashboard.words import join_phrases, only_if, shorten
+from cloudsched.domain.documents.delivery_channels import OPEN_DELIVERIES
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.documents.task import FINAL_STATUSES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
@@ -177,7 +178,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "payload": show_content(payload, f"{path}/payload.json"),
         "payloadNote": payload_note,
         "result": None,
-        "delivered": _describe_deliveries(record, task, are_known=bool(answer["deliveries"])),
+        "delivered": _describe_deliveries(record, task, answer["deliveries"]),
         "awaited": None,
         "decision": None,
         "retryQuestion": None,
@@ -265,12 +266,13 @@ def _walk(tree: Json | None, depth: int = 0) -> Iterator[tuple[int, Json]]:
         yield from _walk(child, depth + 1)
 
 
-def _describe_deliveries(record: Json, task: Json, *, are_known: bool) -> str:
+def _describe_deliveries(record: Json, task: Json, deliveries: Sequence[Json]) -> str:
     channels = ", ".join(str(channel).lower() for channel in task.get("deliveryChannels", []))
     if not channels:
         return "The result is not delivered: the task names no channels."
     if record.get("isDelivered"):
         return f"Delivered to {channels}."
-    if not are_known:
+    if not deliveries:
         return f"Nothing was to be delivered to {channels}, or the record of it is gone."
-    return f"Not delivered to all of {channels} yet."
+    may_arrive = any(each["status"] in OPEN_DELIVERIES for each in deliveries)
+    return f"Not delivered to all of {channels}{only_if(may_arrive, ' yet')}."

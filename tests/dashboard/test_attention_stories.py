@@ -370,3 +370,16 @@ def test_one_task_that_needs_attention_is_counted_as_one(pages: Pages, app: App)
     hourly(app, "payroll")
     pages.sim.advance(timedelta(hours=1, minutes=5))
     assert "1 task; 1 of them needs attention and comes first." in html.unescape(pages.get("admin", "/tasks").text)
+
+
+def test_the_page_of_a_task_says_each_finding_and_the_zone_once(pages: Pages, app: App) -> None:
+    """Its times are in one zone, and what stands in the headline is no evidence of it."""
+    schedule = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:00:00", timezone="Europe/Paris")
+    hourly(app, "payroll", schedule=schedule, pause_after_failures=2)
+    pages.sim.advance(timedelta(hours=3))
+    findings = [each.sentence for each in app.explain("payroll").findings]
+    assert sum("(Europe/Paris)" in each for each in findings) > 1
+    page = html.unescape(pages.get("admin", "/tasks/payroll").text)
+    why = re.sub(r"<[^>]+>", " ", page[page.index('aria-label="Why"') : page.index('id="asked"')])
+    assert why.count("(Europe/Paris)") == 1
+    assert all(why.count(each.partition(" (")[0]) == 1 for each in findings)

@@ -31,10 +31,10 @@ from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.policy import TellFailures
 from cloudsched.domain.documents.task import FINAL_STATUSES, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
-from cloudsched.domain.explanation.findings import Reason
+from cloudsched.domain.explanation.findings import Reason, name_zone_once
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.offered_verbs import Held
@@ -135,7 +135,13 @@ def build_asked(answer: Json, visit: Visit, zone: str) -> Json:
     if day and not findings:
         asked = f"{shorten(day, 40)} {shorten(clock, 40)}".strip()
         problem = f"{asked} is not a day that anything is known about."
-    return {"day": day, "clock": clock, "zone": zone, "findings": findings, "problem": problem}
+    return {"day": day, "clock": clock, "zone": zone, "findings": _write_findings(findings), "problem": problem}
+
+
+def _write_findings(findings: Sequence[Json]) -> list[Json]:
+    """Return findings that are shown together, with their zone once."""
+    sentences = name_zone_once([each["sentence"] for each in findings])
+    return [{**each, "sentence": sentence} for each, sentence in zip(findings, sentences, strict=True)]
 
 
 def build(answer: Json, visit: Visit) -> Json:
@@ -158,6 +164,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "words": words,
         "verbs": verbs,
         "tone": _find_tone(task, executions),
+        "findings": _write_findings(explanation["findings"]),
         "isEvidenceOpen": _has_problem(explanation) and task["status"] != TaskStatus.COMPLETED,
         "asked": build_asked(answer, visit, own_zone),
         "awaited": _list_awaited(explanation),

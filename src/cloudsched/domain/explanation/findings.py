@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
 
 
+_TIMED: Final = re.compile(r"( at \d\d:\d\d(?::\d\d)?) \(([^() ]+)\)")
+"""A time with its zone, as `name_instant` writes it."""
+
+
 class Finding(WireModel):
     """One reason, with its evidence."""
 
@@ -30,6 +34,17 @@ class Finding(WireModel):
     """The instant that it is about: of the next attempt, of a lease's end, of a status."""
     execution_id: str | None = None
     """The execution that it is about, or None if it is about the task."""
+
+
+def name_zone_once(sentences: Sequence[str]) -> list[str]:
+    """Return sentences that are shown together with the zone of all their times at the first one. Two zones stay."""
+    timed = [number for number, each in enumerate(sentences) if _TIMED.search(each)]
+    if len({zone for each in sentences for _, zone in _TIMED.findall(each)}) != 1:
+        return [*sentences]
+    told = [_TIMED.sub(r"\1", each) for each in sentences]
+    said, zone = _TIMED.findall(sentences[timed[0]])[0]
+    told[timed[0]] = told[timed[0]].replace(said, f"{said} ({zone})", 1)
+    return told
 
 
 class Explanation(WireModel):

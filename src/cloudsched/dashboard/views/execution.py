@@ -275,4 +275,4 @@ def _describe_deliveries(record: Json, task: Json, deliveries: Sequence[Json]) -
     if not deliveries:
         return f"Nothing was to be delivered to {channels}, or the record of it is gone."
     may_arrive = any(each["status"] in OPEN_DELIVERIES for each in deliveries)
-    return f"Not delivered to all of {channels}{only_if(may_arrive, ' yet')}."
+    return f"Not delivered to {only_if(', ' in channels, 'all of ')}{channels}{only_if(may_arrive, ' yet')}."

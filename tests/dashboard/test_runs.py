@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from datetime import timedelta
+from itertools import combinations
 
 import pytest
 from tests.dashboard.conftest import NOW, read_hidden, visit
@@ -189,3 +190,19 @@ def test_a_group_of_which_not_all_was_looked_at_has_the_number_of_its_handler() 
     assert show({**counted, "groups": [{**group, "isAtLeast": False}]}) == "20"
     assert show(counted, "title") == "tick: no", "many errors have the same type"
     assert show({**counted, "groups": [{**group, "handler": None}]}, "title") == "no"
+
+
+def test_any_two_filters_have_a_page(pages: Pages, app: App) -> None:
+    """With what they found, or with why they cannot be joined."""
+    run(pages, app, 2)
+    wanted = {
+        "status": ("SUCCEEDED", "SKIPPED", "SUSPENDED", "FAILED"), "outcome": ("ran", "skipped", "failed"),
+        "handler": ("load",), "owner": ("ada",), "label": ("a=b",), "category": ("others",), "error": ("gone",),
+        "errorType": ("ConnectionError",), "minDuration": ("PT10S",), "minLateness": ("PT1M",),
+    }  # fmt: skip
+    given = [(name, value) for name, values in wanted.items() for value in values]
+    for one, other in combinations(given, 2):
+        address = f"/runs?within=P1D&{one[0]}={one[1]}&{other[0]}={other[1]}"
+        answer = pages.get("admin", address)
+        assert answer.status_code in {200, 400}, address
+        assert "This view has failed" not in answer.text, address

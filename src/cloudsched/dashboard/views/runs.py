@@ -184,7 +184,7 @@ def _build_run(record: Json, visit: Visit) -> Json:
 
 def _count_by_handler(failures: Json, filters: Mapping[str, str]) -> dict[str, int]:
     """Return how many runs of each handler failed, as far as that is counted exactly."""
-    if "handler" in filters and not failures.get("isAtLeast"):
+    if "handler" in filters and "count" in failures and not failures.get("isAtLeast"):
         return {filters["handler"]: failures["count"]}
     return {each["name"]: each["count"] for each in failures.get("handlers") or ()}
 

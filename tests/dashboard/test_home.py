@@ -204,6 +204,7 @@ def answer(**changes: object) -> dict[str, Any]:
         "open": [],
         "due": [],
         "coming": {"parts": []},
+        "waiting": [],
         "next": [],
         "queues": [],
         "needs": NOTHING,
@@ -237,7 +238,7 @@ def test_the_numbers_are_those_that_the_api_has_counted() -> None:
     calm = [{**each, "skipped": 0, "late": 0} for each in hours]
     assert [*home_view.build(answer(counts={**counts, "hours": calm}), visit())["columns"]] == ["ran", "failed", "due"]
     first = page["hours"][0]
-    assert first["numbers"] == {"ran": 700, "failed": 7, "skipped": 5, "late": 2, "due": 0}
+    assert first["numbers"] == {"ran": 700, "failed": 7, "skipped": 5, "late": 2, "waiting": 0, "due": 0}
     query = parse_qs(urlsplit(first["links"]["skipped"]).query)
     assert (query["from"], query["until"]) == ([hours[0]["start"]], [hours[0]["end"]])
 

@@ -32,6 +32,9 @@ def test_home_names_what_is_to_come() -> None:
     assert 'name="to" value="2027-03-20T13:30:00+00:00"' in home
     due = home.partition("<caption>Due next")[2].partition("</table>")[0]
     assert re.findall(r'data-abs="[^"]*">([^<]*)<', due) == ["in 30 min"]
+    assert (late := re.search(r"(\d+) are late and have not started", home)), "it counts what has not started"
+    assert f", {late[1]} late. " in home, "in both sentences"
+    assert sum(map(int, re.findall(r"<title>\d\d:00 (\d+) late", home))) == int(late[1]), "and draws it"
 
 
 def test_a_run_that_waits_for_a_worker_is_told_before_it_is_recorded() -> None:

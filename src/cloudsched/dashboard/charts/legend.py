@@ -124,6 +124,7 @@ CALENDAR: Final[Mapping[str, str]] = {
 STRIP: Final[Mapping[str, str]] = {
     "f-past": "succeeded",
     "skipbar": "skipped",
+    "overdue": "late: has not started",
     "still": "nothing started in time",
     "f-fail": "failed, below",
     "o": "due",

@@ -37,7 +37,14 @@ _HALF_LETTER: Final = 0.0045
 """Half the width of a digit, as a part of the narrowest chart with numbers."""
 _WIDE: Final = 0.7
 """The width of the narrowest chart with numbers, as a part of that on a screen from 1281 on."""
-WORDS: Final = {"ran": "succeeded", "failed": "failed", "skipped": "skipped", "late": "late", "due": "due"}
+WORDS: Final = {
+    "ran": "succeeded",
+    "failed": "failed",
+    "skipped": "skipped",
+    "late": "started late",
+    "waiting": "late",
+    "due": "due",
+}
 """The numbers of a bar in words. The API calls a run that succeeded one that ran."""
 _FLAG: Final = "M0 0h8l-3 3 3 3h-8z"
 _LABEL_SIDE: Final = 0.23
@@ -55,6 +62,8 @@ class StripBar:
     skipped: int = 0
     late: int = 0
     """Those of the ones that ran or failed that started late."""
+    waiting: int = 0
+    """Those that were due and have not started."""
     due: int = 0
     links: Mapping[str, str] = field(default_factory=dict)
     """The addresses of the lists that its numbers count, by the names of these."""
@@ -62,7 +71,7 @@ class StripBar:
     @property
     def total(self) -> int:
         """Return the number of all of them."""
-        return self.ran + self.failed + self.skipped + self.due
+        return self.ran + self.failed + self.skipped + self.waiting + self.due
 
     @property
     def is_still(self) -> bool:
@@ -71,8 +80,7 @@ class StripBar:
 
     def write(self) -> str:
         """Return its numbers in words."""
-        names = ("ran", "failed", "skipped", "due", "late")
-        return ", ".join(f"{number:,} {WORDS[name]}" for name in names if (number := getattr(self, name)))
+        return ", ".join(f"{number:,} {word}" for name, word in WORDS.items() if (number := getattr(self, name)))
 
 
 def draw_strip(
@@ -85,9 +93,10 @@ def draw_strip(
 ) -> Markup:
     """Return the chart of as much time before now as after it. All bars have one scale, and each has its number.
 
-    A bar never crosses now: past runs end at the line, and due ones begin there. What was skipped stands on what ran.
-    Hours in which nothing started in time have a ground of their own. The time after `known_until`, for which due runs
-    are not known, is hatched. None if all are known. A deployment is a line with a flag, and its text on hovering.
+    A bar never crosses now: past runs end at the line, and due ones begin there. What was skipped or is late stands on
+    what ran. Hours in which nothing started in time have a ground of their own. The time after `known_until`, for
+    which due runs are not known, is hatched. None if all are known. A deployment is a line with a flag, and its text
+    on hovering.
 
     Each part of a bar leads to the list that it counts. The Tab key passes over these links: a table has them as well.
     """
@@ -156,8 +165,8 @@ def _cut(bar: StripBar, axis: _Axis, most: int) -> list[_Piece]:
     began = min(left, axis.now - _THINNEST * (axis.end - axis.start))
     pieces = []
     top: float = _BASE
-    for name, css, number in (("ran", "f-past", bar.ran), ("skipped", "skipbar", bar.skipped)):
-        if number:
+    for name, css in (("ran", "f-past"), ("skipped", "skipbar"), ("waiting", "overdue")):
+        if number := getattr(bar, name):
             tall = max(3.0, min(_ABOVE * number / most, top - _TOP))
             top -= tall
             pieces.append(_Piece(name, css, began, until_now, top, tall))
@@ -197,7 +206,7 @@ def _draw_value(bar: StripBar, pieces: Sequence[_Piece], axis: _Axis, near: Sequ
     """
     name, number = next(
         (name, number)
-        for name, number in (("", bar.ran + bar.skipped), ("due", bar.due), ("failed", bar.failed))
+        for name, number in (("", bar.ran + bar.skipped + bar.waiting), ("due", bar.due), ("failed", bar.failed))
         if number
     )
     counted = next(each for each in pieces if name in {"", each.name})

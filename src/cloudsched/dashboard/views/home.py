@@ -19,6 +19,7 @@ from cloudsched.dashboard.views.execution_row import build_execution
 from cloudsched.dashboard.views.health import build_health, fetch_health
 from cloudsched.dashboard.views.held_up import fetch_held_up
 from cloudsched.dashboard.words import only_if, write_count
+from cloudsched.domain.documents.run_counts import STARTED_LATE
 from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _HOUR: Final = timedelta(hours=1)
 _MINUTE: Final = timedelta(minutes=1)
 _LISTED: Final = 8
 
-_RARE: Final = frozenset({"skipped", "late"})
+_RARE: Final = frozenset({"skipped", "waiting", "late"})
 """Those that have no column if they are zero in all hours."""
 
 
@@ -41,7 +42,10 @@ def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API for recent runs and failures, due tasks, waiting tasks, and the health."""
     until = (visit.now + REACH).isoformat()
     counts = api.find("/v1/overview")
-    coming = api.get("/v1/occurrences/counts", **{"from": visit.soonest}, until=until, per="PT1H")
+    counted = "/v1/occurrences/counts"
+    coming = api.get(counted, **{"from": visit.soonest}, until=until, per="PT1H")
+    past = {"from": (visit.now - REACH).isoformat(), "until": _find_late(visit)}
+    waiting = api.get(counted, **past, per="PT1H")["parts"]
     opened = [
         each
         for status in sorted(OPEN)
@@ -55,6 +59,7 @@ def fetch(api: Api, visit: Visit) -> Json:
         "open": [{**each, "heldUp": fetch_held_up(api, visit, each)} for each in opened],
         **fetch_due_next(api, visit, visit.now + REACH),
         "coming": coming,
+        "waiting": waiting,
         "queues": api.get("/v1/queues")["queues"],
         "needs": fetch_needs(api, visit, counts),
         "counts": counts or {},
@@ -64,7 +69,7 @@ def fetch(api: Api, visit: Visit) -> Json:
 
 def build(answer: Json, visit: Visit) -> Json:
     """Return what Home shows."""
-    bars = [replace(bar, links=_list_links(bar, visit)) for bar in _read_bars(answer["counts"], answer["coming"])]
+    bars = [replace(bar, links=_list_links(bar, visit)) for bar in _read_bars(answer)]
     attention = build_attention(answer["needs"], answer["queues"], visit)
     shown = {each["taskId"] for each in answer["open"]}
     opened = sum(answer["counts"].get("open", {}).values()) or len(shown)
@@ -78,7 +83,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "sentence": _write_sentence(attention, bars, _write_open(answer["counts"], opened), due, visit),
         "lateness": lateness,
         "legend": list_legend(STRIP, [strip["strip"], lateness]),
-        "latenessText": _write_lateness(answer["counts"], visit),
+        "latenessText": _write_lateness(answer["counts"], sum(bar.waiting for bar in bars), visit),
         "restorable": answer.get("restorable", ()),
         "stops": [_build_stop(each, visit) for each in reversed(answer["counts"].get("stops", ()))],
         "open": [build_execution(each, visit) for each in answer["open"]],
@@ -88,20 +93,26 @@ def build(answer: Json, visit: Visit) -> Json:
     }
 
 
-def _read_bars(counts: Json, coming: Json) -> list[StripBar]:
-    """Return the hours of the strip, as the API has counted them: what has ended, and what is due."""
+def _find_late(visit: Visit) -> str:
+    """Return the instant before which what was due is late, if it has not started: others are about to start."""
+    return (visit.now - STARTED_LATE).isoformat()
+
+
+def _read_bars(answer: Json) -> list[StripBar]:
+    """Return the hours of the strip, as the API has counted them: what has ended, and what is late or due."""
     bars = [
         StripBar(
             parse_instant(each["start"]),
             parse_instant(each["end"]),
             **{name: each[name] for name in ("ran", "failed", "skipped", "late")},
         )
-        for each in counts.get("hours", ())
+        for each in answer["counts"].get("hours", ())
     ]
     known = {bar.start: bar for bar in bars}
-    for each in coming["parts"]:
-        start = parse_instant(each["start"]).replace(minute=0, second=0, microsecond=0)
-        known[start] = replace(known.get(start, StripBar(start, start + _HOUR)), due=each["due"])
+    for name, parts in (("waiting", answer["waiting"]), ("due", answer["coming"]["parts"])):
+        for each in parts:
+            start = parse_instant(each["start"]).replace(minute=0, second=0, microsecond=0)
+            known[start] = replace(known.get(start, StripBar(start, start + _HOUR)), **{name: each["due"]})
     return sorted(known.values(), key=lambda bar: bar.start)
 
 
@@ -114,7 +125,8 @@ def _build_strip(bars: Sequence[StripBar], answer: Json, visit: Visit) -> Json:
     marks = [(parse_instant(each["at"]), f"Deployment of {each['version']}") for each in deployments]
     since = visit.moment(bars[0].start if bars else visit.now).short
     due = sum(bar.due for bar in bars)
-    counted = [f"{sum(getattr(bar, name) for bar in bars):,} {WORDS[name]}" for name in ("ran", "skipped", "failed")]
+    totals = {name: sum(getattr(bar, name) for bar in bars) for name in ("ran", "skipped", "failed", "waiting")}
+    counted = [f"{total:,} {WORDS[name]}" for name, total in totals.items() if total or name != "waiting"]
     said = write_count(due, "is", "are", is_at_least=known_until is not None)
     return {
         "strip": draw_strip(bars, visit.now, REACH, visit.zone, known_until, marks),
@@ -145,6 +157,8 @@ def _list_links(bar: StripBar, visit: Visit) -> dict[str, str]:
     start = max(bar.start, parse_instant(visit.soonest)).isoformat()
     end = min(bar.end, visit.now + REACH).isoformat()
     lists["due"] = f"due?{urlencode({'from': start, 'until': end})}"
+    end = min(bar.end, parse_instant(_find_late(visit))).isoformat()
+    lists["waiting"] = f"due?{urlencode({'from': bar.start.isoformat(), 'until': end})}"
     return lists
 
 
@@ -202,19 +216,21 @@ def _list_late(counts: Json, visit: Visit) -> list[tuple[datetime, timedelta]]:
     return [(at, timedelta(seconds=late)) for at, late in found if at >= visit.now - REACH]
 
 
-def _write_lateness(counts: Json, visit: Visit) -> str:
+def _write_lateness(counts: Json, waiting: int, visit: Visit) -> str:
+    """Return how late the runs started, and how many have not."""
+    others = only_if(waiting, f" {write_count(waiting, 'is late and has', 'are late and have')} not started.")
     hours = counts.get("hours", ())
     started = sum(each["ran"] + each["failed"] for each in hours)
     late = sum(each["late"] for each in hours)
     if not started:
-        return "Lateness: nothing started in these hours."
+        return f"Lateness: nothing started in these hours.{others}"
     if not late:
         they = {1: "the only run", 2: "both runs"}.get(started, f"all {started:,} runs")
-        return f"Lateness: {they} started within a minute."
+        return f"Lateness: {they} started within a minute.{others}"
     known = _list_late(counts, visit)
     most = write_duration(max((late for _, late in known), default=timedelta(0)))
     of_them = only_if(len(known) < late, f"the latest {len(known)} of them ")
-    return f"Lateness: {late:,} of {started:,} started more than a minute late, {of_them}by up to {most}."
+    return f"Lateness: {late:,} of {started:,} started more than a minute late, {of_them}by up to {most}.{others}"
 
 
 def _write_open(counts: Json, opened: int) -> str:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Any
 
+import pytest
 import requests
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,21 +64,27 @@ def test_a_day_counts_by_the_wall_clock_of_the_chosen_zone() -> None:
         assert [c["number"] for week in page["month"] for c in week if c and "1 late" in c["words"]] == [number]
 
 
-class CountingApi:
-    """Answers full pages for ever, and counts them."""
+class CrowdedApi:
+    """Answers with failures for ever, and with one open run."""
 
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def get(self, path: str, **_: object) -> dict[str, Any]:
-        self.calls += 1
+    def get(self, path: str, **query: object) -> dict[str, Any]:
         name = path.rpartition("/")[2]
-        record = {**ended("2027-03-22T10:00:00Z"), **occurrence("2027-03-28T10:00:00Z")}
+        if query.get("status") == "SUSPENDED":
+            return {name: [{**ended("2027-03-22T10:00:00Z"), "id": "open", "status": "SUSPENDED"}]}
+        if query.get("status") or path.endswith("counts"):
+            return {name: [], "parts": []}
+        record = {**ended("2027-03-22T10:00:00Z", "FAILED"), **occurrence("2027-03-28T10:00:00Z")}
         return {name: [record] * 500, "nextPageToken": "more"}
 
     def find(self, path: str, **__: object) -> dict[str, Any]:
-        self.calls += 1
-        return {"parts": []} if path.endswith("counts") else {}
+        return {"parts": [], "stops": []} if path.endswith("counts") else {}
+
+
+@pytest.mark.parametrize("span", [{"day": "2027-03-22"}, {"week": "2027-03-22"}, {"month": "2027-03"}])
+def test_an_open_run_is_counted_beside_any_number_of_failures(span: dict[str, str]) -> None:
+    """Whatever span of days is shown."""
+    there = look(**span)
+    assert "1 open" in calendar_view.build(calendar_view.fetch(CrowdedApi(), there), there)["sentence"]  # type: ignore[arg-type]
 
 
 def test_the_month_shows_past_and_future(ui: str) -> None:

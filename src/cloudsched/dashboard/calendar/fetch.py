@@ -81,7 +81,7 @@ def fetch(api: Api, visit: Visit) -> Json:
             late = _count_due(api, visit, start, until, per, also)
         ran = _fetch_ran(api, near, wanted, _choose_bound(counts, "ran", "failed", "skipped"))
         _add_rare(api, near, wanted, ran, overview.get("needs", ()))
-        if span.kind == "month" and not wanted["status"]:
+        if not wanted["status"] and (span.kind == "month" or not ran.has_all_open):
             _add_open(api, {"from": start.isoformat(), "until": end.isoformat()}, wanted, ran)
     due = _Pages()
     coming: Json = {}
@@ -137,7 +137,7 @@ def _add_rare(api: Api, near: Mapping[str, str], wanted: Mapping[str, str], ran:
 
 
 def _add_open(api: Api, near: Mapping[str, str], wanted: Mapping[str, str], ran: _Ran) -> None:
-    """Add what is open in all of a month: the counts of its days leave that out."""
+    """Add what is open in all of a time, which counts leave out: in a month, or where a list had other runs first."""
     ran.has_all_open = True
     known = {(each["taskId"], each["id"]) for each in ran.items}
     for status in sorted(OPEN):

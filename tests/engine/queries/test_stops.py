@@ -46,7 +46,8 @@ def write(
     """Write a task with runs: when each was due, and how long it waited, or how many were skipped."""
     records = []
     for at, how in runs:
-        fields: dict[str, object] = {"status": ExecutionStatus.SKIPPED, "finished_at": NOW, "message": message}
+        resumed = STARTED if at < STARTED else NOW
+        fields: dict[str, object] = {"status": ExecutionStatus.SKIPPED, "finished_at": resumed, "message": message}
         if isinstance(how, timedelta):
             fields = {"status": ExecutionStatus.SUCCEEDED, "started_at": at + how, "finished_at": at + how}
         elif how > 1:
@@ -86,8 +87,8 @@ def look(store: SqliteStore, since: datetime, days: float, per: PartLength, zone
 def test_an_outage_is_found_days_later_with_its_numbers(store: SqliteStore) -> None:
     """All that was due in it is counted, also what another owner does not see."""
     ran = [(at, wait) for at, wait in live() if not STOPPED <= at < STARTED]
-    write(store, *ran, (STOPPED + HOUR / 2, 6), (STARTED - HOUR / 2, HOUR))
-    write(store, (STOPPED + HOUR / 4, STARTED - STOPPED), name="daily")
+    write(store, *ran, (STOPPED + HOUR / 2, 6), (STARTED - HOUR / 2, HOUR / 2))
+    write(store, (STOPPED + HOUR / 4, STARTED - STOPPED - HOUR / 4), name="daily")
     (stop,) = find_latest_stops(store.search, None, NOW)
     assert (stop.start, stop.end, stop.skipped, stop.late) == (STOPPED, STARTED, 6, 2)
     assert find_latest_stops(store.search, "ada", NOW) == (stop,)
@@ -172,3 +173,35 @@ def test_what_is_no_outage_is_not_called_one(store: SqliteStore, runs: list[tupl
     write(store, *runs)
     assert find_latest_stops(store.search, None, NOW) == ()
     assert look(store, NOW - timedelta(days=4), 4, PartLength.HOUR) == ()
+
+
+@pytest.mark.parametrize("minute", [0, 13])
+def test_an_outage_of_what_recurs_within_the_hour_is_found(store: SqliteStore, minute: int) -> None:
+    """Its hours have no runs, and the record of all that was skipped may stand in an hour in which some ran."""
+    began = STOPPED + timedelta(minutes=minute)
+    every = [NOW - number * timedelta(minutes=5) for number in range(12 * 80)]
+    ran = [(at, timedelta(0)) for at in every if not began <= at < STARTED]
+    write(store, *ran, (min(at for at in every if at >= began), 84), message=TOO_LATE, name="often")
+    (stop,) = find_latest_stops(store.search, None, NOW)
+    assert began <= stop.start < began + timedelta(minutes=5)
+    assert (stop.end, stop.skipped, stop.is_over) == (STARTED, 84, True)
+    assert look(store, datetime(2027, 3, 22, tzinfo=UTC), 1, PartLength.QUARTER) == (stop,)
+    assert look(store, datetime(2027, 3, 1, tzinfo=UTC), 31, PartLength.DAY) == (stop,)
+
+
+def test_a_pause_of_the_only_task_is_no_outage(store: SqliteStore) -> None:
+    """Nothing was too late: what came due meanwhile was left out by somebody's wish."""
+    every = [NOW - number * timedelta(minutes=5) for number in range(12 * 80)]
+    ran = [(at, timedelta(0)) for at in every if not STOPPED <= at < STARTED]
+    write(store, *ran, (STOPPED + timedelta(minutes=2), 84), message="Its task was paused.", name="often")
+    assert find_latest_stops(store.search, None, NOW) == ()
+
+
+def test_a_stop_ends_when_what_waited_starts(store: SqliteStore) -> None:
+    """Within an hour in which others started in time later, and it has the numbers until then."""
+    resumed = STARTED + timedelta(minutes=36)
+    every = [NOW - number * timedelta(minutes=5) for number in range(12 * 80)]
+    write(store, *((at, resumed - at if STOPPED <= at < resumed else timedelta(0)) for at in every), name="often")
+    (stop,) = find_latest_stops(store.search, None, NOW)
+    assert (stop.start, stop.end) == (STOPPED, resumed)
+    assert stop.late == sum(STOPPED <= at < resumed for at in every)

@@ -3,7 +3,8 @@
 Counts of runs say when, by the hour of UTC, so every page says the same. One run of such a time has to say so too: it
 waited for long, or was skipped because it was too late. What an overlap policy skipped, or a lock held back for some
 minutes, is no stop. A stop begins with the first occurrence that waited, within the hour before these hours, and ends
-with the last of them.
+when the first of them starts or is skipped. What recurs within the hour leaves but one record, of all that was skipped
+together: then hours without any follow one in which something started in time.
 """
 
 from __future__ import annotations
@@ -37,6 +38,10 @@ _TICK: Final = timedelta(microseconds=1)
 SHORTEST: Final = timedelta(minutes=30)
 """The least time that a run of a stop has waited."""
 _SAMPLE: Final = 5
+_FIRST: Final = (timedelta(minutes=1), timedelta(minutes=5))
+"""The times from its beginning on in which the first of a stop is looked for."""
+_READ_FIRST: Final = 10
+"""The most runs that are read of each of these."""
 _WALKS: Final = (10, 200)
 """The numbers of runs that are read of the hour before a stop, the second if all of the first belong to it."""
 
@@ -57,7 +62,13 @@ class _Stop(NamedTuple):
     runs: RunCounts
     before: datetime | None
     """The start of the last part before it in which something started in time, if that is known."""
-    is_over: bool = False
+    limit: datetime | None = None
+    """The end of the first part after it in which something started in time. None if it is not over."""
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether something has started in time since."""
+        return self.limit is not None
 
     def to_response(self) -> StopCounts:
         """Return it as callers see it."""
@@ -92,10 +103,12 @@ def find_stops(
     """
     hours = _to_hours(search, query, _make_parts(edges, counts))
     hours = _look_around(search, query, hours, now)
-    longest = sorted(_join_still(hours, floor_hour(now)), key=lambda each: each.end - each.start)[-_LOOKS:]
+    found = _join_still(hours, floor_hour(now))
+    longest = sorted(found, key=lambda each: (each.limit or each.end) - each.start)[-_LOOKS:]
     stops = [each for each in longest if _has_long_wait(search, query, each)]
     latest = sorted(stops, key=lambda each: each.start)[-MAX_STOPS:]
-    return tuple(_find_beginning(search, query, each).to_response() for each in latest)
+    begun = [_find_beginning(search, query, each) for each in latest]
+    return tuple(_find_end(search, query, each).to_response() for each in begun)
 
 
 def floor_hour(at: datetime) -> datetime:
@@ -113,7 +126,7 @@ def _look_around(search: SearchStore, query: ExecutionQuery, hours: list[_Part],
     before, after = list[_Part](), list[_Part]()
     if busy and busy[0].runs.is_still:
         before = _count_hours(search, query, hours[0].start - timedelta(days=DAYS), hours[0].start)
-    if busy and busy[-1].runs.is_still:
+    if busy and (busy[-1].runs.is_still or (busy[-1].runs.skipped and busy[-1].end < hours[-1].end)):
         after = _count_hours(search, query, hours[-1].end, min(now, hours[-1].end + timedelta(days=DAYS)))
     return [*before, *hours, *after]
 
@@ -155,19 +168,22 @@ def _list_hours(start: datetime, end: datetime) -> Iterator[datetime]:
 def _join_still(parts: Iterable[_Part], until: datetime) -> Iterator[_Stop]:
     """Yield each time in which nothing started in time, from the first part in which something was due to the last.
 
-    Parts that end later than an instant belong to none.
+    Parts that end later than an instant belong to none. A time without anything due, after a part in which something
+    was skipped, may be one as well.
     """
     found: _Stop | None = None
-    before: datetime | None = None
+    before: _Part | None = None
     for each in parts:
         if each.runs.is_still and each.end <= until:
-            found = found or _Stop(each.start, each.end, RunCounts(), before)
+            found = found or _Stop(each.start, each.end, RunCounts(), before and before.start)
             found = found._replace(end=each.end, runs=found.runs + each.runs)
         elif each.runs.is_due and not each.runs.is_still:
-            before = each.start
+            if found is None and before is not None and before.runs.skipped and before.end < each.start:
+                found = _Stop(before.end, before.end, RunCounts(), before.start)
             if found is not None:
-                yield found._replace(is_over=True)
+                yield found._replace(limit=each.end)
                 found = None
+            before = each
     if found is not None:
         yield found
 
@@ -193,6 +209,22 @@ def _find_beginning(search: SearchStore, query: ExecutionQuery, stop: _Stop) -> 
     return stop._replace(start=start, runs=stop.runs + runs)
 
 
+def _find_end(search: SearchStore, query: ExecutionQuery, stop: _Stop) -> _Stop:
+    """Return a stop until the minute in which the first that waited in it started or was skipped, and its numbers."""
+    if stop.limit is None:
+        return stop
+    for until in (*(stop.start + length for length in _FIRST), max(stop.end, stop.start + SHORTEST)):
+        near = replace(query, status=None, outcome=None, since=stop.start, until=until)
+        waits = [(each.scheduled_for, _find_wait(each)) for each in _list_ended(search, near, _READ_FIRST)]
+        if ends := [at + wait for at, wait in waits if wait and at + wait >= stop.end]:
+            break
+    end = min([*ends, stop.limit]).replace(second=0, microsecond=0)
+    if not ends or end == stop.end:
+        return stop
+    (runs,) = search.count_runs(replace(query, status=None, outcome=None), [stop.end, end])
+    return stop._replace(end=end, runs=stop.runs + runs)
+
+
 def _started_in_time(execution: Execution) -> bool:
     is_run = classify_run(execution) in {CountedAs.RAN, CountedAs.FAILED}
     return is_run and not has_started_late(execution)
@@ -200,10 +232,11 @@ def _started_in_time(execution: Execution) -> bool:
 
 def _has_long_wait(search: SearchStore, query: ExecutionQuery, stop: _Stop) -> bool:
     """Return whether a run waited for long, of those that were due first or of all."""
-    for end in (stop.start + SHORTEST, stop.end):
-        near = replace(query, status=None, outcome=None, since=stop.start, until=end)
+    begin = stop.start if stop.end > stop.start or stop.before is None else stop.before
+    for end in (begin + SHORTEST, begin + _HOUR, stop.end):
+        near = replace(query, status=None, outcome=None, since=begin, until=end)
         looks = [near]
-        if near == ExecutionQuery(query.owner, since=stop.start, until=end):
+        if near == ExecutionQuery(query.owner, since=begin, until=end):
             looks.append(replace(near, is_late=True))
         if any(_find_wait(each) >= SHORTEST for look in looks for each in _list_ended(search, look, _SAMPLE)):
             return True

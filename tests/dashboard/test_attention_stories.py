@@ -281,16 +281,31 @@ def test_the_list_of_tasks_says_what_keeps_them_from_running_as_home_does(pages:
     del app.container.registry.registrations.handlers["gone"]
     app.container.forget_causes()
     assert read_attention(pages)[0].startswith("1 thing needs you")
-    for query in ("", "?q=night", "?handler=gone"):
+    for query in ("", "?q=night", "?handler=gone", "?owner=ada"):
         assert "none needs attention" not in read(query)
         assert '#need">1 thing keeps tasks from running</a>' in read(query)
 
-    app.create(id="pulled", owner="ada", handler="quickly", pull="gpu")
-    app.create(id="well", owner="ada", handler="shaky", schedule="every day at 9:00")
+    app.handler("rendered", pull="gpu")(lambda: None)
+    app.create(id="pulled", owner="bob", handler="rendered")
+    app.create(id="well", owner="bob", handler="shaky", schedule="every day at 9:00")
     pages.sim.advance(timedelta(minutes=1))
     assert read_attention(pages)[0].startswith("2 things need you")
     assert '#need">2 things keep tasks from running</a>' in read()
-    assert '#need">1 thing keeps tasks from running</a>' in read("?handler=shaky")
+    for query in ("?handler=gone", "?handler=rendered", "?owner=ada", "?owner=bob", "?q=pull"):
+        assert '#need">1 thing keeps tasks from running</a>' in read(query), query
+    for query in ("?handler=shaky", "?q=wel"):  # neither concerns these
+        assert "from running" not in read(query), query
+        assert "1 task; none needs attention" in read(query), query
+    assert "from running" not in read("?status=COMPLETED")
+    assert "from running" not in read("?trouble=FAILED")
+
+
+def test_a_paused_queue_concerns_the_tasks_that_it_carries(pages: Pages, app: App) -> None:
+    pages.sim.app.container.replace(queue_watch=PausedLow())
+    for priority in (Priority.LOW, Priority.NORMAL):
+        app.create(id=f"is-{priority}".lower(), handler="shaky", priority=priority, schedule="every day at 9:00")
+    for query, is_told in {"": True, "?q=low": True, "?handler=shaky": True, "?q=normal": False}.items():
+        assert ("1 thing keeps tasks from running" in pages.get("admin", f"/tasks{query}").text) == is_told, query
 
 
 def test_what_a_retry_has_mended_is_no_failure_in_the_row(pages: Pages, app: App) -> None:

@@ -56,6 +56,7 @@ def test_mails_to_an_unverified_address_are_told_until_it_is_verified(pages: Pag
         assert f"3 mails to dora were not sent in the last 7 days. {NOT_VERIFIED}" in text
         assert "nothing needs attention" not in text
     assert "1 thing needs you" in read(pages, "admin", "/")
+    assert "none needs attention" not in read(pages, "admin", "/tasks")
     assert "dora" not in read(pages, "bob", "/")
     assert "3 deliveries for dora: 3 not sent." in read(pages, "admin", "/deliveries?owner=dora")
     for path in ("/deliveries", "/deliveries?owner=dora"):  # as on Home
@@ -70,6 +71,7 @@ def test_mails_to_an_unverified_address_are_told_until_it_is_verified(pages: Pag
     assert pages.post("admin", "/people/dora", act).status_code == 303
     for path in ("/", "/deliveries"):
         assert "were not sent" not in read(pages, "admin", path)
+    assert "3 tasks; none needs attention" in read(pages, "admin", "/tasks")
     assert "Contact verified: dora Email: none → verified" in read(pages, "viewer", "/audit")
     assert "Contact verified:" not in read(pages, "bob", "/audit")
     assert "nothing needs attention" in read(pages, "admin", "/people/dora")

@@ -92,5 +92,4 @@ def list_path(cause: str, visit: Visit, of: Mapping[str, str] = MappingProxyType
 
     Its pages keep the instant that it was asked for at.
     """
-    shown = {"calls": "1"} if cause == NeedCause.DELIVERY else {}  # a delivery is a call
-    return f"tasks?{urlencode({**filter_by_cause(cause, visit), **shown, **of})}"
+    return f"tasks?{urlencode({**filter_by_cause(cause, visit), **of})}"

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.views.causes import CAUSES, filter_by_cause, list_path, write_chip
-from cloudsched.dashboard.views.need_rows import list_unheard
+from cloudsched.dashboard.views.need_rows import list_paused, list_unheard
 from cloudsched.dashboard.views.task_filters import read_task_filters, read_trouble
 from cloudsched.dashboard.words import only_if, write_count
-from cloudsched.domain.documents.task import NeedCause
+from cloudsched.domain.documents.task import NeedCause, TaskStatus
 from cloudsched.domain.explanation.findings import Reason
 
 if TYPE_CHECKING:
@@ -22,29 +22,32 @@ if TYPE_CHECKING:
 
 _COUNTED: Final = frozenset({"owner", "handler"})
 """The filters of which the API has counts, and with which it lists the tasks of a cause."""
+_STOPS: Final = frozenset({Reason.QUEUE_PAUSED, Reason.UNKNOWN_HANDLER})
+"""The causes that keep tasks from running without a need of their own in any list."""
 _LATE: Final = 200
 """The most late tasks that are asked for: the API counts fewer."""
 _GROUPS: Final = 200
 """The most handlers that the API names for a cause."""
 
 
-def fetch_filtered_needs(api: Api, visit: Visit) -> Json:
+def fetch_filtered_needs(api: Api, visit: Visit, shown: Sequence[Json]) -> Json:
     """Ask the API for the counts of each cause, and for those that are late and counted for another cause, too.
 
-    Without counts for the filters of the list, only what keeps tasks from running is asked for.
+    Without counts for the filters of the list, only what keeps the shown tasks from running is looked for.
     """
     filters, words = read_task_filters(visit)
     overview = api.find("/v1/overview", owner=filters.get("owner")) or {}
-    stops = [each for each in overview.get("causes", ()) if _may_stop(each, filters.get("handler"))]
-    stopping = len(stops) + len(list_unheard(api.list_items("/v1/queues", "queues")))
-    if words or filters.keys() - _COUNTED:
-        return {"stopping": stopping}
     needs = overview.get("needs", ())
+    stopping = _count_stops(overview, list_unheard(api.list_items("/v1/queues", "queues")), visit, shown)
+    is_lost = any(each["reason"] == Reason.NOT_REACHABLE for each in overview.get("causes", ()))
+    is_lost = is_lost or any(each["count"] for each in needs if each["cause"] == NeedCause.DELIVERY)
+    found: Json = {"stopping": stopping, "isCalm": not (stopping or is_lost)}
+    if words or filters.keys() - _COUNTED:
+        return found
     counted = [_count_handler(each, filters["handler"]) for each in needs] if "handler" in filters else needs
     counted = [each for each in counted if each["count"] or each.get("isAtLeast")]
     causes = {each["cause"] for each in counted}
-    found: Json = {"filters": filters, "isKnown": bool(needs), "counted": counted, "twice": 0, "isAtLeast": False}
-    found["stopping"] = stopping
+    found |= {"filters": filters, "isKnown": bool(needs), "counted": counted, "twice": 0, "isAtLeast": False}
     if NeedCause.OVERDUE in causes and causes - {NeedCause.OVERDUE, NeedCause.DELIVERY}:
         late = api.get("/v1/tasks", **filters, **filter_by_cause(NeedCause.OVERDUE, visit), pageSize=_LATE)
         found["twice"] = sum({NeedCause.OVERDUE} < {*each.get("needs", ())} for each in late["tasks"])
@@ -52,16 +55,34 @@ def fetch_filtered_needs(api: Api, visit: Visit) -> Json:
     return found
 
 
-def _may_stop(cause: Json, handler: str | None) -> bool:
-    """Return whether a cause may keep tasks of a handler, or of any, from running, which no list of them shows."""
+def _count_stops(overview: Json, unheard: Sequence[Json], visit: Visit, shown: Sequence[Json]) -> int:
+    """Return how many things keep tasks from running: any, or under a filter those of the list.
+
+    The causes are already those of the owner.
+    """
+    filters, words = read_task_filters(visit)
+    others = [*words, *(filters.keys() - {"owner"}), *filter(None, [read_trouble(visit)])]
+    causes = [each for each in overview.get("causes", ()) if each["reason"] in _STOPS]
+    if others:
+        causes = [each for each in causes if any(_stops(each, task) for task in shown)]
+    if others or filters:
+        queues = {(task.get("pull") or {}).get("queue") for task in shown if task.get("offeredAt")}
+        unheard = [each for each in unheard if each["queue"] in queues]
+    return len(causes) + len(unheard)
+
+
+def _stops(cause: Json, task: Json) -> bool:
+    """Return whether a cause keeps a task from running."""
+    if task["status"] != TaskStatus.ACTIVE:
+        return False
     if cause["reason"] == Reason.UNKNOWN_HANDLER:
-        return handler in {None, cause["subject"]}
-    return bool(cause["reason"] == Reason.QUEUE_PAUSED)
+        return bool(task["handler"] == cause["subject"])
+    return task["priority"] in list_paused([cause])
 
 
 def write_stopping(found: Json) -> str:
     """Return how many things on Home keep tasks from running. Empty if none does."""
-    stopping = found.get("stopping", 0)
+    stopping = found["stopping"]
     return only_if(stopping, write_count(stopping, "thing keeps", "things keep") + " tasks from running")
 
 
@@ -107,11 +128,7 @@ def write_needy(found: Json, visit: Visit) -> Mapping[str, str]:
     count, is_at_least = known
     who = "all tasks" if not found["filters"] else "all that match"
     if not count:
-        return (
-            {}
-            if is_at_least or found["counted"] or found["stopping"]
-            else {"before": f"Of {who}, none needs attention."}
-        )
+        return {"before": f"Of {who}, none needs attention."} if found["isCalm"] and not is_at_least else {}
     causes = [each["cause"] for each in found["counted"] if each["count"] and each["cause"] != NeedCause.DELIVERY]
     href = _list_cause(causes[0], found, visit) if len(causes) == 1 else "#causes"
     verb = "needs" if count == 1 and not is_at_least else "need"

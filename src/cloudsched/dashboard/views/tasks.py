@@ -46,14 +46,16 @@ _ORDERS: Final = {
 def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:
     """Return the list of the API that the view shows a page of, and its filters."""
     filters, words = read_task_filters(visit)
+    trouble = read_trouble(visit)
+    has_calls = visit.query.get("calls") or trouble == NeedCause.DELIVERY  # a delivery is a call
     return "/v1/tasks", {
         **filters,
         "status": filters.get("status", "").upper(),
-        "trouble": read_trouble(visit),
+        "trouble": trouble,
         "troubleUntil": visit.query.get("troubleUntil"),
         "search": shlex.join(words),
         "payloads": only_if(words and not visit.query.get("payloads"), "false"),
-        "calls": only_if(not visit.query.get("calls"), "false"),
+        "calls": only_if(not has_calls, "false"),
         "orderBy": visit.query.get("orderBy"),
     }
 
@@ -68,7 +70,7 @@ def fetch(api: Api, visit: Visit) -> Json:
     return {
         **page,
         "restorable": [*fetch_under_way(api, visit), *fetch_restorable(api, visit)],
-        "needs": fetch_filtered_needs(api, visit),
+        "needs": fetch_filtered_needs(api, visit, page["tasks"]),
         "handlers": _list_handlers(api, filters) if not page["tasks"] else [],
     }
 
@@ -114,20 +116,21 @@ def build(answer: Json, visit: Visit) -> Json:
     if not visit.query.get("orderBy") and not read_trouble(visit):
         tasks.sort(key=lambda task: not task.get("needs"))  # keeps the API's order otherwise
 
-    stopping = write_stopping(answer.get("needs", {}))
+    needs = answer["needs"]
     shown = {
-        "sentence": _write_sentence(tasks, visit, is_cut=bool(answer.get("nextPageToken")), is_calm=not stopping),
-        "stopping": stopping,
-        "needy": write_needy(answer.get("needs", {}), visit) if tasks else {},
+        "sentence": _write_sentence(tasks, visit, is_cut=bool(answer.get("nextPageToken")), is_calm=needs["isCalm"]),
+        "stopping": write_stopping(needs),
+        "needy": write_needy(needs, visit) if tasks else {},
         "restorable": answer.get("restorable", ()),
         "rows": [_build_task(task, visit) for task in tasks],
         "guess": guess_name(filters.get("handler", ""), answer["handlers"]),
         "filters": filters,
         "tokens": list_tokens(visit),
-        "chips": build_chips(answer.get("needs", {}), visit),
+        "chips": build_chips(needs, visit),
         "everything": _build_everything(visit),
         "statuses": {each: show_status(each).word for each in TaskStatus},
         "categories": CATEGORIES,
+        "mayHideCalls": read_trouble(visit) != NeedCause.DELIVERY,
         "orders": _ORDERS,
         "next": answer.get("nextPageToken"),
         "bulkQuery": filters,
@@ -190,7 +193,8 @@ def _write_note(task: Json) -> str:
 def _write_sentence(tasks: list[Json], visit: Visit, *, is_cut: bool, is_calm: bool) -> str:
     """Return what the page has, and in what order. Only of a list that is whole is nothing left out.
 
-    That none needs attention is said only if it is calm: nothing else is known to keep tasks from running.
+    That none needs attention is said only if it is calm: nothing else is known to keep tasks from running, or what
+    they say from arriving.
     """
     if not tasks:
         return _explain_nothing(visit, is_cut=is_cut)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 import pytest
 from tests.dashboard.role_pages import Pages
@@ -39,6 +40,16 @@ def test_only_an_admin_may_set_a_budget(pages: Pages, create: Callable[..., Task
     page = pages.get("ada", f"/tasks/{task.id}").text
     assert "An admin can raise the budget of ada." in page
     assert not re.search(r"verbs/(resume|trigger)", page)
+
+
+def test_a_resume_in_vain_is_no_success(pages: Pages, create: Callable[..., Task]) -> None:
+    """From a page that was open while the budget was used up, or a script: it can be taken back as any other."""
+    task = create(**DAILY)
+    pages.post("admin", "/usage", {"owner": "ada", "queries": "0"})
+    address = pages.post("admin", f"/tasks/{task.id}/verbs/resume", {}).headers["Location"]
+    page = pages.get("admin", f"/tasks/{task.id}?{urlsplit(address).query}").text
+    assert "its budget or limit is used up" in page
+    assert "/verbs/pause" in page[page.index('id="said"') :].partition("Undo")[0]
 
 
 def test_the_main_button_of_a_task_without_budget_leads_to_the_budget(

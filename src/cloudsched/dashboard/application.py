@@ -221,12 +221,12 @@ class Dashboard:
 
     def _act(self, request: Request, task_id: str, verb: str) -> Response:
         try:
-            act(self._api, task_id, verb, request.form)
+            done = act(self._api, task_id, verb, request.form)
         except CloudschedError as error:
             return self._show(request, VIEWS["task"], {"task_id": task_id}, describe_problem(error))
         if verb == "delete":
-            return redirect(request, Submitted("tasks", verb).address)
-        return redirect(request, Submitted(f"tasks/{task_id}", verb).address)
+            return redirect(request, Submitted("tasks", done).address)
+        return redirect(request, Submitted(f"tasks/{task_id}", done).address)
 
     def _move_clock(self, request: Request) -> Response:
         if self._clock is None:

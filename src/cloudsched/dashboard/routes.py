@@ -8,6 +8,7 @@ from werkzeug.routing import Map, Rule
 
 from cloudsched.dashboard.calendar import view as calendar
 from cloudsched.dashboard.forms import run_form, take_back, task_form
+from cloudsched.dashboard.task_verbs import RESUMED_IN_VAIN
 from cloudsched.dashboard.view import View
 from cloudsched.dashboard.views import (
     actions,
@@ -30,6 +31,7 @@ from cloudsched.features.table import FEATURES, find_place
 
 DONE: Final = {
     **{verb.word: verb.traits.done for verb in Verb},
+    RESUMED_IN_VAIN: "Resumed in vain: its budget or limit is used up, which pauses it again.",
     "read": "Marked as read.",
     "create": "Created.",
     "same": "Nothing was changed.",
@@ -48,7 +50,7 @@ DONE: Final = {
 }
 """The message after a verb. The address only names the verb, so nobody can make a link with another message."""
 
-UNDONE_BY: Final[dict[str, str]] = {Verb.PAUSE: Verb.RESUME, Verb.RESUME: Verb.PAUSE}
+UNDONE_BY: Final[dict[str, str]] = {Verb.PAUSE: Verb.RESUME, Verb.RESUME: Verb.PAUSE, RESUMED_IN_VAIN: Verb.PAUSE}
 """The verb that takes back another one."""
 
 _TASK: Final = "/tasks/<task_id>"

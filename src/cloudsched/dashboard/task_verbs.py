@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from cloudsched.dashboard.api import task_path
 from cloudsched.dashboard.forms.fields import read_json
+from cloudsched.domain.documents.receipt import Reason
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.errors import InvalidInput, NotFound
 
@@ -18,12 +19,17 @@ if TYPE_CHECKING:
 
     from cloudsched.dashboard.api import Api
 
+RESUMED_IN_VAIN: Final = "resumed-in-vain"
+"""What is done if a task is resumed while its budget or its limit is used up."""
 _LONGEST_NUMBER: Final = 6
 """The digits of the longest number of a step."""
 
 
-def act(api: Api, task_id: str, word: str, form: Mapping[str, str]) -> None:
-    """Do a verb with one task. Raises NotFound if pages have no such verb."""
+def act(api: Api, task_id: str, word: str, form: Mapping[str, str]) -> str:
+    """Do a verb with one task, and return the name of what the page then says, in `routes.DONE`.
+
+    Raises NotFound if pages have no such verb.
+    """
     known = {each.word: each for each in Verb if each.traits.done and each is not Verb.EDIT}
     verb = known.get(word)
     if verb is None:
@@ -31,14 +37,18 @@ def act(api: Api, task_id: str, word: str, form: Mapping[str, str]) -> None:
     path = task_path(task_id)
     if verb is Verb.DELETE:
         api.delete(path)
-        return
+        return word
 
     etag = form.get("etag", "")
     headers = {}
     if not etag:  # a state names the request, too
         headers["Idempotency-Key"] = str(uuid.uuid4())
     event = quote(form.get("event", ""), safe="")
-    api.post(path + verb.path.format(event=event), _read_body(verb, form), etag=etag, headers=headers)
+    answer = api.post(path + verb.path.format(event=event), _read_body(verb, form), etag=etag, headers=headers)
+    doubts = answer.get("receipt", {}).get("doubts", ())
+    if verb is Verb.RESUME and any(each["reason"] == Reason.BUDGET_USED_UP for each in doubts):
+        return RESUMED_IN_VAIN
+    return word
 
 
 def _read_body(verb: Verb, form: Mapping[str, str]) -> dict[str, object] | None:

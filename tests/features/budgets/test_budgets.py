@@ -146,6 +146,18 @@ def test_the_next_month_resumes(sim: Simulation) -> None:
 
 
 @pytest.mark.usefixtures("without_looks")
+def test_a_resume_in_vain_says_so_before_any_look(sim: Simulation) -> None:
+    """The start that was refused has counted what is used, and no look has yet."""
+    get_budgets(sim).put("ada", 10, by=OWN_CODE)
+    task_id = create_hourly(sim)
+    sim.advance(3 * HOUR)
+    assert sim.app.get(task_id).status is TaskStatus.PAUSED
+    receipt = sim.app.resume(task_id).receipt
+    assert receipt is not None
+    assert "ada has used up its budget (10 of 10 queries" in receipt.doubts[0].sentence
+
+
+@pytest.mark.usefixtures("without_looks")
 def test_the_sweep_alone_resumes_in_the_next_month(sim: Simulation) -> None:
     """Without anybody asking for it."""
     task_id = create_hourly(sim)

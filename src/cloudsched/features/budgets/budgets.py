@@ -275,12 +275,17 @@ class Budgets(UsageLimit):
             )
 
     def find_known_refusal(self, owner: str) -> str | None:
-        """Return why an owner may use no more, as far as the last look has seen, which costs one read."""
+        """Return why an owner may use no more, as far as is known, which costs one read.
+
+        If a start was refused and no look has seen why, it is counted (`count_now`).
+        """
         known = self._find(owner)
         if known is None:
             return None
         month = self.current_month
         seen = known.with_use(month, Amounts(*(known.count_in_sheets(month, each) for each in LIMITED)))
+        if known.is_used_up and not seen.has_none_left:
+            seen = self.count_now(known)
         return seen.reason if seen.has_none_left else None
 
     def has_budget(self, owner: str) -> bool:

@@ -86,13 +86,26 @@ def test_what_is_not_possible_now_is_dashed_and_says_why(pages: Pages) -> None:
     assert text.count("has ended") == 1, "said once"
 
 
+def test_the_question_before_a_run_tells_that_a_paused_queue_holds_it(pages: Pages) -> None:
+    """And it promises no instant that has passed."""
+    path = f"/tasks/{create(pages, 'closed').id}"
+    asked = html.unescape(find_verbs(pages.get("admin", path).text))
+    assert "It runs once, now." in asked
+    assert "The next run is still due" in asked
+    pages.sim.queue.holds = True
+    pages.sim.advance(timedelta(hours=1))
+    asked = html.unescape(find_verbs(pages.get("admin", path).text))
+    assert "It runs once, when its queue is resumed." in asked
+    assert "still due" not in asked
+
+
 def test_an_execution_says_why_it_is_not_retried(pages: Pages) -> None:
     """Failed of a paused task: when that is resumed. Once it can be, a question says what a retry does."""
     task = create(pages, "flow")
     pages.sim.advance(timedelta(minutes=2))
     (failed,) = pages.sim.executions(task.id)
     path = f"/tasks/{task.id}/executions/{failed.id}"
-    assert "It gets one more attempt, at once." in pages.get("ada", path).text
+    assert "It gets one more attempt." in pages.get("ada", path).text
     assert "It gets one more attempt" not in pages.get("reader", path).text
     answer = {**failed.to_wire(), "allowedVerbs": []}
     for status, words in (
@@ -130,7 +143,7 @@ def test_home_offers_no_retry_that_would_be_refused(pages: Pages) -> None:
     offers = {who for who, text in shown.items() if "/verbs/retry" in text}
     assert offers == {"admin"}
     question = html.unescape(shown["admin"].partition('<details class="ask">')[2].partition("</details>")[0])
-    assert "It gets one more attempt, at once." in question
+    assert "It gets one more attempt." in question
     assert "The handler breaks gets the task's own payload, which is empty." in question
     assert f"tasks/{task.id}/verbs/retry" in question
 

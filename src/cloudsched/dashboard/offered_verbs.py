@@ -50,7 +50,7 @@ class Question:
     """True if it can be run with another payload."""
 
 
-def make_question(task: Json, due: Sequence[datetime], visit: Visit) -> Question | None:
+def make_question(task: Json, due: Sequence[datetime], explanation: Json, visit: Visit) -> Question | None:
     """Return the question. None if the caller cannot run the task now."""
     if "trigger" not in task.get("allowedVerbs", ()):
         return None
@@ -59,12 +59,17 @@ def make_question(task: Json, due: Sequence[datetime], visit: Visit) -> Question
     what = "It runs"
     if children:
         what = f"All {len(children)} of its tasks run"
+    when = "now"
+    if any(each["reason"] == Reason.QUEUE_PAUSED for each in explanation["findings"]):
+        when = "when its queue is resumed"
     then = ""
-    if due:
+    if due and due[0] <= visit.now:
+        then = f" What was due {visit.moment(due[0]).text} has not started yet."
+    elif due:
         then = f" The next run is still due {visit.moment(due[0]).text}."
     beside = only_if(task.get("isRunning"), " Another run of it is open and continues beside this one.")
     return Question(
-        sentence=f"{what} once, now. The schedule stays as it is.{then}{beside}{_write_offer(task)} "
+        sentence=f"{what} once, {when}. The schedule stays as it is.{then}{beside}{_write_offer(task)} "
         "You cannot take back a run that has started.",
         handler_gets=handler_gets,
         payload=payload,
@@ -76,7 +81,7 @@ def make_retry_question(task: Json, record: Json) -> Question:
     """Return the question for an ended execution of a task."""
     handler_gets, payload = _show_payload(task, record.get("payload"))
     return Question(
-        sentence="It gets one more attempt, at once. Recorded steps are kept. What failed runs again, "
+        sentence="It gets one more attempt. Recorded steps are kept. What failed runs again, "
         f"and so does what the handler does outside steps.{_write_offer(task)}",
         handler_gets=handler_gets,
         payload=payload,

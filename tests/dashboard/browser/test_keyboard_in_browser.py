@@ -194,7 +194,7 @@ def test_a_task_is_run_by_keys_after_a_question(tour: Visitor, site: Site) -> No
     expect(question).to_contain_text("The schedule stays as it is")
     assert site.call("GET", "/v1/tasks/asked/executions")["executions"] == []
     page.keyboard.press("Enter")
-    page.get_by_text("It runs now.", exact=True).wait_for()
+    page.get_by_text("A run was requested.", exact=True).wait_for()
     wait_until(lambda: len(site.call("GET", "/v1/tasks/asked/executions")["executions"]) == 1)
     expect(question).to_have_count(0)
 

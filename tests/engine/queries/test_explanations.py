@@ -17,7 +17,9 @@ from tests.engine.queries.explained_scenes import (
     offer,
 )
 
-from cloudsched.domain.documents.execution import WaitingFor
+from cloudsched import Schedule
+from cloudsched.domain.documents.execution import ExecutionStatus, WaitingFor
+from cloudsched.domain.documents.policy import CatchUpMode
 from cloudsched.domain.explanation.findings import Reason
 from cloudsched.engine.queries.explanations import explain_task
 from cloudsched.engine.sweep.due_work import ExecutorState
@@ -119,3 +121,25 @@ def test_the_sweep_is_not_blamed_while_it_runs(scene: Scene, hanging: str) -> No
         told = explain_task(store, clock, scene.app.get("t"), shows_holders=False).summary
         assert "fetch" not in told
         assert ("16 handlers hang, since" in told) is bool(hanging)
+
+
+@pytest.mark.parametrize("mode", [CatchUpMode.LATEST, CatchUpMode.ALL])
+def test_a_run_by_hand_that_has_not_begun_skips_nothing(scene: Scene, mode: CatchUpMode) -> None:
+    """What comes due meanwhile is for ``catchUp`` to decide: that it would be skipped is not said, nor done."""
+    with scene.sim as sim:
+        sim.app.create(
+            id="hourly", owner="ada", handler="work", schedule=Schedule.every(HOUR, start=START), catch_up=mode
+        )
+        sim.advance(MINUTE)
+        sim.queue.holds = True
+        sim.app.trigger("hourly")
+        assert "is skipped" not in explain(scene)
+        sim.advance(3 * HOUR)
+        assert f"catchUp ({mode}) decides" in explain(scene)
+        sim.queue.holds = False
+        sim.advance(MINUTE)
+        assert sim.executions("hourly")[0].status is ExecutionStatus.SUCCEEDED
+
+
+def explain(scene: Scene) -> str:
+    return next(each.sentence for each in scene.app.explain("hourly").findings if each.reason is Reason.OVERLAP)

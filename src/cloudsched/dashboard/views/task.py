@@ -187,7 +187,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "json": json.dumps(task, indent=2, ensure_ascii=False),
         "impossible": list_impossible(task, visit.now, may_start=answer["mayStart"], held=held),
         "mayRaise": visit.may_change and visit.role == "admin",
-        "question": None if held else make_question(task, due, visit),
+        "question": None if held else make_question(task, due, explanation, visit),
         "buttons": [each for each in possible if each.traits.button],
         "hasEnded": task["status"] in FINAL_STATUSES,
     }

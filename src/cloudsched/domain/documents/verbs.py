@@ -262,7 +262,7 @@ _TRAITS: Final = complete_table(
             body=TriggerRequest,
             example={"summary": "Once, about something else", "value": {"payload": {"about": "returns"}}},
             starts=True,
-            done="It runs now.",
+            done="A run was requested.",
         ),
         Verb.SNOOZE: VerbTraits(
             action=Action.SNOOZED,
@@ -361,7 +361,7 @@ Without an `executionId`, the last execution is retried. A durable handler conti
                 numbers={"from_step": "Forget this step of a durable handler and all after it."},
                 examples=("ID 20270104T080000Z", "ID --from-step 3"),
             ),
-            done="It is retried.",
+            done="A retry was requested.",
         ),
     },
 )

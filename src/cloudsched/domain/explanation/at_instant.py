@@ -15,7 +15,7 @@ from cloudsched.domain.documents.authority import say_subject
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import FINAL_STATUSES, HistoryEntry, Task, TaskStatus
 from cloudsched.domain.documents.verbs import EDITS, Action
-from cloudsched.domain.explanation.explain import MISSED, explain_delivery, explain_run, with_message
+from cloudsched.domain.explanation.explain import explain_delivery, explain_run, say_missed, with_message
 from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason, say_status
 from cloudsched.domain.explanation.moves import MovedRun, find_move
 from cloudsched.domain.in_words import say_day
@@ -394,7 +394,7 @@ def _explain_occurrence(question: _Question, occurrence: datetime) -> Iterator[F
     elif task.next_execution_time is not None and occurrence >= task.next_execution_time:
         if waits_for_open_run(task):
             sentence = f"{due}. It came due while another execution was open; when that has ended, "
-            sentence += f"of those that came due meanwhile {MISSED[task.overlap]}."
+            sentence += f"of those that came due meanwhile {say_missed(question.evidence)}."
             yield Finding(reason=Reason.OVERLAP, sentence=sentence, at=occurrence)
             return
         sentence = f"{due}, which has not begun yet."

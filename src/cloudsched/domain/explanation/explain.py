@@ -34,6 +34,7 @@ from cloudsched.domain.explanation.findings import (
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.manual_verbs import can_resume
 from cloudsched.domain.transitions.notices import name_instant, say_instant
+from cloudsched.domain.transitions.overlap_and_catch_up import find_overlapping_run
 from cloudsched.domain.transitions.planning import find_sole_hold, jittered_start, waits_for_open_run
 from cloudsched.errors import UnknownHandler
 
@@ -230,7 +231,7 @@ _OVERLAPS = {
     Overlap.BUFFER: "runs after that has ended",
 }
 
-MISSED = {
+_MISSED = {
     Overlap.SKIP: "each is recorded as SKIPPED",
     Overlap.BUFFER: "the latest runs, and each other is recorded as SKIPPED",
 }
@@ -368,9 +369,23 @@ def _explain_listeners(evidence: Evidence) -> Iterator[Finding]:
 def _say_overlap(evidence: Evidence, occurrence: datetime) -> str:
     task = evidence.task
     if occurrence > evidence.now:
-        return f"The next occurrence, {say_instant(task, occurrence)}, {_OVERLAPS[task.overlap]}."
+        does = "waits for its end if it comes due before that"
+        if find_overlapping_run(task, evidence.now):
+            does = _OVERLAPS[task.overlap]
+        return f"The next occurrence, {say_instant(task, occurrence)}, {does}."
     since = name_instant(task, occurrence)
-    return f"It has come due again since {since}: when the open run has ended, {MISSED[task.overlap]}."
+    return f"It has come due again since {since}: when the open run has ended, {say_missed(evidence)}."
+
+
+def say_missed(evidence: Evidence) -> str:
+    """Return what becomes of the occurrences that have come due while a run is open.
+
+    ``overlap`` decides about those that came due after a scheduled run had begun, and ``catchUp`` about all others.
+    """
+    task = evidence.task
+    if find_overlapping_run(task, evidence.now):
+        return _MISSED[task.overlap]
+    return f"catchUp ({task.catch_up.mode}) decides which run"
 
 
 def _explain_plan(evidence: Evidence) -> Iterator[Finding]:

@@ -116,7 +116,7 @@ def decide_backlog(task: Task, now: datetime) -> BacklogDecision:
     if not ranges or task.status is TaskStatus.PAUSED:
         return BacklogDecision(kept=ranges)
     ranges, early = _split_startable(task, ranges, now)
-    run = _find_overlapping_run(task, now)
+    run = find_overlapping_run(task, now)
     if run is not None:
         return replace(_apply_overlap(task, run, ranges), early=early)
     decided = tuple[Missed, ...]()
@@ -462,7 +462,7 @@ def _name_reasons(task: Task, left_out: Sequence[datetime]) -> str:
     return f"Left out: {', '.join(reasons[:_MAX_NAMED])}{more}."
 
 
-def _find_overlapping_run(task: Task, now: datetime) -> Run | None:
+def find_overlapping_run(task: Task, now: datetime) -> Run | None:
     """Return the open run during which the due occurrences came due, if ``overlap`` decides about them."""
     first = task.next_execution_time
     if task.overlap is Overlap.ALLOW or first is None:

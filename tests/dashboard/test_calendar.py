@@ -259,6 +259,28 @@ def test_a_time_in_which_nothing_started_is_said_and_drawn() -> None:
     assert [each["name"].split()[0][:3] for each in page["rows"] if 'class="stop"' in each["chart"]] == ["Tue", "Wed"]
 
 
+def test_the_band_of_a_stop_that_goes_on_reaches_now() -> None:
+    """The stop of the API ends with its last full hour. Nothing has started in time since, so its band ends at now."""
+    stop = {"start": "2027-03-27T02:00:00Z", "end": "2027-03-27T08:00:00Z", "isOver": False}
+    page = calendar_view.build(answer(stops=[stop]), look(day="2027-03-27"))
+    assert "Nothing started in time since" in page["sentence"]
+    found = re.search(r'class="stop" x="([\d.]+)%" y="0" width="([\d.]+)%"', page["rows"][0]["chart"])
+    now = re.search(r'class="nowl" x1="([\d.]+)%"', page["rows"][0]["chart"])
+    assert found is not None
+    assert now is not None
+    assert float(found[1]) + float(found[2]) == pytest.approx(float(now[1]), abs=0.1)
+
+
+def test_the_folded_row_of_a_busy_task_says_how_many_started_late() -> None:
+    """Runs of a busy task that succeeded hours too late are not only said to have succeeded."""
+    late = [
+        {**ended(f"2027-03-25T00:{minute:02}:00Z", "SUCCEEDED"), "startedAt": "2027-03-25T04:00:00Z"}
+        for minute in range(30)
+    ]
+    (line,) = calendar_view.build(answer(ran=late), look(day="2027-03-25"))["table"]
+    assert "30 started late" in line["note"]
+
+
 @pytest.mark.parametrize("listed_until", [None, "2027-03-28T10:00:00Z"])
 def test_a_sample_of_what_is_due_has_no_marks(listed_until: str | None) -> None:
     """Where the list has only the first of all that is due, bars alone show it. Days before its end have marks."""

@@ -31,8 +31,8 @@ _GAP: Final = 0.03
 """The empty part of a bin, so that bars stand apart."""
 _UNITS: Final = 9600
 """The width of a day in the units of its bars."""
-_NAMED_STOP: Final = 0.1
-"""The least part of a day in which "nothing started" has room."""
+_NAMED_STOP: Final = 0.15
+"""The least part of a day in which "nothing started in time" has room."""
 _UNDER: Final = 8
 """In pixels: a tail is so much lower where its label stands above it."""
 _SHAPES: Final = {
@@ -71,7 +71,7 @@ class DayRow:
     lanes: int
     more_href: str
     stops: Sequence[tuple[float, float]] = ()
-    """The places between which nothing started."""
+    """The places between which nothing started in time."""
 
 
 def draw_day(row: DayRow) -> Markup:
@@ -121,12 +121,13 @@ def _order(*, is_first: bool) -> dict[str, str]:
 
 
 def _draw_stops(stops: Sequence[tuple[float, float]], height: int) -> Iterator[Markup]:
-    """Yield a band where nothing started."""
+    """Yield a band where nothing started in time."""
     for left, right in stops:
         yield element("rect", cls="stop", x=percent(left), y=0, width=percent(right - left), height=height)
         if right - left > _NAMED_STOP:
             middle = percent((left + right) / 2)
-            yield element("text", "nothing started", cls="stopt", x=middle, y=height - 3, text_anchor="middle")
+            said = "nothing started in time"
+            yield element("text", said, cls="stopt alt", x=middle, y=height - 3, text_anchor="middle")
 
 
 def _draw_bars(row: DayRow, base: int) -> Markup:

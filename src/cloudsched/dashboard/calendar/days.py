@@ -1,4 +1,4 @@
-"""The days of a calendar with what is known of each: its occurrences, its numbers, and when nothing started."""
+"""The days of a calendar with what is known of each: its occurrences, its numbers, and when nothing started in time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A time in which nothing started although something was due."""
+    """A time in which nothing started in time although something was due."""
 
     start: datetime
     end: datetime
@@ -60,7 +60,7 @@ class DayFacts:
     totals: DayTotals
     parts: Sequence[Part]
     stops: Sequence[tuple[float, float]]
-    """The places between which nothing started."""
+    """The places between which nothing started in time."""
     is_due_listed: bool
     """False if the list of what is due ends within this day or before it."""
 
@@ -80,7 +80,7 @@ def gather(answer: Json, days: Sequence[WallDay], visit: Visit) -> dict[date, Da
     complete = find_instant(answer, "dueUntil")
     listed_until = find_instant(answer, "dueListedUntil")
     is_counted = answer.get("counts") is not None
-    stops = read_stops(answer)
+    stops = read_stops(answer, visit.now)
 
     facts = {}
     for each in days:
@@ -111,10 +111,12 @@ def gather(answer: Json, days: Sequence[WallDay], visit: Visit) -> dict[date, Da
     return facts
 
 
-def read_stops(answer: Json) -> list[Stop]:
-    """Return the times in which nothing started in time."""
-    stops = answer.get("stops", ())
-    return [Stop(parse_instant(each["start"]), parse_instant(each["end"]), each["isOver"]) for each in stops]
+def read_stops(answer: Json, now: datetime) -> list[Stop]:
+    """Return the times in which nothing started in time. One that goes on reaches to now."""
+    return [
+        Stop(parse_instant(each["start"]), parse_instant(each["end"]) if each["isOver"] else now, each["isOver"])
+        for each in answer.get("stops", ())
+    ]
 
 
 def read_parts(answer: Json, visit: Visit) -> dict[date, list[Part]]:

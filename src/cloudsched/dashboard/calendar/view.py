@@ -60,7 +60,7 @@ def build(answer: Json, visit: Visit) -> Json:
 
     shown = {
         **_build_table(facts[chosen.day], visit),
-        "sentence": write_sentence(days, [*totals.values()], visit, read_stops(answer)),
+        "sentence": write_sentence(days, [*totals.values()], visit, read_stops(answer, visit.now)),
         "notes": list(write_notes(answer, visit)),
         "hours": draw_hours(),
         "rows": [],
@@ -160,7 +160,12 @@ def _build_line(group: Sequence[Entry], visit: Visit) -> Json:
     if len(group) > 1:
         last = (group[-1].until or group[-1].at).astimezone(visit.zone)
         skipped = sum(each.count for each in group if each.kind == "skipped")
-        told = join_phrases(only_if(bad, f"{bad:,} failed"), only_if(skipped, f"{skipped:,} skipped"))
+        late = sum(each.started is not None for each in group)
+        told = join_phrases(
+            only_if(bad, f"{bad:,} failed"),
+            only_if(skipped, f"{skipped:,} skipped"),
+            only_if(late, f"{late:,} started late"),
+        )
         line["href"] = f"tasks/{first.task_id}"
         line["note"] = f"and {count - 1:,} more until {last:%H:%M}{only_if(told, f': {told}')}"
         if not bad:  # the last whose time has come and that was more than skipped says how they went
@@ -192,7 +197,7 @@ def _describe_fold(local: datetime) -> str:
 def write_sentence(
     days: Sequence[WallDay], totals: Sequence[DayTotals], visit: Visit, stops: Sequence[Stop] = ()
 ) -> str:
-    """Return the totals of the days, their zone, when nothing started, and their clock changes, in words."""
+    """Return the totals of the days, their zone, when nothing started in time, and their clock changes, in words."""
     first = days[0].day
     last = days[-1].day
     span = f"{first:%A} {first.day} {first:%B %Y}"

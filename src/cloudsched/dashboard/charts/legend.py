@@ -115,7 +115,7 @@ CALENDAR: Final[Mapping[str, str]] = {
     "o one": "one that is due",
     "f-fail": "failed, below the line",
     "failx": "one that failed",
-    "stop": "nothing started",
+    "stop": "nothing started in time",
     "gapped": "an hour that does not exist",
     "chg": "an hour that comes twice",
     "uncounted": "not counted",

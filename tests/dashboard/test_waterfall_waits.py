@@ -63,10 +63,18 @@ def test_tries_and_the_waits_between_them_are_told_apart() -> None:
 
 
 def test_a_run_that_was_lost_ran_until_its_lease_ended() -> None:
-    """Nobody knows of anything later, however long ago that is."""
+    """Nobody knows of anything later, however long ago that is: it neither runs nor waits then, it is not reported."""
     lost = record(status="RUNNING", finishedAt=None, leaseUntil=at(300))
     assert find_ran(lost, NOW) == 300 * SECOND
     assert find_ran({**lost, "leaseUntil": (NOW + HOUR).isoformat()}, NOW) == NOW - START
+    for before in ([], [attempt(1, 0, 100)]):
+        found = make_waterfall({**lost, "attempts": before}, NOW)
+        assert found.sums["ran"] == 300 * SECOND
+        assert found.sums["lost"] == NOW - START - 300 * SECOND
+        assert not found.sums["queue"]
+        assert "run" not in {bar.kind for bar in found.rows[0].bars}
+        assert not found.rows[0].waited
+        assert "nothing ran" not in found.gaps_text
 
 
 def test_a_retried_step_shows_its_tries() -> None:

@@ -98,6 +98,7 @@ WATERFALL: Final[Mapping[str, str]] = {
     "locked": "waits for its lock",
     "queued": "queued",
     "queued worker": "its call waits to start",
+    "queued lost": "not reported since its lease ended",
     "o w": "still to wait",
     "torn": "gap, not to scale",
     "nowl": "now",

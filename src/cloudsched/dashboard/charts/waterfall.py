@@ -45,6 +45,7 @@ _CSS: Final = {
     "lock": "locked",
     "queue": "queued",
     "worker": "queued worker",
+    "lost": "queued lost",
     "due": "o w",
 }
 _FILLS: Final = {

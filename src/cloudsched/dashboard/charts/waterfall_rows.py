@@ -26,12 +26,14 @@ _KINDS: Final = {"SUCCEEDED": "past", "WAITING": "run"}
 WAITS: Final = {
     "calls": "its calls ran",
     "worker": "its calls waited to start",
+    "lost": "was not reported",
     "lock": "waited for its lock",
     "retry": "between tries",
     "wait": "was suspended",
     "queue": "was queued",
 }
-"""The states of an execution while none of its code runs, the most telling first: the names of bars, in words."""
+"""The states of an execution while none of its code runs, as far as is known, the most telling first: the names of
+bars, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,8 @@ class Waterfall:
         if not gaps:
             return ""
         idle = sum((gap.duration for gap in gaps), timedelta(0))
-        return f"{write_count(len(gaps), 'gap', 'gaps')} compressed: {write_duration(idle)} in which nothing ran"
+        ran = "is known to have run" if self.sums["lost"] else "ran"
+        return f"{write_count(len(gaps), 'gap', 'gaps')} compressed: {write_duration(idle)} in which nothing {ran}"
 
 
 def make_waterfall(
@@ -185,11 +188,21 @@ def _list_handler_bars(record: Json, start: datetime, end: datetime, now: dateti
         return bars
 
     begin = last_end or find_instant(record, "startedAt") or start
-    end = min(end, find_instant(record, "leaseUntil") or end)  # whoever ran it has not been heard of since
+    kind = "run"
+    if lost := _find_lost(record, end):
+        kind, end = "past", lost[0]
     ended_calls = [
         _find_interval(step, now) for step in steps if step["kind"] == "CALL" and step["status"] != "WAITING"
     ]
-    return bars + [Bar(*each, "run") for each in subtract((begin, end), merge([*idle, *ended_calls]))]
+    return bars + [Bar(*each, kind) for each in subtract((begin, end), merge([*idle, *ended_calls]))]
+
+
+def _find_lost(record: Json, end: datetime) -> Interval | None:
+    """Return the time since the lease of a run has ended, in which nobody knows whether it still runs."""
+    until = find_instant(record, "leaseUntil")
+    if record["status"] != "RUNNING" or until is None or until >= end:
+        return None
+    return until, end
 
 
 def _list_states(record: Json, ran: Iterable[Bar], end: datetime, now: datetime) -> dict[str, list[Interval]]:
@@ -213,6 +226,7 @@ def _list_states(record: Json, ran: Iterable[Bar], end: datetime, now: datetime)
         "ran": merge(code),
         "calls": merge(each for step in steps if step["kind"] == "CALL" for each in _split_call(step, now)[1]),
         "worker": merge(each for step in steps if step["kind"] == "CALL" for each in _split_call(step, now)[0]),
+        "lost": [lost] if (lost := _find_lost(record, end)) else [],
         "lock": merge(locked),
         "retry": merge(retries),
         "wait": merge(_find_interval(step, now) for step in steps if step["kind"] in _SUSPENDED_KINDS),
@@ -292,7 +306,8 @@ def _make_handler_row(record: Json, ran: Sequence[Bar], parts: Iterable[Bar]) ->
     waits = [part for part in parts if part.kind != "ran"]
     bars = tuple(sorted([*waits, *ran], key=lambda bar: bar.start))
     tries = len(record["attempts"]) + record.get("omittedAttempts", 0)
-    return WaterfallRow(0, "runs", "The handler", record["status"], bars, _sum(ran), tries=tries, waited=_sum(waits))
+    waited = _sum(part for part in waits if part.kind != "lost")
+    return WaterfallRow(0, "runs", "The handler", record["status"], bars, _sum(ran), tries=tries, waited=waited)
 
 
 def _make_step_row(step: Json, now: datetime) -> WaterfallRow:

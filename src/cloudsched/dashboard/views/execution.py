@@ -61,6 +61,7 @@ _SUMS: Final = {
     "lock": "Waited for its lock",
     "retry": "Between attempts",
     "wait": "Suspended for",
+    "lost": "Not reported for",
     "queue": "Queued for",
 }
 """The names of the parts into which all of its time is divided."""

@@ -97,6 +97,21 @@ def test_nothing_needs_you_is_said_only_after_everything_was_asked_and_answered(
     assert whole["status"].css == "ok"
 
 
+def test_tasks_whose_handler_is_gone_are_counted_once() -> None:
+    """They fail because of that, so the line of the handler has them: what fails for a reason of its own is left."""
+    tasks = [task("old", handler="gone"), task("bad", handler="h", consecutiveFailures=1)]
+    gone = {"handler": "gone", "count": 2, "taskId": "old", "oldest": ago(hours=9)}
+    bad = {"handler": "h", "count": 1, "taskId": "bad", "oldest": ago(hours=2)}
+    needs = needing("FAILED", tasks, found={"count": 3, "groups": [bad, gone]})
+    cause = {"reason": "UNKNOWN_HANDLER", "sentence": "Not registered: gone (2 tasks).", "subject": "gone", "count": 2}
+    needs["counts"] = {**needs["counts"], "causes": [cause]}
+    assert [each.title for each in list_needs(needs)] == [cause["sentence"], "Title of bad"]
+    assert build_attention(needs, (), visit())["count"] == 2
+    found = needing("FAILED", tasks[:1], found={"count": 2, "groups": [gone]})
+    found["counts"] = {**found["counts"], "causes": [cause]}
+    assert [each.title for each in list_needs(found)] == [cause["sentence"]]
+
+
 def test_retrying_is_asked_with_what_the_handler_gets() -> None:
     """The task's own payload; of a run with one of its own, that."""
     tasks = [task(name, consecutiveFailures=1, payload={"of": name}, handler=name) for name in ("plain", "by-hand")]

@@ -12,6 +12,7 @@ from tests.dashboard.role_pages import Pages
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.dashboard.offered_verbs import explain_retry, list_bulk_verbs
 from cloudsched.domain.documents.task import Task
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.testing import START
 
 DONE: list[str] = []
@@ -229,6 +230,22 @@ def test_a_task_that_its_limit_holds_offers_to_raise_that_and_nothing_in_vain(pa
     pages.sim.advance(timedelta(hours=2))
     assert app.get(task.id).status == "ACTIVE"
     assert NEVER_HELPS not in look(pages, task)
+
+
+def test_a_task_whose_handler_is_gone_is_not_said_to_run(pages: Pages) -> None:
+    """Neither by hand nor again: both questions say that it would fail, and of a handler that is there neither does."""
+    container = pages.sim.app.container
+    task = pages.sim.app.create(owner="ada", title="T", handler="breaks", schedule=HOURLY)
+    pages.sim.advance(timedelta(hours=2))
+    said = "Nothing would run it"
+    assert said not in look(pages, task)
+    stored = container.store.load(task.id)
+    assert stored is not None
+    container.store.commit(Commit(stored.task.model_copy(update={"handler": "removed"}), stored))
+    text = look(pages, task)
+    assert text.count(said) == 2
+    assert "It runs once, now" not in text
+    assert "It gets one more attempt" not in text
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,7 @@ class Need:
 def build_needs(answer: Json, counted: Mapping[str, Json], unheard: Sequence[Json], visit: Visit) -> Iterator[Need]:
     """Yield the rows, the most urgent cause first: what many tasks have in common, and then each cause."""
     tasks = answer["tasks"]
+    counted = {cause: leave_out(NeedCause(cause), found, answer) for cause, found in counted.items()}
     common = list_common(answer["counts"])
     yield from (_build_common(each, visit) for each in common)
 
@@ -85,7 +86,7 @@ def build_needs(answer: Json, counted: Mapping[str, Json], unheard: Sequence[Jso
         NeedCause.DELIVERY: (_build_delivery(each, answer["sent"].get(each["id"]), visit) for each in delivered),
     }
     for cause in map(NeedCause, CAUSES):
-        if found := leave_out(cause, counted.get(cause), answer):
+        if found := counted.get(cause):
             yield from _build_cause(cause, found, [*rows[cause]], visit)
         if cause is NeedCause.WAITING:
             yield from map(_build_unheard, unheard)
@@ -107,11 +108,14 @@ def list_paused(common: Sequence[Json]) -> set[str]:
     return {priority for each in common for priority in each.get("priorities") or ()}
 
 
-def leave_out(cause: NeedCause, found: Json | None, answer: Json) -> Json | None:
+def leave_out(cause: NeedCause, found: Json, answer: Json) -> Json:
     """Return the count of a cause without the tasks that wait for what has a line of its own."""
-    if found is None or cause not in {NeedCause.OVERDUE, NeedCause.HELD}:
-        return found
     common = list_common(answer["counts"])
+    if cause is NeedCause.FAILED:
+        unknown = {each["subject"]: each["count"] for each in common if each["reason"] == Reason.UNKNOWN_HANDLER}
+        return _leave_out_handlers(found, unknown)
+    if cause not in {NeedCause.OVERDUE, NeedCause.HELD}:
+        return found
     if cause is NeedCause.HELD:
         waiting = sum(each.get("count", 0) for each in common if each["reason"] == Reason.BUDGET_USED_UP)
         return {**found, "count": max(0, found["count"] - waiting)}
@@ -121,6 +125,19 @@ def leave_out(cause: NeedCause, found: Json | None, answer: Json) -> Json | None
         return found
     oldest = others[0]["nextExecutionTime"] if others else None
     return {**found, "count": max(0, found["count"] - len(late) + len(others)), "oldest": oldest}
+
+
+def _leave_out_handlers(found: Json, told: Mapping[str, int]) -> Json:
+    """Return the count of a cause without the tasks of handlers that have a line of their own, which tells so many.
+
+    If more tasks fail than that, some have ended, which that line does not count: they stay.
+    """
+    gone = [each for each in found.get("groups", ()) if each["count"] <= told.get(each["handler"], 0)]
+    if not gone:
+        return found
+    groups = [each for each in found["groups"] if each not in gone]
+    count = max(0, found["count"] - sum(each["count"] for each in gone))
+    return {**found, "count": count, "groups": groups, "oldest": min((each["oldest"] for each in groups), default=None)}
 
 
 def _build_cause(cause: NeedCause, found: Json, rows: Sequence[Need], visit: Visit) -> Iterator[Need]:

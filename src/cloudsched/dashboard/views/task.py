@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, tzinfo
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cloudsched.dashboard.api import Api, Json
-    from cloudsched.dashboard.offered_verbs import Held
+    from cloudsched.dashboard.offered_verbs import Question
     from cloudsched.dashboard.visit import Visit
 
 PAGE_SIZE: Final = 20
@@ -55,6 +56,7 @@ _QUIET: Final = frozenset({Reason.SCHEDULED, Reason.RUNNING})
 """Reasons that are no problem: their evidence is folded."""
 _UNCLAIMED: Final = frozenset({Reason.WAITING_FOR_WORKER, Reason.NO_WORKER_LISTENS})
 """Reasons of runs that may have no page yet, because no worker has claimed them."""
+_NO_HANDLER: Final = "Nothing would run it: its handler is not registered, so one more run would fail."
 
 
 def fetch(api: Api, visit: Visit, task_id: str) -> Json:
@@ -159,7 +161,7 @@ def build(answer: Json, visit: Visit) -> Json:
 
     return {
         **answer,
-        **_build_retry(task, executions, may_start=answer["mayStart"], held=held),
+        **_build_retry(answer),
         "title": task["title"],
         "words": words,
         "verbs": verbs,
@@ -187,7 +189,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "json": json.dumps(task, indent=2, ensure_ascii=False),
         "impossible": list_impossible(task, visit.now, may_start=answer["mayStart"], held=held),
         "mayRaise": visit.may_change and visit.role == "admin",
-        "question": None if held else make_question(task, due, explanation, visit),
+        "question": None if held else _warn(make_question(task, due, explanation, visit), explanation),
         "buttons": [each for each in possible if each.traits.button],
         "hasEnded": task["status"] in FINAL_STATUSES,
     }
@@ -214,18 +216,26 @@ def _has_problem(explanation: Json) -> bool:
     return any(each["reason"] not in _QUIET for each in explanation["findings"][:1])
 
 
-def _build_retry(task: Json, executions: list[Json], *, may_start: bool, held: Held | None) -> Json:
+def _build_retry(answer: Json) -> Json:
     """Return the latest execution that can be retried, with the question before that, or why none can be."""
-    bad = [each for each in executions if each["status"] in BAD]
+    task, held, may_start = answer["task"], answer.get("held"), answer["mayStart"]
+    bad = [each for each in answer["executions"]["executions"] if each["status"] in BAD]
     found: Json = {"retryable": None, "retryQuestion": None, "whyNoRetry": ""}
     if bad and held and may_start and task.get("allowedVerbs"):
         return {**found, "whyNoRetry": held.reason}
     retryable = next((each for each in bad if "retry" in each.get("allowedVerbs", ())), None)
     if retryable:
-        found |= {"retryable": retryable, "retryQuestion": make_retry_question(task, retryable)}
+        question = _warn(make_retry_question(task, retryable), answer["explanation"])
+        found |= {"retryable": retryable, "retryQuestion": question}
     if bad:
         found["whyNoRetry"] = explain_retry(task, bad[0], may_start=may_start)
     return found
+
+
+def _warn(question: Question | None, explanation: Json) -> Question | None:
+    """Return the question before a run. If the handler is not registered, it says so instead of what would run."""
+    is_unknown = any(each["reason"] == Reason.UNKNOWN_HANDLER for each in explanation["findings"])
+    return replace(question, sentence=_NO_HANDLER) if question and is_unknown else question
 
 
 def _find_tone(task: Json, executions: list[Json]) -> str:

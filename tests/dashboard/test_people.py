@@ -47,6 +47,9 @@ def test_a_delivery_that_fails_is_listed_until_it_is_sent(pages: Pages, app: App
         assert "Plants" in text
         assert "Email Retrying" in text
         assert "next attempt" in text
+    person = read(pages, "admin", "/people/ada")
+    assert "1 delivery is being retried" in person
+    assert "not delivered" not in person
     home = read(pages, "admin", "/")
     assert "EMAIL: Plants has not been delivered" in home
     assert "is tried again in" in home

@@ -94,7 +94,7 @@ def test_the_page_of_a_run_counts_no_try_of_a_mail_that_was_not_sent(pages: Page
     text = read(pages, "viewer", f"/tasks/{task.id}/executions/{run.id}")
     told = text[text.index("Delivery of the result") :]
     assert "Not delivered to email." in told
-    assert "suppressed" in told
+    assert "Email : not sent" in told
     assert "1 try" not in told
 
 

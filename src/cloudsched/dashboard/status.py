@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.domain.documents.delivery_channels import DeliveryStatus
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, ExecutionStatus
 from cloudsched.domain.documents.journal import StepStatus
@@ -77,6 +78,18 @@ _STEP: Final = complete_table(
         StepStatus.TIMED_OUT: _EXECUTION[ExecutionStatus.TIMED_OUT],
     },
 )
+_DELIVERY: Final = complete_table(
+    DeliveryStatus,
+    {
+        DeliveryStatus.PENDING: Status("due", "Waits", "due"),
+        DeliveryStatus.SENDING: Status("run", "Sending", "run"),
+        DeliveryStatus.RETRYING: Status("retry", "Retrying", "retry"),
+        DeliveryStatus.SENT: Status("ok", "Sent", "ok"),
+        DeliveryStatus.FAILED: Status("fail", "Failed", "fail"),
+        DeliveryStatus.EXPIRED: Status("expire", "Expired", "ended"),
+        DeliveryStatus.SUPPRESSED: Status("skip", "Not sent", "ended"),
+    },
+)
 OPEN: Final = frozenset(OPEN_STATUSES)
 """The statuses of an open execution."""
 BAD: Final = FAILURE_STATUSES
@@ -85,5 +98,13 @@ BAD: Final = FAILURE_STATUSES
 
 def show_status(name: str) -> Status:
     """Return a status as it is shown. One that only a newer API knows has its own name as its word."""
-    found = _TASK.get(name) or _EXECUTION.get(name) or _STEP.get(name)
-    return found or Status("due", name.replace("_", " ").capitalize(), "due")
+    return _TASK.get(name) or _EXECUTION.get(name) or _STEP.get(name) or _name_unknown(name)
+
+
+def show_delivery(name: str) -> Status:
+    """Return the status of a delivery as it is shown."""
+    return _DELIVERY.get(name) or _name_unknown(name)
+
+
+def _name_unknown(name: str) -> Status:
+    return Status("due", name.replace("_", " ").capitalize(), "due")

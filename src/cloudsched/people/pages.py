@@ -11,14 +11,13 @@ from urllib.parse import quote, urlencode
 
 from cloudsched.dashboard.api import task_path
 from cloudsched.dashboard.forms.fields import Submitted, read_json
-from cloudsched.dashboard.status import Status, show_status
+from cloudsched.dashboard.status import show_delivery
 from cloudsched.dashboard.view import View
 from cloudsched.dashboard.views.causes import CAUSES
 from cloudsched.dashboard.views.usage import list_limits
 from cloudsched.dashboard.words import join_phrases, only_if, write_count
 from cloudsched.domain.documents.delivery_channels import OPEN_DELIVERIES, DeliveryStatus
-from cloudsched.domain.documents.document import complete_table
-from cloudsched.domain.documents.task import TaskStatus, Trouble
+from cloudsched.domain.documents.task import FINAL_STATUSES, NeedCause, TaskStatus, Trouble
 from cloudsched.domain.explanation.findings import Reason
 from cloudsched.errors import NotFound, PreconditionFailed
 
@@ -28,18 +27,6 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 
-_LOOKS: Final = complete_table(
-    DeliveryStatus,
-    {
-        DeliveryStatus.PENDING: Status("due", "Waits", "due"),
-        DeliveryStatus.SENDING: Status("run", "Sending", "run"),
-        DeliveryStatus.RETRYING: Status("retry", "Retrying", "retry"),
-        DeliveryStatus.SENT: Status("ok", "Sent", "ok"),
-        DeliveryStatus.FAILED: Status("fail", "Failed", "fail"),
-        DeliveryStatus.EXPIRED: Status("expire", "Expired", "ended"),
-        DeliveryStatus.SUPPRESSED: Status("skip", "Not sent", "ended"),
-    },
-)
 _CHATS: Final = ("telegram", "slack")
 _VERIFIED_BY: Final = (
     ("email", "address", "Verify: it is theirs"),
@@ -49,6 +36,8 @@ _VERIFIED_BY: Final = (
 """The contacts of a person, the name of each one's address, and the button that verifies it."""
 _LISTED: Final = 50
 _LISTED_OF_PERSON: Final = 10
+_MOST: Final = 200
+"""The most deliveries that are asked whether they are tried again."""
 
 
 def fetch_deliveries(api: Api, visit: Visit) -> Json:
@@ -142,7 +131,7 @@ def _write_sentence(answer: Json) -> str:
     messages = answer["messages"]
     unread = sum(not each.get("isRead") for each in messages)
     inbox = write_count(len(messages), "message", "messages")
-    words = [f"{statuses[each]:,} {_LOOKS[each].word.lower()}" for each in DeliveryStatus if statuses[each]]
+    words = [f"{statuses[each]:,} {show_delivery(each).word.lower()}" for each in DeliveryStatus if statuses[each]]
     shown = write_count(count, "delivery", "deliveries", is_at_least=answer["older"])
     what = f"{shown[:1].upper()}{shown[1:]} for {owner}{only_if(words, ': ')}{', '.join(words)}"
     return f"{what}. {inbox} in the inbox, {unread:,} unread."
@@ -154,7 +143,7 @@ def build_delivery(found: Json) -> Json:
     event, at = _find_event(found)
     return {
         **found,
-        "status": _LOOKS.get(found["status"]) or show_status(found["status"]),
+        "status": show_delivery(found["status"]),
         "note": join_phrases(found.get("reason", ""), only_if(attempts > 1, f"{attempts:,} attempts"), separator=". "),
         "at": at,
         "event": event,
@@ -184,6 +173,7 @@ def fetch_person(api: Api, _visit: Visit, owner: str) -> Json:
         "budget": api.find(f"{path}/budget"),
         "counts": api.find("/v1/overview", owner=owner) or {},
         "deliveries": api.list_items("/v1/deliveries", "deliveries", owner=owner, pageSize=_LISTED_OF_PERSON),
+        "undelivered": api.get("/v1/tasks", owner=owner, trouble=Trouble.DELIVERY, pageSize=_MOST)["tasks"],
         "unread": (api.find(f"{_inbox_path(owner)}/unread") or {}).get("unread"),
     }
 
@@ -210,11 +200,23 @@ def _write_need(found: Json) -> str:
     return f"{found['count']:,}{only_if(found.get('isAtLeast'), '+')} {CAUSES[found['cause']].chip.lower()}"
 
 
+def _write_needs(answer: Json) -> str:
+    """Return what needs attention, with the deliveries that are tried again apart from those that have failed."""
+    retrying = sum(each["status"] not in FINAL_STATUSES for each in answer["undelivered"])
+    needs = {each["cause"]: each for each in answer["counts"].get("needs", ())}
+    if delivery := needs.get(NeedCause.DELIVERY):
+        needs[NeedCause.DELIVERY] = {**delivery, "count": max(0, delivery["count"] - retrying)}
+    return join_phrases(
+        *(_write_need(each) for each in needs.values() if each["count"]),
+        only_if(retrying, f"{write_count(retrying, 'delivery is', 'deliveries are')} being retried"),
+    )
+
+
 def _write_person(answer: Json) -> str:
     """Return the number of a person's tasks, and what of them needs attention."""
     counts = answer["counts"]
     unknown = only_if(not answer["person"], " They have set no contact details.")
-    needs = ", ".join(_write_need(each) for each in counts.get("needs", ()) if each["count"])
+    needs = _write_needs(answer)
     if not counts:
         return f"The counts are missing.{unknown}"
     total = write_count(sum(counts.get("tasks", {}).values()), "task", "tasks")

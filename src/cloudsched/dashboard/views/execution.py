@@ -13,7 +13,7 @@ from cloudsched.dashboard.charts.legend import WATERFALL, list_legend
 from cloudsched.dashboard.charts.waterfall import draw_axis
 from cloudsched.dashboard.charts.waterfall_rows import Waterfall, make_waterfall
 from cloudsched.dashboard.offered_verbs import explain_retry, fetch_startable, make_retry_question
-from cloudsched.dashboard.status import BAD, OPEN, show_status, write_message
+from cloudsched.dashboard.status import BAD, OPEN, show_delivery, show_status, write_message
 from cloudsched.dashboard.times import find_instant, parse_instant, write_duration
 from cloudsched.dashboard.views.compare import find_good
 from cloudsched.dashboard.views.decisions import make_decision
@@ -179,6 +179,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "payload": show_content(payload, f"{path}/payload.json"),
         "payloadNote": payload_note,
         "result": None,
+        "deliveries": [{**each, "word": show_delivery(each["status"]).word.lower()} for each in answer["deliveries"]],
         "delivered": _describe_deliveries(record, task, answer["deliveries"]),
         "awaited": None,
         "decision": None,

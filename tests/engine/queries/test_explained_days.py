@@ -105,6 +105,35 @@ def test_a_day_within_an_outage_has_the_record_that_covers_it(scene: Scene) -> N
         assert Reason.NOT_KEPT not in reasons(found)
 
 
+def test_a_time_within_an_outage_is_answered_for_itself(scene: Scene) -> None:
+    """By the record that covers it, from its first to its last day, whatever ran near the beginning of the outage."""
+    with scene.sim:
+        scene.create(schedule=Schedule.every(5 * MINUTE, start=START), catch_up="latest")
+        scene.sim.advance(HOUR)
+        scene.sim.clock.advance(2 * DAY)
+        scene.sim.advance(12 * HOUR)
+        for hours in (5, 29, 47):
+            found = ask(scene, START + timedelta(hours=hours, minutes=2))
+            meant = START + timedelta(hours=hours, minutes=5)
+            told = found.findings[0]
+            assert (told.at, told.execution_id) == (meant, "20270101T010500Z")
+            assert f"of {meant:%a} {meant.day} Jan 2027 at {meant:%H:%M} (UTC), like all" in found.summary
+            assert "from Fri 1 Jan 2027 at 01:05 (UTC) to Sun 3 Jan 2027 at 00:55" in found.summary
+
+
+@pytest.mark.parametrize("minutes", [0, 1, 30, 601, 1200, 1435, 1439])
+def test_a_time_is_answered_by_what_was_due_then_or_next(scene: Scene, minutes: int) -> None:
+    """Of a day with more records than are read, too; after the last one by the one before."""
+    with scene.sim:
+        scene.create(schedule=Schedule.every(5 * MINUTE, start=START - DAY), catch_up="latest")
+        scene.sim.advance(4 * DAY)
+        midnight = (START + 2 * DAY).replace(hour=0)
+        found = ask(scene, midnight + minutes * MINUTE)
+        meant = midnight + min(-(-minutes // 5) * 5, 1435) * MINUTE
+        assert found.findings[0].at == meant
+        assert found.findings[0].reason is Reason.OUTCOME
+
+
 @pytest.mark.parametrize("days", range(-2, 12))
 def test_every_day_has_an_answer(scene: Scene, days: int) -> None:
     """Before the task, during it, after its end, and in the future: a sentence each, none of them twice."""

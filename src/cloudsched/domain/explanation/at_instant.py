@@ -50,11 +50,12 @@ class Day:
 
     def meets(self, record: Execution) -> bool:
         """Return whether a record is of an occurrence on it, or of several that may be."""
-        if record.covers:
-            last = record.covers.until
-        else:
-            last = record.scheduled_for
-        return record.scheduled_for < self.end and last >= self.start
+        return record.scheduled_for < self.end and _find_last(record) >= self.start
+
+
+def _find_last(record: Execution) -> datetime:
+    """Return the last occurrence that a record is of."""
+    return record.covers.until if record.covers else record.scheduled_for
 
 
 def find_day(task: Task, at: datetime) -> Day:
@@ -89,7 +90,7 @@ class _Question:
     records: Sequence[Execution]
     """The records of the day, as far as they were read."""
     is_cut: bool
-    """True if the day has more of them."""
+    """True if the day has more of them, perhaps also of the instant."""
     told: set[datetime] = field(default_factory=set)
     """The occurrences that some finding is about already."""
 
@@ -116,8 +117,8 @@ def explain_instant(
 ) -> Explanation:
     """Return why a task ran, or did not run, on the day of an instant, the most important reason first.
 
-    `records` are those of the occurrences that were scheduled for that day. `is_cut` says that there are
-    more.
+    `records` are those of the occurrences that were scheduled for that day, or of some around the instant. `is_cut`
+    says that those around the instant may not be among them.
     """
     question = _Question(evidence, at, find_day(evidence.task, at), records, is_cut)
     findings = tuple(_find(question))
@@ -166,8 +167,27 @@ def _explain_runs(question: _Question) -> Iterator[Finding]:
 
 
 def sort_records(records: Sequence[Execution], at: datetime) -> list[Execution]:
-    """Return the records of a day, the nearest to an instant first. `TOLD` of them are told singly."""
-    return sorted(records, key=lambda each: abs(each.scheduled_for - at))
+    """Return the records of a day: the one at or next after an instant, then the nearest. `TOLD` are told singly."""
+    nearest = sorted(records, key=lambda each: max(each.scheduled_for - at, at - _find_last(each)))
+    meant = next((each for each in nearest if _find_last(each) >= at), None)
+    return sorted(nearest, key=lambda each: each is not meant)
+
+
+def list_due(evidence: Evidence, at: datetime) -> list[datetime]:
+    """Return the first occurrences from an instant on that day, by the schedule of that time, as far as it is known."""
+    question = _Question(evidence, at, find_day(evidence.task, at), (), is_cut=False)
+    schedule, _ = _find_schedule(question)
+    found: list[datetime] = []
+    after = max(at, evidence.task.created_at) - _TICK
+    try:
+        while schedule is not None and len(found) < TOLD:
+            following = schedule.next_after(after)
+            if following is None or not question.day.has(following):
+                break
+            found.append(after := following)
+    except InvalidSchedule:
+        pass  # the explanation says so
+    return found
 
 
 def _explain_records(question: _Question) -> Iterator[Finding]:
@@ -183,7 +203,12 @@ def _explain_record(question: _Question, record: Execution) -> Finding:
     kind = "occurrence of"
     if record.trigger.value == "MANUAL":
         kind = "run that was triggered for"
-    sentence = f"The {kind} {question.say(record.scheduled_for)} {say_status(record.status)}"
+    due = _find_meant(question, record)
+    sentence = f"The {kind} {question.say(due)}"
+    if record.covers is not None and due > record.scheduled_for:
+        spans = map(question.say, (record.scheduled_for, record.covers.until))
+        sentence += f", like all that were due from {' to '.join(spans)},"
+    sentence += f" {say_status(record.status)}"
     why = record.message or ""
     if record.status is not ExecutionStatus.SUCCEEDED and record.error is not None:
         why = f"{record.error.type}: {record.error.message}"
@@ -204,7 +229,15 @@ def _explain_record(question: _Question, record: Execution) -> Finding:
         reason = Reason.ADJUSTED
     else:
         reason = Reason.OUTCOME
-    return Finding(reason=reason, sentence=sentence, at=record.scheduled_for, execution_id=record.id)
+    return Finding(reason=reason, sentence=sentence, at=due, execution_id=record.id)
+
+
+def _find_meant(question: _Question, record: Execution) -> datetime:
+    """Return the occurrence of a record that is asked about: of several that share it, perhaps not the first."""
+    if not record.scheduled_for < question.at <= _find_last(record):
+        return record.scheduled_for
+    due = list_due(question.evidence, question.at)[:1]
+    return due[0] if due and due[0] <= _find_last(record) else record.scheduled_for
 
 
 def _write_delay(late: timedelta) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.explanation.at_instant import (
     MAX_RECORDS,
     TOLD,
     explain_instant,
     find_day,
+    list_due,
     sort_records,
 )
 from cloudsched.domain.explanation.explain import explain
@@ -25,9 +27,12 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.explanation.at_instant import Day
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.queries.conditions import Conditions
+
+_TICK: Final = timedelta(microseconds=1)
 
 
 def explain_task(
@@ -58,7 +63,7 @@ def explain_task(
         evidence = replace(evidence, swept_at=note.updated_at, hanging=hanging)
 
     if at is not None:
-        records, is_cut = _list_records(store, task, at)
+        records, is_cut = _list_records(store, evidence, at)
         told = sort_records(records, at)[:TOLD]
         evidence = replace(evidence, undelivered=_find_undelivered(store, task, told, now))
         return explain_instant(evidence, at, records, is_cut=is_cut)
@@ -89,11 +94,23 @@ def _load_note(store: Store, task: Task, now: datetime) -> SweepNote | None:
     return record_of(stored)
 
 
-def _list_records(store: Store, task: Task, at: datetime) -> tuple[list[Execution], bool]:
-    day = find_day(task, at)
-    page = store.search.list_executions(task.id, limit=MAX_RECORDS, before=day.end)
+def _list_records(store: Store, evidence: Evidence, at: datetime) -> tuple[list[Execution], bool]:
+    """Return records of an instant's day, the latest first, and whether those around the instant may be missing.
+
+    If the day has more after the instant than a page, they are read up to a few occurrences after it.
+    """
+    day = find_day(evidence.task, at)
+    records, is_cut = _read_records(store, evidence.task, day, at, before=day.end)
+    if is_cut and (due := list_due(evidence, at)):
+        return _read_records(store, evidence.task, day, at, before=due[-1] + _TICK)
+    return records, is_cut
+
+
+def _read_records(store: Store, task: Task, day: Day, at: datetime, before: datetime) -> tuple[list[Execution], bool]:
+    page = store.search.list_executions(task.id, limit=MAX_RECORDS, before=before)
     found = [each for each in page.items if day.meets(each)]
-    return found, len(found) == len(page.items) and page.next_page_token is not None
+    is_cut = page.next_page_token is not None and len(found) == len(page.items) and found[-1].scheduled_for > at
+    return found, is_cut
 
 
 def _find_undelivered(store: Store, task: Task, told: Sequence[Execution], now: datetime) -> list[Undelivered]:

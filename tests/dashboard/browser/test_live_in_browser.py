@@ -157,6 +157,17 @@ def test_a_page_that_has_not_changed_is_fetched_once(visitor: Visitor, path: str
     assert len([url for url in asked if "/static/" in url]) <= 3
 
 
+def test_the_clock_keeps_the_zone_of_a_task(tour: Visitor, site: Site) -> None:
+    """Its page begins in the task's zone, and stays in it when it asks whether anything has changed."""
+    schedule = {"rrule": "FREQ=DAILY;BYHOUR=9", "timezone": "Asia/Kolkata"}
+    task = site.create("live-zoned", schedule=schedule)
+    page = tour.go(f"tasks/{task}", clock=True)
+    clock = page.locator("#clock time")
+    assert clock.inner_text().endswith("+0530")
+    poll(page)
+    assert clock.inner_text().endswith("+0530")
+
+
 def test_the_first_page_is_in_the_zone_of_the_browser(visitor: Visitor) -> None:
     """Nothing shows before, and the page is asked for twice at most, also by a browser that keeps no cookie."""
     page = visitor.open("tasks")

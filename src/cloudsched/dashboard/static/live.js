@@ -71,7 +71,7 @@ function askForNews() {
   const question = new URL(`${body.dataset.root}changes`, location.href);
   question.searchParams.set("at", shown.pathname.slice(new URL(body.dataset.root, location.href).pathname.length));
   question.searchParams.set("open", main.querySelector("[data-open]") ? "1" : "");
-  question.searchParams.set("tz", shown.searchParams.get("tz") ?? "");
+  question.searchParams.set("tz", document.getElementById("clock")?.dataset.zone ?? ""); // a task's page has its own
   return ask(question);
 }
 

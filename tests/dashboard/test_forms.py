@@ -212,6 +212,23 @@ def test_words_with_several_meanings_are_asked_back(stack: Stack, ui: str) -> No
     assert list_tasks(stack, "Ambiguous") == []
 
 
+def test_the_zone_of_the_form_is_the_one_that_the_words_were_read_in(ui: str) -> None:
+    """Words may name their own, and so may the chosen one of several meanings. In a refused zone nothing is read."""
+    words = "every 2nd monday at 9:00"
+    for named, zone in (("", "Asia/Tokyo"), (" in Paris", "Europe/Paris")):
+        page = new(ui, title="Zoned", schedule=words + named, timezone="Asia/Tokyo")
+        choice = html.unescape(re.findall(r'name="choose" value="([^"]+)"', page.text)[0])
+        chosen = post(f"{ui}/new", {**read_form(page.text), "choose": choice})
+        assert read_form(chosen.text)["timezone"] == zone
+    checked = new(ui, title="Zoned", schedule="every day at 9:00 in Paris", timezone="UTC", verb="check")
+    assert read_form(checked.text)["timezone"] == "Europe/Paris"
+    refused = new(ui, title="Zoned", schedule=words, timezone="Paris")
+    assert read_form(refused.text)["timezone"] == "Paris"
+    assert "did you mean Europe/Paris" in html.unescape(refused.text)
+    assert "UTC&#39;" not in refused.text
+    assert 'name="choose"' not in refused.text
+
+
 def test_editing_changes_what_was_changed_and_nothing_else(stack: Stack, ui: str, task: str) -> None:
     """The form shows the task; saving it unchanged changes nothing; the other parts of the payload stay."""
     url, api = f"{ui}/tasks/{task}/edit", f"{stack.url}/v1/tasks/{task}"

@@ -134,6 +134,15 @@ def test_a_refused_form_is_fit_for_everybody(tour: Visitor) -> None:
     check(page)
 
 
+def test_the_zone_of_a_form_follows_the_words(tour: Visitor) -> None:
+    """While they are typed: the field and what is read back below it name the same zone."""
+    page = tour.go("new?handler=report")
+    page.locator("[name=timezone]").fill("UTC")
+    page.locator("[name=schedule]").fill("every day at 9:00 in Tokyo")
+    page.locator("#preview").get_by_text("Asia/Tokyo").first.wait_for()
+    assert page.locator("[name=timezone]").input_value() == "Asia/Tokyo"
+
+
 def test_the_form_for_a_key_is_fit_for_everybody(tour: Visitor, site: Site) -> None:
     """Signing in with a key, by keyboard, leads to the page; its button signs out again."""
     tour.expect_complaint("/ui/locks")

@@ -53,11 +53,15 @@ def _ask(ask: Callable[[], Json], errors: dict[str, str]) -> Json | None:
         return None
     except InvalidInput as error:
         told = place_faults(error, ("schedule", "timezone"), {"schedule.timezone": "timezone"})
+        readings = error.readings
+        if readings and "timezone" in told:  # they are not in the zone that is meant
+            told.pop("schedule", None)
+            readings = ()
         for name, said in told.items():
             errors.setdefault(name or "schedule", said)
-        if not error.readings:
+        if not readings:
             return None
-        return {"readings": list(error.readings)}
+        return {"readings": list(readings)}
 
 
 def build_check(preview: Json | None, visit: Visit) -> Json | None:

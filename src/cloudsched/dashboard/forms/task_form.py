@@ -29,6 +29,7 @@ from cloudsched.dashboard.forms.task_options import (
     read_changes,
     read_new,
     write_options,
+    write_zone,
 )
 from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.domain.schedules.schedule import OWNER_ZONE
@@ -208,9 +209,17 @@ def _choose_reading(texts: Mapping[str, str]) -> dict[str, str]:
     return {**texts, "schedule": texts["choose"]}
 
 
+def _follow_zone(answer: Json) -> dict[str, str]:
+    """Return the zone in which the schedule was read if the form names another one: words may name their own."""
+    schedule = (answer.get("preview") or {}).get("schedule") or {}
+    if not answer["texts"].get("timezone") or not schedule.get("timezone"):
+        return {}
+    return {"timezone": write_zone(schedule, schedule["timezone"])}
+
+
 def build(answer: Json, visit: Visit) -> Json:
     """Return what the form of a task shows."""
-    texts = answer["texts"]
+    texts = {**answer["texts"], **_follow_zone(answer)}
     errors = answer.get("errors", {})
     task: Json | None = answer.get("task")
     is_new = task is None

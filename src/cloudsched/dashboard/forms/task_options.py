@@ -98,7 +98,7 @@ def write_options(task: Json) -> dict[str, str]:
     retry = task.get("retry") or {}
     return {
         "title": task["title"],
-        "timezone": _write_zone(task["schedule"], task.get("timezone", "UTC")),
+        "timezone": write_zone(task["schedule"], task.get("timezone", "UTC")),
         "owner": task["owner"],
         "description": task.get("description", ""),
         "labels": "\n".join(task.get("labels", ())),
@@ -113,7 +113,7 @@ def write_options(task: Json) -> dict[str, str]:
     }
 
 
-def _write_zone(schedule: Json, zone: str) -> str:
+def write_zone(schedule: Json, zone: str) -> str:
     """Return the zone of a schedule, as the form names it."""
     if schedule.get("followsOwner"):
         return OWNER_ZONE
@@ -155,7 +155,7 @@ def read_before(fields: Iterable[Json]) -> tuple[dict[str, Any], list[str]]:
 def write_before(name: str, value: Any) -> dict[str, str]:  # noqa: ANN401 - any JSON
     """Return the previous value of a field as the form's texts. Empty if the form does not have it."""
     if name == "schedule":
-        zone = _write_zone(value, value.get("timezone", "UTC"))
+        zone = write_zone(value, value.get("timezone", "UTC"))
         return {"schedule": write_schedule(value), "timezone": zone}
     if name in _TAKEN_BACK and isinstance(value, dict):
         field, part = _TAKEN_BACK[name]

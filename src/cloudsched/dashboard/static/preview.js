@@ -34,6 +34,8 @@ function show(form, fresh) {
     if (part.contains(document.activeElement) || part.innerHTML === (next?.innerHTML ?? "")) continue;
     part.replaceChildren(...[...(next?.childNodes ?? [])].map((node) => document.importNode(node, true)));
   }
+  const zone = form.elements.timezone; // words may name their own
+  if (zone && zone !== document.activeElement) zone.value = fresh.getElementById(zone.id)?.value ?? zone.value;
   for (const field of form.querySelectorAll("input, select, textarea")) {
     if (fresh.getElementById(field.id)?.getAttribute("aria-invalid")) field.setAttribute("aria-invalid", "true");
     else field.removeAttribute("aria-invalid");

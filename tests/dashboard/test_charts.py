@@ -120,6 +120,16 @@ def test_no_label_crosses_the_now_line(lived: list[tuple[int, int]], due: int) -
             assert float(x) + 9 * 0.68 <= now + 0.1
 
 
+@given(st.sampled_from(["SUCCEEDED", "FAILED", "RUNNING", "SUSPENDED"]), st.integers(0, 5000))
+def test_each_run_of_a_life_can_be_seen_on_a_phone(status: str, seconds: int) -> None:
+    """At least 3 pixels wide, however short it was in the time that is shown."""
+    took = timedelta(seconds=seconds)
+    svg = draw_life([Lived(at(-4000), at(-4000) + took, status, "so")], [at(4000)], NOW, PARIS)
+    least = [float(each) for each in re.findall(r'<rect [^>]*width="([\d.]+)"', svg)]
+    parts = [float(each) for each in re.findall(r'<rect [^>]*width="([\d.]+)%"', svg)]
+    assert least == [3] or max(parts) * 3 >= 3, "of 300 pixels"
+
+
 @given(st.lists(st.sampled_from(["SUCCEEDED", "FAILED", "TIMED_OUT", "SKIPPED", "RUNNING", "SUSPENDED", "?"])))
 def test_failures_hang_below_the_line_and_nothing_else_does(statuses: list[str]) -> None:
     """One mark for each of the last twelve, in its place, inside the chart, and only what failed below the line."""

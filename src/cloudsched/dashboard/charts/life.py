@@ -28,6 +28,10 @@ _BAR: Final = 10
 _TICK_TOP: Final = 14
 _ROW: Final = 14
 """In pixels: the height of a row of labels."""
+_LEAST_WIDTH: Final = 3
+"""In pixels: the least width of a bar."""
+_SHORT: Final = 0.01
+"""A bar of this part of the chart may be narrower than that on a phone."""
 _LONGEST_WITH_CHANGES: Final = timedelta(days=800)
 _CHARACTER: Final = 0.009
 """The largest width of a letter, as a part of the chart. It keeps labels from crossing the now line."""
@@ -149,18 +153,18 @@ def _place_within(at: datetime, start: datetime, end: datetime) -> float:
 def _draw_lane(each: Lived, y: int, left: float, right: float, now: float) -> Markup:
     left = max(left, 0.0)
     right = min(right, 1.0)
-    width = percent(max(right - left, 0.003))
+    width = right - left
     if each.status == ExecutionStatus.SUSPENDED:
-        bar = element("rect", cls="hatched", fill="url(#hatch)", x=percent(left), y=y, width=width, height=_BAR)
+        bar = _draw_bar("hatched", left, width, fill="url(#hatch)", y=y, height=_BAR)
     elif each.status in NOT_RUN_STATUSES:
         bar = element("path", cls="skipped", d=f"M0 {y + 1}l4 4-4 4m5-8l4 4-4 4")
         bar = element("svg", bar, x=percent(left), overflow="visible")
     elif each.status in OPEN:
-        bar = element("rect", cls="f-run", x=percent(left), y=y, width=width, height=_BAR)
+        bar = _draw_bar("f-run", left, width, y=y, height=_BAR)
     elif each.status in BAD:
-        bar = element("rect", cls="f-fail", x=percent(left), y=y + 4, width=width, height=_BAR - 2)
+        bar = _draw_bar("f-fail", left, width, y=y + 4, height=_BAR - 2)
     else:
-        bar = element("rect", cls="f-past", x=percent(left), y=y, width=width, height=_BAR)
+        bar = _draw_bar("f-past", left, width, y=y, height=_BAR)
 
     css = "" if each.status in OPEN else "alt"
     would_cross = right < now < right + len(each.word) * _CHARACTER
@@ -169,6 +173,14 @@ def _draw_lane(each: Lived, y: int, left: float, right: float, now: float) -> Ma
     if right > _LABEL_SIDE:  # it fills the chart: its word stands in it
         return group(bar, draw_beside(each.word, right, 6, is_before=True, y=y + 9, css=css))
     return group(bar, draw_beside(each.word, right, 6, is_before=False, y=y + 9, css=css))
+
+
+def _draw_bar(css: str, left: float, width: float, **looks: str | int) -> Markup:
+    """Return a run as a bar, which is wide enough to be seen on the narrowest screen."""
+    bar = element("rect", cls=css, x=percent(left), width=percent(width), **looks)
+    if width > _SHORT:
+        return bar
+    return group(bar, element("rect", cls=css, x=percent(left), width=_LEAST_WIDTH, **looks))
 
 
 def _draw_due(places: Sequence[float], y: int) -> Iterator[Markup]:

@@ -75,6 +75,22 @@ def test_the_next_hour_is_one_click_away(pages: Pages, app: App) -> None:
     assert "Tock" not in hour
 
 
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("", ["12 hours"]),
+        ("?within=PT1H", ["hour"]),
+        ("?until=2027-01-02T00:00", []),
+        ("?from=2026-12-31T00:00&until=2026-12-31T12:00", []),
+    ],
+)
+def test_the_window_that_is_shown_is_marked(pages: Pages, query: str, shown: list[str]) -> None:
+    """Bounds of an address are none of the windows to choose from, and what is over is not in the next hours."""
+    page = pages.get("admin", f"/due{query}").text
+    assert re.findall(r'aria-current="true">([^<]+)</a>', page[page.index("</header>") :]) == shown
+    assert ("In the next" in page) == ("2026" not in query)
+
+
 def test_a_window_from_now_on_moves_with_the_clock(pages: Pages, app: App) -> None:
     """So a bookmark, a live page and a download that is made each day have the same window under one address."""
     app.create(title="Tick", handler="tick", owner="ada", schedule=Schedule.every(timedelta(hours=1)))

@@ -73,10 +73,14 @@ def build(answer: Json, visit: Visit) -> Json:
             for name in FILTERS
             if name in asked
         ],
-        "windows": [
-            (WINDOWS[each][0], visit.with_query(within=each, **{"from": None, "until": None, "page": None}))
-            for each in _WINDOWS
-        ],
+        "windows": [] if is_over else _list_windows(visit),
         "nothing": "None of it is listed." if note else "Nothing is due in this time.",
         "next": answer.get("nextPageToken"),
     }
+
+
+def _list_windows(visit: Visit) -> list[tuple[str, str, bool]]:
+    """Return the windows from now on: their words, their addresses, and whether each is the one that is shown."""
+    shown = None if visit.query.get("from") or visit.query.get("until") else visit.query.get("within") or _WINDOW
+    others: dict[str, str | None] = {"from": None, "until": None, "page": None}
+    return [(WINDOWS[each][0], visit.with_query(within=each, **others), each == shown) for each in _WINDOWS]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.dashboard.conftest import NOW, get, visit
 
 from cloudsched.dashboard.charts.life import Lived, Noted, draw_life
-from cloudsched.dashboard.views.task_life import list_noted
+from cloudsched.dashboard.views.task_life import count_shown, list_noted
 
 PARIS = ZoneInfo("Europe/Paris")
 VISIT = visit(zone=PARIS)
@@ -88,3 +88,18 @@ def test_words_of_marks_never_touch(marks: list[tuple[int, int, str]]) -> None:
         spans.append((left, left + len(word) * 7.2))
     assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
     assert not [span for span in spans if span[0] + 0.1 < now < span[1] - 0.1], "it is written across the now line"
+
+
+@pytest.mark.parametrize(
+    ("count", "has_older", "runs", "words"),
+    [
+        (8, False, 8, ""),
+        (12, False, 12, "The latest 8 of 12 runs"),
+        (20, True, 1561, "The latest 8 of at least 1,561 runs"),
+        (20, True, 3, "The latest 8 of at least 21 runs"),
+    ],
+)
+def test_a_life_says_of_how_many_runs_it_has_the_latest(count: int, runs: int, words: str, *, has_older: bool) -> None:
+    """One number: that of all that were scheduled, or of the records that are known to be there if it is larger."""
+    records: dict[str, object] = {"executions": [{}] * count, "nextPageToken": "more" if has_older else None}
+    assert count_shown({"executions": records, "task": {"runCount": runs}}, VISIT) == words

@@ -110,7 +110,18 @@ def test_the_nearest_name_stands_first(titles: list[str]) -> None:
     near = [each["title"] for each in sort_by_nearness("ummary 77", tasks)]
     assert near[:2] == ["Weekly summary 77", "Weekly summary 770"]
     assert sort_by_nearness("weekly SUMMARY 177", tasks)[0]["title"] == "Weekly summary 177"
-    assert sort_by_nearness("77", tasks)[-2:] == [
-        each for each in tasks if each["title"] in {"Weekly summary 177", "Weekly summary 770"}
-    ]
+    last = [each["title"] for each in sort_by_nearness("77", tasks)[-2:]]
+    assert last == ["Weekly summary 177", "Weekly summary 770"]
     assert sort_by_nearness("t2", tasks)[0] == tasks[2]
+
+
+@given(st.permutations([f"Task {number} of it{letter}" for number in (2, 9, 10, 33) for letter in ("", "!")]))
+def test_equally_near_names_stand_in_the_order_of_their_numbers(titles: list[str]) -> None:
+    """A list does not jump between two looks, and 9 comes before 10 of the same length."""
+    tasks = [{"title": title, "id": f"t{number}"} for number, title in enumerate(titles)]
+    near = [each["title"] for each in sort_by_nearness("task", tasks)]
+    of_same_length = sorted(near, key=len)
+    assert near == of_same_length
+    for length in {len(each) for each in near}:
+        numbers = [int(each.split()[1]) for each in near if len(each) == length]
+        assert numbers == sorted(numbers)

@@ -138,6 +138,8 @@ def test_filters_stand_in_the_address_and_in_the_search(ui: str) -> None:
         assert "Sync catalogue" in text
         assert "Weekday report" not in text
     assert "Nothing matches nothing-like-it." in get(f"{ui}/tasks", q="nothing-like-it").text
+    sentences = re.sub(r"<[^>]+>", "", get(f"{ui}/tasks", q="nothing-like-it").text.split("<h1>")[1].split("</p>")[0])
+    assert not re.search(r"[.?][A-Z]", sentences), "sentences stand apart"
     assert get(f"{ui}/tasks", q='"unbalanced').status_code == 200
 
 

@@ -78,7 +78,10 @@ def build(answer: Json, visit: Visit) -> Json:
 
 
 def sort_by_nearness(text: str, tasks: Iterable[Json]) -> list[Json]:
-    """Return tasks by how near their names are to a text: the whole name, whole words, parts; the shorter first."""
+    """Return tasks by how near their names are to a text: the whole name, whole words, parts; the shorter first.
+
+    Equally near ones are in the order of their titles, with numbers by their values.
+    """
     wanted = text.casefold()
     words = wanted.split()
 
@@ -95,7 +98,12 @@ def sort_by_nearness(text: str, tasks: Iterable[Json]) -> list[Json]:
             for name in names
         )
 
-    return sorted(tasks, key=rank)
+    return sorted(tasks, key=lambda task: (rank(task), split_numbers(str(task["title"]).casefold())))
+
+
+def split_numbers(text: str) -> list[str | int]:
+    """Return the words and the numbers of a text in turn, for an order in which 10 comes after 9."""
+    return [int(each) if at % 2 else each for at, each in enumerate(re.split(r"(\d+)", text))]
 
 
 def _count_ends(part: str, name: str) -> int:

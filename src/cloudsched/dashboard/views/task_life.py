@@ -10,7 +10,6 @@ from cloudsched.dashboard.charts.legend import LIFE, list_legend
 from cloudsched.dashboard.charts.life import LANES, Lived, Noted, draw_life, find_span
 from cloudsched.dashboard.status import OPEN, show_status
 from cloudsched.dashboard.times import find_instant, parse_instant
-from cloudsched.dashboard.words import only_if
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.explanation.findings import Reason
 
@@ -89,17 +88,17 @@ def _list_left_out(explanation: Json, task: Json) -> Iterator[Noted]:
 
 
 def count_shown(answer: Json, visit: Visit) -> str:
-    """Return how many of a task's executions its life has, of how many. Empty if it has all."""
+    """Return how many of a task's runs its life has, of how many. Empty if it has all."""
     count = len(answer["executions"]["executions"])
     has_older = bool(answer["executions"].get("nextPageToken"))
     drawn = min(count, LANES)
     if visit.query.get("page"):
-        return f"{drawn} of the {count} older executions below"
+        return f"{drawn} of the {count} older runs below"
     if drawn == count and not has_older:
         return ""
-    runs = answer["task"].get("runCount", 0)
-    scheduled = only_if(has_older and runs > count, f", {runs:,} of them scheduled runs")
-    return f"The latest {drawn} of {only_if(has_older, 'more than ')}{count} executions{scheduled}"
+    if not has_older:
+        return f"The latest {drawn} of {count} runs"
+    return f"The latest {drawn} of at least {max(count + 1, answer['task'].get('runCount', 0)):,} runs"
 
 
 def _describe(lived: list[Lived], due: list[datetime], visit: Visit, noted: Sequence[Noted]) -> str:

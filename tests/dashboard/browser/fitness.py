@@ -51,21 +51,22 @@ COLLIDING: Final = """() => [...document.querySelectorAll('svg.c')].flatMap(svg 
 CUT: Final = """() => [...document.querySelectorAll('svg.c text')].filter(each => each.checkVisibility())
     .filter(each => each.getBoundingClientRect().right > innerWidth).map(each => each.textContent)"""
 """The labels of charts that stand out of the screen."""
-LINES_OF_DATES: Final = r"""() => {
-    const walk = document.createTreeWalker(document.querySelector('table.list'), NodeFilter.SHOW_TEXT);
+LINES_OF: Final = r"""([selector, pattern]) => {
+    const walk = document.createTreeWalker(document.querySelector(selector), NodeFilter.SHOW_TEXT);
     const found = [];
     while (walk.nextNode()) {
-        for (const date of walk.currentNode.data.matchAll(/\d{4}-\d\d-\d\d|\d+\s[A-Z][a-z]+\s\d{4}/g)) {
+        for (const part of walk.currentNode.data.matchAll(new RegExp(pattern, 'g'))) {
             const range = document.createRange();
-            range.setStart(walk.currentNode, date.index);
-            range.setEnd(walk.currentNode, date.index + date[0].length);
+            range.setStart(walk.currentNode, part.index);
+            range.setEnd(walk.currentNode, part.index + part[0].length);
             const tops = [...range.getClientRects()].map(each => Math.round(each.top));
-            if (tops.length) found.push([date[0], new Set(tops).size]);
+            if (tops.length) found.push([part[0], new Set(tops).size]);
         }
     }
     return found;
 }"""
-"""The dates in a list that are seen, and on how many lines each is."""
+"""The parts of a text that are seen and match a pattern, and on how many lines each is."""
+DATE: Final = r"\d{4}-\d\d-\d\d|\d+\s[A-Z][a-z]+\s\d{4}"
 _NOTE_LOOKS: Final = """() => {
     const look = element => {
         const {color, backgroundColor, fill, stroke, opacity} = getComputedStyle(element);

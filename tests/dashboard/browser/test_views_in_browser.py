@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.dashboard.browser.conftest import Site, Visitor
-from tests.dashboard.browser.fitness import COLLIDING, CUT, LINES_OF_DATES, check, check_keyboard
+from tests.dashboard.browser.fitness import BEYOND, COLLIDING, CUT, DATE, LINES_OF, check, check_keyboard
 
 from cloudsched.web.auth.roles import Role
 
@@ -90,8 +90,29 @@ def test_no_date_in_a_list_breaks_on_a_phone(tour: Visitor, site: Site) -> None:
     page = tour.go("tasks")
     for width in range(340, 440, 4):
         page.set_viewport_size({"width": width, "height": 844})
-        lines = page.evaluate(LINES_OF_DATES)
+        lines = page.evaluate(LINES_OF, ["table.list", DATE])
         assert {date for date, _ in lines} >= {"2030-01-01", "24 March 2031"}
+        assert all(count == 1 for _, count in lines), f"{width} px: {lines}"
+
+
+def test_what_waits_in_a_queue_fits_a_phone(tour: Visitor, site: Site) -> None:
+    """Each table of the page within its panel, at any width of a phone."""
+    site.create("waits-for-a-worker", pull={"queue": "gpu-of-long-name", "skill": "cuda"})
+    site.call("POST", "/v1/tasks/waits-for-a-worker/trigger")
+    page = tour.go("queues?queue=gpu-of-long-name")
+    assert page.locator("tbody a", has_text="waits-for-a-worker").count() == 1
+    for width in range(320, 400, 8):
+        page.set_viewport_size({"width": width, "height": 844})
+        assert page.evaluate(BEYOND) == [], f"{width} px"
+
+
+def test_no_number_of_a_day_breaks_in_a_word_on_a_phone(tour: Visitor) -> None:
+    """The narrow column of the calendar has room for its longest word."""
+    page = tour.go("calendar?week=2027-03-22")
+    for width in (320, 390, 430):
+        page.set_viewport_size({"width": width, "height": 844})
+        lines = page.evaluate(LINES_OF, [".week", "[a-z]+"])
+        assert "succeeded" in {word for word, _ in lines}
         assert all(count == 1 for _, count in lines), f"{width} px: {lines}"
 
 

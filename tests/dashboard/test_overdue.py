@@ -69,3 +69,21 @@ def test_what_is_late_since_yesterday_is_in_the_calendar_of_yesterday() -> None:
     assert "rarely" in table
     assert "Late" in table
     assert "late: they were due" in text
+
+
+def test_a_late_task_is_called_late_wherever_it_stands() -> None:
+    """While its queue is paused for hours: in the list, on its page, and on Home."""
+    hourly = {"rrule": "FREQ=HOURLY", "dtstart": START.replace(tzinfo=None).isoformat(), "timezone": "UTC"}
+    task = {"id": "t", "owner": "ada", "title": "T", "handler": "report", "schedule": hourly}
+    with run_stack(make_app(), store="sqlite", clock=MovableClock(START, frozen=True)) as stack:
+        queue = f"{stack.url}/v1/dispatch-queues/cloudsched"
+        assert requests.patch(queue, json={"state": "PAUSED"}, timeout=60).ok
+        assert requests.post(f"{stack.url}/v1/tasks", json=task, timeout=60).status_code == 201
+        stack.mover.move({"advanceTo": (START + timedelta(hours=2, minutes=30)).isoformat()})
+        home, tasks, page = (
+            requests.get(f"{stack.url}/ui/{path}", timeout=60).text for path in ("", "tasks", "tasks/t")
+        )
+    assert "late and have not started" in home
+    assert ">late</small>" in tasks
+    assert "Late since" in page
+    assert "Next:" not in page

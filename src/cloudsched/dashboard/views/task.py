@@ -26,10 +26,11 @@ from cloudsched.dashboard.views.execution_row import build_execution
 from cloudsched.dashboard.views.task_history import build_history
 from cloudsched.dashboard.views.task_life import build_life, count_shown, list_noted
 from cloudsched.dashboard.visit import UTC_ZONE
-from cloudsched.dashboard.words import shorten
+from cloudsched.dashboard.words import only_if, shorten
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.policy import TellFailures
+from cloudsched.domain.documents.run_counts import STARTED_LATE
 from cloudsched.domain.documents.task import FINAL_STATUSES, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.explanation.findings import Reason, name_zone_once
@@ -165,7 +166,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "title": task["title"],
         "words": words,
         "verbs": verbs,
-        "tone": _find_tone(task, executions),
+        "tone": _find_tone(task, executions) or only_if(_is_late(task, visit), "retry"),
         "findings": _write_findings(explanation["findings"]),
         "isEvidenceOpen": _has_problem(explanation) and task["status"] != TaskStatus.COMPLETED,
         "asked": build_asked(answer, visit, own_zone),
@@ -192,6 +193,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "question": None if held else _warn(make_question(task, due, explanation, visit), explanation),
         "buttons": [each for each in possible if each.traits.button],
         "hasEnded": task["status"] in FINAL_STATUSES,
+        "isLate": _is_late(task, visit),
     }
 
 
@@ -236,6 +238,13 @@ def _warn(question: Question | None, explanation: Json) -> Question | None:
     """Return the question before a run. If the handler is not registered, it says so instead of what would run."""
     is_unknown = any(each["reason"] == Reason.UNKNOWN_HANDLER for each in explanation["findings"])
     return replace(question, sentence=_NO_HANDLER) if question and is_unknown else question
+
+
+def _is_late(task: Json, visit: Visit) -> bool:
+    """Return whether a task's next occurrence should have started."""
+    if task["status"] != TaskStatus.ACTIVE or not task.get("nextExecutionTime"):
+        return False
+    return parse_instant(task["nextExecutionTime"]) <= visit.now - STARTED_LATE
 
 
 def _find_tone(task: Json, executions: list[Json]) -> str:

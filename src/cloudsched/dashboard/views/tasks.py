@@ -187,6 +187,8 @@ def _write_note(task: Json) -> str:
         return "the last one failed"
     if task.get("isRunning"):
         return "runs now"
+    if NeedCause.OVERDUE in task.get("needs", ()):
+        return "late"
     return only_if(task.get("offeredAt"), "waits for a worker")
 
 

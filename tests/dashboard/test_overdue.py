@@ -84,6 +84,8 @@ def test_a_late_task_is_called_late_wherever_it_stands() -> None:
             requests.get(f"{stack.url}/ui/{path}", timeout=60).text for path in ("", "tasks", "tasks/t")
         )
     assert "late and have not started" in home
+    (told,) = re.findall(r"Of the runs due since ([^:]*:\d\d)", home)
+    assert told.endswith((START - timedelta(hours=9) + timedelta(minutes=30)).strftime("%H:%M")), "twelve hours"
     assert ">late</small>" in tasks
     assert "Late since" in page
     assert "Next:" not in page

@@ -44,7 +44,9 @@ def fetch(api: Api, visit: Visit) -> Json:
     counts = api.find("/v1/overview")
     counted = "/v1/occurrences/counts"
     coming = api.get(counted, **{"from": visit.soonest}, until=until, per="PT1H")
-    past = {"from": (visit.now - REACH).isoformat(), "until": _find_late(visit)}
+    hours = (counts or {}).get("hours", ())
+    since = hours[0]["start"] if hours else (visit.now - REACH).isoformat()
+    past = {"from": since, "until": _find_late(visit)}
     waiting = api.get(counted, **past, per="PT1H")["parts"]
     opened = [
         each

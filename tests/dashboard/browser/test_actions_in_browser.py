@@ -173,7 +173,7 @@ def test_home_asks_before_it_retries(tour: Visitor, site: Site) -> None:
     asks.click()
     button.wait_for()
     assert asks.bounding_box() == place
-    assert row.get_by_text("It gets one more attempt, at once.").is_visible()
+    assert row.get_by_text("It gets one more attempt.").is_visible()
     asks.press("Enter")
     button.wait_for(state="hidden")
     assert action.find(site, subject) == 1

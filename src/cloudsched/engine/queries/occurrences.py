@@ -7,6 +7,7 @@ import itertools
 from bisect import bisect_left, bisect_right
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.allowance import TASK_STEPS, Allowance, spend_from, take_part
@@ -27,7 +28,7 @@ from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, make_token, read_tok
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.task import Task
@@ -167,7 +168,7 @@ class _TaskReader:
         self.complete_until: datetime | None = None
         start, key = position or (query.since, "")
         later = replace(self._all, due_from=start)
-        lists = [_TaskList(later, token=make_token(later, start, key) if start and key else None)]
+        lists = [_TaskList(lambda: later, token=make_token(later, start, key) if start and key else None)]
         if start is not None:
             lists += self._list_earlier(start, key)
         self._lists = [(each.bound, number, each) for number, each in enumerate(lists)]
@@ -192,13 +193,12 @@ class _TaskReader:
         for group in found.items:
             times = _find_first(group, plans, self._query, start)
             name = group.ticks, group.key or ""
-            if times is None or (group.task is None and name in seen):
+            if times is None or times[0] >= self._query.until or (group.task is None and name in seen):
                 continue
             seen.add(name)
             first, after = times
             next_at = group.next_at
-            roughly = replace(self._wanted, plan=group.key or "")
-            at_once = replace(self._all, due_from=next_at, due_until=next_at + _TICK, roughly=roughly)
+            at_once = partial(self._query_plan, group)
             if group.task is not None:
                 yield _TaskList(at_once, first, tasks=[group.task] if next_at < start or group.task.id <= key else [])
             elif not key or first > start:
@@ -206,7 +206,12 @@ class _TaskReader:
             else:
                 yield _TaskList(at_once, after, last=key)
                 if next_at < start:
-                    yield _TaskList(at_once, start, token=make_token(at_once, next_at, key))
+                    yield _TaskList(at_once, start, token=make_token(at_once(), next_at, key))
+
+    def _query_plan(self, group: DueGroup) -> TaskQuery:
+        """Return the query for the tasks of a group."""
+        roughly = replace(self._wanted, plan=group.key or "")
+        return replace(self._all, due_from=group.next_at, due_until=group.next_at + _TICK, roughly=roughly)
 
     def take(self, until: tuple[datetime, str] | None) -> Sequence[Task]:
         """Return the tasks that may occur soonest, if that may be before an occurrence (time, id of its task).
@@ -233,7 +238,7 @@ class _TaskReader:
         if each.tasks is not None:
             each.has_more = False
             return each.tasks
-        page = self._store.list_tasks(each.query, limit=next(self._parts), page_token=each.token)
+        page = self._store.list_tasks(each.make_query(), limit=next(self._parts), page_token=each.token)
         self._count += page.read
         self._size += page.size
         each.token = page.next_page_token
@@ -249,7 +254,8 @@ class _TaskReader:
 class _TaskList:
     """A list of tasks, the next due first, and then by their ids. It is read in parts."""
 
-    query: TaskQuery
+    make_query: Callable[[], TaskQuery]
+    """Of thousands of lists, few are read."""
     first: datetime | None = None
     """No one of them occurs before this instant in the time that is listed. None if that is when each is due next."""
     _: KW_ONLY
@@ -264,7 +270,9 @@ class _TaskList:
     @property
     def bound(self) -> tuple[datetime, str]:
         """Return an occurrence (time, id of its task) before which none is that has not been read."""
-        at, key = read_token(self.query, self.token) if self.token else (self.query.due_from or _EARLIEST, "")
+        if self.token is None:
+            return self.first or self.make_query().due_from or _EARLIEST, ""
+        at, key = read_token(self.make_query(), self.token)
         return self.first or at, key
 
 

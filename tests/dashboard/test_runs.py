@@ -13,6 +13,7 @@ from tests.dashboard.role_pages import Pages
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.dashboard.views import runs as runs_view
+from cloudsched.dashboard.words import SKIPPED_TOGETHER
 
 IS_MENDED: list[bool] = []
 
@@ -206,3 +207,10 @@ def test_any_two_filters_have_a_page(pages: Pages, app: App) -> None:
         answer = pages.get("admin", address)
         assert answer.status_code in {200, 400}, address
         assert "This view has failed" not in answer.text, address
+
+
+@pytest.mark.parametrize("query", ["outcome=skipped", "status=SKIPPED"])
+def test_a_count_of_what_was_skipped_says_where_it_counts(pages: Pages, query: str) -> None:
+    """One record may cover days, so those after its first have none."""
+    assert SKIPPED_TOGETHER in read(pages, "admin", f"/runs?within=P1D&{query}")
+    assert SKIPPED_TOGETHER not in read(pages, "admin", "/runs?within=P1D")

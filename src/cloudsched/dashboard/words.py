@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+SKIPPED_TOGETHER: Final = "Occurrences that were skipped together are counted where the first was due."
+"""What a page says beside counts of what was skipped. One record may cover days."""
+
 
 def write_count(count: int, one: str, many: str, *, is_at_least: object = False) -> str:
     """Return a number of items, such as ``at least 10,000 tasks``."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.calendar.labels import SHIFT, TIERS, OccurrenceMark, Placed, place_marks
-from cloudsched.dashboard.charts.svg import draw_beside, draw_picture, draw_vertical, element, group, percent
+from cloudsched.dashboard.charts.svg import LATE_MARK, draw_beside, draw_picture, draw_vertical, element, group, percent
 from cloudsched.dashboard.times import DAY, WallDay
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _SHAPES: Final = {
     "failed": element("path", cls="failx", d="M-4-4l8 8M4-4l-8 8"),
     "skipped": element("path", cls="skipped", d="M-5-4l4 4-4 4M1-4l4 4-4 4"),
     "open": element("circle", cls="opened", r=4.5) + element("path", cls="opened", d="M0-4.5a4.5 4.5 0 0 0 0 9z"),
-    "late": element("path", cls="overdue one", d="M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0M0-2.5v2.5h2"),
+    "late": LATE_MARK,
     "due": element("circle", cls="o one", r=4.5),
 }
 """The marks of occurrences, by their kinds."""

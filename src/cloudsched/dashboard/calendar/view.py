@@ -31,7 +31,7 @@ from cloudsched.dashboard.times import (
 )
 from cloudsched.dashboard.upcoming import BUSY
 from cloudsched.dashboard.views.task_filters import CATEGORIES
-from cloudsched.dashboard.words import join_phrases, only_if, shorten, write_count
+from cloudsched.dashboard.words import SKIPPED_TOGETHER, join_phrases, only_if, shorten, write_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -71,7 +71,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "moves": make_span_moves(visit, span, chosen.day),
         "categories": CATEGORIES,
         "kept": [(name, visit.query[name]) for name in (*KINDS, "tz", "status") if visit.query.get(name)],
-        "tail": _ONE_SCALE,
+        "tail": join_phrases(_ONE_SCALE, _tell_of_skipped(facts), separator=" "),
     }
     if span.kind == "month":
         addresses = {each.day: _write_addresses(each.day, visit) for each in days}
@@ -272,10 +272,14 @@ def _build_rows(facts: Mapping[date, DayFacts], chosen: date, visit: Visit) -> J
     notes = (
         only_if(has_bars, f"A bar stands where its runs were due, all of one {bar}; the longest counts {most:,}."),
         f"Of tasks that run more than {BUSY} times a day, only rare failures have marks.",
-        "Occurrences that were skipped together are counted where the first was due.",
+        _tell_of_skipped(facts),
     )
-    has_skipped = any(each.totals.found.skipped for each in facts.values())
-    return {"rows": rows, "tail": join_phrases(*(notes if has_skipped else notes[:2]), separator=" ")}
+    return {"rows": rows, "tail": join_phrases(*notes, separator=" ")}
+
+
+def _tell_of_skipped(facts: Mapping[date, DayFacts]) -> str:
+    """Return how what was skipped is counted. Empty if no day has any, nor a stop: another day may count its runs."""
+    return only_if(any(each.totals.found.skipped or each.stops for each in facts.values()), SKIPPED_TOGETHER)
 
 
 def _list_bars(facts: DayFacts, parts: int, visit: Visit) -> Iterator[DayBar]:

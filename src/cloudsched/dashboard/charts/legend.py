@@ -82,6 +82,7 @@ LIFE: Final[Mapping[str, str]] = {
     "f-fail": "failed, lower",
     "skipped": "did not run: skipped, cancelled or expired",
     "hatched": "suspended: no function runs",
+    "overdue one": "late: has not started",
     "o one": "due",
     "paused": "paused",
     "did": "edited, moved or left out",

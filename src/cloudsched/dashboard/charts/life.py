@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from markupsafe import Markup
 
-from cloudsched.dashboard.charts.svg import draw_beside, draw_picture, draw_vertical, element, group, percent
+from cloudsched.dashboard.charts.svg import LATE_MARK, draw_beside, draw_picture, draw_vertical, element, group, percent
 from cloudsched.dashboard.charts.time_ticks import Row, draw_changes, draw_label, draw_ticks
 from cloudsched.dashboard.status import BAD, OPEN
 from cloudsched.dashboard.times import find_clock_changes
@@ -106,7 +106,7 @@ def draw_life(
     for lane, each in enumerate(lived):
         y = _TOP + 6 + lane * _LANE
         marks.append(_draw_lane(each, y, place(each.start), place(each.end or now), place(now)))
-    marks += _draw_due([place(each) for each in due], _TOP + 6 + len(lived) * _LANE)
+    marks += _draw_due([(place(each), each <= now) for each in due], _TOP + 6 + len(lived) * _LANE)
     if start <= now <= end:
         marks.append(draw_vertical("nowl", place(now), 14, height))
         is_before = place(now) > _LABEL_SIDE
@@ -183,14 +183,15 @@ def _draw_bar(css: str, left: float, width: float, **looks: str | int) -> Markup
     return group(bar, element("rect", cls=css, x=percent(left), width=_LEAST_WIDTH, **looks))
 
 
-def _draw_due(places: Sequence[float], y: int) -> Iterator[Markup]:
-    for each in places:
-        circle = element("circle", cls="o one", r=5)
-        yield element("svg", circle, x=percent(each), y=y + 5, overflow="visible")
+def _draw_due(places: Sequence[tuple[float, bool]], y: int) -> Iterator[Markup]:
+    """Draw what is to come, at each place of the chart. It is late if its time has come."""
+    for at, is_late in places:
+        shape = LATE_MARK if is_late else element("circle", cls="o one", r=5)
+        yield element("svg", shape, x=percent(at), y=y + 5, overflow="visible")
     if not places:
         return
-    at = places[0]
-    has_room = len(places) == 1 or places[1] - at > _DUE_WORD
-    if not has_room and places[-1] < 1 - _DUE_WORD:  # the next mark would be in its word on a phone
-        at, has_room = places[-1], True
-    yield element("text", "due", cls="" if has_room else "wide", x=percent(at), dx=10, y=y + 9)
+    at, is_late = places[0]
+    has_room = len(places) == 1 or places[1][0] - at > _DUE_WORD
+    if not has_room and places[-1][0] < 1 - _DUE_WORD:  # the next mark would be in its word on a phone
+        (at, is_late), has_room = places[-1], True
+    yield element("text", "late" if is_late else "due", cls="" if has_room else "wide", x=percent(at), dx=10, y=y + 9)

@@ -14,7 +14,7 @@ from cloudsched.dashboard.views.execution_row import build_execution
 from cloudsched.dashboard.views.filter_words import write_filter
 from cloudsched.dashboard.views.task_filters import CATEGORIES
 from cloudsched.dashboard.views.tasks import PAGE_SIZE
-from cloudsched.dashboard.words import join_phrases, only_if, shorten, write_count
+from cloudsched.dashboard.words import SKIPPED_TOGETHER, join_phrases, only_if, shorten, write_count
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.run_counts import RunOutcome
 from cloudsched.errors import InvalidInput
@@ -153,7 +153,11 @@ def build(answer: Json, visit: Visit) -> Json:
         "first": _FIRST,
         "failed": _write_failed(failures),
         "entered": read_entered(visit),
-        "note": write_notes(*read_entered(visit).values()),
+        "note": join_phrases(
+            write_notes(*read_entered(visit).values()),
+            only_if("SKIPPED" in {filters.get("outcome"), filters.get("status")}, SKIPPED_TOGETHER),
+            separator=" ",
+        ),
         "window": window or _ANY,
         "windows": {**{name: words for name, (words, _) in WINDOWS.items()}, _ANY: "Any time"},
         "statuses": {each: show_status(each).word for each in ExecutionStatus},

@@ -91,3 +91,20 @@ def test_a_late_task_is_called_late_wherever_it_stands() -> None:
     assert "Next:" not in page
     assert "late since" in page
     assert "next due" not in page
+
+
+def test_no_overdue_occurrence_is_offered_as_one_to_come() -> None:
+    """The task's page calls it overdue, and only what is ahead can be moved. If all are, it does not say upcoming."""
+    hourly = {"rrule": "FREQ=HOURLY", "dtstart": START.replace(tzinfo=None).isoformat(), "timezone": "UTC"}
+    task = {"id": "t", "owner": "ada", "title": "T", "handler": "report", "schedule": hourly}
+    with run_stack(make_app(), store="sqlite", clock=MovableClock(START, frozen=True)) as stack:
+        assert requests.patch(f"{stack.url}/v1/dispatch-queues/cloudsched", json={"state": "PAUSED"}, timeout=60).ok
+        assert requests.post(f"{stack.url}/v1/tasks", json=task, timeout=60).status_code == 201
+        for hours, overdue in ((4, 4), (40, 10)):
+            stack.mover.move({"advanceTo": (START + timedelta(hours=hours, minutes=-30)).isoformat()})
+            page = requests.get(f"{stack.url}/ui/tasks/t", timeout=60).text
+            panel = page.partition('<th scope="col" class="num wide">In</th>')
+            assert ("Upcoming" in panel[0][-600:]) == (overdue < 10)
+            rows = re.findall("<tr>.*?</tr>", panel[2].partition("</table>")[0], re.DOTALL)
+            assert ["overdue" in row for row in rows] == [True] * overdue + [False] * (10 - overdue)
+            assert ["Move…" in row for row in rows] == [False] * overdue + [True] * (10 - overdue)

@@ -19,12 +19,15 @@ _FAR: Final = timedelta(days=1000)
 
 
 def build_upcoming(due: list[datetime], visit: Visit, own_zone: str) -> list[Json]:
-    """Return the next occurrences, each with the clock change before it that moves its UTC time, if there is one."""
+    """Return the next occurrences, each with the clock change before it that moves its UTC time, if there is one.
+
+    Those whose time has passed have not started, and are overdue.
+    """
     zone = find_zone(own_zone) or UTC_ZONE
     rows = []
     before = visit.now
     for at in due:
-        row = {"at": at, "change": ""}
+        row = {"at": at, "change": "", "isOverdue": at <= visit.now}
         if at - before <= _FAR:
             for change in find_clock_changes(before, at, zone):
                 row["change"] = change.describe(zone)

@@ -11,6 +11,7 @@ from cloudsched.dashboard.status import Status, show_status
 from cloudsched.dashboard.words import only_if
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.task import NeedCause
+from cloudsched.domain.explanation.findings import Reason, say_unknown_handler
 from cloudsched.domain.transitions.needs import GIVES_UP_SOON, LATE
 
 if TYPE_CHECKING:
@@ -75,6 +76,20 @@ CAUSES: Final = complete_table(
 def write_chip(found: Json) -> str:
     """Return a cause with the number of its tasks, as the API has counted them."""
     return f"{CAUSES[found['cause']].chip} {found['count']:,}{only_if(found.get('isAtLeast'), '+')}"
+
+
+def name_unregistered(overview: Json | None) -> dict[str, str]:
+    """Return the handlers of tasks that are not registered, each with the sentence that says so.
+
+    Their occurrences come, and then nothing does the work.
+    """
+    unknown = (each for each in (overview or {}).get("causes", ()) if each["reason"] == Reason.UNKNOWN_HANDLER)
+    return {each["subject"]: say_unknown_handler(each["subject"]).sentence for each in unknown}
+
+
+def explain_unregistered(row: Json, unregistered: Mapping[str, str]) -> str:
+    """Return why no run of a task can do its work. Empty if one can: workers have code of their own."""
+    return only_if(not row.get("pull"), unregistered.get(row["handler"], ""))
 
 
 def filter_by_cause(cause: str, visit: Visit) -> dict[str, str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.local_instants import read_instant
 from cloudsched.dashboard.times import parse_instant
+from cloudsched.dashboard.views.causes import explain_unregistered, name_unregistered
 from cloudsched.dashboard.views.filter_words import write_filter
 from cloudsched.dashboard.views.runs import WINDOWS, find_length
 from cloudsched.dashboard.views.tasks import PAGE_SIZE
@@ -44,17 +45,19 @@ def _read_bound(visit: Visit, name: str) -> str:
 
 
 def fetch(api: Api, visit: Visit) -> Json:
-    """Ask the API for a page of occurrences, and for the number of all of them."""
+    """Ask the API for a page of occurrences, for the number of all of them, and for what nothing would run."""
     path, asked = list_rows(visit)
     page = api.get(path, **asked, pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
     counted = api.get(f"{path}/counts", **asked, timezone=visit.zone.key, per="P1D")
-    return {**page, "asked": asked, "counted": counted}
+    unregistered = name_unregistered(api.find("/v1/overview", owner=asked.get("owner")))
+    return {**page, "asked": asked, "counted": counted, "unregistered": unregistered}
 
 
 def build(answer: Json, visit: Visit) -> Json:
     """Return what the list of due occurrences shows."""
     asked = answer["asked"]
-    rows = answer["occurrences"]
+    unregistered = answer["unregistered"]
+    rows = [{**each, "inVain": explain_unregistered(each, unregistered)} for each in answer["occurrences"]]
     count = sum(each["due"] for each in answer["counted"]["parts"])
     is_over = parse_instant(asked["until"]) <= visit.now
     nouns = ("run is late: it was", "runs are late: they were") if is_over else ("run is", "runs are")

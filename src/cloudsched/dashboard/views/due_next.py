@@ -8,6 +8,7 @@ from cloudsched.dashboard.api import task_path
 from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.upcoming import BUSY
+from cloudsched.dashboard.views.causes import explain_unregistered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,11 +57,12 @@ def _sort(due: Mapping[str, str]) -> list[str]:
     return sorted(due, key=lambda each: (parse_instant(due[each]), each))
 
 
-def build_due(task: Json, visit: Visit) -> Json:
-    """Return the row of a task: when it is due, and how often."""
+def build_due(task: Json, unregistered: Mapping[str, str], visit: Visit) -> Json:
+    """Return the row of a task: when it is due, how often, and whether nothing would run it."""
     return {
         "taskId": task["id"],
         "title": task["title"],
         "utc": task["due"],
+        "inVain": explain_unregistered(task, unregistered),
         "words": describe_schedule(task["schedule"], visit.now),
     }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.views.causes import CAUSES, filter_by_cause, list_path, write_chip
+from cloudsched.dashboard.views.causes import CAUSES, filter_by_cause, list_path, name_unregistered, write_chip
 from cloudsched.dashboard.views.need_rows import list_paused, list_unheard
 from cloudsched.dashboard.views.task_filters import read_task_filters, read_trouble
 from cloudsched.dashboard.words import only_if, write_count
@@ -41,7 +41,11 @@ def fetch_filtered_needs(api: Api, visit: Visit, shown: Sequence[Json]) -> Json:
     stopping = _count_stops(overview, list_unheard(api.list_items("/v1/queues", "queues")), visit, shown)
     is_lost = any(each["reason"] == Reason.NOT_REACHABLE for each in overview.get("causes", ()))
     is_lost = is_lost or any(each["count"] for each in needs if each["cause"] == NeedCause.DELIVERY)
-    found: Json = {"stopping": stopping, "isCalm": not (stopping or is_lost)}
+    found: Json = {
+        "stopping": stopping,
+        "isCalm": not (stopping or is_lost),
+        "unregistered": name_unregistered(overview),
+    }
     if words or filters.keys() - _COUNTED:
         return found
     counted = [_count_handler(each, filters["handler"]) for each in needs] if "handler" in filters else needs

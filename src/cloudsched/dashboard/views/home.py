@@ -14,6 +14,7 @@ from cloudsched.dashboard.times import BLANK, parse_instant, write_duration
 from cloudsched.dashboard.views.actions import fetch_restorable, fetch_under_way
 from cloudsched.dashboard.views.attention import build_attention, fetch_needs
 from cloudsched.dashboard.views.audit import list_deployments
+from cloudsched.dashboard.views.causes import name_unregistered
 from cloudsched.dashboard.views.due_next import build_due, fetch_due_next
 from cloudsched.dashboard.views.execution_row import build_execution
 from cloudsched.dashboard.views.health import build_health, fetch_health
@@ -75,7 +76,8 @@ def build(answer: Json, visit: Visit) -> Json:
     attention = build_attention(answer["needs"], answer["queues"], visit)
     shown = {each["taskId"] for each in answer["open"]}
     opened = sum(answer["counts"].get("open", {}).values()) or len(shown)
-    due = [build_due(each, visit) for each in answer["due"]]
+    unregistered = name_unregistered(answer["counts"])
+    due = [build_due(each, unregistered, visit) for each in answer["due"]]
     strip = _build_strip(bars, answer, visit)
     lateness = draw_lateness(_list_late(answer["counts"], visit), visit.now, REACH, visit.zone)
     return {
@@ -260,6 +262,6 @@ def _write_sentence(attention: Json, bars: Sequence[StripBar], opened: str, due:
     if failed := sum(bar.failed for bar in bars):
         said += f"; {write_count(failed, 'run', 'runs')} failed since {visit.moment(bars[0].start).short}"
     said += f". {opened}"
-    if due:
-        said += f" Next: {due[0]['title']}, {visit.moment(due[0]['utc']).relative}."
+    if following := next((each for each in due if not each["inVain"]), None):
+        said += f" Next: {following['title']}, {visit.moment(following['utc']).relative}."
     return said

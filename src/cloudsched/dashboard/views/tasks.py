@@ -14,6 +14,7 @@ from cloudsched.dashboard.offered_verbs import BULK_ACTIONS, list_bulk_verbs
 from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.views.actions import fetch_restorable, fetch_under_way
+from cloudsched.dashboard.views.causes import explain_unregistered
 from cloudsched.dashboard.views.filtered_needs import build_chips, fetch_filtered_needs, write_needy, write_stopping
 from cloudsched.dashboard.views.search import guess_name
 from cloudsched.dashboard.views.task_filters import (
@@ -122,7 +123,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "stopping": write_stopping(needs),
         "needy": write_needy(needs, visit) if tasks else {},
         "restorable": answer.get("restorable", ()),
-        "rows": [_build_task(task, visit) for task in tasks],
+        "rows": [_build_task(task, needs, visit) for task in tasks],
         "guess": guess_name(filters.get("handler", ""), answer["handlers"]),
         "filters": filters,
         "tokens": list_tokens(visit),
@@ -162,11 +163,9 @@ def _build_everything(visit: Visit) -> Json | None:
     return {"words": " of ".join(["everything", *filters.values()]), "query": urlencode(query)}
 
 
-def _build_task(task: Json, visit: Visit) -> Json:
+def _build_task(task: Json, needs: Json, visit: Visit) -> Json:
     recent = task.get("recentStatuses", ())
-    why_never = "no next run"
-    if task["status"] != TaskStatus.ACTIVE:
-        why_never = show_status(task["status"]).word.lower()
+    is_active = task["status"] == TaskStatus.ACTIVE
     return {
         **task,
         "note": _write_note(task),
@@ -174,7 +173,8 @@ def _build_task(task: Json, visit: Visit) -> Json:
         "words": describe_schedule(task["schedule"], visit.now),
         "recent": draw_runs(recent),
         "recentWords": write_runs(recent),
-        "whyNever": why_never,
+        "whyNever": "no next run" if is_active else show_status(task["status"]).word.lower(),
+        "inVain": only_if(is_active, explain_unregistered(task, needs["unregistered"])),
         "verbs": list_bulk_verbs(task),
     }
 

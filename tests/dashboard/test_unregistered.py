@@ -1,0 +1,38 @@
+"""A task whose handler is not registered comes due, and nothing does its work: lists that promise a run say so."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import timedelta
+
+import pytest
+from tests.dashboard.role_pages import Pages
+
+from cloudsched import App, Schedule, Settings
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+    for name in ("gone", "there"):
+        app.handler(name, access="users")(lambda: None)
+    return app
+
+
+def test_no_list_promises_a_run_that_nothing_would_do(pages: Pages, app: App) -> None:
+    """Neither as what comes next on Home, nor among tasks or what is due, nor on the task's page. Others stay."""
+    for name in ("gone", "there"):
+        app.create(id=name, title=name, handler=name, owner="ada", schedule=Schedule.every(timedelta(hours=1)))
+    app.container.registry.registrations.handlers.pop("gone")
+    for who in ("admin", "ada"):
+        for path in ("/", "/tasks", "/due"):
+            text = html.unescape(pages.get(who, path).text)
+            rows = {name: re.findall(rf'<tr data-key="{name}\b.*?</tr>', text, re.DOTALL) for name in ("gone", "there")}
+            assert rows["gone"], path
+            assert all("Not registered: gone" in row for row in rows["gone"]), path
+            assert not any("Not registered" in row for row in rows["there"]), path
+        assert "Next: gone" not in pages.get(who, "/").text
+        page = pages.get(who, "/tasks/gone").text.partition("Upcoming")
+        assert "Not registered: gone" in page[0][-400:]
+        assert "Not registered" not in pages.get(who, "/tasks/there").text

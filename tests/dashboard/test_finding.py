@@ -7,6 +7,7 @@ import re
 from zoneinfo import ZoneInfo
 
 import pytest
+import requests
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.dashboard.conftest import find_execution, get, look, visit
@@ -14,6 +15,7 @@ from tests.dashboard.conftest import find_execution, get, look, visit
 from cloudsched.dashboard.local_instants import read_instant
 from cloudsched.dashboard.views import audit as audit_view
 from cloudsched.dashboard.views.search import sort_by_nearness
+from cloudsched.local.stack import Stack
 
 PARIS = ZoneInfo("Europe/Paris")
 
@@ -125,3 +127,28 @@ def test_equally_near_names_stand_in_the_order_of_their_numbers(titles: list[str
     for length in {len(each) for each in near}:
         numbers = [int(each.split()[1]) for each in near if len(each) == length]
         assert numbers == sorted(numbers)
+
+
+def test_a_row_shows_why_it_matches(stack: Stack, ui: str) -> None:
+    """Whatever was found in: a label among names, and in a search of all tasks an id, or a part of a payload."""
+    schedule = {"at": "2099-01-01T00:00:00Z"}
+    body = {"id": "zz-41", "owner": "nobody-else", "title": "Plain", "handler": "echo", "schedule": schedule}
+    body |= {"labels": ["floor=attic"], "payload": {"about": "<b>chimneys", "long": "n" * 500}}
+    try:
+        assert requests.post(f"{stack.url}/v1/tasks", json=body, timeout=60).status_code == 201
+        for path, asked in (
+            ("/search", {"q": "attic"}),
+            ("/tasks", {"q": "attic"}),
+            ("/tasks", {"q": "Z-41 owner:nobody-else"}),
+            ("/tasks", {"q": "CHIMNEYS", "payloads": "1"}),
+            ("/tasks", {"q": "payload.about='<b>chimneys' attic"}),
+        ):
+            rows = re.findall('<tr data-key="zz-41.*?</tr>', get(f"{ui}{path}", **asked).text, re.DOTALL)
+            assert len(rows) == 1, asked
+            seen = html.unescape(re.sub("<[^>]*>", "", rows[0]))
+            wanted = re.split("[ '>=]+", asked["q"])[-1 if "payload." in asked["q"] else 0]
+            assert wanted.casefold() in seen.casefold(), asked
+            assert ("<b>chimneys" in seen) == ("chimneys" in asked["q"].casefold()), asked
+            assert "n" * 100 not in seen
+    finally:
+        requests.delete(f"{stack.url}/v1/tasks/zz-41", timeout=60)

@@ -1155,6 +1155,7 @@ export interface FoundTask {
   owner: string;
   handler: string;
   status: TaskStatus;
+  labels: Array<string>;
 }
 
 /** A handler that the caller may name in a task. */

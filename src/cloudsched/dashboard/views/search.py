@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
-from cloudsched.dashboard.words import shorten, write_count
+from cloudsched.dashboard.words import join_phrases, only_if, shorten, write_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,6 +22,8 @@ _LONGEST: Final = 500
 _MOST: Final = 20
 _KINDS: Final = ("tasks", "owners", "handlers", "labels")
 _LATELY: Final = timedelta(days=7)
+_AROUND: Final = 30
+"""The letters of a payload before and after what was found in it."""
 
 
 def fetch(api: Api, visit: Visit) -> Json:
@@ -115,6 +118,27 @@ def _count_ends(part: str, name: str) -> int:
 
 def _is_end(name: str, at: int) -> bool:
     return at in {0, len(name)} or not (name[at - 1].isalnum() and name[at].isalnum())
+
+
+def show_match(task: Json, words: Iterable[str]) -> str:
+    """Return the id, and the part of the payload, where words were found that a task's row does not show."""
+    row = " ".join((task["title"], task["handler"], task["owner"], *task.get("labels", ()))).casefold()
+    unseen = [word for word in map(str.casefold, words) if word not in row]
+    if not unseen:
+        return ""
+    others = [word for word in unseen if word not in task["id"].casefold()]
+    payload = json.dumps(task.get("payload", {}), ensure_ascii=False)
+    parts = [_cut_around(payload, word.rpartition("=")[2]) for word in others]
+    return join_phrases(only_if(len(others) < len(unseen), task["id"]), *dict.fromkeys(parts), separator=" · ")
+
+
+def _cut_around(text: str, part: str) -> str:
+    """Return the part of a text with what stands around it. Empty if it has none."""
+    at = text.casefold().find(part)
+    if at < 0:
+        return ""
+    start, end = max(0, at - _AROUND), at + len(part) + _AROUND
+    return f"{only_if(start, '…')}{text[start:end]}{only_if(end < len(text), '…')}"
 
 
 def _list_elsewhere(text: str, visit: Visit) -> list[tuple[str, str]]:

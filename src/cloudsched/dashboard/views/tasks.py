@@ -16,7 +16,7 @@ from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.views.actions import fetch_restorable, fetch_under_way
 from cloudsched.dashboard.views.causes import explain_unregistered
 from cloudsched.dashboard.views.filtered_needs import build_chips, fetch_filtered_needs, write_needy, write_stopping
-from cloudsched.dashboard.views.search import guess_name
+from cloudsched.dashboard.views.search import guess_name, show_match
 from cloudsched.dashboard.views.task_filters import (
     CATEGORIES,
     CATEGORY,
@@ -123,7 +123,9 @@ def build(answer: Json, visit: Visit) -> Json:
         "stopping": write_stopping(needs),
         "needy": write_needy(needs, visit) if tasks else {},
         "restorable": answer.get("restorable", ()),
-        "rows": [_build_task(task, needs, visit) for task in tasks],
+        "rows": [
+            {**_build_task(task, needs, visit), "match": show_match(task, list_free_words(words))} for task in tasks
+        ],
         "guess": guess_name(filters.get("handler", ""), answer["handlers"]),
         "filters": filters,
         "tokens": list_tokens(visit),
@@ -136,6 +138,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "next": answer.get("nextPageToken"),
         "bulkQuery": filters,
         "bulkActions": {},
+        "isSearch": bool(words),
         "searched": 0,
         "mayLookFurther": _may_look_further(words, visit) and not answer.get("nextPageToken"),
     }

@@ -425,6 +425,7 @@ class FoundTask(ApiResponse):
     owner: str
     handler: str
     status: TaskStatus
+    labels: tuple[str, ...]
 
 
 class FoundRun(ApiResponse):

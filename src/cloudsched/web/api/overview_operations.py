@@ -93,7 +93,9 @@ def _find_exact(call: ApiCall, task_id: str, execution_id: str) -> tuple[Task | 
 
 
 def _show_found(task: Task) -> responses.FoundTask:
-    return responses.FoundTask(id=task.id, title=task.title, owner=task.owner, handler=task.handler, status=task.status)
+    return responses.FoundTask(
+        id=task.id, title=task.title, owner=task.owner, handler=task.handler, status=task.status, labels=task.labels
+    )
 
 
 @operation("GET", "/v1/audit", "Tasks", query=bodies.AuditListQuery, response_schema="AuditPage")

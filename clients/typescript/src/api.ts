@@ -1037,6 +1037,8 @@ export interface FailedTask {
   lastError?: ExecutionError;
   /** The causes for which it needs attention now, only in lists of tasks. Missing if there are none. */
   needs?: Array<NeedCause>;
+  /** When the first of its waits for an event times out, only in lists of tasks. Missing if none does. */
+  givesUpAt?: string;
   /** What the caller may do with it now. Each execution says whether it may be retried. */
   allowedVerbs?: Array<Verb>;
   /** The record, if the run has failed for good and the API has no `on_failure` for its handler: call yours. */
@@ -2150,6 +2152,8 @@ export interface ReportedTask {
   lastError?: ExecutionError;
   /** The causes for which it needs attention now, only in lists of tasks. Missing if there are none. */
   needs?: Array<NeedCause>;
+  /** When the first of its waits for an event times out, only in lists of tasks. Missing if none does. */
+  givesUpAt?: string;
   /** What the caller may do with it now. Each execution says whether it may be retried. */
   allowedVerbs?: Array<Verb>;
 }
@@ -2708,6 +2712,8 @@ export interface Task {
   lastError?: ExecutionError;
   /** The causes for which it needs attention now, only in lists of tasks. Missing if there are none. */
   needs?: Array<NeedCause>;
+  /** When the first of its waits for an event times out, only in lists of tasks. Missing if none does. */
+  givesUpAt?: string;
   /** What the caller may do with it now. Each execution says whether it may be retried. */
   allowedVerbs?: Array<Verb>;
 }

@@ -116,10 +116,14 @@ def build(answer: Json, visit: Visit) -> Json:
     tasks = list(answer["tasks"])
     if not visit.query.get("orderBy") and not read_trouble(visit):
         tasks.sort(key=lambda task: not task.get("needs"))  # keeps the API's order otherwise
+    if read_trouble(visit) == NeedCause.WAITING and _is_whole(answer, visit):
+        tasks.reverse()  # the API's first is the last to give up
 
     needs = answer["needs"]
     shown = {
-        "sentence": _write_sentence(tasks, visit, is_cut=bool(answer.get("nextPageToken")), is_calm=needs["isCalm"]),
+        "sentence": _write_sentence(tasks, visit, is_whole=_is_whole(answer, visit), is_calm=needs["isCalm"])
+        if tasks
+        else _explain_nothing(visit, is_cut=bool(answer.get("nextPageToken"))),
         "stopping": write_stopping(needs),
         "needy": write_needy(needs, visit) if tasks else {},
         "restorable": answer.get("restorable", ()),
@@ -195,18 +199,22 @@ def _write_note(task: Json) -> str:
     return only_if(task.get("offeredAt"), "waits for a worker")
 
 
-def _write_sentence(tasks: list[Json], visit: Visit, *, is_cut: bool, is_calm: bool) -> str:
+def _is_whole(answer: Json, visit: Visit) -> bool:
+    """Return whether a page has all tasks that match."""
+    return not answer.get("nextPageToken") and not visit.query.get("page")
+
+
+def _write_sentence(tasks: list[Json], visit: Visit, *, is_whole: bool, is_calm: bool) -> str:
     """Return what the page has, and in what order. Only of a list that is whole is nothing left out.
 
     That none needs attention is said only if it is calm: nothing else is known to keep tasks from running, or what
     they say from arriving.
     """
-    if not tasks:
-        return _explain_nothing(visit, is_cut=is_cut)
-    is_whole = not is_cut and not visit.query.get("page")
     count = write_count(len(tasks), "task", "tasks") + only_if(not is_whole, " on this page")
     if trouble := read_trouble(visit):
-        first = "last to give up" if trouble == NeedCause.WAITING else "latest to need attention"
+        first = "latest to need attention"
+        if trouble == NeedCause.WAITING:
+            first = "first to give up" if is_whole else "last to give up"
         return f"{count}, the {first} first."
     if visit.query.get("orderBy"):
         failed = sum(bool(task.get("consecutiveFailures")) for task in tasks)

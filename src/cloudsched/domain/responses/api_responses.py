@@ -510,6 +510,8 @@ class Task(PublicTask):
     removed."""
     needs: tuple[NeedCause, ...] | None = None
     """The causes for which it needs attention now, only in lists of tasks. Missing if there are none."""
+    gives_up_at: AwareDatetime | None = None
+    """When the first of its waits for an event times out, only in lists of tasks. Missing if none does."""
     allowed_verbs: tuple[str, ...] | None = None
     """What the caller may do with it now. Each execution says whether it may be retried."""
 

@@ -9,6 +9,7 @@ import json
 import re
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from tests.dashboard.role_pages import Pages
@@ -106,6 +107,49 @@ def test_what_is_shown_becomes_a_file(pages: Pages, app: App) -> None:
     runs = list(csv.DictReader(io.StringIO(pages.get("bob", "/runs.csv").text)))
     assert [each["taskId"] for each in runs] == ["two"]
     assert pages.get("bob", "/tasks.csv?owner=ada").status_code == 403
-    for list_name in ("tasks", "runs"):
-        shown = pages.get("admin", f"/{list_name}?owner=ada&orderBy=createdAt desc&done=same").text
-        assert f'href="./{list_name}.csv?owner=ada&amp;orderBy=createdAt+desc" download' in shown
+    for list_name, name, text in (("tasks", "orderBy", "createdAt+desc"), ("runs", "within", "P1D")):
+        shown = pages.get("admin", f"/{list_name}?owner=ada&{name}={text}&done=same").text
+        assert f'href="./{list_name}.csv?owner=ada&amp;{name}={text}" download' in shown
+
+
+def read_search_form(text: str) -> dict[str, str]:
+    """Return what the filter form of a page sends as it stands."""
+    form = re.search(r'<form class="row end"[^>]*role="search".*?</form>', text, re.DOTALL)
+    assert form
+    sent = {}
+    for tag in re.findall(r"<input[^>]*>", form[0]):
+        found = dict(re.findall(r'(name|value)="([^"]*)"', tag))
+        sent[found["name"]] = html.unescape(found.get("value", ""))
+    for name, options in re.findall(r'<select[^>]*name="([^"]+)">(.*?)</select>', form[0], re.DOTALL):
+        chosen = re.search(r'value="([^"]*)" selected', options)
+        sent[name] = html.unescape(chosen[1]) if chosen else ""
+    return {name: text for name, text in sent.items() if text}
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("/runs", {"outcome": "SKIPPED", "owner": "ada", "within": "P1D"}),
+        ("/runs", {"minLateness": "PT1M", "calls": "true", "within": "any", "tz": "Europe/Paris"}),
+        ("/tasks", {"trouble": "WAITING", "troubleUntil": "2027-01-09T00:00:00+00:00"}),
+        ("/tasks", {"dueUntil": "2027-01-09T00:00:00+00:00", "q": "<b>", "payloads": "1"}),
+        ("/audit", {"owner": "ada", "tz": "Europe/Paris"}),
+        ("/usage", {"by": "handler", "sort": "-dollars", "month": "2027-01", "tz": "Europe/Paris"}),
+        ("/calendar", {"day": "2027-01-01", "status": "FAILED", "owner": "ada"}),
+        ("/decisions", {"owner": "ada", "tz": "Europe/Paris"}),
+        ("/tasks/one", {"runStatus": "FAILED", "on": "2027-01-01", "tz": "Europe/Paris"}),
+    ],
+)
+def test_a_filter_form_keeps_each_filter_of_the_address(
+    pages: Pages, app: App, path: str, query: dict[str, str]
+) -> None:
+    """Also those that it has no field for. The page of the list begins anew."""
+    create(app, "one")
+    pages.sim.advance(timedelta(minutes=1))
+    for page in (path, f"{path}?{urlencode(query)}"):
+        assert pages.get("admin", page).status_code == 200
+    asked = urlencode({**query, "done": "same"})
+    sent = read_search_form(pages.get("admin", f"{path}?{asked}").text)
+    assert query.items() <= sent.items()
+    assert "done" not in sent
+    assert pages.get("admin", f"{path}?{urlencode(sent)}").status_code == 200

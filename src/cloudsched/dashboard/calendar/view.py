@@ -70,7 +70,6 @@ def build(answer: Json, visit: Visit) -> Json:
         "spans": [(kind.capitalize(), write_address(visit, kind, chosen.day), kind == span.kind) for kind in KINDS],
         "moves": make_span_moves(visit, span, chosen.day),
         "categories": CATEGORIES,
-        "kept": [(name, visit.query[name]) for name in (*KINDS, "tz", "status") if visit.query.get(name)],
         "tail": join_phrases(_ONE_SCALE, _tell_of_skipped(facts), separator=" "),
     }
     if span.kind == "month":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.dashboard.local_instants import EnteredInstant, read_instant, write_notes
 from cloudsched.dashboard.status import BAD, OPEN, show_status
 from cloudsched.dashboard.views.execution_row import build_execution
-from cloudsched.dashboard.views.filter_words import write_filter
+from cloudsched.dashboard.views.filter_words import write_filter, write_value
 from cloudsched.dashboard.views.task_filters import CATEGORIES
 from cloudsched.dashboard.views.tasks import PAGE_SIZE
 from cloudsched.dashboard.words import SKIPPED_TOGETHER, join_phrases, only_if, shorten, write_count
@@ -161,6 +161,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "window": window or _ANY,
         "windows": {**{name: words for name, (words, _) in WINDOWS.items()}, _ANY: "Any time"},
         "statuses": {each: show_status(each).word for each in ExecutionStatus},
+        "outcomes": {each: write_value("outcome", each, visit) for each in RunOutcome},
         "categories": CATEGORIES,
         "lengths": _LONG,
         "retryQuery": _keep(filters, RETRY_FILTERS),

@@ -145,7 +145,6 @@ def build(answer: Json, visit: Visit) -> Json:
         "isPartial": is_partial,
         "budgets": [_build_budget(each) for each in sorted(answer["budgets"], key=_find_share, reverse=True)],
         "unpriced": " and ".join(words for name, words in _UNPRICED.items() if not answer["prices"].get(name)),
-        "kept": [(name, visit.query[name]) for name in ("by", "sort") if visit.query.get(name)],
         "prices": ", ".join(f"{price:g} for {split_words(name)}s" for name, price in answer["prices"].items() if price),
     }
 

@@ -16,6 +16,7 @@ from werkzeug.test import Client as Browser
 import cloudsched.dashboard
 from cloudsched.client import Client
 from cloudsched.dashboard.application import Dashboard
+from cloudsched.dashboard.routes import VIEWS
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.local.stack import Stack, run_stack
 
@@ -26,11 +27,15 @@ ADDRESSES = (
     "/queues?queue=gpu",
     "/runs",
     "/runs?within=any&calls=true",
-    "/retry?within=any&status=FAILED",
+    "/runs?within=any&outcome=SKIPPED",
+    "/due",
+    "/decisions",
+    "/retry?status=FAILED",
     "/locks",
     "/calendar",
     "/calendar?week=2027-03-22&tz=Europe/Paris",
     "/calendar?day=2027-03-28",
+    "/calendar?status=FAILED&owner=ada",
     "/deliveries?owner=ada",
     "/deliveries",
     "/people/ada",
@@ -233,7 +238,7 @@ def test_a_zone_that_was_chosen_holds_on_the_pages_that_follow(ui: str) -> None:
 
 def test_filters_are_written_as_pages_write_instants_durations_and_statuses(ui: str) -> None:
     """Beside a list and in the question before many are changed: nobody reads ISO 8601, or the names of an enum."""
-    since = {"from": "2027-03-27T08:00:00+00:00", "within": ""}
+    since = {"from": "2027-03-27T08:00:00+00:00"}
     shown = {
         "runs?minLateness=PT90S&minDuration=PT10S&status=TIMED_OUT": (
             "Late by at least: 1 min 30 s",
@@ -255,3 +260,16 @@ def test_filters_are_written_as_pages_write_instants_durations_and_statuses(ui: 
     for address, words in shown.items():
         text = get(f"{ui}/{address}").text.replace("\N{NO-BREAK SPACE}", " ")
         assert [each for each in words if each not in text] == [], address
+
+
+def test_a_parameter_that_a_view_does_not_know_is_refused(ui: str) -> None:
+    """By its name, on each page and in each download, rather than left out as if there were no such filter."""
+    for name, view in VIEWS.items():
+        path = view.path.replace("<action_id>", "x").replace("<event>", "approved").replace("<int:number>", "1")
+        path = path.replace("<task_id>", "sync").replace("<execution_id>", "x").replace("<owner>", "ada")
+        for address in (path, *[f"{path}.{kind}" for kind in ("csv", "json") if view.list_rows]):
+            response = get(f"{ui}{address}", **{"<statuss": "FAILED"})
+            assert response.status_code == 400, address
+            assert "&lt;statuss: is no parameter of this address" in response.text, name
+            assert ", tz" in response.text, "it says what there is"
+    assert get(f"{ui}/tasks.csv", page="x").status_code == 400, "a file has all pages"

@@ -31,7 +31,7 @@ from cloudsched.dashboard.routes import DONE, MAP, TABS, UNDONE_BY, VIEWS
 from cloudsched.dashboard.static_files import serve_file
 from cloudsched.dashboard.task_verbs import act
 from cloudsched.dashboard.times import find_zone, parse_instant
-from cloudsched.dashboard.visit import UTC_ZONE, Visit, require_times
+from cloudsched.dashboard.visit import UTC_ZONE, Visit, require_known, require_times
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import CloudschedError, Forbidden
 
@@ -134,6 +134,7 @@ class Dashboard:
         view = VIEWS[endpoint]
         if request.method == "POST":
             return self._send(request, view, arguments)
+        require_known(request.args, view.parameters)
         return self._show(request, view, arguments)
 
     def _report_changes(self, request: Request) -> Response:
@@ -165,11 +166,12 @@ class Dashboard:
         return self._show_page(request, visit, view, {"cursor": cursor, **answer}, refusal=refusal)
 
     def _export(self, request: Request, name: str, kind: str) -> Response:
-        list_rows = VIEWS[name].list_rows
-        assert list_rows is not None  # noqa: S101 - others have no such address
+        view = VIEWS[name]
+        assert view.list_rows is not None  # noqa: S101 - others have no such address
+        require_known(request.args, {*view.parameters} - {"page"})  # a file has all pages
         visit = self._look(request)
         require_times(visit.query)
-        return send_list(self._api, visit, name, kind, *list_rows(visit))
+        return send_list(self._api, visit, name, kind, *view.list_rows(visit))
 
     def _send(self, request: Request, view: View, arguments: Mapping[str, Any]) -> Response:
         """Carry out a view's form, and return a redirect, or the form again."""

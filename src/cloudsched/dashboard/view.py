@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from cloudsched.dashboard.api import Json
     from cloudsched.dashboard.forms.fields import Again, Submitted
@@ -31,6 +31,8 @@ class View:
     """Carries out the view's form. None if it has none."""
     list_rows: Callable[[Visit], tuple[str, Mapping[str, str | None]]] | None = field(default=None, kw_only=True)
     """Returns the list of the API that has the view's rows, and the filters. None if it cannot be downloaded."""
+    parameters: Collection[str] = field(default=(), kw_only=True)
+    """The parameters of its address, beside those of any view (`visit.OF_ANY`). Others are refused."""
     is_form: bool = field(default=False, kw_only=True)
     """True if the view is a form. Only those who may change something see it, and it does not change by itself."""
     is_live: bool = field(default=True, kw_only=True)

@@ -12,7 +12,7 @@ from cloudsched.dashboard.times import ShownInstant, find_zone, make_moment, par
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from cloudsched.dashboard.api import Json
 
@@ -24,6 +24,9 @@ _TIMES: Final[Mapping[str, tuple[str, Callable[[str], object], str]]] = {
     "month": ("month", lambda text: date.fromisoformat(f"{text}-01"), "2027-03"),
 }
 """What the parameters of addresses say about times: what each is, how it is read, and an example."""
+OF_ANY: Final = ("tz", "done")
+"""The parameters of the address of any view: the time zone, and the message after a form."""
+_LONGEST: Final = 40
 _NAMES_OF_UTC: Final = frozenset({"UTC", "UCT", "Universal", "Zulu"})
 
 
@@ -85,6 +88,14 @@ class Visit:
         return f"?{urlencode({**kept, **changed})}"
 
 
+def require_known(query: Iterable[str], parameters: Collection[str]) -> None:
+    """Raise InvalidInput if an address has a parameter that its view does not know, which would change nothing."""
+    known = sorted({*parameters, *OF_ANY})
+    if unknown := [name for name in query if name not in known]:
+        name = unknown[0][:_LONGEST]
+        raise InvalidInput(name, "is no parameter of this address", f"There are: {', '.join(known)}.")
+
+
 def require_times(query: Mapping[str, str]) -> None:
     """Raise InvalidInput if a time in an address is none, rather than show another one than was asked for."""
     for name, (noun, read, example) in _TIMES.items():
@@ -94,4 +105,4 @@ def require_times(query: Mapping[str, str]) -> None:
         except ValueError:
             is_one = False
         if not is_one:
-            raise InvalidInput(name, f"is no {noun}: “{text[:40]}”", f"Write it as in {name}={example}.")
+            raise InvalidInput(name, f"is no {noun}: “{text[:_LONGEST]}”", f"Write it as in {name}={example}.")

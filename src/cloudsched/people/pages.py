@@ -264,7 +264,14 @@ def _write_budget(budget: Json | None) -> str:
 
 VIEWS: Final = {
     "deliveries": View(
-        "/deliveries", fetch_deliveries, build_deliveries, "deliveries.html", "Deliveries", send_answer, key="d"
+        "/deliveries",
+        fetch_deliveries,
+        build_deliveries,
+        "deliveries.html",
+        "Deliveries",
+        send_answer,
+        key="d",
+        parameters=("owner", "page", "sent"),
     ),
     "person": View("/people/<owner>", fetch_person, build_person, "person.html", "People", send_verification),
 }

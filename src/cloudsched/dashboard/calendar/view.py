@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["build", "fetch"]
 
+PARAMETERS: Final = (*FILTERS, *KINDS)
 WEEK: Final = 7
 """A span of this many days has each weekday once."""
 _LANES_OF_WEEK: Final = 2
@@ -83,15 +84,20 @@ def build(answer: Json, visit: Visit) -> Json:
 
 def _write_addresses(day: date, visit: Visit) -> DayAddresses:
     start, end = find_start(day, visit.zone), find_start(day + DAY, visit.zone)
-    due = f"due?{_write_query(max(start, parse_instant(visit.soonest)), end, visit)}"
-    return DayAddresses(write_address(visit, "day", day), due, f"runs?outcome=failed&{_write_query(start, end, visit)}")
+    due = _write_list("due?", max(start, parse_instant(visit.soonest)), end, visit)
+    failed = _write_list("runs?outcome=failed&", start, end, visit)
+    return DayAddresses(write_address(visit, "day", day), due, failed)
 
 
-def _write_query(start: datetime, end: datetime, visit: Visit) -> str:
-    """Return the query of a list of what ran or is due between two instants, with the filters of the page."""
-    filters = {name: visit.query[name] for name in FILTERS if visit.query.get(name)}
+def _write_list(path: str, start: datetime, end: datetime, visit: Visit) -> str:
+    """Return the address of a list of what ran or is due between two instants, with the filters of the page.
+
+    Only a list of all runs takes a status.
+    """
+    wanted = [name for name in FILTERS if visit.query.get(name) and (name != "status" or path == "runs?")]
+    filters = {name: visit.query[name] for name in wanted}
     bounds = f"from={start:%Y-%m-%dT%H:%M:%SZ}&until={end:%Y-%m-%dT%H:%M:%SZ}"
-    return f"{bounds}&{urlencode(filters, safe=':')}" if filters else bounds
+    return f"{path}{bounds}&{urlencode(filters, safe=':')}" if filters else f"{path}{bounds}"
 
 
 def _build_table(facts: DayFacts, visit: Visit) -> Json:
@@ -116,12 +122,12 @@ def _write_rest(facts: DayFacts, rows: Sequence[Json], visit: Visit) -> Json | N
     is_whole = totals.is_past_whole and totals.is_future_whole
     lists = []
     if start < visit.now:
-        lists.append(("All runs of this day", f"runs?{_write_query(start, end, visit)}"))
+        lists.append(("All runs of this day", _write_list("runs?", start, end, visit)))
     if totals.found.late:
-        lists.append(("All that is late", f"due?{_write_query(start, min(end, visit.now), visit)}"))
+        lists.append(("All that is late", _write_list("due?", start, min(end, visit.now), visit)))
     if end > visit.now:
         soonest = max(start, parse_instant(visit.soonest))
-        lists.append(("All that is due", f"due?{_write_query(soonest, end, visit)}"))
+        lists.append(("All that is due", _write_list("due?", soonest, end, visit)))
     words = f"{listed:,} of {only_if(not is_whole, 'at least ')}{total:,} are listed"
     failed = sum(each["failed"] for each in rows)
     if failed < totals.found.failed:
@@ -293,9 +299,9 @@ def _list_bars(facts: DayFacts, parts: int, visit: Visit) -> Iterator[DayBar]:
         found = each_of[0].found if len(each_of) == 1 else add_bins(each.found for each in each_of)
         start, end = each_of[0].start, each_of[-1].end
         is_future = start >= visit.now or not (found.ran or found.failed or found.skipped)
-        query = _write_query(start, end, visit)
+        href = _write_list("due?" if is_future else "runs?", start, end, visit)
         words = f"{start.astimezone(visit.zone):%H:%M} {DayTotals(found).write()}"
-        yield DayBar(index / parts, (index + 1) / parts, found, f"{'due' if is_future else 'runs'}?{query}", words)
+        yield DayBar(index / parts, (index + 1) / parts, found, href, words)
 
 
 def _list_marks(facts: DayFacts, visit: Visit) -> Iterable[OccurrenceMark]:

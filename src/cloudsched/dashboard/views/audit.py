@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 PAGE_SIZE: Final = 50
 FILTERS: Final = ("owner", "by", "action")
+PARAMETERS: Final = (*FILTERS, "from", "until", "page")
 WORDS: Final = {each: each.capitalize().replace("_", " ") for each in Action}
 
 

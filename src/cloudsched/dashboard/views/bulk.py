@@ -14,7 +14,7 @@ from cloudsched.dashboard.forms.problems import describe_problem
 from cloudsched.dashboard.offered_verbs import BULK_ACTIONS, BulkAction
 from cloudsched.dashboard.views.filter_words import name_filter, write_value
 from cloudsched.dashboard.views.runs import RETRY_FILTERS
-from cloudsched.dashboard.views.task_filters import TASK_FILTERS, read_task_filters
+from cloudsched.dashboard.views.task_filters import CATEGORY, TASK_FILTERS, read_task_filters
 from cloudsched.dashboard.words import only_if
 from cloudsched.domain.any_case import to_upper_snake
 from cloudsched.domain.documents.batch_change import BatchAction
@@ -48,6 +48,8 @@ _CHOOSE_TASKS: Final = "Tick tasks, or filter the list first."
 _CHOOSE_RUNS: Final = "Tick runs, or filter the list first."
 PICK: Final = "pick"
 """The field that names executions one by one, each as ``task/execution``."""
+PARAMETERS: Final = ("action", *_ALONE, *TASK_FILTERS, CATEGORY, "q")
+RETRY_PARAMETERS: Final = (PICK, "all", "only", *RETRY_FILTERS)
 
 
 def fetch(api: Api, visit: Visit) -> Json:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.visit import Visit
 
 FILTERS: Final = ("owner", "handler", "label", "category")
+PARAMETERS: Final = (*FILTERS, "from", "until", "within", "page")
 _WINDOWS: Final = ("PT1H", "PT12H", "P1D", "P7D")
 """The windows from now on to choose from."""
 _WINDOW: Final = "PT12H"

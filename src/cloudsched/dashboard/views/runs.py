@@ -39,6 +39,7 @@ FILTERS: Final = (
     "minLateness",
 )
 """The filters that the API has under these names, beside the window and the calls."""
+PARAMETERS: Final = (*FILTERS, "from", "until", "within", "calls", "page")
 RETRY_FILTERS: Final = (*(name for name in FILTERS if name != "outcome"), "from", "until")
 """The filters that choose the executions to retry, which have failed."""
 _ENUMS: Final = ("status", "outcome", "category")

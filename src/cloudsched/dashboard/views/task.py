@@ -90,6 +90,7 @@ def fetch(api: Api, visit: Visit, task_id: str) -> Json:
 
 
 RUN_FILTERS: Final = ("runStatus", "runsFrom", "runsUntil")
+PARAMETERS: Final = (*RUN_FILTERS, "page", "on", "clock", "move", "from", "until")
 
 
 def _read_run_filters(task: Json, visit: Visit) -> dict[str, str]:

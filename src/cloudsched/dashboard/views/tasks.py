@@ -20,6 +20,8 @@ from cloudsched.dashboard.views.search import guess_name, show_match
 from cloudsched.dashboard.views.task_filters import (
     CATEGORIES,
     CATEGORY,
+    TASK_FILTERS,
+    TROUBLE,
     list_free_words,
     list_tokens,
     read_task_filters,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.visit import Visit
 
 PAGE_SIZE: Final = 50
+PARAMETERS: Final = (*TASK_FILTERS, TROUBLE, "troubleUntil", CATEGORY, "q", "payloads", "calls", "orderBy", "page")
 _FOLLOWED: Final = 5
 """The number of pages without a task that are passed over, of 1,000 that were read for each."""
 _ORDERS: Final = {

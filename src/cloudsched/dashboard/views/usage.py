@@ -29,6 +29,7 @@ WARNING: Final = 0.8
 OWNERS: Final = 50
 """The number of owners with usage, and of budgets, on one page."""
 FILTERS: Final = ("owner", "handler")
+PARAMETERS: Final = (*FILTERS, "label", "by", "sort", "month", "page")
 _MONTH: Final = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 _FIRST: Final = "1971-01"
 _LAST: Final = "9990-12"

@@ -27,4 +27,4 @@ def build(answer: Json, _visit: Visit) -> Json:
     return {**answer, "sentence": f"{used} in use, {waiting}."}
 
 
-VIEWS: Final = {"locks": View("/locks", fetch, build, "locks.html", "Locks", key="l")}
+VIEWS: Final = {"locks": View("/locks", fetch, build, "locks.html", "Locks", key="l", parameters=("page",))}

@@ -199,16 +199,28 @@ def test_all_that_is_refused_stands_at_its_fields_at_once(stack: Stack, ui: str)
 
 
 def test_words_with_several_meanings_are_asked_back(stack: Stack, ui: str) -> None:
-    """Each meaning is a button; choosing one fills the schedule in."""
-    page = new(ui, title="Ambiguous", schedule="every 2nd monday at 9:00")
-    if "several meanings" not in page.text:
-        page = new(ui, title="Ambiguous", schedule="at 8")
-    assert page.status_code == 400
-    assert "These words have several meanings." in page.text
-    choice = html.unescape(re.findall(r'name="choose" value="([^"]+)"', page.text)[0])
-    chosen = post(f"{ui}/new", {**read_form(page.text), "choose": choice})
-    assert chosen.status_code == 200
-    assert read_form(chosen.text)["schedule"] == choice
+    """Each meaning is a button. Choosing one leaves words in the field that mean only it, and previews it."""
+    for words in ("daily at 5", "every 2nd monday at 9:00", "on 3/4 at 9:00", "friday at midnight", "jeden Tag um 5"):
+        asked = {"schedule": words, "timezone": "Europe/Paris"}
+        refused = requests.post(f"{stack.url}/v1/schedules/preview", json=asked, timeout=60).json()
+        page = new(ui, title="Ambiguous", schedule=words, timezone="Europe/Paris")
+        assert page.status_code == 400
+        assert "These words have several meanings." in page.text
+        choices = [html.unescape(each) for each in re.findall(r'name="choose" value="([^"]+)"', page.text)]
+        for choice, reading in zip(choices, refused["readings"], strict=True):
+            chosen = post(f"{ui}/new", {**read_form(page.text), "choose": choice})
+            assert chosen.status_code == 200
+            form = read_form(chosen.text)
+            assert "{" not in form["schedule"]
+            meant, read = (
+                requests.post(f"{stack.url}/v1/schedules/preview", json=each, timeout=60).json()["occurrences"]
+                for each in (
+                    {"schedule": reading["schedule"]},
+                    {"schedule": form["schedule"], "timezone": form["timezone"]},
+                )
+            )
+            assert meant == read
+            assert reading["description"].partition(",")[0] in html.unescape(chosen.text)
     assert list_tasks(stack, "Ambiguous") == []
 
 

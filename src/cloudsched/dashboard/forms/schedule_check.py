@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.api import task_path
@@ -67,7 +66,7 @@ def _ask(ask: Callable[[], Json], errors: dict[str, str]) -> Json | None:
 def build_check(preview: Json | None, visit: Visit) -> Json | None:
     """Return the reading of a schedule that is shown before anything is stored. None if there is none.
 
-    Words may have several meanings. Each has its schedule as JSON text, which the form takes.
+    Words may have several meanings. The description of each has no other one, so the form takes it as words.
     """
     if preview is None:
         return None
@@ -79,9 +78,7 @@ def build_check(preview: Json | None, visit: Visit) -> Json | None:
         "assumptions": preview.get("assumptions") or (),
         "rows": build_upcoming(due, shown, zone),
         "visit": shown,
-        "readings": [
-            {**each, "text": json.dumps(each["schedule"], sort_keys=True)} for each in preview.get("readings", ())
-        ],
+        "readings": preview.get("readings", ()),
     }
 
 

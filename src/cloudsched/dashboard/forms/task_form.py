@@ -32,6 +32,7 @@ from cloudsched.dashboard.forms.task_options import (
     write_zone,
 )
 from cloudsched.dashboard.schedule_words import describe_schedule
+from cloudsched.dashboard.times import find_zone
 from cloudsched.domain.schedules.schedule import OWNER_ZONE
 from cloudsched.errors import CloudschedError, KeyReused, PreconditionFailed
 
@@ -203,10 +204,14 @@ def _find_slot(answer: Json) -> PayloadField:
 
 
 def _choose_reading(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the texts with the chosen one of several meanings of the schedule's words."""
-    if not texts.get("choose"):
+    """Return the texts with the chosen one of several meanings of the schedule's words. Its last part is its zone."""
+    chosen = texts.get("choose")
+    if not chosen:
         return dict(texts)
-    return {**texts, "schedule": texts["choose"]}
+    words, _, zone = chosen.rpartition(", ")
+    if find_zone(zone) is None:
+        return {**texts, "schedule": chosen}
+    return {**texts, "schedule": words, "timezone": zone}
 
 
 def _follow_zone(answer: Json) -> dict[str, str]:

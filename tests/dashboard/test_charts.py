@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -91,12 +92,16 @@ def test_each_part_of_a_bar_leads_to_the_list_that_it_counts() -> None:
     assert not [link for part in hidden for link in part.iter("a")]
 
 
-@given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
-def test_hours_without_a_start_in_time_have_a_ground_of_their_own(ran: int, late: int, skipped: int) -> None:
-    """An outage is seen: what was skipped or began late alone makes it, one run in time ends it."""
-    bar = replace(HOURS[3], ran=ran + late, late=late, skipped=skipped)
-    svg = draw_strip([bar], NOW, timedelta(hours=12), PARIS, None)
-    assert ('class="still"' in svg) == (ran == 0 and late + skipped > 0)
+@given(st.integers(-3000, 0), st.integers(1, 3000))
+def test_a_time_in_which_nothing_started_has_a_ground_of_its_own(begin: int, length: int) -> None:
+    """An outage is seen, as far as the strip reaches back, also if it goes on."""
+    end = min(begin + length, 0)
+    svg = draw_strip([], NOW, timedelta(hours=12), PARIS, None, stops=[(at(begin), at(end))])
+    found = re.search('<rect class="stop" x="([0-9.]+)%" width="([0-9.]+)%"', svg)
+    assert (found is not None) == (max(begin, -720) < end)
+    if found is not None:
+        assert float(found[1]) == pytest.approx((max(begin, -720) + 720) / 14.4, abs=0.01)
+        assert float(found[1]) + float(found[2]) == pytest.approx((end + 720) / 14.4, abs=0.25)
 
 
 @given(st.integers(-720, 0))

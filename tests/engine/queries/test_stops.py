@@ -14,9 +14,11 @@ from cloudsched.domain.documents.task import Task
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
+from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.engine.ports.search import ExecutionQuery
-from cloudsched.engine.queries.overview import count_by_time
+from cloudsched.engine.queries.overview import Overview, count_by_time
 from cloudsched.engine.queries.stops import find_latest_stops
+from cloudsched.engine.sweep.shard_sweeps import SweepNotes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -195,6 +197,22 @@ def test_a_pause_of_the_only_task_is_no_outage(store: SqliteStore) -> None:
     ran = [(at, timedelta(0)) for at in every if not STOPPED <= at < STARTED]
     write(store, *ran, (STOPPED + timedelta(minutes=2), 84), message="Its task was paused.", name="often")
     assert find_latest_stops(store.search, None, NOW) == ()
+
+
+def test_home_learns_of_a_stop_as_soon_as_a_calendar(store: SqliteStore) -> None:
+    """The stops are kept for minutes, but not once an hour has come in which nothing started in time."""
+    elapsed = iter(range(0, 1000, 10))
+    clock = MovableClock(NOW, frozen=True)
+    overview = Overview(store, clock, lambda: float(next(elapsed)), SweepNotes(store, clock))
+    write(store, *live(hours=8)[4:])
+    assert overview.count(None)[0].stops == ()
+    write(store, *live(hours=5, wait=HOUR), name="waiting")
+    (stop,) = overview.count(None)[0].stops
+    assert look(store, NOW - DAY, 1, PartLength.HOUR) == (stop,)
+    assert not stop.is_over
+    write(store, (NOW - timedelta(minutes=1), timedelta(0)), name="prompt")
+    (stop,) = overview.count(None)[0].stops
+    assert stop.is_over
 
 
 def test_a_stop_ends_when_what_waited_starts(store: SqliteStore) -> None:

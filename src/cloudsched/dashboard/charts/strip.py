@@ -11,7 +11,6 @@ from markupsafe import Markup
 from cloudsched.dashboard.charts.svg import draw_beside, draw_picture, draw_vertical, element, percent
 from cloudsched.dashboard.charts.time_ticks import draw_ticks
 from cloudsched.dashboard.times import write_duration
-from cloudsched.domain.documents.run_counts import RunCounts
 
 if TYPE_CHECKING:
     import zoneinfo
@@ -73,11 +72,6 @@ class StripBar:
         """Return the number of all of them."""
         return self.ran + self.failed + self.skipped + self.waiting + self.due
 
-    @property
-    def is_still(self) -> bool:
-        """Return whether something was due in it, and nothing started in time."""
-        return RunCounts(self.ran, self.failed, self.skipped, late=self.late).is_still
-
     def write(self) -> str:
         """Return its numbers in words."""
         return ", ".join(f"{number:,} {word}" for name, word in WORDS.items() if (number := getattr(self, name)))
@@ -90,13 +84,15 @@ def draw_strip(
     zone: zoneinfo.ZoneInfo,
     known_until: datetime | None,
     deployments: Iterable[tuple[datetime, str]] = (),
+    *,
+    stops: Iterable[tuple[datetime, datetime]] = (),
 ) -> Markup:
     """Return the chart of as much time before now as after it. All bars have one scale, and each has its number.
 
     A bar never crosses now: past runs end at the line, and due ones begin there. What was skipped or is late stands on
-    what ran. Hours in which nothing started in time have a ground of their own. The time after `known_until`, for
-    which due runs are not known, is hatched. None if all are known. A deployment is a line with a flag, and its text
-    on hovering.
+    what ran. The `stops`, in which nothing started in time, have a ground of their own. The time after
+    `known_until`, for which due runs are not known, is hatched. None if all are known. A deployment is a line with a
+    flag, and its text on hovering.
 
     Each part of a bar leads to the list that it counts. The Tab key passes over these links: a table has them as well.
     """
@@ -104,6 +100,9 @@ def draw_strip(
     most = max([1, *(max(each.ran, each.failed, each.due) for each in bars)])  # one record may have skipped thousands
 
     parts = list(draw_ticks(axis.start, axis.end, zone, _HEIGHT))
+    for start, end in stops:
+        if (left := max(start, axis.start)) < end:
+            parts.append(axis.draw("stop", left, end, top=_TOP, height=_ABOVE + _BELOW))
     parts += [_draw_deployment(axis.place(at), said) for at, said in deployments]
     parts.append(element("line", cls="base", x1=0, x2="100%", y1=_BASE, y2=_BASE))
     if known_until is not None and known_until < axis.end:
@@ -181,10 +180,7 @@ def _cut(bar: StripBar, axis: _Axis, most: int) -> list[_Piece]:
 
 
 def _draw_bar(bar: StripBar, pieces: Sequence[_Piece], axis: _Axis) -> Markup:
-    drawn = []
-    if bar.is_still:
-        drawn.append(axis.draw("still", bar.start, min(bar.end, axis.now), top=_TOP, height=_ABOVE + _BELOW))
-    drawn += [axis.draw(each.css, each.left, each.right, top=each.top, height=each.height) for each in pieces]
+    drawn = [axis.draw(each.css, each.left, each.right, top=each.top, height=each.height) for each in pieces]
     return element("g", element("title", bar.write()), *drawn)
 
 

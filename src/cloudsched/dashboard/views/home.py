@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
+from cloudsched.dashboard.calendar.days import read_stops
 from cloudsched.dashboard.charts.legend import STRIP, list_legend
 from cloudsched.dashboard.charts.strip import WORDS, StripBar, draw_lateness, draw_strip
 from cloudsched.dashboard.status import OPEN, Status
@@ -127,13 +128,14 @@ def _build_strip(bars: Sequence[StripBar], answer: Json, visit: Visit) -> Json:
         known_until = parse_instant(answer["coming"]["completeUntil"])
     deployments = _list_deployments(answer["counts"], visit)
     marks = [(parse_instant(each["at"]), f"Deployment of {each['version']}") for each in deployments]
+    stops = [(each.start, each.end) for each in read_stops(answer["counts"], visit.now)]
     since = visit.moment(bars[0].start if bars else visit.now).short
     due = sum(bar.due for bar in bars)
     totals = {name: sum(getattr(bar, name) for bar in bars) for name in ("ran", "skipped", "failed", "waiting")}
     counted = [f"{total:,} {WORDS[name]}" for name, total in totals.items() if total or name != "waiting"]
     said = write_count(due, "is", "are", is_at_least=known_until is not None)
     return {
-        "strip": draw_strip(bars, visit.now, REACH, visit.zone, known_until, marks),
+        "strip": draw_strip(bars, visit.now, REACH, visit.zone, known_until, marks, stops=stops),
         "deployments": deployments,
         "stripText": f"Of the runs due since {since}: {', '.join(counted)}. {said} due in the next 12{BLANK}h.",
         "hours": [_build_hour(each) for each in bars if each.total],

@@ -74,8 +74,8 @@ class Overview:
     One count is a billed read for each 1,000 counted, or part of it: 19 counts, and 12 more for each kind of run
     that there was any of in the last hours. The runs that started late cost a read each, at most 40. The sweep costs
     one, each overdue task one, at most 111, and each handler with tasks that need attention four for each cause.
-    Once in ten minutes the stops of the last days cost three, and an hour one for each kind if a run started late or
-    was skipped.
+    Once in ten minutes, and once an hour has come in which nothing started in time, the stops of the last days cost
+    three, and an hour one for each kind if a run started late or was skipped.
     """
 
     def __init__(
@@ -100,7 +100,8 @@ class Overview:
         self._kept: dict[str | None, tuple[float, OverviewCounts, SweepNote | None]] = {}
         self._marks: dict[str | None, str] = {}
         """The last change before the tasks that need attention were counted, by owner."""
-        self._stops: dict[str | None, tuple[datetime, tuple[StopCounts, ...]]] = {}
+        self._stops: dict[str | None, tuple[datetime, Sequence[tuple[bool, bool]], tuple[StopCounts, ...]]] = {}
+        """When the stops were looked for, in which hours nothing started in time by then, and what was found."""
         self._lock = make_lock()
 
     def count(self, owner: str | None) -> tuple[OverviewCounts, SweepNote | None]:
@@ -158,24 +159,28 @@ class Overview:
         opened = {status: search.count_open(mine, status, self._most) for status in OPEN_STATUSES}
         due_soon = search.count_tasks(TaskQuery(owner, due_until=now + timedelta(hours=1)), self._most)
         counted = [*tasks.items(), *opened.items(), ("dueSoon", due_soon)]
+        hours = search.count_runs(mine, edges)
         return OverviewCounts(
             counted_at=now,
             tasks=tasks,
             open=opened,
-            hours=_to_parts(edges, search.count_runs(mine, edges)),
+            hours=_to_parts(edges, hours),
             due_soon=due_soon,
             at_least=tuple(str(name) for name, count in counted if count >= self._most),
             overdue_since=next((at for at, _ in overdue[0]), None),
             needs=tuple(self._count_needs(owner, overdue)),
             late_starts=self._list_late(replace(mine, since=edges[0], until=edges[-1], is_late=True)),
-            stops=self._find_stops(owner, now),
+            stops=self._find_stops(owner, now, hours),
         )
 
-    def _find_stops(self, owner: str | None, now: datetime) -> tuple[StopCounts, ...]:
+    def _find_stops(self, owner: str | None, now: datetime, hours: Sequence[RunCounts]) -> tuple[StopCounts, ...]:
+        """Return the stops of the last days, which are looked for again once one has begun or ended."""
+        signs = [(each.is_still, each.is_due) for each in hours]
         known = self._stops.get(owner)
-        if known is None or not known[0] <= now < known[0] + STOPS_KEPT:
-            known = self._stops[owner] = now, find_latest_stops(self._store.search, owner, now)
-        return known[1]
+        is_current = known is not None and known[0] <= now < known[0] + STOPS_KEPT and known[1] == signs
+        if known is None or not is_current:
+            known = self._stops[owner] = now, signs, find_latest_stops(self._store.search, owner, now)
+        return known[2]
 
     def _list_overdue(self, owner: str | None) -> _Overdue:
         query = TaskQuery(owner, due_until=self._clock.now())

@@ -16,6 +16,7 @@ from tests.dashboard.role_pages import Pages
 from werkzeug.test import TestResponse
 
 from cloudsched import App, Context, Settings
+from cloudsched.dashboard.times import BLANK
 from cloudsched.dashboard.views.task_history import build_entry
 from cloudsched.domain.documents.audit_note import AuditNote
 from cloudsched.domain.documents.task import HistoryEntry, Hold, Task, TaskStatus
@@ -438,6 +439,27 @@ def test_a_move_is_told_from_when_to_when_and_that_it_was_taken_back(pages: Page
     assert said in sentence
     assert "That was taken back by key:ada on " in sentence
     assert "schedule" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "expected"),
+    [
+        ("labels", '["team=shop"]', '["team=ops", "x=1"]', ("Labels", "team=shop", "team=ops, x=1")),
+        ("labels", '{"team": "ops"}', None, ("Labels", "team: ops", "")),
+        ("title", '"The \\"old\\" one"', '"None"', ("Title", 'The "old" one', "None")),
+        ("retry", '{"maxRetries": 3}', '{"maxRetries": 0}', ("Retries", "3", "0")),
+        ("until", None, '"2028-01-01T00:00:00Z"', ("No run after", "", "Sat 01 Jan 2028 00:00 +0000")),
+        ("delivery", '{"to": ["ada", {"firstName": "Bob"}]}', "{}", ("Delivery", "to: ada, first name: Bob", "none")),
+        ("email", None, "verified", ("Email", "", "verified")),
+    ],
+)
+def test_a_history_is_written_as_people_write(
+    name: str, before: str | None, after: str | None, expected: tuple[str, str, str]
+) -> None:
+    """No brackets, no quotes, and no names of the API: a value that is not known is empty."""
+    fields = [{"field": name, "before": before, "after": after}]
+    [change] = build_entry({"action": "EDITED", "at": "2027-01-01T00:00:00Z", "fields": fields}, visit())["changes"]
+    assert tuple(each.replace(BLANK, " ") for each in change) == expected
 
 
 def test_a_note_is_quoted_in_the_history() -> None:

@@ -87,7 +87,7 @@ def build(answer: Json, visit: Visit) -> Json:
     task = answer["task"]
     what = _DONE.get(answer["entry"]["action"], "edit")
     changes = [
-        (name_option(name), _describe(name, task.get(name), visit), _describe(name, value, visit))
+        (name_option(name), describe_value(name, task.get(name), visit), describe_value(name, value, visit))
         for name, value in answer["values"].items()
     ]
     return {
@@ -100,7 +100,8 @@ def build(answer: Json, visit: Visit) -> Json:
     }
 
 
-def _describe(name: str, value: Any, visit: Visit) -> str:  # noqa: ANN401 - any JSON
+def describe_value(name: str, value: Any, visit: Visit) -> str:  # noqa: ANN401 - any JSON
+    """Return the value of a field of a task as people write it."""
     if name == "schedule" and value:
         return describe_schedule(value, visit.now)
     if name == "until" and value:

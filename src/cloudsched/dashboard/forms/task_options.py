@@ -175,13 +175,17 @@ def name_option(name: str) -> str:
 
 
 def describe_option(name: str, value: Any) -> str:  # noqa: ANN401 - any JSON
-    """Return the value of a field of a task in words, a choice as the form words it."""
+    """Return the value of a field of a task in words, a choice as the form words it, and an object as its parts."""
     field, part = _TAKEN_BACK.get(name, (name, ""))
-    if part and isinstance(value, dict):
-        value = value.get(part)
-    values = value if isinstance(value, list) else [value]
-    words = _CHOICES.get(field, {})
-    return ", ".join(words.get(str(each), str(each)) for each in values if each not in (None, "")) or "none"
+    if isinstance(value, dict) and part in value:
+        value = value[part]
+    if isinstance(value, dict):
+        return ", ".join(f"{split_words(key)}: {describe_option('', each)}" for key, each in value.items()) or "none"
+    if isinstance(value, list):
+        return ", ".join(describe_option(name, each) for each in value) or "none"
+    if value in {None, ""}:
+        return "none"
+    return _CHOICES.get(field, {}).get(str(value), str(value))
 
 
 def drop_defaults(schedule: Json) -> Json:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
-from cloudsched.dashboard.forms.take_back import is_so
+from cloudsched.dashboard.forms.take_back import describe_value, is_so
 from cloudsched.dashboard.forms.task_options import name_option, read_before
-from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.dashboard.words import only_if
 from cloudsched.domain.documents.authority import say_subject
 from cloudsched.domain.explanation.moves import find_move
@@ -44,14 +44,21 @@ def build_entry(entry: Json, visit: Visit) -> Json:
 
 
 def _build_change(field: Json, visit: Visit) -> tuple[str, str, str]:
-    """Return a field's name, and what it was before and after. Schedules are in words, or which run was moved."""
-    before, after = field.get("before", ""), field.get("after", "")
-    if field["field"] == "schedule":
+    """Return a field's name, and what it was before and after, in words. Of a move it says which run was moved."""
+    name, before, after = field["field"], field.get("before") or "", field.get("after") or ""
+    if name == "schedule":
         move = find_move(before, after)
         if move.is_whole:
             return "Run", *move.write()
-        before, after = (each and describe_schedule(each, visit.now) for each in (before, after))
-    return name_option(field["field"]), before, after
+    return name_option(name), _describe(name, before, visit), _describe(name, after, visit)
+
+
+def _describe(name: str, text: str, visit: Visit) -> str:
+    """Return a value of the history, which is JSON or a word, as people write it. Empty if it is not known."""
+    try:
+        return describe_value(name, json.loads(text), visit)
+    except ValueError:
+        return text
 
 
 def name_actor(by: Json | None) -> str:

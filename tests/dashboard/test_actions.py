@@ -370,9 +370,13 @@ def test_titles_of_actions_are_sentences(pages: Pages, create: Create) -> None:
 
     paused = find_action(start(pages, "ada", "action=pause&status=ACTIVE"))
     pages.sim.advance(MINUTE)
+    question = pages.get("ada", f"/bulk?action=resume&pauseId={paused}").text
     restored = find_action(start(pages, "ada", f"action=resume&pauseId={paused}"))
     text = html.unescape(pages.get("ada", f"/actions/{restored}").text)
     assert re.search("<h1>Restore after “Pause everything[^<”]*”</h1>", text)
+    for page in (question, text):
+        assert re.search(rf'<a href="[^"]*/actions/{paused}">Pause everything[^<]*</a>', page)
+        assert paused not in re.sub("<[^>]*>", "", page), "an id that says nothing is shown"
 
 
 def test_a_resume_of_many_is_taken_back_from_its_page(pages: Pages, create: Create) -> None:

@@ -105,7 +105,6 @@ def _build_row(task: Json, visit: Visit) -> Json:
 
 def fetch(api: Api, visit: Visit, action_id: str) -> Json:
     """Ask the API for an action: its task, its latest run, who asked for it, and what of it can be taken back."""
-    del visit
     task, etag = api.task(action_id)
     if task["handler"] != BATCH_CHANGE_HANDLER:
         raise NotFound("action", action_id)
@@ -116,7 +115,14 @@ def fetch(api: Api, visit: Visit, action_id: str) -> Json:
         "record": _find_record(api, action_id),
         "restorable": _count_restorable(api, task),
         "outcomes": _count_outcomes(api, task),
+        "origin": find_origin(api, visit, (task["payload"].get("filter") or {}).get("pauseId")),
     }
+
+
+def find_origin(api: Api, visit: Visit, action_id: str | None) -> Json | None:
+    """Return the action that another one takes back: its id, title and time. None if there is none, or no more."""
+    known = api.find(task_path(action_id)) if action_id else None
+    return known and {"id": known["id"], "title": _write_title(known, visit), "at": known["createdAt"]}
 
 
 def _find_actor(api: Api, task: Json) -> str:

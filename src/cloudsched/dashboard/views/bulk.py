@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.dashboard.forms.fields import Again, Submitted, read_key
 from cloudsched.dashboard.forms.problems import describe_problem
 from cloudsched.dashboard.offered_verbs import BULK_ACTIONS, BulkAction
+from cloudsched.dashboard.views.actions import find_origin
 from cloudsched.dashboard.views.filter_words import name_filter, write_value
 from cloudsched.dashboard.views.runs import RETRY_FILTERS
 from cloudsched.dashboard.views.task_filters import CATEGORY, TASK_FILTERS, read_task_filters
@@ -56,32 +57,32 @@ def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API how many tasks would be changed."""
     action = _find_action(visit.query.get("action", ""))
     if chosen := {name: visit.query[name] for name in _ALONE if visit.query.get(name)}:
-        return _count(api, chosen, action)
+        return _count(api, visit, chosen, action)
     filters, words = read_task_filters(visit)
     if words:
         problem = "Tasks that were searched for by words or by category cannot be changed all at once."
         raise InvalidInput("", problem, "Tick them, or filter by status, handler, owner or label.")
-    return _count(api, filters, action)
+    return _count(api, visit, filters, action)
 
 
 def fetch_retry(api: Api, visit: Visit) -> Json:
     """Ask the API for the number of executions that would be retried, and the first of them."""
-    return _count(api, _read_failures(visit.query))
+    return _count(api, visit, _read_failures(visit.query))
 
 
-def send(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted | Again:
+def send(api: Api, visit: Visit, texts: Mapping[str, str]) -> Submitted | Again:
     """Start the change, if the number of tasks is still the one that was shown."""
     action = _find_action(texts.get("action", ""))
-    answer = _count(api, {name: texts[name] for name in (*TASK_FILTERS, *_ALONE) if texts.get(name)}, action)
+    answer = _count(api, visit, {name: texts[name] for name in (*TASK_FILTERS, *_ALONE) if texts.get(name)}, action)
     return _start(api, answer, texts, said="bulk")
 
 
-def send_retry(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Submitted | Again:
+def send_retry(api: Api, visit: Visit, texts: Mapping[str, str]) -> Submitted | Again:
     """Start the retry, if the number of executions is still the one that was shown."""
-    return _start(api, _count(api, _read_failures(texts)), texts, said="retries")
+    return _start(api, _count(api, visit, _read_failures(texts)), texts, said="retries")
 
 
-def _count(api: Api, chosen: Mapping[str, str], action: str = "") -> Json:
+def _count(api: Api, visit: Visit, chosen: Mapping[str, str], action: str = "") -> Json:
     """Ask how many tasks an action would change or, without one, how many failed executions would be retried."""
     if not chosen and action:
         raise InvalidInput("", "No task is chosen: that would mean every task there is.", _CHOOSE_TASKS)
@@ -92,6 +93,7 @@ def _count(api: Api, chosen: Mapping[str, str], action: str = "") -> Json:
         **api.post(path, {**content, "dryRun": True}),
         "action": action,
         "chosen": dict(chosen),
+        "origin": find_origin(api, visit, chosen.get("pauseId")),
         "key": uuid.uuid4().hex,
     }
 
@@ -206,9 +208,9 @@ def _write_things(answer: Json, one: str, many: str) -> str:
 
 
 def _list_chosen(chosen: Mapping[str, str], visit: Visit, besides: str = "") -> Iterator[tuple[str, str]]:
-    """Yield what is chosen as names and values. Tasks are named one by one, and executions only counted.
+    """Yield what is chosen as names and values, other than the action that is taken back.
 
-    What a pause concerns `besides` stands with the status.
+    Tasks are named one by one, and executions only counted. What a pause concerns `besides` stands with the status.
     """
     for name, text in chosen.items():
         each = text.split()
@@ -216,9 +218,7 @@ def _list_chosen(chosen: Mapping[str, str], visit: Visit, besides: str = "") -> 
             yield f"{len(each):,} chosen", ", ".join(each)
         elif name == PICK:
             yield f"{len(each):,} chosen", ""
-        elif name == "pauseId":
-            yield "Changed by the action", text
-        else:
+        elif name != "pauseId":
             yield name_filter(name), write_value(name, text, visit) + only_if(name == "status", besides)
 
 

@@ -133,7 +133,8 @@ def occurrence(at: str, task: str = "t") -> Json:
 
 
 def answer(*due: Json, **more: object) -> Json:
-    return {"ran": [], "moreRan": False, "counts": None, "due": list(due), "dueUntil": None, "paused": 0, **more}
+    nothing = {"ran": [], "moreRan": False, "counts": None, "offered": [], "dueUntil": None, "paused": 0}
+    return {**nothing, "due": list(due), **more}
 
 
 def test_a_clock_change_is_said_in_words_and_at_its_day() -> None:

@@ -71,7 +71,7 @@ class CrowdedApi:
         name = path.rpartition("/")[2]
         if query.get("status") == "SUSPENDED":
             return {name: [{**ended("2027-03-22T10:00:00Z"), "id": "open", "status": "SUSPENDED"}]}
-        if query.get("status") or path.endswith("counts"):
+        if query.get("status") or path.endswith(("counts", "queues")):
             return {name: [], "parts": []}
         record = {**ended("2027-03-22T10:00:00Z", "FAILED"), **occurrence("2027-03-28T10:00:00Z")}
         return {name: [record] * 500, "nextPageToken": "more"}

@@ -114,7 +114,7 @@ def test_a_calendar_explains_what_it_has_drawn(seed: int) -> None:
         for _ in range(chance.randrange(60))
     ]
     due = [{"utc": (NOW + chance.random() * 3 * DAY).isoformat(), "taskId": "t", "title": "T"}] * chance.randrange(2)
-    found = {"ran": ran, "moreRan": False, "counts": None, "due": due, "dueUntil": None, "paused": 0}
+    found = {"ran": ran, "moreRan": False, "counts": None, "due": due, "offered": [], "dueUntil": None, "paused": 0}
     for span in ({"week": week}, {"month": week[:7]}, {"day": week}):
         page = calendar_view.build(found, look(**span))
         drawn = [each["chart"] for each in [*itertools.chain(*page["month"]), *page["rows"]] if each]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _DUE: Final = Status("due", "Due", "due")
 _LATE: Final = Status("late", "Late", "timeout")
+_OFFERED: Final = Status("wait", "Waits for a worker", "wait")
 _LATE_FROM: Final = timedelta(minutes=3)
 """A run that starts this much later than it was due is late."""
 
@@ -37,7 +38,7 @@ class Bin:
     skipped: int = 0
     """Those that a decision kept from running: skipped, expired or cancelled."""
     open: int = 0
-    """Those that have begun and not ended."""
+    """Those that have begun and not ended, or wait for a worker."""
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -86,6 +87,10 @@ def read_entries(answer: Json, now: datetime) -> Iterator[Entry]:
             count=covers.get("count", 1),
             until=parse_instant(covers["until"]) if covers else None,
         )
+    for each in answer["offered"]:
+        title = show_unseen(each.get("title") or each["taskId"])
+        at = parse_instant(each["offeredAt"])
+        yield Entry(at, each["taskId"], title, f"tasks/{each['taskId']}", _OFFERED, "open", handler=each["handler"])
     for each in answer["due"]:
         at = parse_instant(each["utc"])
         status, kind = _DUE, "due"

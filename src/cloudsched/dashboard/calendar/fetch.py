@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from cloudsched.dashboard.calendar.span import DaySpan, choose_span
 from cloudsched.dashboard.status import BAD, OPEN
@@ -83,6 +84,7 @@ def fetch(api: Api, visit: Visit) -> Json:
         _add_rare(api, near, wanted, ran, overview.get("needs", ()))
         if not wanted["status"] and (span.kind == "month" or not ran.has_all_open):
             _add_open(api, {"from": start.isoformat(), "until": end.isoformat()}, wanted, ran)
+    offered, has_all_offered = _fetch_offered(api, wanted, ran) if start <= visit.now else ([], True)
     due = _Pages()
     coming: Json = {}
     if end > visit.now:  # a status is one of what ran: what is to come has none, so it stays
@@ -95,7 +97,8 @@ def fetch(api: Api, visit: Visit) -> Json:
     return {
         "ran": ran.items,
         "moreRan": ran.complete_from is not None,
-        "moreOpen": not ran.has_all_open,
+        "moreOpen": not (ran.has_all_open and has_all_offered),
+        "offered": offered,
         "counts": None if counts is None else counts["parts"],
         "lateCounts": late.get("parts"),
         "dueCounts": coming.get("parts"),
@@ -144,6 +147,27 @@ def _add_open(api: Api, near: Mapping[str, str], wanted: Mapping[str, str], ran:
         found = _fetch_ran(api, near, {**wanted, "status": status}, BOUND)
         ran.items += [each for each in found.items if (each["taskId"], each["id"]) not in known]
         ran.has_all_open &= found.has_all_open
+
+
+def _fetch_offered(api: Api, wanted: Mapping[str, str], ran: _Ran) -> tuple[list[Json], bool]:
+    """Return the runs that wait for their first worker, and whether that is all of them. They have no record yet.
+
+    Queues know the owners and the handlers of these, and nothing else of what a calendar is filtered by.
+    """
+    if any(wanted[name] for name in ("status", "label", "category")):
+        return [], True
+    owner = wanted["owner"]
+    queues = {each["queue"] for each in api.get("/v1/queues", owner=owner)["queues"] if each["waiting"]}
+    paths = [f"/v1/queues/{quote(queue, safe='')}/tasks" for queue in sorted(queues)]
+    pages = [api.get(path, owner=owner, pageSize=LISTED) for path in paths]
+    known = {each["taskId"] for each in ran.items if each["status"] in OPEN}
+    offered = [
+        each
+        for page in pages
+        for each in page["tasks"]
+        if each["taskId"] not in known and wanted["handler"] in {"", each["handler"]}
+    ]
+    return offered, not any(page.get("nextPageToken") for page in pages)
 
 
 def _find_table(span: DaySpan, visit: Visit) -> dict[str, str]:

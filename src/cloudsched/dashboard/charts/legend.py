@@ -106,7 +106,7 @@ WATERFALL: Final[Mapping[str, str]] = {
 CALENDAR: Final[Mapping[str, str]] = {
     "f-past": "succeeded",
     "f-past one": "one that succeeded",
-    "opened": "open: has begun and not ended",
+    "opened": "open: has not ended",
     "tail": "waited to start",
     "skipbar": "skipped",
     "skipped": "one that was skipped",

@@ -32,7 +32,8 @@ _RETRY: Final = BulkAction(
     "Retry",
     "would get one more attempt",
     "Recorded steps are kept. What failed runs again, and so does what a handler does outside steps. You cannot take "
-    "back an attempt that has started. Runs of paused or cancelled tasks cannot be retried, and are left alone.",
+    "back an attempt that has started. Runs of paused or cancelled tasks, and calls that other runs made, are left "
+    "alone.",
 )
 RESTORE: Final = BulkAction(
     "Restore",
@@ -45,6 +46,9 @@ _ALONE: Final = ("ids", "pauseId")
 _NOT_COUNTED: Final = "How many these are is not known: none was found before counting stopped."
 _AND_HELD: Final = ", and what is paused until a budget or a time allows it"
 _NOT_RETRIED: Final = "No failed run matches that could be retried: those of paused or cancelled tasks cannot."
+_WITH_CALLS: Final = (
+    "Tasks that are calls of other runs are counted here as well. The list hides them unless you show calls."
+)
 _CHOOSE_TASKS: Final = "Tick tasks, or filter the list first."
 _CHOOSE_RUNS: Final = "Tick runs, or filter the list first."
 PICK: Final = "pick"
@@ -153,6 +157,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "means": asked.action.means,
         "button": button,
         "list": asked.list,
+        "note": only_if(answer["action"] and kept, _WITH_CALLS),
         "which": [*_list_chosen(chosen, visit, only_if(answer.get("stayPaused"), _AND_HELD))],
         "mayConcern": bool(answer["count"]) or is_unknown,
         "back": visit.with_query(**{**dropped, **kept}),

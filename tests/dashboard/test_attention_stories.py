@@ -387,6 +387,21 @@ def test_one_task_that_needs_attention_is_counted_as_one(pages: Pages, app: App)
     assert "1 task; 1 of them needs attention and comes first." in html.unescape(pages.get("admin", "/tasks").text)
 
 
+def test_a_failure_has_one_age(pages: Pages, app: App) -> None:
+    """A run that gave up minutes after it was due failed then, on Home and on the task's page."""
+    hourly(app, "payroll", handler="patient", schedule=Schedule.once(pages.sim.now + timedelta(minutes=1)))
+    pages.sim.advance(timedelta(hours=1))
+    pages.sim.app.container.many_tasks.overview.forget()
+    home, task = pages.get("admin", "/").text, pages.get("admin", "/tasks/payroll").text
+    ages = [
+        re.search('<time class="t" datetime="([^"]+)"', text[text.index(begin) :])
+        for text, begin in ((home, "<b>Payroll</b>"), (task, 'aria-label="Why"'))
+    ]
+    assert ages[0]
+    assert ages[1]
+    assert ages[0][1] == ages[1][1]
+
+
 def test_the_page_of_a_task_says_each_finding_and_the_zone_once(pages: Pages, app: App) -> None:
     """Its times are in one zone, and what stands in the headline is no evidence of it."""
     schedule = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:00:00", timezone="Europe/Paris")

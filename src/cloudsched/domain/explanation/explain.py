@@ -485,7 +485,7 @@ def _explain_last(evidence: Evidence, last: Execution) -> Finding:
     return Finding(
         reason=Reason.LAST_OUTCOME,
         sentence=sentence,
-        at=last.scheduled_for,
+        at=last.finished_at or last.scheduled_for,
         execution_id=last.id,
     )
 

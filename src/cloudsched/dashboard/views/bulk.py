@@ -46,9 +46,7 @@ _ALONE: Final = ("ids", "pauseId")
 _NOT_COUNTED: Final = "How many these are is not known: none was found before counting stopped."
 _AND_HELD: Final = ", and what is paused until a budget or a time allows it"
 _NOT_RETRIED: Final = "No failed run matches that could be retried: those of paused or cancelled tasks cannot."
-_WITH_CALLS: Final = (
-    "Tasks that are calls of other runs are counted here as well. The list hides them unless you show calls."
-)
+_WITH_CALLS: Final = "The numbers include calls, which the list of tasks hides unless you choose Show calls."
 _CHOOSE_TASKS: Final = "Tick tasks, or filter the list first."
 _CHOOSE_RUNS: Final = "Tick runs, or filter the list first."
 PICK: Final = "pick"

@@ -17,7 +17,7 @@ from tests.dashboard.conftest import PARIS, look
 from tests.dashboard.test_calendar import answer, ended, occurrence
 
 from cloudsched.dashboard.calendar import view as calendar_view
-from cloudsched.dashboard.calendar.entries import Bin, DayTotals
+from cloudsched.dashboard.calendar.entries import Bin, DayTotals, write_scale
 from cloudsched.dashboard.calendar.month import DayAddresses, build_month, draw_density
 from cloudsched.dashboard.calendar.span import make_span
 from cloudsched.dashboard.times import make_day
@@ -54,6 +54,16 @@ def test_bars_stay_in_their_day_and_none_is_hidden(found: Bin, most: int) -> Non
     for _, left, width in spans:
         assert float(width) >= 3.9
         assert float(left) + float(width) <= 100.1
+
+
+@given(st.lists(COUNTS, max_size=9))
+def test_no_bar_is_said_to_count_less_than_it_shows(days: list[Bin]) -> None:
+    """What a full bar counts is said, and that what was skipped may go beyond it."""
+    said = write_scale(days)
+    most = int(re.sub(r"\D", "", said) or 0)
+    assert all(max(each.ran + each.late + each.due, each.failed) <= most for each in days)
+    cut = [each for each in days if each.ran + each.late + each.due + each.skipped > most]
+    assert not cut or not said or "or more where runs were skipped" in said
 
 
 def test_a_day_counts_by_the_wall_clock_of_the_chosen_zone() -> None:

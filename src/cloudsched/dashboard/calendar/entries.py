@@ -133,9 +133,16 @@ def count_entries(entries: Sequence[Entry]) -> Bin:
     return Bin(**counts)
 
 
-def scale_by(found: Bin) -> int:
-    """Return the number that bars are scaled by. What was skipped goes to their top: one record may cover thousands."""
-    return found.ran + found.late + found.due
+def find_most(bins: Iterable[Bin]) -> int:
+    """Return what a full bar counts, above its line or below. What was skipped is cut there: it may be thousands."""
+    return max((max(each.ran + each.late + each.due, each.failed) for each in bins), default=0)
+
+
+def write_scale(bins: Sequence[Bin]) -> str:
+    """Return what a full bar counts, in words, and why it may be more."""
+    most = find_most(bins)
+    is_cut = any(each.ran + each.late + each.due + each.skipped > most for each in bins)
+    return only_if(most, f"a full bar counts {most:,}{only_if(is_cut, ', or more where runs were skipped')}")
 
 
 def add_bins(bins: Iterable[Bin]) -> Bin:

@@ -6,7 +6,7 @@ import calendar
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cloudsched.dashboard.calendar.entries import scale_by
+from cloudsched.dashboard.calendar.entries import find_most
 from cloudsched.dashboard.charts.svg import draw_picture, element, percent
 from cloudsched.dashboard.times import DAY, WallDay, write_hours
 from cloudsched.dashboard.words import only_if
@@ -40,7 +40,7 @@ def build_month(
     days: Sequence[WallDay], totals: Mapping[date, DayTotals], today: date, addresses: Mapping[date, DayAddresses]
 ) -> list[list[Json | None]]:
     """Return the weeks of a month. None stands for a day of another month."""
-    most = max((scale_by(each.found) for each in totals.values()), default=0)
+    most = find_most(each.found for each in totals.values())
     cells: list[Json | None] = [None] * days[0].day.weekday()
     cells += [_build_day(each, totals[each.day], most, today, addresses[each.day]) for each in days]
     cells += [None] * (-len(cells) % _WEEK)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -11,7 +12,7 @@ from urllib.parse import urlencode
 
 from cloudsched.dashboard.calendar.day_chart import DayBar, DayRow, draw_day, draw_hours
 from cloudsched.dashboard.calendar.days import DayFacts, Part, Stop, gather, read_stops
-from cloudsched.dashboard.calendar.entries import Bin, DayTotals, Entry, add_bins, add_totals, scale_by
+from cloudsched.dashboard.calendar.entries import Bin, DayTotals, Entry, add_bins, add_totals, find_most, write_scale
 from cloudsched.dashboard.calendar.fetch import FILTERS, LISTED, choose_day, fetch
 from cloudsched.dashboard.calendar.labels import OccurrenceMark
 from cloudsched.dashboard.calendar.month import WEEKDAYS, DayAddresses, build_month
@@ -48,7 +49,6 @@ _LANES_OF_WEEK: Final = 2
 _LANES_OF_DAY: Final = 12
 _LONGEST_TITLE: Final = 40
 """What a row can hold."""
-_ONE_SCALE: Final = "All days share one scale: the longest bar is the busiest day."
 
 
 def build(answer: Json, visit: Visit) -> Json:
@@ -71,11 +71,13 @@ def build(answer: Json, visit: Visit) -> Json:
         "spans": [(kind.capitalize(), write_address(visit, kind, chosen.day), kind == span.kind) for kind in KINDS],
         "moves": make_span_moves(visit, span, chosen.day),
         "categories": CATEGORIES,
-        "tail": join_phrases(_ONE_SCALE, _tell_of_skipped(facts), separator=" "),
     }
     if span.kind == "month":
         addresses = {each.day: _write_addresses(each.day, visit) for each in days}
         shown["month"] = build_month(days, totals, find_today(visit), addresses)
+        scale = write_scale([each.found for each in totals.values()])
+        one_scale = only_if(scale, f"All days share one scale: {scale}.")
+        shown["tail"] = join_phrases(one_scale, _tell_of_skipped(facts), separator=" ")
     else:
         shown |= _build_rows(facts, chosen.day, visit)
     drawn = [each["chart"] for each in itertools.chain(*shown["month"], shown["rows"]) if each]
@@ -243,8 +245,8 @@ def _build_rows(facts: Mapping[date, DayFacts], chosen: date, visit: Visit) -> J
     parts = 24 if is_week else 96
     bar = "hour" if is_week else "quarter of an hour"
     bars = {day: [*_list_bars(each, parts, visit)] for day, each in facts.items()}
-    heights = (max(scale_by(one), one.failed) for row in bars.values() for one in (bar.found for bar in row))
-    most = max(heights, default=1) or 1
+    found = [bar.found for row in bars.values() for bar in row]
+    most = find_most(found) or 1
 
     rows = []
     for day, each in facts.items():
@@ -273,9 +275,9 @@ def _build_rows(facts: Mapping[date, DayFacts], chosen: date, visit: Visit) -> J
                 "chart": draw_day(row),
             }
         )
-    has_bars = any(bars.values())
+    scale = join_phrases(f"A bar stands where its runs were due, all of one {bar}", write_scale(found), separator="; ")
     notes = (
-        only_if(has_bars, f"A bar stands where its runs were due, all of one {bar}; the longest counts {most:,}."),
+        only_if(found, f"{scale}."),
         f"Of tasks that run more than {BUSY} times a day, only rare failures have marks.",
         _tell_of_skipped(facts),
     )
@@ -300,7 +302,9 @@ def _list_bars(facts: DayFacts, parts: int, visit: Visit) -> Iterator[DayBar]:
         start, end = each_of[0].start, each_of[-1].end
         is_future = start >= visit.now or not (found.ran or found.failed or found.skipped)
         href = _write_list("due?" if is_future else "runs?", start, end, visit)
-        words = f"{start.astimezone(visit.zone):%H:%M} {DayTotals(found).write()}"
+        is_whole = facts.totals.is_future_whole or not found.due
+        numbers = replace(facts.totals, found=found, is_future_whole=is_whole).write()
+        words = f"{start.astimezone(visit.zone):%H:%M} {numbers}"
         yield DayBar(index / parts, (index + 1) / parts, found, href, words)
 
 

@@ -192,7 +192,9 @@ def test_question_result_and_restore_count_the_same_tasks(pages: Pages, create: 
     before = {each.id: each.status for each in list_tasks(pages)}
     question = html.unescape(pages.get("admin", "/bulk?action=pause&status=ACTIVE").text)
     assert f"<h1>Pause {concerned} tasks?</h1>" in question
-    assert re.search(rf": {numbers['active']} active, and {marked} whose pauses? would end without you", question)
+    assert re.search(
+        rf": {numbers['active']} active, and {marked} whose pauses? would otherwise end without you", question
+    )
     assert re.search(rf"Left alone: {numbers['paused']} tasks?, paused already\.", question)
 
     action = find_action(start(pages, "admin", "action=pause&status=ACTIVE"))
@@ -200,7 +202,7 @@ def test_question_result_and_restore_count_the_same_tasks(pages: Pages, create: 
     page = pages.get("admin", f"/actions/{action}").text
     assert re.search(rf"Chosen</dt><dd>{concerned}<", page)
     assert re.search(rf"Succeeded</dt><dd>{concerned}<", page)
-    assert re.search(rf"{marked} w(as|ere) paused already", page)
+    assert re.search(rf"{marked} w(as|ere) already paused", page)
     assert f"Restore these {concerned}…" in page
     assert "since." not in page
 
@@ -208,7 +210,7 @@ def test_question_result_and_restore_count_the_same_tasks(pages: Pages, create: 
     pages.sim.advance(MINUTE)
     page = pages.get("admin", f"/actions/{undone}").text
     assert re.search(rf"Succeeded</dt><dd>{concerned}<", page)
-    assert re.search(rf"{marked} stays? paused as before", page)
+    assert re.search(rf"{marked} stays? paused, as before", page)
     assert f"Pause these {numbers['active']} again…" in page
     assert "since." not in page
     assert {each.id: each.status for each in list_tasks(pages) if each.id in before} == before

@@ -217,7 +217,7 @@ def test_the_week_shows_past_and_future(ui: str) -> None:
     only = requests.get(f"{ui}/calendar", params={"week": "2027-03-22", "owner": "shop"}, timeout=60).text
     assert "Weekday report" not in only
     failed = requests.get(f"{ui}/calendar", params={**week, "status": "FAILED"}, timeout=60).text
-    assert "shown only with the status failed" in failed
+    assert "Only past runs with the status failed are shown" in failed
     assert "Weekday report, Fri" not in failed  # which ran
     assert "Weekday report, Mon" not in failed  # likewise
     assert "03:30 Sync catalogue" in failed  # which is due

@@ -56,7 +56,9 @@ def test_bars_stay_in_their_day_and_none_is_hidden(found: Bin, most: int) -> Non
         assert float(left) + float(width) <= 100.1
 
 
-@given(st.lists(st.builds(Bin, ran=st.integers(0, 9), failed=st.integers(0, 9), skipped=st.integers(0, 99)), max_size=9))
+@given(
+    st.lists(st.builds(Bin, ran=st.integers(0, 9), failed=st.integers(0, 9), skipped=st.integers(0, 99)), max_size=9)
+)
 def test_no_bar_is_said_to_count_less_than_it_shows(days: list[Bin]) -> None:
     """What a full bar counts is said, and that what was skipped may go beyond it."""
     said = write_scale(days)

@@ -64,7 +64,7 @@ def test_who_may_only_look_is_offered_nothing(pages: Pages, create: Callable[...
         assert not re.search(r'method="post"|/edit"|/run"|\./new|id="bulk"|type="checkbox" form', page.text), path
     for path in ("/new", f"/tasks/{task.id}/edit", f"/tasks/{task.id}/run", "/bulk?action=pause&handler=work"):
         assert pages.get(who, path).status_code == 403, path
-    assert "You may look, but not act." in pages.get(who, f"/tasks/{task.id}").text
+    assert "You can look, but not change anything." in pages.get(who, f"/tasks/{task.id}").text
 
 
 @pytest.mark.parametrize("who", ["ada", "admin"])

@@ -31,21 +31,21 @@ from cloudsched.features.table import FEATURES, find_place
 
 DONE: Final = {
     **{verb.word: verb.traits.done for verb in Verb},
-    RESUMED_IN_VAIN: "Resumed in vain: its budget or limit is used up, which pauses it again.",
+    RESUMED_IN_VAIN: "Resumed, but its budget or limit is used up, so it will be paused again.",
     "read": "Marked as read.",
     "create": "Created.",
     "same": "Nothing was changed.",
     "taken-back": "Taken back.",
     "bulk": "Started.",
     "retries": "Started.",
-    "stopped": "Stopped. Tasks that it had not reached stay as they are.",
-    "budget": "The budget is set. The tasks that it held resume within five minutes.",
+    "stopped": "Stopped. Tasks it had not reached yet are unchanged.",
+    "budget": "The budget is set. Tasks it had paused resume within five minutes.",
     "clock": "The clock was moved.",
     "approve": "Approved. The run continues.",
-    "reject": "Rejected. The run continues with that.",
-    "verified": "Verified. What comes from now on is sent there; what was not sent before stays so.",
-    "asked": "Asked. It is verified once somebody there confirms it.",
-    "queue-paused": "Paused. The queue keeps its dispatches.",
+    "reject": "Rejected. The run continues with that answer.",
+    "verified": "Verified. New results are sent there. Earlier ones that were not sent stay unsent.",
+    "asked": "Confirmation requested. It counts as verified once somebody there confirms it.",
+    "queue-paused": "Paused. The queue holds its dispatches until you resume it.",
     "queue-running": "Resumed. The queue delivers again.",
 }
 """The message after a verb. The address only names the verb, so nobody can make a link with another message."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-SKIPPED_TOGETHER: Final = "Occurrences that were skipped together are counted where the first was due."
+SKIPPED_TOGETHER: Final = "Runs that were skipped together are counted when the first of them was due."
 """What a page says beside counts of what was skipped. One record may cover days."""
 
 

@@ -228,11 +228,11 @@ def write_sentence(
 def write_notes(answer: Json, visit: Visit) -> Iterator[str]:
     """Yield notes on the entries that are not drawn or counted, with the reasons."""
     if answer["moreRan"] and answer.get("counts") is None:
-        yield f"Only the latest {len(answer['ran']):,} runs are counted: these filters together have no count."
+        yield f"Only the latest {len(answer['ran']):,} runs are counted: these filters cannot be counted together."
     if until := answer.get("dueUntil"):
         yield f"From {visit.moment(until).text} on, not everything due is counted: there are too many tasks."
     if status := visit.query.get("status"):
-        yield f"Past runs are shown only with the status {show_status(status.upper()).word.lower()}."
+        yield f"Only past runs with the status {show_status(status.upper()).word.lower()} are shown."
     if answer["paused"]:
         is_at_least = answer.get("morePaused")
         said = write_count(answer["paused"], "paused task", "paused tasks", is_at_least=is_at_least)
@@ -275,7 +275,7 @@ def _build_rows(facts: Mapping[date, DayFacts], chosen: date, visit: Visit) -> J
                 "chart": draw_day(row),
             }
         )
-    scale = join_phrases(f"A bar stands where its runs were due, all of one {bar}", write_scale(found), separator="; ")
+    scale = join_phrases(f"Each bar counts the runs due in one {bar}", write_scale(found), separator="; ")
     notes = (
         only_if(found, f"{scale}."),
         f"Of tasks that run more than {BUSY} times a day, only rare failures have marks.",

@@ -30,9 +30,9 @@ OVERLAPS: Final = complete_table(
 CATCH_UPS: Final = complete_table(
     CatchUpMode,
     {
-        CatchUpMode.LATEST: "run the latest that was missed",
-        CatchUpMode.ALL: "run all that were missed",
-        CatchUpMode.NONE: "run none that was missed",
+        CatchUpMode.LATEST: "run the latest of them",
+        CatchUpMode.ALL: "run all of them",
+        CatchUpMode.NONE: "run none of them",
     },
 )
 _MOST_DIGITS: Final = 16
@@ -49,8 +49,8 @@ _LABELS: Final = {
     "deliveryChannels": "Deliver results to",
     "priority": "Priority",
     "lockKey": "Lock",
-    "overlap": "If the one before still runs",
-    "catchUp": "If some were missed",
+    "overlap": "If the previous run is still open",
+    "catchUp": "If runs were missed",
     "retries": "Retries",
     "until": "No run after",
     "maxRuns": "Scheduled runs at most",
@@ -86,10 +86,10 @@ _HINTS: Final = {
     "labels": "such as team=shop, one a line or with commas between them",
     "lockKey": "tasks with the same lock run one after the other",
     "retries": "how often a failed run is tried again, 0 to 20",
-    "deliveryChannels": "none for a new task: as the owner prefers",
-    "until": "an instant with its offset, such as 2027-03-24T09:00:00+01:00; empty: it has no end",
-    "maxRuns": "it has ended after that; empty: as often as its schedule says",
-    **dict.fromkeys(_MONTHLY, "once they are used up, it is paused until the next month; empty: no limit"),
+    "deliveryChannels": "if none is ticked, a new task follows the owner's preferences",
+    "until": "an instant with its offset, such as 2027-03-24T09:00:00+01:00; empty for no end",
+    "maxRuns": "it ends after that many; empty for no limit",
+    **dict.fromkeys(_MONTHLY, "once they are used up, it is paused until the next month; empty for no limit"),
 }
 
 
@@ -309,7 +309,7 @@ def _list_options(name: str, text: str, *, is_new: bool) -> tuple[SelectOption, 
     if _CONTROLS.get(name) == "checks":
         return tuple(SelectOption(value, label, value in text.split()) for value, label in choices.items())
     if is_new and choices:
-        return choose([("", "as usual"), *choices.items()], text)
+        return choose([("", "default"), *choices.items()], text)
     return choose(choices.items(), text)
 
 

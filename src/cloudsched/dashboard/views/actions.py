@@ -63,7 +63,7 @@ def fetch_list(api: Api, visit: Visit) -> Json:
 def build_list(answer: Json, visit: Visit) -> Json:
     """Return the list."""
     rows = [_build_row(each, visit) for each in answer["tasks"]]
-    sentence = "Nobody has changed many tasks at once."
+    sentence = "No action on many tasks has been started."
     if rows:
         sentence = f"{write_count(len(rows), 'action', 'actions')} on many tasks, the latest first."
     return {"title": "Actions", "sentence": sentence, "rows": rows, "next": answer.get("nextPageToken")}
@@ -352,9 +352,10 @@ def _write_marked(payload: Json, marked: int) -> str:
     if not marked:
         return ""
     if payload.get("action") == BatchAction.PAUSE:
-        were = write_count(marked, "was paused already, and now stays so", "were paused already, and now stay so")
+        were = write_count(marked, "was already paused and now stays so", "were already paused and now stay so")
         return f"{were} until restored."
-    return f"{write_count(marked, 'stays', 'stay')} paused as before the pause, by a budget or until some time."
+    stay = write_count(marked, "stays", "stay")
+    return f"{stay} paused, as before the action: by a budget, or until a set time."
 
 
 def _build_restoration(count: Json | None, done: Json, payload: Json, *, is_open: bool) -> Json:

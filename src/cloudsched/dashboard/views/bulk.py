@@ -39,13 +39,13 @@ RESTORE: Final = BulkAction(
     "Restore",
     "Restore",
     "would be resumed",
-    "They run as before the pause, from now on or once their own pause ends. Runs that came due meanwhile are skipped.",
+    "They run as before the pause, at once or when their own pause ends. What came due in the meantime is skipped.",
 )
 _ALONE: Final = ("ids", "pauseId")
 """What chooses tasks without the filters of the list: their ids, or the action that has paused or resumed them."""
-_NOT_COUNTED: Final = "How many these are is not known: none was found before counting stopped."
+_NOT_COUNTED: Final = "The number is not known: counting stopped before it found any."
 _AND_HELD: Final = ", and what is paused until a budget or a time allows it"
-_NOT_RETRIED: Final = "No failed run matches that could be retried: those of paused or cancelled tasks cannot."
+_NOT_RETRIED: Final = "No run that matches can be retried: those of paused or cancelled tasks cannot."
 _WITH_CALLS: Final = "The numbers include calls, which the list of tasks hides unless you choose Show calls."
 _CHOOSE_TASKS: Final = "Tick tasks, or filter the list first."
 _CHOOSE_RUNS: Final = "Tick runs, or filter the list first."
@@ -174,8 +174,8 @@ def _write_paused(answer: Json) -> str:
         return ""
     whose, it, stays = ("whose pause", "it", "stays") if count == 1 else ("whose pauses", "them", "stay")
     return (
-        f": {answer['count'] - count:,} active, and {count:,} {whose} would end without you, as for a budget that is "
-        f"raised. {'It' if count == 1 else 'They'} {stays} paused until you restore {it}"
+        f": {answer['count'] - count:,} active, and {count:,} {whose} would otherwise end without you, as when a "
+        f"budget is raised. {'It' if count == 1 else 'They'} {stays} paused until you restore {it}"
     )
 
 

@@ -77,7 +77,7 @@ def _build_queue(health: Json, counts: Json, visit: Visit) -> HealthRow:
     status = _well("on time")
     if visit.now - parse_instant(since) > LATE:
         status = _bad("late")
-    return HealthRow("Queue", status, since, "the first that has not started was due")
+    return HealthRow("Queue", status, since, "the first run that has not started was due")
 
 
 def _build_sweep(counts: Json, visit: Visit) -> Iterator[HealthRow]:
@@ -113,7 +113,7 @@ def _build_threads(health: Json, counts: Json) -> Iterator[HealthRow]:
         yield HealthRow("Handlers", _bad("hang"), None, f"{hanging}. {about}")
     if faults := health.get("faults"):
         told = ", ".join(f"{name} {fault}" for name, fault in sorted(faults.items()))
-        yield HealthRow("Process", _bad("has problems"), None, f"It goes on trying, but {told}.")
+        yield HealthRow("Process", _bad("has problems"), None, f"It keeps trying, but {told}.")
 
 
 def _well(word: str) -> Status:

@@ -298,7 +298,7 @@ All others stay, and so does its count of runs. A task that runs once is cancell
                 arguments=("occurrence",),
                 examples=("ID", "ID 2027-01-04T09:00:00Z"),
             ),
-            done="The next run is skipped. The history below can take it back.",
+            done="The next run will be skipped. You can take that back in the history below.",
             button=Button("Skip the next"),
         ),
         Verb.MOVE: VerbTraits(
@@ -315,7 +315,7 @@ All others stay. Words are read in the task's time zone, beside the occurrence: 
                 arguments=("occurrence", "to..."),
                 examples=("ID next tomorrow at 10:00", "ID 2027-01-04T09:00:00Z 17:00"),
             ),
-            done="The next run is moved. The history below says from when to when, and can take it back.",
+            done="The next run has been moved. The history below has both times, and you can take it back there.",
         ),
         Verb.BACKFILL: VerbTraits(
             action=Action.BACKFILLED,

@@ -95,6 +95,17 @@ def test_no_date_in_a_list_breaks_on_a_phone(tour: Visitor, site: Site) -> None:
         assert all(count == 1 for _, count in lines), f"{width} px: {lines}"
 
 
+def test_no_age_breaks_on_a_phone(tour: Visitor) -> None:
+    """``2 d 15 h ago`` and ``in 17 min`` stand on one line, and nothing is wider than its panel for that."""
+    page = tour.go("")
+    for width in range(320, 440, 8):
+        page.set_viewport_size({"width": width, "height": 844})
+        lines = page.evaluate(LINES_OF, ["main", r"\d+\s(s|min|h|d)\sago"])
+        assert lines
+        assert all(count == 1 for _, count in lines), f"{width} px: {lines}"
+        assert page.evaluate(BEYOND) == [], f"{width} px"
+
+
 def test_what_waits_in_a_queue_fits_a_phone(tour: Visitor, site: Site) -> None:
     """Each table of the page within its panel, at any width of a phone."""
     site.create("waits-for-a-worker", pull={"queue": "gpu-of-long-name", "skill": "cuda"})

@@ -8,7 +8,7 @@ import random
 import re
 from datetime import timedelta
 from typing import Any
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qs, parse_qsl, urlencode
 
 import pytest
 from tests.conftest import MakeTask
@@ -210,3 +210,22 @@ def test_the_sentence_has_the_order_of_the_list(
         assert "".join(row[-1] for row in re.findall(r'<tr data-key="([^"]+)"', text)) == order
         if trouble == "FAILED":  # the API's first page of those that wait has the last to give up
             monkeypatch.setattr("cloudsched.dashboard.views.tasks.PAGE_SIZE", 2)
+
+
+@pytest.mark.parametrize("query", ["", "trouble=FAILED", "trouble=WAITING&owner=ada"])
+def test_each_field_of_the_form_goes_with_the_filters_of_the_page(pages: Pages, query: str) -> None:
+    """A form offers no field whose value the page would refuse beside the filters that it keeps."""
+    form = re.findall(
+        r"<form[^>]*role=\"search\"[^>]*>.*?</form>", pages.get("admin", f"/tasks?{query}").text, re.DOTALL
+    )
+    text = next(each for each in form if 'name="handler"' in each)
+    kept = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', text))
+    assert kept.items() <= dict(parse_qsl(query)).items()
+    names = re.findall(r'<input(?! type="hidden")[^>]* name="(\w+)"', text)
+    values = {name: "label=red" if name == "label" else "ada" for name in names}
+    for name, options in re.findall(r'<select[^>]* name="(\w+)".*?>(.*?)</select>', text, re.DOTALL):
+        values[name] = re.findall(r'<option[^>]* value="([^"]+)"', options)[-1]
+    assert values.keys() >= {"handler", "owner"}
+    for name, value in values.items():
+        answer = pages.get("admin", f"/tasks?{urlencode({**kept, name: value})}")
+        assert answer.status_code == 200, (name, value)

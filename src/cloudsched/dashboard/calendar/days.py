@@ -16,12 +16,14 @@ from cloudsched.dashboard.calendar.entries import (
     find_busy,
     read_entries,
 )
+from cloudsched.dashboard.stops import read_stops
 from cloudsched.dashboard.times import DAY, WallDay, find_instant, find_start, parse_instant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cloudsched.dashboard.api import Json
+    from cloudsched.dashboard.stops import Stop
     from cloudsched.dashboard.visit import Visit
 
 
@@ -32,21 +34,6 @@ class Part:
     start: datetime
     end: datetime
     found: Bin
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """A time in which nothing started in time although something was due."""
-
-    start: datetime
-    end: datetime
-    is_over: bool = True
-    """False if nothing has started in time since."""
-
-    @property
-    def length(self) -> timedelta:
-        """Return how long it was."""
-        return self.end - self.start
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +67,7 @@ def gather(answer: Json, days: Sequence[WallDay], visit: Visit) -> dict[date, Da
     complete = find_instant(answer, "dueUntil")
     listed_until = find_instant(answer, "dueListedUntil")
     is_counted = answer.get("counts") is not None
-    stops = read_stops(answer, visit.now)
+    stops = read_stops(answer, visit)
 
     facts = {}
     for each in days:
@@ -109,14 +96,6 @@ def gather(answer: Json, days: Sequence[WallDay], visit: Visit) -> dict[date, Da
             is_due_listed=listed_until is None or end <= listed_until,
         )
     return facts
-
-
-def read_stops(answer: Json, now: datetime) -> list[Stop]:
-    """Return the times in which nothing started in time. One that goes on reaches to now."""
-    return [
-        Stop(parse_instant(each["start"]), parse_instant(each["end"]) if each["isOver"] else now, each["isOver"])
-        for each in answer.get("stops", ())
-    ]
 
 
 def read_parts(answer: Json, visit: Visit) -> dict[date, list[Part]]:

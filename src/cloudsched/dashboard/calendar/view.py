@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from cloudsched.dashboard.calendar.day_chart import DayBar, DayRow, draw_day, draw_hours
-from cloudsched.dashboard.calendar.days import DayFacts, Part, Stop, gather, read_stops
+from cloudsched.dashboard.calendar.days import DayFacts, Part, gather
 from cloudsched.dashboard.calendar.entries import Bin, DayTotals, Entry, add_bins, add_totals, find_most, write_scale
 from cloudsched.dashboard.calendar.fetch import FILTERS, LISTED, choose_day, fetch
 from cloudsched.dashboard.calendar.labels import OccurrenceMark
@@ -19,6 +19,7 @@ from cloudsched.dashboard.calendar.month import WEEKDAYS, DayAddresses, build_mo
 from cloudsched.dashboard.calendar.span import KINDS, choose_span, find_today, make_span_moves, write_address
 from cloudsched.dashboard.charts.legend import CALENDAR, list_legend
 from cloudsched.dashboard.status import show_status
+from cloudsched.dashboard.stops import read_stops
 from cloudsched.dashboard.times import (
     BLANK,
     DAY,
@@ -61,7 +62,8 @@ def build(answer: Json, visit: Visit) -> Json:
 
     shown = {
         **_build_table(facts[chosen.day], visit),
-        "sentence": write_sentence(days, [*totals.values()], visit, read_stops(answer, visit.now)),
+        "sentence": write_sentence(days, [*totals.values()], visit),
+        "stops": read_stops(answer, visit),
         "notes": list(write_notes(answer, visit)),
         "hours": draw_hours(),
         "rows": [],
@@ -201,10 +203,8 @@ def _describe_fold(local: datetime) -> str:
     return f"the {which} {local:%H:%M} of two"
 
 
-def write_sentence(
-    days: Sequence[WallDay], totals: Sequence[DayTotals], visit: Visit, stops: Sequence[Stop] = ()
-) -> str:
-    """Return the totals of the days, their zone, when nothing started in time, and their clock changes, in words."""
+def write_sentence(days: Sequence[WallDay], totals: Sequence[DayTotals], visit: Visit) -> str:
+    """Return the totals of the days, their zone, and their clock changes, in words."""
     first = days[0].day
     last = days[-1].day
     span = f"{first:%A} {first.day} {first:%B %Y}"
@@ -212,10 +212,6 @@ def write_sentence(
         year = only_if(first.year != last.year, f" {first.year}")
         span = f"{first.day} {first:%B}{year} to {last.day} {last:%B %Y}"
     sentences = [f"{span}, {visit.zone.key}: {add_totals(totals).write()}."]
-    for stop in stops:
-        start, end = visit.moment(stop.start).text, visit.moment(stop.end).text
-        length = f"for {write_duration(stop.length)}, from {start} to {end}"
-        sentences.append(f"Nothing started in time {length if stop.is_over else f'since {start}'}.")
     for change in find_clock_changes(find_start(first, visit.zone), find_start(last + DAY, visit.zone), visit.zone):
         local = change.at.astimezone(visit.zone)
         on = f"{local:%A}"
@@ -285,8 +281,8 @@ def _build_rows(facts: Mapping[date, DayFacts], chosen: date, visit: Visit) -> J
 
 
 def _tell_of_skipped(facts: Mapping[date, DayFacts]) -> str:
-    """Return how what was skipped is counted. Empty if no day has any, nor a stop: another day may count its runs."""
-    return only_if(any(each.totals.found.skipped or each.stops for each in facts.values()), SKIPPED_TOGETHER)
+    """Return how what was skipped is counted. Empty if no day has any."""
+    return only_if(any(each.totals.found.skipped for each in facts.values()), SKIPPED_TOGETHER)
 
 
 def _list_bars(facts: DayFacts, parts: int, visit: Visit) -> Iterator[DayBar]:

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from cloudsched.dashboard.calendar.days import read_stops
 from cloudsched.dashboard.charts.legend import STRIP, list_legend
 from cloudsched.dashboard.charts.strip import WORDS, StripBar, draw_lateness, draw_strip
-from cloudsched.dashboard.status import OPEN, Status
+from cloudsched.dashboard.status import OPEN
+from cloudsched.dashboard.stops import read_stops
 from cloudsched.dashboard.times import BLANK, parse_instant, write_duration
 from cloudsched.dashboard.views.actions import fetch_restorable, fetch_under_way
 from cloudsched.dashboard.views.attention import build_attention, fetch_needs
@@ -90,7 +90,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "legend": list_legend(STRIP, [strip["strip"], lateness]),
         "latenessText": _write_lateness(answer["counts"], sum(bar.waiting for bar in bars), visit),
         "restorable": answer.get("restorable", ()),
-        "stops": [_build_stop(each, visit) for each in reversed(answer["counts"].get("stops", ()))],
+        "stops": read_stops(answer["counts"], visit),
         "open": [build_execution(each, visit) for each in answer["open"]],
         "moreOpen": max(0, opened - len(shown)),
         "queues": answer["queues"],
@@ -128,7 +128,7 @@ def _build_strip(bars: Sequence[StripBar], answer: Json, visit: Visit) -> Json:
         known_until = parse_instant(answer["coming"]["completeUntil"])
     deployments = _list_deployments(answer["counts"], visit)
     marks = [(parse_instant(each["at"]), f"Deployment of {each['version']}") for each in deployments]
-    stops = [(each.start, each.end) for each in read_stops(answer["counts"], visit.now)]
+    stops = [(each.start, each.end) for each in read_stops(answer["counts"], visit)]
     since = visit.moment(bars[0].start if bars else visit.now).short
     due = sum(bar.due for bar in bars)
     totals = {name: sum(getattr(bar, name) for bar in bars) for name in ("ran", "skipped", "failed", "waiting")}
@@ -172,32 +172,6 @@ def _build_hour(bar: StripBar) -> Json:
     """Return an hour's numbers, each with the path of the list that it counts."""
     numbers = {name: getattr(bar, name) for name in bar.links}
     return {"start": bar.start.isoformat(), "numbers": numbers, "links": bar.links}
-
-
-def _build_stop(stop: Json, visit: Visit) -> Json:
-    """Return a stop in words, with the paths of its day and of the lists that its numbers count."""
-    start, end = visit.moment(stop["start"]), visit.moment(stop["end"])
-    bounds = {"from": stop["start"], "until": stop["end"]}
-    numbers = [
-        ("skipped", stop["skipped"], urlencode({**bounds, "outcome": "skipped"})),
-        ("started late", stop["late"], urlencode({**bounds, "minLateness": "PT1M"})),
-    ]
-    is_over = stop["isOver"]
-    return {
-        "status": Status("late", "Late", "timeout"),
-        "title": f"Nothing started in time from {start.text} to {end.text}" if is_over else _write_going_on(start.text),
-        "day": f"calendar?{urlencode({'day': parse_instant(stop['start']).astimezone(visit.zone).date().isoformat()})}",
-        "ago": stop["end"] if is_over else None,
-        "numbers": [
-            (write_count(number, word, word, is_at_least=word == "skipped" and stop.get("isAtLeast")), query)
-            for word, number, query in numbers
-            if number
-        ],
-    }
-
-
-def _write_going_on(start: str) -> str:
-    return f"Nothing that was due since {start} has started in time"
 
 
 def _build_due(due: Sequence[Json], answer: Json, visit: Visit) -> Json:

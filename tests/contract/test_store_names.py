@@ -18,6 +18,7 @@ from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.queries.execution_search import ExecutionFilter, find_executions_with_tasks
+from cloudsched.engine.queries.name_search import find_named
 from cloudsched.engine.queries.task_search import TaskSearch, search_tasks
 
 HOSTILE = ["'", '"', '" OR 1=1 --', "%", "_", "*", "NEAR(", "\x00", "\u202e", "\ud800", "x" * 10_000, "\\"]
@@ -53,6 +54,19 @@ def test_a_fragment_of_each_name_finds_the_task(store: Store, make_task: MakeTas
     assert list_named(store, TaskQuery(), "ecret") == []
     assert list_named(store, TaskQuery(), "gehält", "shop") == ["abc-123"]
     assert list_named(store, TaskQuery(), "gehält", "water") == []
+
+
+@pytest.mark.parametrize("text", ["Daily report 1", "dAILY rEPORT 1"])
+def test_the_whole_name_is_found_first_among_any_number(store: Store, make_task: MakeTask, text: str) -> None:
+    """Of the many newer tasks whose names have it as a part, those that are nearest follow."""
+    if store.search.get_name_match() is not NameMatch.FRAGMENTS:
+        pytest.skip("it has no index of fragments")
+    for number in (1, *range(1000, 1230)):
+        made = {"created_at": NOW + timedelta(seconds=number), "title": f"Daily report {number}"}
+        put(store, make_task(id=f"t{number}", **made))
+    found = find_named(store, text, None, [], 20).tasks
+    assert [task.title for task in found[:2]] == ["Daily report 1", "Daily report 1030"]
+    assert len(found) == 20
 
 
 def test_a_change_of_a_name_is_found_at_once(store: Store, make_task: MakeTask) -> None:

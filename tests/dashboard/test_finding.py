@@ -14,7 +14,7 @@ from tests.dashboard.conftest import find_execution, get, look, visit
 
 from cloudsched.dashboard.local_instants import read_instant
 from cloudsched.dashboard.views import audit as audit_view
-from cloudsched.dashboard.views.search import sort_by_nearness
+from cloudsched.domain.documents.name_words import rank_nearness
 from cloudsched.local.stack import Stack
 
 PARIS = ZoneInfo("Europe/Paris")
@@ -105,23 +105,26 @@ def test_what_is_no_name_can_be_looked_for_elsewhere(ui: str) -> None:
     assert "elsewhere" not in get(ui + "/search", q="report").text
 
 
+def rank(text: str, titles: list[str]) -> list[str]:
+    """Return the titles of tasks whose ids are t0, t1 and so on, the nearest first."""
+    ids = [f"t{number}" for number in range(len(titles))]
+    return [title for title, _ in sorted(zip(titles, ids, strict=True), key=lambda each: rank_nearness(text, *each))]
+
+
 @given(st.permutations(["Weekly summary 77", "Weekly summary 177", "Weekly summary 770", "Week 77 of a summary"]))
 def test_the_nearest_name_stands_first(titles: list[str]) -> None:
     """The whole name, then what ends as the text does, then the shorter ones; in whatever order they were found."""
-    tasks = [{"title": title, "id": f"t{number}"} for number, title in enumerate(titles)]
-    near = [each["title"] for each in sort_by_nearness("ummary 77", tasks)]
+    near = rank("ummary 77", titles)
     assert near[:2] == ["Weekly summary 77", "Weekly summary 770"]
-    assert sort_by_nearness("weekly SUMMARY 177", tasks)[0]["title"] == "Weekly summary 177"
-    last = [each["title"] for each in sort_by_nearness("77", tasks)[-2:]]
-    assert last == ["Weekly summary 177", "Weekly summary 770"]
-    assert sort_by_nearness("t2", tasks)[0] == tasks[2]
+    assert rank("weekly SUMMARY 177", titles)[0] == "Weekly summary 177"
+    assert rank("77", titles)[-2:] == ["Weekly summary 177", "Weekly summary 770"]
+    assert rank("t2", titles)[0] == titles[2]
 
 
 @given(st.permutations([f"Task {number} of it{letter}" for number in (2, 9, 10, 33) for letter in ("", "!")]))
 def test_equally_near_names_stand_in_the_order_of_their_numbers(titles: list[str]) -> None:
     """A list does not jump between two looks, and 9 comes before 10 of the same length."""
-    tasks = [{"title": title, "id": f"t{number}"} for number, title in enumerate(titles)]
-    near = [each["title"] for each in sort_by_nearness("task", tasks)]
+    near = rank("task", titles)
     of_same_length = sorted(near, key=len)
     assert near == of_same_length
     for length in {len(each) for each in near}:

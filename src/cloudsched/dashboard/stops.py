@@ -44,12 +44,13 @@ def _read_stop(stop: Json, visit: Visit) -> Stop:
     start = parse_instant(stop["start"])
     end = parse_instant(stop["end"]) if stop["isOver"] else visit.now
     since = visit.moment(stop["start"]).text
-    title = f"Nothing that was due since {since} has started in time"
+    filters = {name: visit.query[name] for name in _FILTERS if visit.query.get(name)}
+    nothing = "None of the filtered runs" if filters else "Nothing"
+    title = f"{nothing} that {'were' if filters else 'was'} due since {since} has started in time"
     if stop["isOver"]:
         length = write_duration(end - start)
-        title = f"Nothing started in time for {length}, from {since} to {visit.moment(stop['end']).text}"
+        title = f"{nothing} started in time for {length}, from {since} to {visit.moment(stop['end']).text}"
 
-    filters = {name: visit.query[name] for name in _FILTERS if visit.query.get(name)}
     bounds = {"from": stop["start"], "until": stop["end"], **filters}
     skipped = write_count(stop["skipped"], "skipped", "skipped", is_at_least=stop.get("isAtLeast"))
     numbers = [

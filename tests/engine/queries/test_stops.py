@@ -92,7 +92,7 @@ def test_an_outage_is_found_days_later_with_its_numbers(store: SqliteStore) -> N
     write(store, *ran, (STOPPED + HOUR / 2, 6), (STARTED - HOUR / 2, HOUR / 2))
     write(store, (STOPPED + HOUR / 4, STARTED - STOPPED - HOUR / 4), name="daily")
     (stop,) = find_latest_stops(store.search, None, NOW)
-    assert (stop.start, stop.end, stop.skipped, stop.late) == (STOPPED, STARTED, 6, 2)
+    assert (stop.start, stop.end, stop.skipped, stop.late) == (STOPPED + HOUR / 4, STARTED, 6, 2)
     assert find_latest_stops(store.search, "ada", NOW) == (stop,)
     assert find_latest_stops(store.search, "bob", NOW) == ()
     assert find_latest_stops(store.search, None, NOW + timedelta(days=8)) == ()
@@ -134,7 +134,7 @@ def test_a_stop_is_over_once_something_starts_in_time(store: SqliteStore) -> Non
     late = [(NOW - number * HOUR, number * HOUR) for number in range(1, 6)]
     write(store, *((at, wait) for at, wait in live() if at < late[-1][0]), *late)
     (stop,) = find_latest_stops(store.search, None, NOW)
-    assert (stop.start, stop.is_over) == (late[-1][0].replace(minute=0), False)
+    assert (stop.start, stop.is_over) == (late[-1][0], False)
     write(store, (NOW - timedelta(minutes=2), timedelta(0)), name="other")
     (stop,) = find_latest_stops(store.search, None, NOW)
     assert stop.is_over
@@ -145,7 +145,7 @@ def test_an_outage_in_which_all_was_skipped_is_one(store: SqliteStore) -> None:
     ran = [(at, wait) for at, wait in live() if not STOPPED <= at < STARTED]
     write(store, *ran, (STOPPED + HOUR / 2, 6), message=TOO_LATE)
     (stop,) = find_latest_stops(store.search, None, NOW)
-    assert (stop.start, stop.skipped, stop.late) == (STOPPED, 6, 0)
+    assert (stop.start, stop.skipped, stop.late) == (STOPPED + HOUR / 2, 6, 0)
     assert look(store, STOPPED, 3, PartLength.HOUR) == (stop,)
 
 
@@ -189,6 +189,20 @@ def test_an_outage_of_what_recurs_within_the_hour_is_found(store: SqliteStore, m
     assert (stop.end, stop.skipped, stop.is_over) == (STARTED, 84, True)
     assert look(store, datetime(2027, 3, 22, tzinfo=UTC), 1, PartLength.QUARTER) == (stop,)
     assert look(store, datetime(2027, 3, 1, tzinfo=UTC), 31, PartLength.DAY) == (stop,)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata"])
+def test_each_day_of_a_long_outage_tells_of_it_and_no_other_day_does(store: SqliteStore, zone: str) -> None:
+    """Also one in which nothing has a record, and one that began before it had any."""
+    began = STARTED - 2 * DAY - HOUR / 2
+    every = [NOW - number * timedelta(minutes=5) for number in range(12 * 140)]
+    ran = [(at, timedelta(0)) for at in every if not began <= at < STARTED]
+    write(store, *ran, (min(at for at in every if at >= began), 48), message=TOO_LATE, name="often")
+    (stop,) = find_latest_stops(store.search, None, NOW)
+    midnight = datetime(2027, 3, 19, tzinfo=load_tzinfo(zone)).astimezone(UTC)
+    for per in (PartLength.HOUR, PartLength.QUARTER):
+        told = [look(store, midnight + day * DAY, 1, per, zone) for day in range(5)]
+        assert told == [(), (stop,), (stop,), (stop,), ()], per
 
 
 def test_a_pause_of_the_only_task_is_no_outage(store: SqliteStore) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
@@ -62,7 +61,7 @@ def build(answer: Json, visit: Visit) -> Json:
             page["sentence"] = f"That text is longer than {_LONGEST} characters. No name is that long."
         return page
 
-    page["tasks"] = sort_by_nearness(text, found["tasks"])
+    page["tasks"] = found["tasks"]
     page["groups"] = [
         ("People", [(name, f"people/{quote(name, safe='')}") for name in found["owners"]]),
         ("Handlers", [(name, f"tasks?{urlencode({'handler': name})}") for name in found["handlers"]]),
@@ -78,46 +77,6 @@ def build(answer: Json, visit: Visit) -> Json:
     if guess := guess_name(text, answer["handlers"]):
         page["guess"] = (guess, f"tasks?{urlencode({'handler': guess})}")
     return page
-
-
-def sort_by_nearness(text: str, tasks: Iterable[Json]) -> list[Json]:
-    """Return tasks by how near their names are to a text: the whole name, whole words, parts; the shorter first.
-
-    Equally near ones are in the order of their titles, with numbers by their values.
-    """
-    wanted = text.casefold()
-    words = wanted.split()
-
-    def rank(task: Json) -> tuple[object, ...]:
-        names = [str(task["title"]).casefold(), str(task["id"]).casefold()]
-        return min(
-            (
-                name != wanted,
-                wanted not in name,
-                -_count_ends(wanted, name),
-                -sum(_count_ends(word, name) for word in words),
-                len(name),
-            )
-            for name in names
-        )
-
-    return sorted(tasks, key=lambda task: (rank(task), split_numbers(str(task["title"]).casefold())))
-
-
-def split_numbers(text: str) -> list[str | int]:
-    """Return the words and the numbers of a text in turn, for an order in which 10 comes after 9."""
-    return [int(each) if at % 2 else each for at, each in enumerate(re.split(r"(\d+)", text))]
-
-
-def _count_ends(part: str, name: str) -> int:
-    """Return how many ends of a part are ends of words, where it fits a name best: 0 to 2."""
-    places = re.finditer(f"(?={re.escape(part)})", name)
-    ends = ((each.start(), each.start() + len(part)) for each in places)
-    return max((sum(_is_end(name, at) for at in pair) for pair in ends), default=0)
-
-
-def _is_end(name: str, at: int) -> bool:
-    return at in {0, len(name)} or not (name[at - 1].isalnum() and name[at].isalnum())
 
 
 def show_match(task: Json, words: Iterable[str]) -> str:

@@ -95,20 +95,22 @@ def find_latest_stops(search: SearchStore, owner: str | None, now: datetime) -> 
 def find_stops(
     search: SearchStore, query: ExecutionQuery, edges: Sequence[datetime], counts: Sequence[RunCounts], now: datetime
 ) -> tuple[StopCounts, ...]:
-    """Return the stops of a time of which the runs have been counted, the earliest first.
+    """Return the stops of which a part lies in a time whose runs have been counted, the earliest first.
 
     Parts that are no hours of UTC are counted anew, if one may belong to a stop: at most those with the most late and
     skipped runs. One that may go on before or after the time is followed for `DAYS`. The hour that has just begun
     says at most that a stop is over.
     """
-    hours = _to_hours(search, query, _make_parts(edges, counts))
-    hours = _look_around(search, query, hours, now)
-    found = _join_still(hours, floor_hour(now))
+    hours = _to_hours(search, query, _make_parts(edges, counts), now)
+    hours = _look_around(search, query, hours, (edges[0], edges[-1]), now)
+    joined = _join_still(hours, floor_hour(now))
+    found = [each for each in joined if (each.limit or now) > edges[0] and each.start < edges[-1]]
     longest = sorted(found, key=lambda each: (each.limit or each.end) - each.start)[-_LOOKS:]
     stops = [each for each in longest if _has_long_wait(search, query, each)]
     latest = sorted(stops, key=lambda each: each.start)[-MAX_STOPS:]
     begun = [_find_beginning(search, query, each) for each in latest]
-    return tuple(_find_end(search, query, each).to_response() for each in begun)
+    ended = [_find_end(search, query, each) for each in begun]
+    return tuple(each.to_response() for each in ended if each.end > edges[0])
 
 
 def floor_hour(at: datetime) -> datetime:
@@ -120,15 +122,28 @@ def _make_parts(edges: Sequence[datetime], counts: Sequence[RunCounts]) -> list[
     return [_Part(start, end, each) for (start, end), each in zip(pairwise(edges), counts, strict=True)]
 
 
-def _look_around(search: SearchStore, query: ExecutionQuery, hours: list[_Part], now: datetime) -> list[_Part]:
-    """Return the hours with those before and after them, as far as a stop may go on there."""
-    busy = [each for each in hours if each.runs.is_due]
-    before, after = list[_Part](), list[_Part]()
-    if busy and busy[0].runs.is_still:
-        before = _count_hours(search, query, hours[0].start - timedelta(days=DAYS), hours[0].start)
-    if busy and (busy[-1].runs.is_still or (busy[-1].runs.skipped and busy[-1].end < hours[-1].end)):
-        after = _count_hours(search, query, hours[-1].end, min(now, hours[-1].end + timedelta(days=DAYS)))
-    return [*before, *hours, *after]
+def _look_around(
+    search: SearchStore, query: ExecutionQuery, hours: list[_Part], span: tuple[datetime, datetime], now: datetime
+) -> list[_Part]:
+    """Return the counted hours of a time with those before and after them, as far as a stop may go on there."""
+    begin, end = span
+    start = hours[0].start if hours else floor_hour(end)
+    first = next((each for each in hours if each.runs.is_due), None)
+    is_known = first is not None and first.start <= begin
+    if (first and first.runs.is_still) or (not is_known and _is_reached(search, query, begin)):
+        hours = [*_count_hours(search, query, min(begin, start) - timedelta(days=DAYS), start), *hours]
+    end = hours[-1].end if hours else end
+    last = next((each for each in reversed(hours) if each.runs.is_due), None)
+    if last and (last.runs.is_still or (last.runs.skipped and last.end < end)):
+        hours = [*hours, *_count_hours(search, query, end, min(now, end + timedelta(days=DAYS)))]
+    return hours
+
+
+def _is_reached(search: SearchStore, query: ExecutionQuery, start: datetime) -> bool:
+    """Return whether one of the last records before an instant is of occurrences that were skipped until after it."""
+    near = replace(query, status=None, outcome=None, since=start - timedelta(days=DAYS), until=start)
+    ranges = (each.covers for each in _list_ended(search, near, _READ_FIRST))
+    return any(each is not None and each.until >= start for each in ranges)
 
 
 def _count_hours(search: SearchStore, query: ExecutionQuery, start: datetime, end: datetime) -> list[_Part]:
@@ -136,13 +151,20 @@ def _count_hours(search: SearchStore, query: ExecutionQuery, start: datetime, en
     return _make_parts(edges, search.count_runs(query, edges)) if start < end else []
 
 
-def _to_hours(search: SearchStore, query: ExecutionQuery, parts: Sequence[_Part]) -> list[_Part]:
-    """Return the hours of UTC of these parts: their sums, or those of the loudest ones if parts go beyond an hour."""
+def _to_hours(search: SearchStore, query: ExecutionQuery, parts: Sequence[_Part], now: datetime) -> list[_Part]:
+    """Return the hours of UTC of these parts: their sums, or those of the loudest ones if parts go beyond an hour.
+
+    Those of which the parts have only a half, as in a zone that is half an hour off, are counted anew.
+    """
     if all(each.end <= floor_hour(each.start) + _HOUR for each in parts):
         sums: dict[datetime, RunCounts] = {}
         for each in parts:
             hour = floor_hour(each.start)
             sums[hour] = sums.get(hour, RunCounts()) + each.runs
+        for hour, runs in sums.items():
+            is_cut = hour < parts[0].start or parts[-1].end < min(hour + _HOUR, now)
+            if is_cut and runs.is_due:
+                (sums[hour],) = search.count_runs(query, [hour, hour + _HOUR])
         return [_Part(hour, hour + _HOUR, runs) for hour, runs in sums.items()]
     loudest = sorted(filter(_is_loud, parts), key=lambda each: each.runs.late + each.runs.skipped, reverse=True)
     hours: set[datetime] = set()
@@ -204,9 +226,18 @@ def _find_beginning(search: SearchStore, query: ExecutionQuery, stop: _Stop) -> 
         waited = [*takewhile(lambda each: not _started_in_time(each), found)]
         if len(waited) < len(found):
             break
-    start = min((each.scheduled_for for each in waited if _find_wait(each) >= SHORTEST), default=stop.start)
+    start = min((each.scheduled_for for each in waited if _find_wait(each) >= SHORTEST), default=None)
+    if start is None:
+        return stop._replace(start=_find_first(search, query, stop))
     runs = count_runs(each for each in waited if each.scheduled_for >= start)
     return stop._replace(start=start, runs=stop.runs + runs)
+
+
+def _find_first(search: SearchStore, query: ExecutionQuery, stop: _Stop) -> datetime:
+    """Return when the first run of a stop's first hour was due, or the hour if it has many."""
+    near = replace(query, status=None, outcome=None, since=stop.start, until=stop.start + _HOUR)
+    found = [each.scheduled_for for each in _list_ended(search, near, _READ_FIRST)]
+    return min(found, default=stop.start) if len(found) < _READ_FIRST else stop.start
 
 
 def _find_end(search: SearchStore, query: ExecutionQuery, stop: _Stop) -> _Stop:

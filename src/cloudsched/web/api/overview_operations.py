@@ -54,12 +54,12 @@ def get_change_cursor(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
 def search_names(call: ApiCall, query: bodies.SearchQuery) -> Response:
     """Find what has all words of a text in its name: tasks, owners, handlers and labels.
 
-    A word is any part of a title, an id, a handler, an owner or a label, in any case. A text that is the whole id
-    of a task, or `TASK/EXECUTION`, also finds that one. Users find only what is theirs. Callers who see all tasks find
-    people by the name and the address in their profiles, of which up to 1,000 are read. `matchedBy` says how tasks are
-    found: in SQLite by fragments among all, in Firestore with `CLOUDSCHED_NAME_INDEX` by the beginnings of words among
-    all.
-    Without it the newest 1,000 are looked at, with a read for each: `isComplete` is then false if there are more.
+    The nearest name comes first. A word is any part of a title, an id, a handler, an owner or a label, in any case. A
+    text that is the whole id of a task, or `TASK/EXECUTION`, also finds that one. Users find only what is theirs.
+    Callers who see all tasks find people by the name and the address in their profiles, of which up to 1,000 are
+    read. `matchedBy` says how tasks are found: in SQLite by fragments among all, in Firestore with
+    `CLOUDSCHED_NAME_INDEX` by the beginnings of words among all. Without it the newest 1,000 are looked at, with a
+    read for each: `isComplete` is then false if there are more.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     store = call.app.container.store

@@ -6,6 +6,7 @@ import html
 import json
 import random
 import re
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlencode
@@ -210,6 +211,22 @@ def test_the_sentence_has_the_order_of_the_list(
         assert "".join(row[-1] for row in re.findall(r'<tr data-key="([^"]+)"', text)) == order
         if trouble == "FAILED":  # the API's first page of those that wait has the last to give up
             monkeypatch.setattr("cloudsched.dashboard.views.tasks.PAGE_SIZE", 2)
+
+
+@pytest.mark.parametrize("query", ["trouble=FAILED", "trouble=FAILED&owner=ada"])
+def test_a_list_of_a_cause_names_each_handler_with_its_number(
+    pages: Pages, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    """However many of another one's tasks are on its first page; the rarest comes first."""
+    monkeypatch.setattr("cloudsched.dashboard.views.tasks.PAGE_SIZE", 4)
+    fill(pages, make_task, seed=3)
+    text = read_text(pages, query)
+    named = re.findall(r'<a href="(\?[^"]+)">(\w+) \((\d+)\)</a>', text)
+    handlers = Counter(each["handler"] for each in list_tasks(pages, query))
+    assert [(name, int(number)) for _, name, number in named] == handlers.most_common()[::-1]
+    for address, name, number in named:
+        assert [each["handler"] for each in list_tasks(pages, address[1:])] == [name] * int(number)
+    assert re.findall(r'<a href="\?[^"]+">\w+ \(\d+\)</a>', read_text(pages, f"{query}&handler=noise")) == []
 
 
 @pytest.mark.parametrize("query", ["", "trouble=FAILED", "trouble=WAITING&owner=ada"])

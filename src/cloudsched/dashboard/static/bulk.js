@@ -24,7 +24,7 @@ function follow() {
     if (!isPossible) refused.push(button.textContent.trim().replace("…", ""));
   }
   const which = ticked.length ? `${ticked.length === 1 ? "the ticked task" : `any of the ${ticked.length} ticked tasks`}` : "any task here";
-  const why = !ticked.length && !isFiltered ? "Tick tasks first, or filter the list." : refused.length ? `Not possible now for ${which}: ${refused.join(", ").toLowerCase()}.` : "";
   const note = document.getElementById("bulk-why");
+  const why = !ticked.length && !isFiltered ? note.dataset.why : refused.length ? `Not possible now for ${which}: ${refused.join(", ").toLowerCase()}.` : "";
   if (note.textContent !== why) note.textContent = why;
 }

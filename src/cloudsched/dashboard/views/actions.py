@@ -151,12 +151,12 @@ def _count_outcomes(api: Api, task: Json) -> list[Json]:
 
 
 def _count_open(api: Api, asked: Json) -> Json:
-    """Return the number of runs that are open, of those that an action may have retried."""
+    """Return the number of runs that are open after an attempt that failed: those that an action may have retried."""
     count = 0
     is_cut = False
     for status in sorted(OPEN):
         page = api.get("/v1/executions", **{**asked, "status": status}, calls="false", pageSize=PAGE_SIZE)
-        count += len(page["executions"])
+        count += sum(any(tried["status"] in BAD for tried in each["attempts"]) for each in page["executions"])
         is_cut |= bool(page.get("nextPageToken"))
     return {"word": _STILL_OPEN, "count": count, "number": f"{only_if(is_cut, 'at least ')}{count:,}", "query": ""}
 

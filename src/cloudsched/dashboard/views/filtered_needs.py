@@ -26,6 +26,8 @@ _STOPS: Final = frozenset({Reason.QUEUE_PAUSED, Reason.UNKNOWN_HANDLER})
 """The causes that keep tasks from running without a need of their own in any list."""
 _LATE: Final = 200
 """The most late tasks that are asked for: the API counts fewer."""
+_NAMED: Final = 10
+"""The most handlers that a list of a cause names."""
 _GROUPS: Final = 200
 """The most handlers that the API names for a cause."""
 
@@ -102,14 +104,30 @@ def build_chips(found: Json, visit: Visit) -> list[tuple[str, str, bool]]:
     """Return a chip for each cause that any task has: its text, its address, and whether it is chosen."""
     counted = {each["cause"]: each for each in found.get("counted", ())}
     return [
-        (write_chip(counted[cause]), _list_cause(cause, found, visit), cause == read_trouble(visit))
+        (write_chip(counted[cause]), _list_cause(cause, found["filters"], visit), cause == read_trouble(visit))
         for cause in CAUSES
         if counted.get(cause, {}).get("count")
     ]
 
 
-def _list_cause(cause: str, found: Json, visit: Visit) -> str:
-    return list_path(cause, visit, found["filters"]).removeprefix("tasks")
+def list_by_handler(found: Json, visit: Visit) -> list[tuple[str, int, str]]:
+    """Return the handlers of the chosen cause's tasks, the rarest first, each with its number and list.
+
+    None if there is but one.
+    """
+    cause = read_trouble(visit) or ""
+    counted = {each["cause"]: each for each in found.get("counted", ())}
+    groups = [(each["handler"], each["count"]) for each in counted.get(cause, {}).get("groups", ())]
+    if len(groups) == 1:
+        return []
+    return [
+        (name, count, _list_cause(cause, {**found["filters"], "handler": name}, visit))
+        for name, count in groups[:_NAMED]
+    ]
+
+
+def _list_cause(cause: str, filters: Mapping[str, str], visit: Visit) -> str:
+    return list_path(cause, visit, filters).removeprefix("tasks")
 
 
 def count_needy(found: Json) -> tuple[int, bool] | None:
@@ -134,7 +152,7 @@ def write_needy(found: Json, visit: Visit) -> Mapping[str, str]:
     if not count:
         return {"before": f"Of {who}, none needs attention."} if found["isCalm"] and not is_at_least else {}
     causes = [each["cause"] for each in found["counted"] if each["count"] and each["cause"] != NeedCause.DELIVERY]
-    href = _list_cause(causes[0], found, visit) if len(causes) == 1 else "#causes"
+    href = _list_cause(causes[0], found["filters"], visit) if len(causes) == 1 else "#causes"
     verb = "needs" if count == 1 and not is_at_least else "need"
     number = f"{only_if(is_at_least, 'at least ')}{count:,} {verb} attention"
     return {"before": f"Of {who},", "href": href, "number": number}

@@ -132,7 +132,7 @@ def _build_strip(bars: Sequence[StripBar], answer: Json, visit: Visit) -> Json:
     since = visit.moment(bars[0].start if bars else visit.now).short
     due = sum(bar.due for bar in bars)
     totals = {name: sum(getattr(bar, name) for bar in bars) for name in ("ran", "skipped", "failed", "waiting")}
-    counted = [f"{total:,} {WORDS[name]}" for name, total in totals.items() if total or name != "waiting"]
+    counted = [f"{total:,} {WORDS[name]}" for name, total in totals.items() if total or name not in _RARE]
     said = write_count(due, "is", "are", is_at_least=known_until is not None)
     return {
         "strip": draw_strip(bars, visit.now, REACH, visit.zone, known_until, marks, stops=stops),

@@ -69,7 +69,8 @@ _COUNTED: Final = {
 """What the API counts of runs that have not failed: by which filter, under which name, and in words."""
 _COUNTED_BY: Final = frozenset({"from", "until", "owner", "handler", "label", "category"})
 """The filters that such a count may have besides."""
-_LONG: Final = {"PT10S": "10 s", "PT1M": "1 min", "PT10M": "10 min", "PT1H": "1 h"}
+_LATE: Final = {"PT1M": "1 min", "PT10M": "10 min", "PT1H": "1 h"}
+_LONG: Final = {"PT10S": "10 s", **_LATE}
 
 
 def read_run_filters(visit: Visit) -> dict[str, str]:
@@ -165,6 +166,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "outcomes": {each: write_value("outcome", each, visit) for each in RunOutcome},
         "categories": CATEGORIES,
         "lengths": _LONG,
+        "delays": _LATE,
         "retryQuery": _keep(filters, RETRY_FILTERS),
         "tokens": [
             (write_filter(name, text, visit), visit.with_query(**{name: None, "page": None}))
@@ -263,7 +265,8 @@ def _write_sentence(answer: Json, window: str, visit: Visit) -> str:
     elif listed:
         said = f"{len(listed):,} on this page, {when}".strip(", ")
     else:
-        said = f"Nothing matches {when}".strip()
+        nothing = "Nothing was found yet" if answer.get("nextPageToken") else "Nothing matches"
+        said = f"{nothing} {when}".strip()
     if not listed and answer.get("nextPageToken"):
         return f"{said}. Not everything was searched: the next page goes on."
     return f"{said}."

@@ -15,7 +15,13 @@ from cloudsched.dashboard.schedule_words import describe_schedule
 from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.views.actions import fetch_restorable, fetch_under_way
 from cloudsched.dashboard.views.causes import explain_unregistered
-from cloudsched.dashboard.views.filtered_needs import build_chips, fetch_filtered_needs, write_needy, write_stopping
+from cloudsched.dashboard.views.filtered_needs import (
+    build_chips,
+    fetch_filtered_needs,
+    list_by_handler,
+    write_needy,
+    write_stopping,
+)
 from cloudsched.dashboard.views.search import guess_name, show_match
 from cloudsched.dashboard.views.task_filters import (
     CATEGORIES,
@@ -31,7 +37,7 @@ from cloudsched.dashboard.words import only_if, write_count
 from cloudsched.domain.documents.task import NeedCause, TaskStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
@@ -137,6 +143,9 @@ def build(answer: Json, visit: Visit) -> Json:
         "filters": filters,
         "tokens": list_tokens(visit),
         "chips": build_chips(needs, visit),
+        "handlers": list_by_handler(needs, visit),
+        "retryAll": _write_retry(filters, visit),
+        "mayNotBeWhole": bool(words or read_trouble(visit)),
         "everything": _build_everything(visit),
         "statuses": {each: show_status(each).word for each in TaskStatus},
         "categories": CATEGORIES,
@@ -149,7 +158,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "searched": 0,
         "mayLookFurther": _may_look_further(words, visit) and not answer.get("nextPageToken"),
     }
-    if words or read_trouble(visit):
+    if shown["mayNotBeWhole"]:
         shown["bulkQuery"] = {}
     if list_free_words(words):
         shown["searched"] = answer.get("lookedThrough", 0)
@@ -162,6 +171,12 @@ def _may_look_further(words: Sequence[str], visit: Visit) -> bool:
     """Return whether words were looked for in names only, rather than in payloads and in fields of these."""
     are_names = not any(word.startswith(("payload.", f"{CATEGORY}:")) for word in words)
     return bool(words) and are_names and not visit.query.get("payloads")
+
+
+def _write_retry(filters: Mapping[str, str], visit: Visit) -> str:
+    """Return the filters of the question before all failed runs of a handler or an owner are retried, or nothing."""
+    may_retry = visit.may_change and read_trouble(visit) == NeedCause.FAILED
+    return urlencode(filters) if may_retry else ""
 
 
 def _build_everything(visit: Visit) -> Json | None:

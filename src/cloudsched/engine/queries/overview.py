@@ -97,7 +97,7 @@ class Overview:
         self._store = store
         self._clock = clock
         self._monotonic = monotonic
-        self._kept: dict[str | None, tuple[float, OverviewCounts, SweepNote | None]] = {}
+        self._kept: dict[str | None, tuple[float, datetime, OverviewCounts, SweepNote | None]] = {}
         self._marks: dict[str | None, str] = {}
         """The last change before the tasks that need attention were counted, by owner."""
         self._stops: dict[str | None, tuple[datetime, Sequence[tuple[bool, bool]], tuple[StopCounts, ...]]] = {}
@@ -112,21 +112,24 @@ class Overview:
         with self._lock:  # others who ask meanwhile wait for the same counts
             mark = self._store.search.find_last_change(owner)
             kept = self._kept.get(owner)
-            age = KEPT_SECONDS if kept is None else self._monotonic() - kept[0]
+            seconds, now = self._monotonic(), self._clock.now()
+            age = KEPT_SECONDS
+            if kept is not None:  # a clock may stand, and be moved
+                age = max(seconds - kept[0], abs((now - kept[1]).total_seconds()))
             is_old = age >= (KEPT_SECONDS if self._marks.get(owner) == mark else self._least_seconds)
             if kept is None or is_old:
                 if len(self._kept) >= _MAX_KEPT:
                     self._forget()
-                kept = self._monotonic(), self._count(owner), self._sweeps.load()
+                kept = seconds, now, self._count(owner), self._sweeps.load()
             elif self._marks.get(owner) != mark:
                 needs = tuple(self._count_needs(owner, self._list_overdue(owner)))
-                kept = kept[0], kept[1].model_copy(update={"needs": needs}), kept[2]
+                kept = kept[0], kept[1], kept[2].model_copy(update={"needs": needs}), kept[3]
             self._kept[owner] = kept
             self._marks[owner] = mark
-            return kept[1], kept[2]
+            return kept[2], kept[3]
 
     def forget(self) -> None:
-        """Forget all counts, as after the clock was moved. The next request counts anew."""
+        """Forget all counts. The next request counts anew."""
         with self._lock:
             self._forget()
 

@@ -24,7 +24,7 @@ from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.expiry import leaves_nothing
 from cloudsched.domain.transitions.lifecycle import delete, was_recreated
-from cloudsched.domain.transitions.planning import can_replan
+from cloudsched.domain.transitions.planning import can_replan, is_held_back
 from cloudsched.domain.transitions.wakeups import (
     executor_wakeups,
     lease_expiries,
@@ -57,10 +57,12 @@ T = TypeVar("T")
 def _measure_overdue(task: Task, now: datetime) -> float:
     """Return for how many seconds the executor has been late with a start, or the end of a lost attempt.
 
-    Tasks with a lock key may wait for a start as long as others hold the lock, which is no fault of the
-    executor's.
+    Tasks with a lock key may wait for a start as long as others hold the lock, and an occurrence as long as there are
+    too many open runs, which is no fault of the executor's.
     """
     starts = () if task.has_lock else executor_wakeups(task)
+    if is_held_back(task):
+        starts = tuple(wake for wake in starts if wake.scheduled_for != task.next_execution_time)
     owed = ((now - wake.due_at).total_seconds() for wake in (*starts, *lease_expiries(task)))
     return max((0.0, *owed))
 

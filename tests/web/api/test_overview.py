@@ -195,6 +195,7 @@ def test_what_an_open_run_holds_back_is_not_overdue(ask: Any) -> None:  # noqa: 
     sim.advance(timedelta(hours=MAX_OPEN_RUNS + 2))
     assert all(sim.app.get(task_id).next_execution_time < sim.now for task_id in held)
     assert "overdueSince" not in ask("ada", "/v1/overview").get_json()
+    assert sim.app.sweep().overdue_seconds == 0
     due = sim.now + timedelta(minutes=1)
     once = {"owner": "ada", "title": "T", "handler": "fail", "schedule": {"at": due.isoformat()}}
     assert ask("admin", "/v1/tasks", once).status_code == 201

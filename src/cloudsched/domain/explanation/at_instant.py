@@ -20,6 +20,7 @@ from cloudsched.domain.explanation.findings import Evidence, Explanation, Findin
 from cloudsched.domain.explanation.moves import MovedRun, find_move
 from cloudsched.domain.in_words import say_day
 from cloudsched.domain.recurrence import time_zones
+from cloudsched.domain.schedules.planned_words import describe_planned
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.notices import name_instant, say_instant
 from cloudsched.domain.transitions.planning import waits_for_open_run
@@ -33,6 +34,8 @@ MAX_RECORDS: Final = 50
 TOLD: Final = 3
 """The number of records, of dropped occurrences and of edits that are told one by one."""
 _TICK: Final = timedelta(microseconds=1)
+_LONGEST: Final = 120
+"""The longest words of a schedule that stand within a sentence."""
 _LATE: Final = timedelta(minutes=1)
 
 
@@ -386,7 +389,9 @@ def _explain_adjustments(question: _Question, schedule: Schedule) -> Iterator[Fi
 
 def _explain_nothing_due(question: _Question, following: datetime | None) -> Finding:
     zone = time_zones.load_shown(question.task.timezone)
-    sentence = f"Its schedule has no occurrence on {say_day(question.at.astimezone(zone))} ({zone})"
+    words = describe_planned(question.task.schedule, None).text.removesuffix(f", {zone}")
+    named = f" ({words})" if len(words) <= _LONGEST else ""
+    sentence = f"Its schedule{named} has no occurrence on {say_day(question.at.astimezone(zone))} ({zone})"
     if (left_out := _find_left_out(question)) is not None:
         due = say_instant(question.task, left_out)
         sentence = f"What would be due {due} is left out by an exception of its schedule"

@@ -38,12 +38,13 @@ class Finding(WireModel):
 
 def name_zone_once(sentences: Sequence[str]) -> list[str]:
     """Return sentences that are shown together with the zone of all their times at the first one. Two zones stay."""
-    timed = [number for number, each in enumerate(sentences) if _TIMED.search(each)]
+    timed = [(number, found.end()) for number, each in enumerate(sentences) if (found := _TIMED.search(each))]
     if len({zone for each in sentences for _, zone in _TIMED.findall(each)}) != 1:
         return [*sentences]
     told = [_TIMED.sub(r"\1", each) for each in sentences]
-    said, zone = _TIMED.findall(sentences[timed[0]])[0]
-    told[timed[0]] = told[timed[0]].replace(said, f"{said} ({zone})", 1)
+    number, end = timed[0]
+    first = sentences[number]
+    told[number] = first[:end] + _TIMED.sub(r"\1", first[end:])
     return told
 
 

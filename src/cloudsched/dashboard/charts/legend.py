@@ -125,7 +125,7 @@ CALENDAR: Final[Mapping[str, str]] = {
 STRIP: Final[Mapping[str, str]] = {
     "f-past": "succeeded",
     "skipbar": "skipped",
-    "overdue": "late: has not started",
+    "overdue": "due, not started",
     "stop": "nothing started in time",
     "f-fail": "failed, below",
     "o": "due",

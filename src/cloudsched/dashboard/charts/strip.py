@@ -41,7 +41,7 @@ WORDS: Final = {
     "failed": "failed",
     "skipped": "skipped",
     "late": "started late",
-    "waiting": "late",
+    "waiting": "not started",
     "due": "due",
 }
 """The numbers of a bar in words. The API calls a run that succeeded one that ran."""

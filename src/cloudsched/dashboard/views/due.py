@@ -61,7 +61,7 @@ def build(answer: Json, visit: Visit) -> Json:
     rows = [{**each, "inVain": explain_unregistered(each, unregistered)} for each in answer["occurrences"]]
     count = sum(each["due"] for each in answer["counted"]["parts"])
     is_over = parse_instant(asked["until"]) <= visit.now
-    nouns = ("run is late: it was", "runs are late: they were") if is_over else ("run is", "runs are")
+    nouns = ("run has not started that was", "runs have not started that were") if is_over else ("run is", "runs are")
     said = write_count(count, *nouns, is_at_least="completeUntil" in answer["counted"])
     window = f"from {visit.moment(asked['from']).text} until {visit.moment(asked['until']).text}"
     note = ""

@@ -198,7 +198,7 @@ def _list_late(counts: Json, visit: Visit) -> list[tuple[datetime, timedelta]]:
 
 def _write_lateness(counts: Json, waiting: int, visit: Visit) -> str:
     """Return how late the runs started, and how many have not."""
-    others = only_if(waiting, f" {write_count(waiting, 'is late and has', 'are late and have')} not started.")
+    others = only_if(waiting, f" {write_count(waiting, 'more was due and has', 'more were due and have')} not started.")
     hours = counts.get("hours", ())
     started = sum(each["ran"] + each["failed"] for each in hours)
     late = sum(each["late"] for each in hours)

@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 PAGE_SIZE: Final = 20
 _UPCOMING: Final = 10
+_LATE: Final = "Late since"
+_HELD_BACK: Final = frozenset({Reason.OVERLAP, Reason.TOO_MANY_RUNS})
+"""Why an occurrence starts only once an open run has ended."""
 _USUAL: Final = {"overlap": "SKIP", "catchUp": "LATEST"}
 _TOLD: Final = complete_table(
     TellFailures,
@@ -160,6 +163,7 @@ def build(answer: Json, visit: Visit) -> Json:
     words = describe_schedule(task["schedule"], visit.now)
     executions = answer["executions"]["executions"]
     due = [parse_instant(each["utc"]) for each in answer["upcoming"]]
+    next_word = _name_next(task, explanation, visit)
 
     return {
         **answer,
@@ -167,7 +171,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "title": task["title"],
         "words": words,
         "verbs": verbs,
-        "tone": _find_tone(task, executions) or only_if(_is_late(task, visit), "retry"),
+        "tone": _find_tone(task, executions) or only_if(next_word == _LATE, "retry"),
         "findings": _write_findings(explanation["findings"]),
         "isEvidenceOpen": _has_problem(explanation) and task["status"] != TaskStatus.COMPLETED,
         "asked": build_asked(answer, visit, own_zone),
@@ -194,7 +198,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "question": None if held else _warn(make_question(task, due, explanation, visit), explanation),
         "buttons": [each for each in possible if each.traits.button],
         "hasEnded": task["status"] in FINAL_STATUSES,
-        "isLate": _is_late(task, visit),
+        "nextWord": next_word,
     }
 
 
@@ -241,11 +245,12 @@ def _warn(question: Question | None, explanation: Json) -> Question | None:
     return replace(question, sentence=_NO_HANDLER) if question and is_unknown else question
 
 
-def _is_late(task: Json, visit: Visit) -> bool:
-    """Return whether a task's next occurrence should have started."""
-    if task["status"] != TaskStatus.ACTIVE or not task.get("nextExecutionTime"):
-        return False
-    return parse_instant(task["nextExecutionTime"]) <= visit.now - STARTED_LATE
+def _name_next(task: Json, explanation: Json, visit: Visit) -> str:
+    """Return the words before a task's next time, which may be past. What waits for an open run is not late."""
+    at = task.get("nextExecutionTime")
+    if task["status"] != TaskStatus.ACTIVE or not at or parse_instant(at) > visit.now - STARTED_LATE:
+        return "Next:"
+    return "Due since" if any(each["reason"] in _HELD_BACK for each in explanation["findings"]) else _LATE
 
 
 def _find_tone(task: Json, executions: list[Json]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -93,6 +94,13 @@ def test_what_is_not_all_says_so() -> None:
     assert len(page["notes"]) == 2
 
 
+def test_each_amount_that_has_a_price_has_a_column() -> None:
+    """So that the dollars can be worked out from the row."""
+    priced = AMOUNTS.keys() - {"executions", "estimatedQueries", "estimatedTokens", "dollars"}
+    columns = {each["key"] for each in usage_view.build(NOTHING, visit())["columns"]}
+    assert priced <= columns
+
+
 @pytest.fixture
 def app() -> App:
     app = App(Settings())
@@ -118,6 +126,9 @@ def test_usage_is_that_of_the_server(pages: Pages, app: App) -> None:
     assert "queries of all owners" in everything
     assert "queries of bob" in pages.get("admin", "/usage?owner=bob").text
     assert "USD leaves out queries and tokens, which have no price" in everything
+    head, _, foot = everything[everything.index("<caption>By ") :].partition("</thead>")
+    foot = foot[foot.index("<tfoot>") : foot.index("</tfoot>")]
+    assert len(re.findall("<th ", head)) == len(re.findall("<t[hd] ", foot))
     form = pages.get("admin", "/usage?by=handler&sort=-tokens").text.partition('aria-label="Usage"')[2]
     assert read_hidden('<form method="post"' + form[: form.index("</form>")]) == {"by": "handler", "sort": "-tokens"}
     assert 'data-every="0"' in everything

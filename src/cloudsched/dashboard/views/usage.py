@@ -33,7 +33,7 @@ PARAMETERS: Final = (*FILTERS, "label", "by", "sort", "month", "page")
 _MONTH: Final = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 _FIRST: Final = "1971-01"
 _LAST: Final = "9990-12"
-_COUNTS: Final = ("executions", "queries", "tokens", "reads", "writes", "deletes", "queueOperations")
+_COUNTS: Final = ("executions", "queries", "tokens", "reads", "writes", "deletes", "queueOperations", "requests")
 _USED_UP: Final = Status("pause", "Used up", "retry")
 _NEARLY: Final = Status("late", "Nearly used", "retry")
 _ENOUGH: Final = Status("ok", "Enough", "ok")
@@ -49,7 +49,9 @@ _COLUMNS: Final = {
     "tokens": "Tokens",
     "reads": "Reads",
     "writes": "Writes",
+    "deletes": "Deletes",
     "queueOperations": "Queue",
+    "requests": "Requests",
     "dollars": "USD",
 }
 """The columns by which the rows can be sorted."""

@@ -364,8 +364,8 @@ def test_the_sentence_counts_what_the_list_of_open_runs_is_of(pages: Pages, app:
 def test_the_first_failure_of_a_window_is_not_said_to_be_the_first_of_all(pages: Pages, app: App) -> None:
     hourly(app, "payroll")
     pages.sim.advance(timedelta(hours=5, minutes=5))
-    assert "First in this time</th>" in pages.get("admin", "/runs?within=PT1H").text
-    assert "First</th>" in pages.get("admin", "/runs?within=any").text
+    assert "First due in this time</th>" in pages.get("admin", "/runs?within=PT1H").text
+    assert "First due</th>" in pages.get("admin", "/runs?within=any").text
 
 
 def test_a_retry_that_waits_is_not_offered_again(pages: Pages, app: App) -> None:

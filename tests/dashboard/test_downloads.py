@@ -95,6 +95,8 @@ def test_a_file_has_the_runs_of_its_window_and_its_name_says_which(
     assert len(rows) == len(wanted)
     window = f"{now - timedelta(days=1):%Y-%m-%dT%H-%M}--{now:%Y-%m-%dT%H-%M}"
     assert got.headers["Content-Disposition"] == f'attachment; filename="runs-succeeded-{window}.csv"'
+    late = pages.get("ada", "/runs.csv?within=P1D&minLateness=PT1M&minDuration=PT10S").headers
+    assert f'"runs-took-10-s-late-1-min-{window}.csv"' in late["Content-Disposition"]
     hostile = pages.get("ada", '/runs.csv?handler=ä"; x=../%0d%0aEvil: 1').headers
     assert "Evil" not in hostile
     names = re.fullmatch(

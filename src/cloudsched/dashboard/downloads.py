@@ -19,6 +19,7 @@ from werkzeug.wrappers import Response
 from cloudsched.dashboard.api import execution_path, task_path
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.views.execution_content import find_payload
+from cloudsched.dashboard.views.filter_words import write_value
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import CloudschedError, NotFound
 
@@ -104,6 +105,8 @@ _BOUNDS: Final = ("from", "until", "dueFrom", "dueUntil")
 """The parameters that bound a list in time: beginnings and ends by turns."""
 _UNNAMED: Final = frozenset({"calls", "orderBy", "troubleUntil"})
 """The parameters that a file's name leaves out."""
+_MEASURED: Final = {"minLateness": "late ", "minDuration": "took "}
+"""What a file's name says before the length that a filter asks for."""
 _LONGEST_WORD: Final = 40
 _PART: Final = 60_000
 """The letters that are sent at a time."""
@@ -125,13 +128,19 @@ def name_list(name: str, query: Mapping[str, str | None], visit: Visit) -> str:
     Without bounds it says when it was made. Times are those of the page, without their offset.
     """
     given = {each: text for each, text in query.items() if text and each not in _UNNAMED}
-    filters = [text.lower() if text.isupper() else text for each, text in given.items() if each not in _BOUNDS]
+    filters = [_write_filter(each, text, visit) for each, text in given.items() if each not in _BOUNDS]
     start, end = (next((given[each] for each in names if each in given), "") for names in (_BOUNDS[::2], _BOUNDS[1::2]))
     window = _write_bound(end, visit) or _write_bound(visit.now.isoformat(), visit)
     if start:
         window = f"{_write_bound(start, visit)}--{window}"
     words = [name, *(re.sub(r"[^\w.=]+", "-", text).strip("-.")[:_LONGEST_WORD] for text in filters), window]
     return "-".join(filter(None, words))
+
+
+def _write_filter(name: str, text: str, visit: Visit) -> str:
+    """Return the value of a filter as the page writes it, those in capitals in small letters."""
+    words = write_value(name, text, visit)
+    return _MEASURED.get(name, "") + (words.lower() if text.isupper() else words)
 
 
 def _write_bound(text: str, visit: Visit) -> str:

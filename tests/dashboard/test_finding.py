@@ -71,7 +71,9 @@ def test_a_failed_run_stands_beside_a_good_one(ui: str) -> None:
     execution = find_execution(ui, "weekday-report")
     page = get(f"{ui}/tasks/weekday-report/executions/{execution}/compare").text
     assert "<h1>Compare two runs</h1>" in page
-    assert "differ" in page or "the same" in page
+    assert len(re.findall("<code><bdi>late by: [^<]+<", page)) == 2
+    [row] = re.findall('<tr class="differs">(?:(?!</tr>).)*<bdi>started: .*?</tr>', page, re.DOTALL)
+    assert len({*re.findall("started: ([^<]+)", row)}) == 2
 
 
 @pytest.mark.parametrize(

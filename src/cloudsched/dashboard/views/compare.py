@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.api import execution_path, task_path
 from cloudsched.dashboard.status import show_status
-from cloudsched.dashboard.times import find_instant, write_duration
+from cloudsched.dashboard.times import find_instant, parse_instant, write_duration
 from cloudsched.dashboard.views.execution_content import find_payload, may_have_changed
+from cloudsched.dashboard.views.execution_row import find_lateness
 from cloudsched.dashboard.words import only_if, shorten, write_count
 from cloudsched.domain.documents.execution import ExecutionStatus
 
@@ -79,10 +80,12 @@ def build(answer: Json, visit: Visit) -> Json:
 
 def _list_facts(record: Json, visit: Visit) -> Iterator[str]:
     yield f"status: {show_status(record['status']).word.lower()}"
-    started = find_instant(record, "startedAt")
-    ended = find_instant(record, "finishedAt") or visit.now
-    if started is not None:
-        yield f"took: {write_duration(ended - started)}"
+    late = find_lateness(record)
+    if late is not None:
+        ended = find_instant(record, "finishedAt") or visit.now
+        yield f"started: {visit.moment(record['startedAt']).text}"
+        yield f"late by: {write_duration(late)}"
+        yield f"took: {write_duration(ended - parse_instant(record['startedAt']))}"
     yield f"attempts: {len(record['attempts']) + record.get('omittedAttempts', 0)}"
     if record.get("handler"):
         yield f"handler: {record['handler']}"

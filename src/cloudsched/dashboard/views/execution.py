@@ -14,10 +14,11 @@ from cloudsched.dashboard.charts.waterfall import draw_axis
 from cloudsched.dashboard.charts.waterfall_rows import Waterfall, make_waterfall
 from cloudsched.dashboard.offered_verbs import explain_retry, fetch_startable, make_retry_question
 from cloudsched.dashboard.status import BAD, OPEN, show_delivery, show_status, write_message
-from cloudsched.dashboard.times import find_instant, parse_instant, write_duration
+from cloudsched.dashboard.times import write_duration
 from cloudsched.dashboard.views.compare import find_good
 from cloudsched.dashboard.views.decisions import make_decision
 from cloudsched.dashboard.views.execution_content import find_payload, may_have_changed, show_content
+from cloudsched.dashboard.views.execution_row import find_lateness
 from cloudsched.dashboard.views.execution_steps import build_lines, list_step, make_step_moves, read_number, write_shown
 from cloudsched.dashboard.views.held_up import fetch_held_up
 from cloudsched.dashboard.views.task import fetch_event_schemas
@@ -175,6 +176,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "sentence": _write_sentence(record, visit, answer["heldUp"]),
         "tone": _TONES.get(record["status"], ""),
         "isOpen": record["status"] in OPEN,
+        "hasStarted": record["status"] in OPEN or bool(record.get("startedAt")),
         "branches": [*_walk(answer["tree"])][1 : _TREE + 1],
         "payload": show_content(payload, f"{path}/payload.json"),
         "payloadNote": payload_note,
@@ -246,9 +248,9 @@ def _write_sentence(record: Json, visit: Visit, held_up: str) -> str:
 
 
 def _list_facts(record: Json, waterfall: Waterfall) -> Iterator[tuple[str, str]]:
-    started = find_instant(record, "startedAt")
-    if started is not None:
-        yield "Late by", write_duration(max(started - parse_instant(record["scheduledFor"]), timedelta(0)))
+    late = find_lateness(record)
+    if late is not None:
+        yield "Late by", write_duration(late)
         yield "Total", write_duration(sum(waterfall.sums.values(), timedelta(0)))
         for name, length in waterfall.sums.items():
             if length or name == "ran":
@@ -257,7 +259,7 @@ def _list_facts(record: Json, waterfall: Waterfall) -> Iterator[tuple[str, str]]
     asked_by = "its schedule" if record.get("trigger") == Trigger.SCHEDULE else "hand"
     yield "Started by", asked_by
     queries, tokens = record.get("queries", 0), record.get("tokens", 0)
-    yield "Cost", f"{queries:,} queries, {tokens:,} tokens" if queries or tokens else "none recorded"
+    yield "Queries and tokens", f"{queries:,} queries, {tokens:,} tokens" if queries or tokens else "none recorded"
 
 
 def _walk(tree: Json | None, depth: int = 0) -> Iterator[tuple[int, Json]]:

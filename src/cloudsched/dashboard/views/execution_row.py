@@ -32,24 +32,23 @@ _TRIGGERS: Final = complete_table(
 
 def build_execution(record: Json, visit: Visit) -> Json:
     """Return an execution as a row."""
-    due = find_instant(record, "scheduledFor")
-    started = find_instant(record, "startedAt")
-    took = None
-    late = None
-    if started is not None:
-        took = find_ran(record, visit.now)
-        late = started - (due or started)
-
+    took = find_ran(record, visit.now) if record.get("startedAt") else None
     return {
         **record,
         "title": record.get("title") or record["taskId"],
         "outcome": shorten(_write_outcome(record, visit), _LONGEST_OUTCOME),
         "took": _write_length(took),
-        "late": _write_length(late),
+        "late": _write_length(find_lateness(record)),
         "trigger": _TRIGGERS[record.get("trigger", Trigger.SCHEDULE)],
         "until": record.get("nextAttemptAt") or record.get("leaseUntil"),
         "untilWord": _name_until(record, visit),
     }
+
+
+def find_lateness(record: Json) -> timedelta | None:
+    """Return how long after it was due an execution started. None if it has not."""
+    started = find_instant(record, "startedAt")
+    return None if started is None else max(started - parse_instant(record["scheduledFor"]), timedelta(0))
 
 
 def _write_outcome(record: Json, visit: Visit) -> str:
@@ -69,7 +68,7 @@ def _write_outcome(record: Json, visit: Visit) -> str:
 def _write_length(length: timedelta | None) -> str:
     if length is None:
         return NONE
-    return write_duration(max(length, timedelta(0)))
+    return write_duration(length)
 
 
 def _name_until(record: Json, visit: Visit) -> str:

@@ -14,7 +14,10 @@ from tests.dashboard.conftest import find_execution, get, look, visit
 
 from cloudsched.dashboard.local_instants import read_instant
 from cloudsched.dashboard.views import audit as audit_view
+from cloudsched.dashboard.views.task_history import name_actor, read_actor
+from cloudsched.domain.documents.authority import ANONYMOUS, say_subject
 from cloudsched.domain.documents.name_words import rank_nearness
+from cloudsched.engine.queries.audit_trail import SCHEDULER
 from cloudsched.local.stack import Stack
 
 PARIS = ZoneInfo("Europe/Paris")
@@ -56,6 +59,20 @@ def test_changes_are_listed_over_all_tasks(ui: str) -> None:
     assert "Created" in page
     assert "Deployment of" not in get(ui + "/audit", by="nobody-like-it").text
     assert "No changes match." in get(ui + "/audit", by="nobody-like-it").text
+
+
+def test_whoever_the_list_of_changes_names_can_be_asked_for_by_that_name(ui: str) -> None:
+    shown = re.compile('<td class="wide"><code>([^<]+)</code>')
+    names = {*shown.findall(get(ui + "/audit").text)}
+    assert say_subject(ANONYMOUS) in names
+    for name in names:
+        assert {*shown.findall(get(ui + "/audit", by=name).text)} == {name}
+    assert read_actor(name_actor(None)) == SCHEDULER
+
+
+def test_a_tasks_owner_leads_to_their_page(ui: str) -> None:
+    [path] = re.findall('href="[^"]*(/people/[^"]*)"', get(ui + "/tasks/sync").text)
+    assert "<h1>shop</h1>" in get(ui + path).text
 
 
 def test_without_a_filter_nothing_fails_to_match() -> None:

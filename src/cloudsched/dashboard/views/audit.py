@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.dashboard.local_instants import read_instant, write_notes
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.views.filter_words import write_filter
-from cloudsched.dashboard.views.task_history import build_entry
+from cloudsched.dashboard.views.task_history import build_entry, read_actor
 from cloudsched.dashboard.words import join_phrases, only_if, write_count
 from cloudsched.domain.documents.verbs import Action
 
@@ -27,7 +27,7 @@ def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:
     """Return the list of the API that the view shows a page of, and its filters."""
     wanted = {name: visit.query.get(name, "").strip() for name in FILTERS}
     bounds = {name: read_instant(visit.query.get(name, ""), visit.zone).iso for name in ("from", "until")}
-    return "/v1/audit", {**wanted, "action": wanted["action"].upper(), **bounds}
+    return "/v1/audit", {**wanted, "by": read_actor(wanted["by"]), "action": wanted["action"].upper(), **bounds}
 
 
 def fetch(api: Api, visit: Visit) -> Json:

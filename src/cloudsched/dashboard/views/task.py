@@ -286,7 +286,7 @@ def _list_facts(task: Json, words: str) -> Iterator[tuple[str, str, bool]]:
     yield "Lock", task.get("lockKey") or "none", bool(task.get("lockKey"))
     yield "Worker queue", _find_part(task, "pull", "queue", "") or "none, the executor runs it", False
     yield "Revision", str(task.get("revision", 1)), False
-    yield "Scheduled runs so far", f"{task.get('runCount', 0):,}", False
+    yield "Scheduled runs so far", f"{task.get('runCount', 0):,}, without what was skipped", False
 
 
 def _find_part(task: Json, name: str, part: str, default: object) -> Any:  # noqa: ANN401 - any JSON

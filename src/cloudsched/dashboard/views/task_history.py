@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.forms.take_back import describe_value, is_so
 from cloudsched.dashboard.forms.task_options import name_option, read_before
 from cloudsched.dashboard.words import only_if
-from cloudsched.domain.documents.authority import say_subject
+from cloudsched.domain.documents.authority import ANONYMOUS, say_subject
 from cloudsched.domain.explanation.moves import find_move
 
 if TYPE_CHECKING:
     from cloudsched.dashboard.api import Json
     from cloudsched.dashboard.visit import Visit
+
+_SCHEDULER: Final = "the scheduler"
+_ASKED: Final = {say_subject(ANONYMOUS): ANONYMOUS, _SCHEDULER: "scheduler"}
+"""The names by which the API finds those whom pages call otherwise."""
 
 
 def build_history(answer: Json | None, task: Json, visit: Visit) -> list[Json]:
@@ -64,5 +68,10 @@ def _describe(name: str, text: str, visit: Visit) -> str:
 def name_actor(by: Json | None) -> str:
     """Return who did something, as the log names them."""
     if not by:
-        return "the scheduler"
+        return _SCHEDULER
     return say_subject(by.get("subject") or "the app's own code")
+
+
+def read_actor(name: str) -> str:
+    """Return the name by which the API finds who pages call that, the inverse of `name_actor`."""
+    return _ASKED.get(name.lower(), name)

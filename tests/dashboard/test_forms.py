@@ -336,4 +336,6 @@ def test_an_awaited_event_is_answered_in_a_form_of_its_fields(stack: Stack, ui: 
     sent = post(path, {**form, "payload.amount": "3", "verb": "send"})
     assert "Sent." in sent.text
     wait_until(lambda: "Payload of other (JSON)" in get(f"{ui}/tasks/{task_id}").text, "it waits for the other event")
-    assert get(f"{ui}/tasks/{task_id}/events/other").status_code == 404
+    missing = get(f"{ui}/tasks/{task_id}/events/other")
+    assert missing.status_code == 400
+    assert "deleted" not in missing.text, "the task is there, and answers it"

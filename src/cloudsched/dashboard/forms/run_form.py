@@ -11,7 +11,7 @@ from cloudsched.dashboard.forms.fields import Again, Submitted, make_fields, rea
 from cloudsched.dashboard.forms.payload_schema import read_schema
 from cloudsched.dashboard.forms.payload_texts import ABSENT, read_value, write_texts
 from cloudsched.dashboard.forms.refusal import refuse
-from cloudsched.errors import CloudschedError, NotFound
+from cloudsched.errors import CloudschedError, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +38,7 @@ def fetch(api: Api, visit: Visit, task_id: str, event: str = "") -> Json:
         answer["schema"] = handler.get("eventSchemas", {}).get(event)
         payload = {}
         if answer["schema"] is None:
-            raise NotFound("form of the event", event)
+            raise InvalidInput("", f"The event {event!r} has no form.", "Answer it on the task's page.")
     return {**answer, "texts": write_texts(read_schema(answer["schema"]), payload)}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -33,7 +33,7 @@ _WIDEST: Final = 13.0
 """The same of letters beyond ASCII."""
 _LABEL_SIDE: Final = 0.75
 """From this place on, a label stands rather before its mark."""
-_KEPT: Final = frozenset({"failed", "open"})
+_KEPT: Final = frozenset({"failed", "open", "offered"})
 """The kinds of marks that are shown even where their labels have no room."""
 
 
@@ -74,6 +74,15 @@ class Placed:
     """The first of `TIERS` in which it is no longer shown: there, the same mark has its label."""
 
 
+class _Taken(NamedTuple):
+    """What a label takes of its lane."""
+
+    tier: int
+    """The first of `TIERS` in which it is shown."""
+    spans: Sequence[_Span]
+    """Its first and last pixel with its tail, in each of `TIERS`."""
+
+
 class _Reach(NamedTuple):
     """The place of a mark, and the pixels that it and its label take before and after it."""
 
@@ -107,50 +116,77 @@ def measure(label: str) -> float:
 def place_marks(marks: Sequence[OccurrenceMark], now: float | None, lanes: int) -> tuple[list[Placed], tuple[int, ...]]:
     """Return marks in the first lanes with room, and the numbers of those without room in each of `TIERS`.
 
-    Failures and open runs come first and are always shown. Where they have no room, they have no labels, and a lane of
-    their own below the others. A label never crosses the now line, but goes to the other side of its mark. A mark
-    without room on a narrow screen may have it on a wider one, and moves nothing there.
+    Failures and open runs come first and are always shown. Where they have no room, they have no labels, and stand
+    between others, or in a lane of their own below. A label never crosses the now line, but goes to the other side of
+    its mark. A mark without room on a narrow screen may have it on a wider one, and moves nothing there: what comes
+    first has its label on as many screens as there is room, before others have theirs on any.
     """
-    taken: list[list[_Reach]] = [[] for _ in range(lanes)]
+    taken: list[list[_Taken]] = [[] for _ in range(lanes)]
+    ordered = sorted(marks, key=lambda mark: mark.at)
+    kept, bare, _ = _fill_lanes([mark for mark in ordered if mark.is_kept], taken, now)
+    others, _, hidden = _fill_lanes([mark for mark in ordered if not mark.is_kept], taken, now)
+    placed = [*kept, *others]
+    used = max((each.lane + 1 for each in placed), default=0)
+    unnamed = [(each.mark, each.tier) for each in kept if each.tier] + [(mark, len(TIERS)) for mark in bare]
+    for mark, until in unnamed:
+        lane = _find_bare_lane(mark, taken[:used], until)
+        placed.append(Placed(mark, lane, has_label=False, is_left=False, until=until))
+    return sorted(placed, key=lambda each: each.mark.at), tuple(hidden)
+
+
+def _fill_lanes(
+    marks: Sequence[OccurrenceMark], taken: Sequence[list[_Taken]], now: float | None
+) -> tuple[list[Placed], Sequence[OccurrenceMark], list[int]]:
+    """Return marks in the first lanes with room for their labels, those without room, and their number in each tier."""
     placed: list[Placed] = []
-    waiting = sorted(marks, key=lambda mark: (not mark.is_kept, mark.at))
     hidden = []
-    for tier, width in enumerate(TIERS):
+    waiting = marks
+    for tier in range(len(TIERS)):
         rest = []
-        covered = [[each.cover_with_tail(width) for each in lane] for lane in taken]
         for mark in waiting:
-            found = _find_place(mark, covered, now, width)
-            if found is not None:
-                lane, is_left = found
-                reach = _Reach.of(mark, measure(mark.label), is_left=is_left)
-                taken[lane].append(reach)
-                covered[lane].append(reach.cover_with_tail(width))
-                placed.append(Placed(mark, lane, has_label=True, is_left=is_left, tier=tier))
-                if mark.is_kept and tier:
-                    placed.append(Placed(mark, lanes, has_label=False, is_left=False, until=tier))
-            else:
+            found = _find_place(mark, taken, now, tier)
+            if found is None:
                 rest.append(mark)
+                continue
+            lane, is_left = found
+            reach = _Reach.of(mark, measure(mark.label), is_left=is_left)
+            taken[lane].append(_Taken(tier, [reach.cover_with_tail(width) for width in TIERS]))
+            placed.append(Placed(mark, lane, has_label=True, is_left=is_left, tier=tier))
         waiting = rest
-        hidden.append(sum(not mark.is_kept for mark in rest))
-    placed += [Placed(mark, lanes, has_label=False, is_left=False) for mark in waiting if mark.is_kept]
-    used = max((each.lane + 1 for each in placed if each.has_label), default=0)
-    lowest = [replace(each, lane=min(each.lane, used)) for each in placed]
-    return sorted(lowest, key=lambda each: each.mark.at), tuple(hidden)
+        hidden.append(len(rest))
+    return placed, waiting, hidden
 
 
 def _find_place(
-    mark: OccurrenceMark, covered: Sequence[Sequence[_Span]], now: float | None, width: float
+    mark: OccurrenceMark, taken: Sequence[Sequence[_Taken]], now: float | None, tier: int
 ) -> tuple[int, bool] | None:
     """Return the first lane that has room for a mark, and the side of its label. None if there is none."""
     is_late = mark.at >= _LABEL_SIDE or mark.started is not None  # a tail is after its mark
     size = measure(mark.label)
     reaches = [(is_left, _Reach.of(mark, size, is_left=is_left)) for is_left in (is_late, not is_late)]
-    sides = [(side, each.cover_with_tail(width)) for side, each in reaches if _is_in_row(each.cover(width), now, width)]
-    for lane, others in enumerate(covered):
-        for is_left, (start, end) in sides:
-            if not any(end + _APART > first and last + _APART > start for first, last in others):
+    fitting = [(side, each) for side, each in reaches if _is_in_row(each.cover(TIERS[tier]), now, TIERS[tier])]
+    sides = [(side, [each.cover_with_tail(width) for width in TIERS]) for side, each in fitting]
+    for lane, others in enumerate(taken):
+        for is_left, spans in sides:
+            if not any(_do_meet(spans[at], each.spans[at]) for each in others for at in (max(tier, each.tier),)):
                 return lane, is_left
     return None
+
+
+def _find_bare_lane(mark: OccurrenceMark, taken: Sequence[list[_Taken]], until: int) -> int:
+    """Return the first lane that has room for a mark without its label, and take that room. If none has, the next."""
+    reach = _Reach(mark.at, _MARK, _MARK, mark.started or 0.0)
+    spans = [reach.cover_with_tail(width) for width in TIERS]
+    for lane, others in enumerate(taken):
+        if not any(_do_meet(spans[at], each.spans[at]) for each in others for at in range(each.tier, until)):
+            others.append(_Taken(0, spans))
+            return lane
+    return len(taken)
+
+
+def _do_meet(one: _Span, other: _Span) -> bool:
+    """Return whether two labels are too near each other."""
+    return one[1] + _APART > other[0] and other[1] + _APART > one[0]
 
 
 def _is_in_row(span: _Span, now: float | None, width: float) -> bool:

@@ -177,7 +177,7 @@ def test_paused_tasks_are_named_only_where_something_is_to_come(stack: Stack, ui
     assert requests.post(f"{stack.url}/v1/tasks/{name}/pause", timeout=60).ok
     for day, is_told in (("2027-03-25", False), ("2027-03-27", True), ("2027-03-28", True)):
         text = requests.get(f"{ui}/calendar", params={"day": day, "owner": name}, timeout=60).text
-        assert ("1 paused task would run is not shown" in text) == is_told, day
+        assert ("1 paused task are not shown" in text) == is_told, day
 
 
 def test_what_nobody_has_begun_is_late_and_not_due() -> None:

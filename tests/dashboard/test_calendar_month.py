@@ -65,7 +65,7 @@ def test_no_bar_is_said_to_count_less_than_it_shows(days: list[Bin]) -> None:
     most = int(re.sub(r"\D", "", said) or 0)
     assert all(max(each.ran + each.late + each.due, each.failed) <= most for each in days)
     cut = [each for each in days if each.ran + each.late + each.due + each.skipped > most]
-    assert not cut or not said or "or more where runs were skipped" in said
+    assert not cut or not said or "skipped runs are cut" in said
 
 
 def test_a_day_counts_by_the_wall_clock_of_the_chosen_zone() -> None:

@@ -51,19 +51,24 @@ def test_a_run_that_waits_for_a_worker_is_told_before_it_is_recorded() -> None:
         assert summary.lower().count("paused") == 1
 
 
-def test_a_run_that_no_worker_has_taken_is_open_on_each_calendar() -> None:
-    """It has no record and is no longer due, and is counted and listed once, also after it was tried."""
+def test_a_run_that_no_worker_has_taken_waits_on_each_calendar() -> None:
+    """It has no record and is no longer due, and is counted and listed once. It is open after it was tried.
+
+    On Home, its queue has the same mark.
+    """
     task = {"id": "t", "title": "Render", "owner": "ada", "handler": "report", "pull": {"queue": "gpu"}}
     with run_stack(make_app(), store="sqlite", clock=MovableClock(START, frozen=True)) as stack:
         assert requests.post(f"{stack.url}/v1/tasks", json=task, timeout=60).status_code == 201
         stack.mover.move({"advanceTo": (START + timedelta(minutes=5)).isoformat()})
         for query in ("day=2027-03-20", "week=2027-03-15", "month=2027-03", "owner=ada&handler=report"):
             page = requests.get(f"{stack.url}/ui/calendar?{query}", timeout=60).text
-            assert "1 open" in page, query
-            assert "Waits for a worker" in page
+            assert "1 waits for a worker" in page, query
+            assert "1 open" not in page
+            assert '#s-offer"' in page
             assert re.search(r'<a href="[^"]*/tasks/t" data-row>Render</a>', page)
         for query in ("owner=bob", "handler=other", "status=FAILED"):
-            assert "1 open" not in requests.get(f"{stack.url}/ui/calendar?{query}", timeout=60).text, query
+            assert "1 waits" not in requests.get(f"{stack.url}/ui/calendar?{query}", timeout=60).text, query
+        assert '#s-offer"' in requests.get(f"{stack.url}/ui/", timeout=60).text
         claims = {"worker": "w"}
         assert requests.post(f"{stack.url}/v1/queues/gpu/claim", json=claims, timeout=60).ok
         assert "1 open" in requests.get(f"{stack.url}/ui/calendar?day=2027-03-20", timeout=60).text

@@ -90,6 +90,8 @@ _DELIVERY: Final = complete_table(
         DeliveryStatus.SUPPRESSED: Status("skip", "Not sent", "ended"),
     },
 )
+OFFERED: Final = Status("offer", "Waits for a worker", "retry")
+"""Of a run that waits for its first worker, and has no record yet."""
 OPEN: Final = frozenset(OPEN_STATUSES)
 """The statuses of an open execution."""
 BAD: Final = FAILURE_STATUSES

@@ -40,6 +40,7 @@ _SHAPES: Final = {
     "failed": element("path", cls="failx", d="M-4-4l8 8M4-4l-8 8"),
     "skipped": element("path", cls="skipped", d="M-5-4l4 4-4 4M1-4l4 4-4 4"),
     "open": element("circle", cls="opened", r=4.5) + element("path", cls="opened", d="M0-4.5a4.5 4.5 0 0 0 0 9z"),
+    "offered": element("path", cls="overdue tray", d="M-4.5 1h2.6l.8 1.5h2.2l.8-1.5h2.6M-4.5 1v3.2h9V1L3-4h-6z"),
     "late": LATE_MARK,
     "due": element("circle", cls="o one", r=4.5),
 }

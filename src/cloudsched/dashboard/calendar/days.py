@@ -77,7 +77,7 @@ def gather(answer: Json, days: Sequence[WallDay], visit: Visit) -> dict[date, Da
         past = counted if is_counted else listed
         late = counted.late if answer.get("lateCounts") is not None else listed.late
         due = counted.due if answer.get("dueCounts") is not None else listed.due
-        found = replace(past, late=late, due=due, open=listed.open)
+        found = replace(past, late=late, due=due, open=listed.open, offered=listed.offered)
         end = find_start(each.day + DAY, visit.zone)
         totals = DayTotals(
             found,

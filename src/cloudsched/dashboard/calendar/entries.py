@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.status import BAD, OPEN, Status, show_status
+from cloudsched.dashboard.status import BAD, OFFERED, OPEN, Status, show_status
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.upcoming import BUSY
-from cloudsched.dashboard.words import join_phrases, only_if, show_unseen
+from cloudsched.dashboard.words import join_phrases, only_if, show_unseen, write_count
 from cloudsched.domain.documents.execution import NOT_RUN_STATUSES
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _DUE: Final = Status("due", "Due", "due")
 _LATE: Final = Status("late", "Late", "timeout")
-_OFFERED: Final = Status("wait", "Waits for a worker", "wait")
 _LATE_FROM: Final = timedelta(minutes=3)
 """A run that starts this much later than it was due is late."""
 
@@ -38,12 +37,14 @@ class Bin:
     skipped: int = 0
     """Those that a decision kept from running: skipped, expired or cancelled."""
     open: int = 0
-    """Those that have begun and not ended, or wait for a worker."""
+    """Those that have begun and not ended."""
+    offered: int = 0
+    """Those that wait for their first worker."""
 
     @property
     def numbers(self) -> tuple[int, ...]:
         """Return the numbers, in the order of the fields."""
-        return self.ran, self.failed, self.due, self.late, self.skipped, self.open
+        return self.ran, self.failed, self.due, self.late, self.skipped, self.open, self.offered
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Entry:
     href: str
     status: Status
     kind: str
-    """Its field in a `Bin`: ``ran``, ``failed``, ``skipped``, ``open``, ``late`` or ``due``."""
+    """Its field in a `Bin`: ``ran``, ``failed``, ``skipped``, ``open``, ``offered``, ``late`` or ``due``."""
     handler: str = ""
     started: datetime | None = None
     """The time at which it started, if that was late."""
@@ -90,8 +91,8 @@ def read_entries(answer: Json, now: datetime) -> Iterator[Entry]:
     for each in answer["offered"]:
         title = show_unseen(each.get("title") or each["taskId"])
         at = parse_instant(each["offeredAt"])
-        yield Entry(at, each["taskId"], title, f"tasks/{each['taskId']}", _OFFERED, "open", handler=each["handler"])
-    for each in answer["due"]:
+        yield Entry(at, each["taskId"], title, f"tasks/{each['taskId']}", OFFERED, "offered", handler=each["handler"])
+    for each in (*answer["due"], *answer.get("busyDue", ())):
         at = parse_instant(each["utc"])
         status, kind = _DUE, "due"
         if at <= now:  # nobody has begun it, a worker that does not come for example
@@ -139,10 +140,11 @@ def find_most(bins: Iterable[Bin]) -> int:
 
 
 def write_scale(bins: Sequence[Bin]) -> str:
-    """Return what a full bar counts, in words, and why it may be more."""
+    """Return what a full bar counts, in words, and what is more than that."""
     most = find_most(bins)
     is_cut = any(each.ran + each.late + each.due + each.skipped > most for each in bins)
-    return only_if(most, f"a full bar counts {most:,}{only_if(is_cut, ', or more where runs were skipped')}")
+    cut = only_if(is_cut, "; bars of skipped runs are cut there")
+    return only_if(most, f"a full bar is {write_count(most, 'run', 'runs')}{cut}")
 
 
 def add_bins(bins: Iterable[Bin]) -> Bin:
@@ -186,11 +188,13 @@ class DayTotals:
         return only_if(self.found.ran, f"{self._least(self.is_past_whole)}{self.found.ran:,}")
 
     def write_rest(self) -> str:
-        """Return what was skipped, is open or late, in words. Empty if nothing is."""
+        """Return what was skipped, is open, offered or late, in words. Empty if nothing is."""
         found = self.found
+        waiting = write_count(found.offered, "waits for a worker", "wait for a worker")
         return join_phrases(
             only_if(found.skipped, f"{self._least(self.is_past_whole)}{found.skipped:,} skipped"),
             only_if(found.open, f"{self._least(self.is_open_whole)}{found.open:,} open"),
+            only_if(found.offered, f"{self._least(self.is_open_whole)}{waiting}"),
             only_if(found.late, f"{found.late:,} late"),
         )
 

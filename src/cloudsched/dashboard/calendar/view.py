@@ -232,7 +232,7 @@ def write_notes(answer: Json, visit: Visit) -> Iterator[str]:
     if answer["paused"]:
         is_at_least = answer.get("morePaused")
         said = write_count(answer["paused"], "paused task", "paused tasks", is_at_least=is_at_least)
-        yield f"What {said} would run is not shown."
+        yield f"Future runs of {said} are not shown."
 
 
 def _build_rows(facts: Mapping[date, DayFacts], chosen: date, visit: Visit) -> Json:

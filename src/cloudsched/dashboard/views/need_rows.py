@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
 from cloudsched.dashboard.offered_verbs import RESUME_QUESTION, Question, make_retry_question
-from cloudsched.dashboard.status import BAD, OPEN, Status, show_status
+from cloudsched.dashboard.status import BAD, OFFERED, OPEN, Status, show_status
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.views.causes import CAUSES, list_path
 from cloudsched.dashboard.views.decisions import ShownDecision, list_decisions
@@ -325,7 +325,7 @@ def _build_unheard(queue: Json) -> Need:
     skill = only_if(queue.get("skill"), f" with the skill {queue.get('skill')}")
     return Need(
         key=f"queue {queue['queue']} {queue.get('skill')}",
-        status=Status("offer", "Offered", "retry"),
+        status=OFFERED,
         title=queue["queue"],
         href=f"queues?{urlencode({'queue': queue['queue']})}",
         what="has work waiting and no worker. The first began to wait",

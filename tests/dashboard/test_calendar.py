@@ -12,13 +12,15 @@ import pytest
 import requests
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.dashboard.conftest import look
+from tests.dashboard.conftest import NOW, look, visit
 
 from cloudsched.dashboard.api import Json
 from cloudsched.dashboard.calendar import view as calendar_view
 from cloudsched.dashboard.calendar.day_chart import DayBar, DayRow, draw_day
-from cloudsched.dashboard.calendar.entries import Bin
+from cloudsched.dashboard.calendar.entries import Bin, Entry
 from cloudsched.dashboard.calendar.labels import TIERS, OccurrenceMark, Placed, measure, place_marks
+from cloudsched.dashboard.calendar.view import make_table
+from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.times import DAY, find_start, make_day
 from cloudsched.local.stack import Stack
 
@@ -206,10 +208,69 @@ def test_what_is_late_never_looks_due(span: dict[str, str]) -> None:
 
 
 def test_a_busy_task_that_is_late_says_so_in_the_table() -> None:
-    """Its line stands at the first time, which has passed: what of it is yet to come does not make it due."""
+    """What it is late with and what is yet to come have a line each, which says until when."""
     due = [occurrence(f"2027-03-27T{hour:02}:00:00Z") for hour in range(12, 22)]
-    (line,) = calendar_view.build(answer(*due), look(day="2027-03-27"))["table"]
-    assert line["status"].word == "Late"
+    lines = calendar_view.build(answer(*due), look(day="2027-03-27"))["table"]
+    assert [(each["status"].word, each["count"]) for each in lines] == [("Late", 3), ("Due", 7)]
+    assert lines[0]["note"] == "and 2 more until 15:00"
+
+
+KINDS = st.sampled_from(["ran", "failed", "skipped", "open", "offered", "late", "due"])
+ENTRIES = st.lists(
+    st.builds(
+        lambda hours, task, kind, handler: Entry(
+            NOW + (1 if kind == "due" else -1) * timedelta(hours=hours),
+            f"t{task}",
+            "T",
+            f"tasks/t{task}/{hours}",
+            show_status("SUCCEEDED"),
+            kind,
+            handler=f"h{handler}",
+        ),
+        st.integers(0, 12),
+        st.integers(0, 9),
+        KINDS,
+        st.integers(0, 2),
+    ),
+    max_size=60,
+)
+
+
+@given(ENTRIES, st.sets(st.integers(0, 9)), st.integers(1, 30))
+def test_a_short_table_has_what_needs_somebody(entries: list[Entry], busy: set[int], most: int) -> None:
+    """No run that ended or is due takes the place of what failed, is late or open, and no other that of a busy task."""
+    names = {f"t{each}" for each in busy}
+    whole, shown = (make_table(entries, names, visit(), size) for size in (10_000, most))
+    assert shown == [each for each in whole if each in shown], "in their order"
+    assert len(shown) == min(most, len(whole))
+    assert sum(each["count"] for each in whole) == len(entries)
+    if len(shown) < len(whole):
+        keys = [each["key"] for each in shown]
+        missing = [each["key"] for each in whole if each["key"] not in keys]
+        worst = [min(_rank(each, key, names) for each in entries) for key in missing]
+        assert max(min(_rank(each, key, names) for each in entries) for key in keys) <= min(worst)
+
+
+def _rank(entry: Entry, key: str, busy: set[str]) -> int:
+    """Return how urgent an entry is, if it belongs to a line of a table."""
+    if entry.task_id in busy:
+        phase = {"late": " late", "due": " due"}.get(entry.kind, "")
+        rank, name = 2, f"{entry.task_id}{phase}"
+    else:
+        rank, name = 3, f"{entry.at.isoformat()} {entry.href}"
+    if name != key:
+        return 9
+    return {"failed": 0, "late": 0, "open": 1, "offered": 1}.get(entry.kind, rank)
+
+
+def test_a_short_table_has_the_latest_failures_of_each_handler() -> None:
+    """Hundreds of one handler do not hide the only one of another, which does not hide the latest of these."""
+    times = [f"2027-03-27T0{n // 60}:{n % 60:02}:00Z" for n in range(180)]
+    many = [{**ended(at, "FAILED", f"t{n}"), "handler": "feed"} for n, at in enumerate(times)]
+    payroll = {**ended("2027-03-27T00:00:00Z", "FAILED", "payroll"), "handler": "payroll"}
+    page = calendar_view.build(answer(ran=[*many, payroll]), look(day="2027-03-27"))
+    titles = [each["title"] for each in page["table"]]
+    assert titles == ["PAYROLL", *(f"T{n}" for n in range(131, 180))]
 
 
 def test_the_week_shows_past_and_future(ui: str) -> None:
@@ -329,7 +390,7 @@ def test_a_cut_table_says_how_many_failures_it_has() -> None:
     part = {"start": "2027-03-25T05:00:00Z", "end": "2027-03-25T05:15:00Z", "ran": 9, "failed": 80, "skipped": 0}
     ran = [ended(f"2027-03-25T05:0{n}:00Z", "FAILED", f"t{n}") for n in range(3)]
     page = calendar_view.build(answer(ran=ran, counts=[part], moreRan=True), look(day="2027-03-25"))
-    assert page["rest"]["words"] == "3 of 89 are listed, among them 3 of 80 failures."
+    assert page["rest"]["words"].startswith("3 of 89 are listed, among them 3 of 80 failures")
 
 
 def test_a_busy_task_gives_way_to_what_fails_rarely() -> None:

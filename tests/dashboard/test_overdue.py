@@ -75,9 +75,12 @@ def test_a_run_that_no_worker_has_taken_waits_on_each_calendar() -> None:
 
 
 def test_what_is_late_since_yesterday_is_in_the_calendar_of_yesterday() -> None:
-    """Its table names it, and leads to all that is late; the list of that time does not call it due."""
+    """Its table names it, and leads to all that is late; the list of that time does not call it due.
+
+    What is due more often than its marks show has a line, too, also where it is too much to be listed.
+    """
     rarely = {"rrule": "FREQ=HOURLY;INTERVAL=5", "dtstart": "2027-03-20T08:00:00", "timezone": "UTC"}
-    often = {**rarely, "rrule": "FREQ=HOURLY"}
+    often = {**rarely, "rrule": "FREQ=MINUTELY;INTERVAL=5"}
     with run_stack(make_app(), store="sqlite", clock=MovableClock(START, frozen=True)) as stack:
         for name, schedule in (("rarely", rarely), ("often", often)):
             task = {"id": name, "title": name, "owner": "ada", "handler": "report", "pull": {"queue": "gpu"}}
@@ -89,7 +92,11 @@ def test_what_is_late_since_yesterday_is_in_the_calendar_of_yesterday() -> None:
         link = re.search(r'href="([^"]*)">All that is late', table)
         assert link is not None
         text = requests.get(f"{stack.url}/ui/{html.unescape(link[1])}", timeout=60).text
+        for query in ("day=2027-03-23", "week=2027-03-22", "month=2027-04"):
+            to_come = requests.get(f"{stack.url}/ui/calendar?{query}&tz=UTC", timeout=60).text
+            assert re.search(r"data-row>often</a>\s*<small>and \d+ more until", to_come), query
     assert "rarely" in table
+    assert re.search(r"data-row>often</a>\s*<small>and \d+ more until \d\d:\d\d</small>", table)
     assert "Late" in table
     assert "have not started that were due" in text
 

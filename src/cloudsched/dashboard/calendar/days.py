@@ -68,6 +68,7 @@ def gather(answer: Json, days: Sequence[WallDay], visit: Visit) -> dict[date, Da
     listed_until = find_instant(answer, "dueListedUntil")
     is_counted = answer.get("counts") is not None
     stops = read_stops(answer, visit)
+    sampled = {each["taskId"] for each in answer.get("busyDue", ())}
 
     facts = {}
     for each in days:
@@ -89,7 +90,7 @@ def gather(answer: Json, days: Sequence[WallDay], visit: Visit) -> dict[date, Da
         facts[each.day] = DayFacts(
             day=each,
             entries=entries[each.day],
-            busy=find_busy(entries[each.day]),
+            busy=find_busy(entries[each.day]) | sampled,
             totals=totals,
             parts=mine,
             stops=places,

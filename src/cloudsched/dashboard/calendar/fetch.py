@@ -85,14 +85,11 @@ def fetch(api: Api, visit: Visit) -> Json:
         if not wanted["status"] and (span.kind == "month" or not ran.has_all_open):
             _add_open(api, {"from": start.isoformat(), "until": end.isoformat()}, wanted, ran)
     offered, has_all_offered = _fetch_offered(api, wanted, ran) if start <= visit.now else ([], True)
-    due = _Pages()
     coming: Json = {}
     if end > visit.now:  # a status is one of what ran: what is to come has none, so it stays
         begin = max(start, visit.now)
         coming = _count_due(api, visit, begin, end, per, also)
-    if coming or any(part["due"] for part in late.get("parts", ())):
-        bound = _choose_bound(coming, "due")
-        due = _fetch_all(api, "/v1/occurrences", "occurrences", {**near, **also, "mostPerDay": str(BUSY)}, bound)
+    due, sample = _fetch_due(api, near, _find_table(span, visit), also, (late, coming), ran.items)
     paused, more_paused = _count_paused(overview, wanted) if end > visit.now else (0, False)
     return {
         "ran": ran.items,
@@ -103,6 +100,7 @@ def fetch(api: Api, visit: Visit) -> Json:
         "lateCounts": late.get("parts"),
         "dueCounts": coming.get("parts"),
         "due": due.items,
+        "busyDue": sample,
         "dueListedUntil": due.items[-1]["utc"] if due.has_more and due.items else None,
         "dueUntil": min(filter(None, (late.get("completeUntil"), coming.get("completeUntil"))), default=None),
         "stops": [] if counts is None else counts["stops"],
@@ -115,6 +113,42 @@ def _count_due(api: Api, visit: Visit, start: datetime, end: datetime, per: str,
     near = {"from": start.isoformat(), "until": end.isoformat(), "timezone": visit.zone.key, "per": per}
     found: Json = api.get("/v1/occurrences/counts", **near, **also)
     return found
+
+
+def _fetch_due(
+    api: Api,
+    near: Mapping[str, str],
+    table: Mapping[str, str],
+    also: Mapping[str, str],
+    counts: Sequence[Json],
+    ran: Sequence[Json],
+) -> tuple[_Pages, list[Json]]:
+    """Return what is late and due, if it is little. If not, return that of rare tasks, and a sample of busy ones.
+
+    The sample is of the table's day: the first there, if something is late or the table has room.
+    """
+    late, coming = counts
+    path, name = "/v1/occurrences", "occurrences"
+    parts = [*late.get("parts", ()), *coming.get("parts", ())]
+    total = sum(each["due"] for each in _list_within(parts, "start", near))
+    if total <= BOUND and not any(each.get("completeUntil") for each in counts):
+        return _fetch_all(api, path, name, {**near, **also}, BOUND) if total else _Pages(), []
+
+    rare = {**near, **also, "mostPerDay": str(BUSY)}
+    due = _fetch_all(api, path, name, rare, _choose_bound(coming, "due"))
+    is_late = any(each["due"] for each in late.get("parts", ()))
+    listed = [*_list_within(ran, "scheduledFor", table), *_list_within(due.items, "utc", table)]
+    if not is_late and len(listed) >= LISTED:
+        return due, []
+    known = {each["taskId"] for each in due.items}
+    sample = api.get(path, **table, **also, pageSize=LISTED)[name]
+    return due, [each for each in sample if each["taskId"] not in known]
+
+
+def _list_within(items: Sequence[Json], name: str, near: Mapping[str, str]) -> list[Json]:
+    """Return the items whose instants of this name lie between two bounds."""
+    start, end = parse_instant(near["from"]), parse_instant(near["until"])
+    return [each for each in items if start <= parse_instant(each[name]) < end]
 
 
 def _choose_bound(counts: Json | None, *names: str) -> int:

@@ -17,6 +17,7 @@ from cloudsched.dashboard.calendar.fetch import FILTERS, LISTED, choose_day, fet
 from cloudsched.dashboard.calendar.labels import OccurrenceMark
 from cloudsched.dashboard.calendar.month import WEEKDAYS, DayAddresses, build_month
 from cloudsched.dashboard.calendar.span import KINDS, choose_span, find_today, make_span_moves, write_address
+from cloudsched.dashboard.calendar.worth import choose_lines
 from cloudsched.dashboard.charts.legend import CALENDAR, list_legend
 from cloudsched.dashboard.status import show_status
 from cloudsched.dashboard.stops import read_stops
@@ -132,24 +133,34 @@ def _write_rest(facts: DayFacts, rows: Sequence[Json], visit: Visit) -> Json | N
     if end > visit.now:
         soonest = max(start, parse_instant(visit.soonest))
         lists.append(("All that is due", _write_list("due?", soonest, end, visit)))
-    words = f"{listed:,} of {only_if(not is_whole, 'at least ')}{total:,} are listed"
+    least = only_if(not is_whole, "at least ")
+    words = f"{listed:,} of {least}{total:,} {'is' if listed == 1 else 'are'} listed"
     failed = sum(each["failed"] for each in rows)
-    if failed < totals.found.failed:
-        words += f", among them {failed:,} of {totals.write_failed().removesuffix(' failed')} failures"
+    if not listed:
+        words = f"{least}{total:,} in all".capitalize()
+    elif failed < totals.found.failed:
+        of = totals.write_failed().removesuffix(" failed")
+        words += f", among them {failed:,} of {of} failures, the latest and the rarest"
     return {"words": f"{words}.", "lists": lists}
 
 
 def make_table(entries: Sequence[Entry], busy: set[str], visit: Visit, most: int) -> list[Json]:
-    """Return a day's first lines, the earliest first: one for each occurrence, or for all of a busy task's."""
+    """Return the lines of a day that are worth most, the earliest first.
+
+    There is one for each occurrence. Those of a busy task share three: for what ran, what is late, and what is due.
+    """
     groups: defaultdict[str, list[Entry]] = defaultdict(list)
     for entry in sorted(entries, key=lambda each: (each.at, each.task_id)):
-        name = entry.task_id if entry.task_id in busy else f"{entry.at.isoformat()} {entry.href}"
+        name = f"{entry.at.isoformat()} {entry.href}"
+        if entry.task_id in busy:
+            name = join_phrases(entry.task_id, only_if(entry.kind in {"late", "due"}, entry.kind), separator=" ")
         groups[name].append(entry)
-    return [{"key": key, **_build_line(group, visit)} for key, group in itertools.islice(groups.items(), most)]
+    chosen = choose_lines(groups, busy, visit.now, most)
+    return [{"key": key, **_build_line(group, visit)} for key, group in groups.items() if key in chosen]
 
 
 def _build_line(group: Sequence[Entry], visit: Visit) -> Json:
-    """Return the line of one occurrence, or of all of a busy task's."""
+    """Return the line of one occurrence, or of several of a busy task."""
     first = group[0]
     bad = sum(each.kind == "failed" for each in group)
     count = sum(each.count for each in group)

@@ -192,8 +192,8 @@ def test_what_nobody_has_begun_is_late_and_not_due() -> None:
         ),
         look(day="2027-03-27"),
     )
-    assert "1 skipped, 1 late, 1 due" in page["sentence"]
-    assert [row["status"].word for row in page["table"]] == ["Skipped", "Late", "Due"]
+    assert "1 skipped, 1 not started, 1 due" in page["sentence"]
+    assert [row["status"].word for row in page["table"]] == ["Skipped", "Not started", "Due"]
 
 
 @pytest.mark.parametrize("span", [{"day": "2027-03-27"}, {"week": "2027-03-22"}, {"month": "2027-03"}])
@@ -203,7 +203,7 @@ def test_what_is_late_never_looks_due(span: dict[str, str]) -> None:
     found = answer(occurrence("2027-03-27T09:00:00Z"), counts=[], lateCounts=[part], dueCounts=[])
     page = calendar_view.build(found, look(**span))
     words = [each.word for each in page["legend"]]
-    assert [each for each in words if "late" in each]
+    assert [each for each in words if "not started" in each]
     assert not [each for each in words if "due" in each]
 
 
@@ -211,7 +211,7 @@ def test_a_busy_task_that_is_late_says_so_in_the_table() -> None:
     """What it is late with and what is yet to come have a line each, which says until when."""
     due = [occurrence(f"2027-03-27T{hour:02}:00:00Z") for hour in range(12, 22)]
     lines = calendar_view.build(answer(*due), look(day="2027-03-27"))["table"]
-    assert [(each["status"].word, each["count"]) for each in lines] == [("Late", 3), ("Due", 7)]
+    assert [(each["status"].word, each["count"]) for each in lines] == [("Not started", 3), ("Due", 7)]
     assert lines[0]["note"] == "and 2 more until 15:00"
 
 

@@ -73,7 +73,7 @@ def test_a_day_counts_by_the_wall_clock_of_the_chosen_zone() -> None:
     due = occurrence("2027-03-25T23:30:00Z")
     for zone, number in ((PARIS, 26), (UTC_ZONE, 25)):
         page = calendar_view.build(answer(due), replace(look(month="2027-03"), zone=zone))
-        assert [c["number"] for week in page["month"] for c in week if c and "1 late" in c["words"]] == [number]
+        assert [c["number"] for week in page["month"] for c in week if c and "1 not started" in c["words"]] == [number]
 
 
 class CrowdedApi:

@@ -89,7 +89,7 @@ def test_what_is_late_since_yesterday_is_in_the_calendar_of_yesterday() -> None:
         stack.mover.move({"advanceTo": (START + timedelta(days=1)).isoformat()})
         page = requests.get(f"{stack.url}/ui/calendar?day=2027-03-20&tz=UTC", timeout=60).text
         table = page.partition('id="table"')[2]
-        link = re.search(r'href="([^"]*)">All that is late', table)
+        link = re.search(r'href="([^"]*)">All that has not started', table)
         assert link is not None
         text = requests.get(f"{stack.url}/ui/{html.unescape(link[1])}", timeout=60).text
         for query in ("day=2027-03-23", "week=2027-03-22", "month=2027-04"):
@@ -97,7 +97,7 @@ def test_what_is_late_since_yesterday_is_in_the_calendar_of_yesterday() -> None:
             assert re.search(r"data-row>often</a>\s*<small>and \d+ more until", to_come), query
     assert "rarely" in table
     assert re.search(r"data-row>often</a>\s*<small>and \d+ more until \d\d:\d\d</small>", table)
-    assert "Late" in table
+    assert "Not started" in table
     assert "have not started that were due" in text
 
 

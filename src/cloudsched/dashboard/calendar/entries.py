@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.api import Json
 
 _DUE: Final = Status("due", "Due", "due")
-_LATE: Final = Status("late", "Late", "timeout")
+_LATE: Final = Status("late", "Not started", "timeout")
 _LATE_FROM: Final = timedelta(minutes=3)
 """A run that starts this much later than it was due is late."""
 
@@ -195,7 +195,7 @@ class DayTotals:
             only_if(found.skipped, f"{self._least(self.is_past_whole)}{found.skipped:,} skipped"),
             only_if(found.open, f"{self._least(self.is_open_whole)}{found.open:,} open"),
             only_if(found.offered, f"{self._least(self.is_open_whole)}{waiting}"),
-            only_if(found.late, f"{found.late:,} late"),
+            only_if(found.late, f"{found.late:,} not started"),
         )
 
     def write_due(self) -> str:

@@ -129,7 +129,7 @@ def _write_rest(facts: DayFacts, rows: Sequence[Json], visit: Visit) -> Json | N
     if start < visit.now:
         lists.append(("All runs of this day", _write_list("runs?", start, end, visit)))
     if totals.found.late:
-        lists.append(("All that is late", _write_list("due?", start, min(end, visit.now), visit)))
+        lists.append(("All that has not started", _write_list("due?", start, min(end, visit.now), visit)))
     if end > visit.now:
         soonest = max(start, parse_instant(visit.soonest))
         lists.append(("All that is due", _write_list("due?", soonest, end, visit)))

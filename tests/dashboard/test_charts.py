@@ -125,6 +125,17 @@ def test_no_label_crosses_the_now_line(lived: list[tuple[int, int]], due: int) -
             assert float(x) + 9 * 0.68 <= now + 0.1
 
 
+@given(st.sampled_from(["SUCCEEDED", "FAILED", "RUNNING", "SUSPENDED"]), st.integers(-5000, -1), st.integers(1, 5000))
+def test_no_word_is_written_on_its_own_bar(status: str, start: int, took: int) -> None:
+    """It stands beside its bar. Where there is no room, the legend alone names what the bar is."""
+    end = None if status in {"RUNNING", "SUSPENDED"} else min(at(start + took), NOW)
+    svg = draw_life([Lived(at(start), end, status, "word")], [], NOW, PARIS, (at(-4500), at(200)))
+    for left, width in re.findall(r'<rect [^>]*x="([\d.]+)%" width="([\d.]+)%"', svg):
+        for x, side in re.findall(r'<text [^>]*x="([\d.]+)%"[^>]*text-anchor="(start|end)">word<', svg):
+            limit = float(left) if side == "end" else float(left) + float(width)
+            assert float(x) == pytest.approx(limit, abs=0.02)
+
+
 @given(st.sampled_from(["SUCCEEDED", "FAILED", "RUNNING", "SUSPENDED"]), st.integers(0, 5000))
 def test_each_run_of_a_life_can_be_seen_on_a_phone(status: str, seconds: int) -> None:
     """At least 3 pixels wide, however short it was in the time that is shown."""

@@ -155,8 +155,8 @@ def _draw_lane(each: Lived, y: int, left: float, right: float, now: float) -> Ma
     right = min(right, 1.0)
     width = right - left
     if each.status == ExecutionStatus.SUSPENDED:
-        bar = _draw_bar("hatched", left, width, fill="url(#hatch)", y=y, height=_BAR)
-    elif each.status in NOT_RUN_STATUSES:
+        return _draw_bar("hatched", left, width, fill="url(#hatch)", y=y, height=_BAR)  # the legend has its word
+    if each.status in NOT_RUN_STATUSES:
         bar = element("path", cls="skipped", d=f"M0 {y + 1}l4 4-4 4m5-8l4 4-4 4")
         bar = element("svg", bar, x=percent(left), overflow="visible")
     elif each.status in OPEN:
@@ -170,8 +170,8 @@ def _draw_lane(each: Lived, y: int, left: float, right: float, now: float) -> Ma
     would_cross = right < now < right + len(each.word) * _CHARACTER
     if (right > _LABEL_SIDE or would_cross or left < now - _NEAR_NOW < right) and left > _LEAST_BEFORE:
         return group(bar, draw_beside(each.word, left, 6, is_before=True, y=y + 9, css=css))
-    if right > _LABEL_SIDE:  # it fills the chart: its word stands in it
-        return group(bar, draw_beside(each.word, right, 6, is_before=True, y=y + 9, css=css))
+    if right > _LABEL_SIDE:  # it fills the chart: there is no room for its word
+        return bar
     return group(bar, draw_beside(each.word, right, 6, is_before=False, y=y + 9, css=css))
 
 

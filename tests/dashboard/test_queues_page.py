@@ -44,7 +44,7 @@ def test_a_paused_queue_stands_first(stack: Stack, ui: str, queue: str, who: str
 def test_each_queue_says_what_it_carries_and_how_fast(ui: str) -> None:
     """The priorities by which Home names it; the queue of hops has none."""
     text = read(ui, "/queues")
-    assert "Per second At the same time Tasks in it" in text
+    assert "Per second At the same time Waiting" in text
     for priority in ("critical", "high", "low"):
         assert f"cloudsched-{priority} priority {priority} Running" in text
     assert "cloudsched priority normal Running" in text

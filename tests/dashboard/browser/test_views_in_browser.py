@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from tests.dashboard.browser.conftest import Site, Visitor
-from tests.dashboard.browser.fitness import BEYOND, COLLIDING, CUT, DATE, LINES_OF, check, check_keyboard
+from tests.dashboard.browser.fitness import BEYOND, COLLIDING, CUT, DATE, LINES_OF, OVER, check, check_keyboard
+from tests.harness import wait_until
 
 from cloudsched.web.auth.roles import Role
 
@@ -112,13 +113,18 @@ def test_what_waits_in_a_queue_fits_a_phone(tour: Visitor, site: Site) -> None:
     site.call("POST", "/v1/tasks/waits-for-a-worker/trigger")
     page = tour.go("queues?queue=gpu-of-long-name")
     assert page.locator("tbody a", has_text="waits-for-a-worker").count() == 1
-    for width in range(320, 400, 8):
-        page.set_viewport_size({"width": width, "height": 844})
-        assert page.evaluate(BEYOND) == [], f"{width} px"
+    name = "/v1/dispatch-queues/cloudsched"
+    for state in ("PAUSED", "RUNNING"):
+        site.call("PATCH", name, {"state": state})
+        page.reload()
+        for width in range(320, 400, 8):
+            page.set_viewport_size({"width": width, "height": 844})
+            assert page.evaluate(BEYOND) == [], f"{state}, {width} px"
+            assert page.evaluate(OVER) == [], f"{state}, {width} px"
 
 
-def test_no_number_of_a_day_breaks_in_a_word_on_a_phone(tour: Visitor) -> None:
-    """The narrow column of the calendar has room for its longest word."""
+def test_no_number_of_a_day_parts_from_its_word(tour: Visitor) -> None:
+    """Each has a line of its own, with its word, on a phone and on a wide screen."""
     page = tour.go("calendar?week=2027-03-22")
     for width in (320, 390, 430):
         page.set_viewport_size({"width": width, "height": 844})

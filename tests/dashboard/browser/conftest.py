@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
+from pydantic import BaseModel
 from tests.browsers import find_chromium, make_browser_environment
 from tests.dashboard.conftest import NOW, START, TASKS, make_app
 
+from cloudsched import Context
 from cloudsched.client import Client
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
@@ -35,6 +37,17 @@ ASK_NOTHING = "() => { window.fetch = () => new Promise(() => {}); window.stop()
 REFILL = timedelta(milliseconds=200)
 """In how long a queue may send a whole burst again."""
 SIZE: ViewportSize = {"width": 1280, "height": 900}
+
+
+class Decision(BaseModel):
+    """A yes or a no, with its reason."""
+
+    approved: bool
+    note: str = ""
+
+
+def decide(ctx: Context) -> str:
+    return str(ctx.wait_for("decision", Decision, timeout=timedelta(days=1)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +86,9 @@ def site() -> Iterator[Site]:
     base = Settings(access=Access(api_keys=tuple(str(entry) for _, entry in keys.values())))
     with ExitStack() as parts:
         clock = MovableClock(START, frozen=True)
-        stack = parts.enter_context(run_stack(make_app(), base=base, store="sqlite", clock=clock))
+        app = make_app()
+        app.handler("decides", events={"decision": Decision})(decide)
+        stack = parts.enter_context(run_stack(app, base=base, store="sqlite", clock=clock))
         pages = {}
         for role, (key, _) in keys.items():
             client = parts.enter_context(Client(stack.url, key=key))

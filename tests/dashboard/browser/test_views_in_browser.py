@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from tests.dashboard.browser.conftest import Site, Visitor
 from tests.dashboard.browser.fitness import BEYOND, COLLIDING, CUT, DATE, LINES_OF, OVER, check, check_keyboard
 from tests.harness import wait_until
 
 from cloudsched.web.auth.roles import Role
+
+if TYPE_CHECKING:
+    from playwright.sync_api import FloatRect, Locator
 
 VIEWS = {
     "": "Home",
@@ -51,6 +56,13 @@ PROBLEMS = {
 """Addresses that show a problem, and its heading."""
 
 
+def find_box(found: Locator) -> FloatRect:
+    """Return where an element stands, which has to be seen."""
+    box = found.bounding_box()
+    assert box is not None
+    return box
+
+
 @pytest.mark.parametrize("path", VIEWS)
 def test_each_view_is_fit_for_everybody(tour: Visitor, path: str) -> None:
     """One h1 that names the view; axe finds nothing; no sideways scrolling; light and dark; Tab reaches everything."""
@@ -74,17 +86,16 @@ def test_the_labels_of_a_time_axis_can_be_told_apart(tour: Visitor, path: str) -
         assert page.evaluate(CUT) == [], f"{width} px"
 
 
-@pytest.mark.parametrize("path", ["tasks", "tasks?status=ACTIVE&owner=ada", "runs?within=any", "due"])
+@pytest.mark.parametrize("path", ["tasks", "tasks?status=ACTIVE&owner=ada", "runs?within=any", "due", "calendar"])
 def test_the_first_row_is_on_the_first_screen_of_a_phone(tour: Visitor, path: str) -> None:
     """What a list is about comes before how it can be filtered."""
     page = tour.go(path)
     page.set_viewport_size({"width": 390, "height": 844})
-    row = page.locator("main table.list tbody tr").first.bounding_box()
-    assert row is not None
+    row = find_box(page.locator("main :is(table.list tbody tr, .week > li:not(.hours))").first)
     assert row["y"] + row["height"] <= 844, "the first row is below the first screen"
 
 
-def test_no_date_in_a_list_breaks_on_a_phone(tour: Visitor, site: Site) -> None:
+def test_no_date_breaks_on_a_phone(tour: Visitor, site: Site) -> None:
     """Neither ``2030-01-01`` nor ``24 March 2031``, at any width of a phone."""
     site.create("dated-once")
     site.create("dated-weekly", schedule={"rrule": "FREQ=WEEKLY", "dtstart": "2031-03-24T09:00:00", "timezone": "UTC"})
@@ -93,6 +104,12 @@ def test_no_date_in_a_list_breaks_on_a_phone(tour: Visitor, site: Site) -> None:
         page.set_viewport_size({"width": width, "height": 844})
         lines = page.evaluate(LINES_OF, ["table.list", DATE])
         assert {date for date, _ in lines} >= {"2030-01-01", "24 March 2031"}
+        assert all(count == 1 for _, count in lines), f"{width} px: {lines}"
+    page = tour.go("tasks/dated-once")
+    for width in range(340, 440, 20):
+        page.set_viewport_size({"width": width, "height": 844})
+        lines = page.evaluate(LINES_OF, ["dl.facts", DATE])
+        assert lines
         assert all(count == 1 for _, count in lines), f"{width} px: {lines}"
 
 
@@ -126,11 +143,30 @@ def test_what_waits_in_a_queue_fits_a_phone(tour: Visitor, site: Site) -> None:
 def test_no_number_of_a_day_parts_from_its_word(tour: Visitor) -> None:
     """Each has a line of its own, with its word, on a phone and on a wide screen."""
     page = tour.go("calendar?week=2027-03-22")
-    for width in (320, 390, 430):
+    for width in (320, 390, 430, 1024, 1440):
         page.set_viewport_size({"width": width, "height": 844})
-        lines = page.evaluate(LINES_OF, [".week", "[a-z]+"])
-        assert "succeeded" in {word for word, _ in lines}
+        lines = page.evaluate(LINES_OF, [".week", r"[\d,]+ [a-z]+"])
+        assert any(fact.endswith(" succeeded") for fact, _ in lines)
         assert all(count == 1 for _, count in lines), f"{width} px: {lines}"
+        assert page.evaluate(OVER) == [], f"{width} px"
+    assert "," not in page.locator(".week .day", has_text="succeeded").first.inner_text()
+
+
+@pytest.mark.parametrize("path", ["", "decisions"])
+def test_a_decision_is_made_in_the_row_of_its_text(tour: Visitor, site: Site, path: str) -> None:
+    """From 1024 px on, the note and the buttons stand beside the text, and make the row no higher."""
+    site.create("asks-to-pay", handler="decides")
+    site.call("POST", "/v1/tasks/asks-to-pay/trigger")
+    wait_until(lambda: site.call("GET", "/v1/tasks/asks-to-pay/executions?status=SUSPENDED")["executions"])
+    page = tour.go(path)
+    row = page.locator(".items > li", has_text="asks-to-pay")
+    for width in (1024, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        text, approve, reject = (find_box(row.locator(each)) for each in ("> div", "[value=approve]", "[value=reject]"))
+        note = find_box(row.get_by_label("Note"))
+        assert text["x"] + text["width"] <= note["x"] < approve["x"] < reject["x"]
+        assert find_box(row)["height"] < text["height"] + 24, f"{width} px"
+        assert note["y"] == approve["y"] == reject["y"] < text["y"] + 12
 
 
 @pytest.mark.parametrize("width", [1024, 1281, 1400])

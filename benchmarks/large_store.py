@@ -255,7 +255,7 @@ def _make_skipped(task: Task, times: Sequence[datetime]) -> Execution:
         covers=covers,
         finished_at=STARTED,
         status=ExecutionStatus.SKIPPED,
-        message="A newer run was due on Tue 23 Mar 2027 at 14:00 (UTC) (catchUp: latest).",
+        message="A newer run was due by Tue 23 Mar 2027 at 14:00 (UTC) (catchUp: latest).",
     )
 
 

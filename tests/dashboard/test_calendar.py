@@ -328,6 +328,7 @@ def test_a_time_in_which_nothing_started_is_said_and_drawn() -> None:
     assert [said for said, _ in told.numbers] == ["2,159 skipped", "30 started late"]
     assert all("owner=ada" in href for _, href in told.numbers)
     assert [each["name"].split()[0][:3] for each in page["rows"] if 'class="stop"' in each["chart"]] == ["Tue", "Wed"]
+    assert [each["counts"] for each in page["rows"]][:3] == ["nothing", "nothing started", "nothing started"]
 
 
 def test_the_band_of_a_stop_that_goes_on_reaches_now() -> None:

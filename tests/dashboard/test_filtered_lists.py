@@ -226,7 +226,12 @@ def test_a_list_of_a_cause_names_each_handler_with_its_number(
     assert [(name, int(number)) for _, name, number in named] == handlers.most_common()[::-1]
     for address, name, number in named:
         assert [each["handler"] for each in list_tasks(pages, address[1:])] == [name] * int(number)
-    assert re.findall(r'<a href="\?[^"]+">\w+ \(\d+\)</a>', read_text(pages, f"{query}&handler=noise")) == []
+    of_one = read_text(pages, f"{query}&handler=noise")
+    assert re.findall(r'<a href="\?[^"]+">\w+ \(\d+\)</a>', of_one) == []
+    retry = re.search(r'href="[^"]*bulk\?([^"]+)">Retry all of these', of_one)
+    assert retry
+    asked = dict(parse_qsl(f"{query}&handler=noise")) | {"action": "RETRY_FAILED"}
+    assert dict(parse_qsl(retry[1])) == {name: text for name, text in asked.items() if name != "trouble"}
 
 
 @pytest.mark.parametrize("query", ["", "trouble=FAILED", "trouble=WAITING&owner=ada"])

@@ -119,7 +119,7 @@ def test_a_late_task_is_called_late_wherever_it_stands() -> None:
     assert ">late</small>" in tasks
     assert "Late since" in page
     assert "Next:" not in page
-    assert "late since" in page
+    assert "due since" in page
     assert "next due" not in page
 
 

@@ -80,9 +80,12 @@ def make_question(task: Json, due: Sequence[datetime], explanation: Json, visit:
 def make_retry_question(task: Json, record: Json) -> Question:
     """Return the question for an ended execution of a task."""
     handler_gets, payload = _show_payload(task, record.get("payload"))
+    what = "It never started, and now runs once."
+    if record.get("startedAt"):
+        what = "It gets one more attempt. Recorded steps are kept. What failed runs again, "
+        what += "and so does what the handler does outside steps."
     return Question(
-        sentence="It gets one more attempt. Recorded steps are kept. What failed runs again, "
-        f"and so does what the handler does outside steps.{_write_offer(task)}",
+        sentence=f"{what}{_write_offer(task)}",
         handler_gets=handler_gets,
         payload=payload,
     )

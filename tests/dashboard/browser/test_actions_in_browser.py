@@ -118,7 +118,7 @@ ACTIONS = (
     Action("send-awaited", TASK, "Send approved", find_outcome, "SUCCEEDED", handler="asks", prepare=run_first),
     Action("create", "new?handler=memo", "Create the task", is_made, after=True, typed=TITLES),
     Action("edit", "tasks/{task}/edit", "Save the task", find_task("title"), "Renamed", typed={"Title": "Renamed"}),
-    Action("run", "tasks/{task}/run", "Run it once, now", count_executions, 1),
+    Action("run", "tasks/{task}/run", "Run it once", count_executions, 1),
     Action("read", "deliveries?owner=ada", "Mark as read", is_read, after=True, prepare=deliver_first, row="{task}"),
     Action("bulk-pause", BULK, "Pause…", find_task("status"), "PAUSED"),
     Action("bulk-delete", BULK, "Delete…", find_task("status"), None),

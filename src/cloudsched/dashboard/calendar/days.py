@@ -80,13 +80,14 @@ def gather(answer: Json, days: Sequence[WallDay], visit: Visit) -> dict[date, Da
         due = counted.due if answer.get("dueCounts") is not None else listed.due
         found = replace(past, late=late, due=due, open=listed.open, offered=listed.offered)
         end = find_start(each.day + DAY, visit.zone)
+        places = [*_place_stops(each, stops)]
         totals = DayTotals(
             found,
             is_past_whole=is_counted or not answer["moreRan"] or find_start(each.day, visit.zone) >= visit.now,
             is_future_whole=complete is None or end <= complete,
             is_open_whole=not answer.get("moreOpen"),
+            is_stopped=bool(places),
         )
-        places = [*_place_stops(each, stops)]
         facts[each.day] = DayFacts(
             day=each,
             entries=entries[each.day],

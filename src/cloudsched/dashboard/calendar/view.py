@@ -82,7 +82,7 @@ def build(answer: Json, visit: Visit) -> Json:
         one_scale = only_if(scale, f"All days share one scale: {scale}.")
         shown["tail"] = join_phrases(one_scale, _tell_of_skipped(facts), separator=" ")
     else:
-        shown |= _build_rows(facts, chosen.day, visit)
+        shown |= _build_rows(facts, chosen.day, visit, is_cut=answer["moreRan"])
     drawn = [each["chart"] for each in itertools.chain(*shown["month"], shown["rows"]) if each]
     return {**shown, "legend": list_legend(CALENDAR, drawn)}
 
@@ -246,7 +246,7 @@ def write_notes(answer: Json, visit: Visit) -> Iterator[str]:
         yield f"Future runs of {said} are not shown."
 
 
-def _build_rows(facts: Mapping[date, DayFacts], chosen: date, visit: Visit) -> Json:
+def _build_rows(facts: Mapping[date, DayFacts], chosen: date, visit: Visit, *, is_cut: bool) -> Json:
     """Return a row for each day, and the note on bars below them."""
     is_week = len(facts) > 1
     parts = 24 if is_week else 96
@@ -282,10 +282,13 @@ def _build_rows(facts: Mapping[date, DayFacts], chosen: date, visit: Visit) -> J
                 "chart": draw_day(row),
             }
         )
+    marked = f"Of tasks that run more than {BUSY} times a day, only rare failures have marks."
+    if is_cut:
+        marked = "Of past runs, only open ones, rare failures and some of the latest have marks."
     scale = join_phrases(f"Each bar counts the runs due in one {bar}", write_scale(found), separator="; ")
     notes = (
         only_if(found, f"{scale}."),
-        f"Of tasks that run more than {BUSY} times a day, only rare failures have marks.",
+        marked,
         _tell_of_skipped(facts),
     )
     return {"rows": rows, "tail": join_phrases(*notes, separator=" ")}

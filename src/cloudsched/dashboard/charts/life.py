@@ -194,4 +194,4 @@ def _draw_due(places: Sequence[tuple[float, bool]], y: int) -> Iterator[Markup]:
     has_room = len(places) == 1 or places[1][0] - at > _DUE_WORD
     if not has_room and places[-1][0] < 1 - _DUE_WORD:  # the next mark would be in its word on a phone
         (at, is_late), has_room = places[-1], True
-    yield element("text", "late" if is_late else "due", cls="" if has_room else "wide", x=percent(at), dx=10, y=y + 9)
+    yield element("text", "due", cls="" if has_room else "wide", x=percent(at), dx=10, y=y + 9)

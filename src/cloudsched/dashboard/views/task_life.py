@@ -105,5 +105,5 @@ def _describe(lived: list[Lived], due: list[datetime], visit: Visit, noted: Sequ
     parts = [f"{count} {word}" for word, count in Counter(each.word for each in lived[-LANES:]).items()]
     parts += [f"{_LEFT_OUT} {visit.moment(each.at).text}" for each in noted if each.word == _LEFT_OUT]
     if due:
-        parts.append(f"{'late since' if due[0] <= visit.now else 'next due'} {visit.moment(due[0]).text}")
+        parts.append(f"{'due since' if due[0] <= visit.now else 'next due'} {visit.moment(due[0]).text}")
     return ", ".join(parts)

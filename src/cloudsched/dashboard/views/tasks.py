@@ -34,6 +34,7 @@ from cloudsched.dashboard.views.task_filters import (
     read_trouble,
 )
 from cloudsched.dashboard.words import only_if, write_count
+from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.domain.documents.task import NeedCause, TaskStatus
 
 if TYPE_CHECKING:
@@ -174,9 +175,9 @@ def _may_look_further(words: Sequence[str], visit: Visit) -> bool:
 
 
 def _write_retry(filters: Mapping[str, str], visit: Visit) -> str:
-    """Return the filters of the question before all failed runs of a handler or an owner are retried, or nothing."""
+    """Return what the question before the failing tasks of a handler or an owner are retried asks, or nothing."""
     may_retry = visit.may_change and read_trouble(visit) == NeedCause.FAILED
-    return urlencode(filters) if may_retry else ""
+    return urlencode({"action": BatchAction.RETRY_FAILED.value, **filters}) if may_retry and filters else ""
 
 
 def _build_everything(visit: Visit) -> Json | None:

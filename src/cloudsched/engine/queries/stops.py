@@ -161,9 +161,9 @@ def _to_hours(search: SearchStore, query: ExecutionQuery, parts: Sequence[_Part]
         for each in parts:
             hour = floor_hour(each.start)
             sums[hour] = sums.get(hour, RunCounts()) + each.runs
-        for hour, runs in sums.items():
+        for hour in sums:
             is_cut = hour < parts[0].start or parts[-1].end < min(hour + _HOUR, now)
-            if is_cut and runs.is_due:
+            if is_cut:
                 (sums[hour],) = search.count_runs(query, [hour, hour + _HOUR])
         return [_Part(hour, hour + _HOUR, runs) for hour, runs in sums.items()]
     loudest = sorted(filter(_is_loud, parts), key=lambda each: each.runs.late + each.runs.skipped, reverse=True)

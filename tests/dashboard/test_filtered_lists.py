@@ -230,6 +230,7 @@ def test_a_list_of_a_cause_names_each_handler_with_its_number(
     assert re.findall(r'<a href="\?[^"]+">\w+ \(\d+\)</a>', of_one) == []
     retry = re.search(r'href="[^"]*bulk\?([^"]+)">Retry all of these', of_one)
     assert retry
+    assert 'data-why="Tick tasks first."' in of_one
     asked = dict(parse_qsl(f"{query}&handler=noise")) | {"action": "RETRY_FAILED"}
     assert dict(parse_qsl(retry[1])) == {name: text for name, text in asked.items() if name != "trouble"}
 

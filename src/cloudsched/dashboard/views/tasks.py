@@ -146,7 +146,6 @@ def build(answer: Json, visit: Visit) -> Json:
         "chips": build_chips(needs, visit),
         "handlers": list_by_handler(needs, visit),
         "retryAll": _write_retry(filters, visit),
-        "mayNotBeWhole": bool(words or read_trouble(visit)),
         "everything": _build_everything(visit),
         "statuses": {each: show_status(each).word for each in TaskStatus},
         "categories": CATEGORIES,
@@ -159,7 +158,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "searched": 0,
         "mayLookFurther": _may_look_further(words, visit) and not answer.get("nextPageToken"),
     }
-    if shown["mayNotBeWhole"]:
+    if words or read_trouble(visit):
         shown["bulkQuery"] = {}
     if list_free_words(words):
         shown["searched"] = answer.get("lookedThrough", 0)

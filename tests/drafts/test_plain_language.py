@@ -73,7 +73,6 @@ def find_difference(reading: Reading, drafted: dict[str, Any], now: datetime) ->
     return None if same and shown else f"is {drafted['description']} at {shown}, not at {times}"
 
 
-@pytest.mark.skipif(not CASES, reason="the collection of phrases does not lie beside the checkout")
 @pytest.mark.parametrize("now", MOMENTS, ids=str)
 def test_a_collected_phrase_means_the_same_in_a_draft(now: datetime) -> None:
     """Times, question or refusal are those of the grammar; a phrase that it reads rightly is right in the draft."""

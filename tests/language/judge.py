@@ -6,7 +6,7 @@ The rows of ``judged/en.json``, ``de.json`` and ``nl.json`` were written by peop
 grammar, those of ``own.json`` with it. Each has its ``phrase``, ``now`` and ``zone``, and in ``expect`` all that a
 careful person would accept, the best first: ``rule`` (RRULEs with their times, from ``start``, until, count, without
 the dates of ``except``), ``once``, ``ask``, ``refuse``.
-``title`` lists the titles that are right. Those of the collection beside the checkout are judged alike, if it is there.
+``title`` lists the titles that are right. ``examples.json`` has phrases as people type them into assistants.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
 
 HERE: Final = Path(__file__).parent
-COLLECTION: Final = HERE.parents[2] / "shared" / "plain-language"
 COMPARED: Final = 8
 """The number of occurrences that are compared."""
 _SETS: Final = {"en": "blind", "de": "blind", "nl": "blind"}
@@ -39,7 +38,7 @@ _LAST_YEAR: Final = 2075
 
 def load_cases(path: Path) -> list[dict[str, Any]]:
     """Return the rows of a file that create a task by words alone."""
-    rows: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.exists() else []
+    rows: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))
     return [each for each in rows if each["intent"] == "create" and "context" not in each and "payload" not in each]
 
 
@@ -238,8 +237,7 @@ def main() -> None:
 
 def list_groups() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Yield the rows by language and group."""
-    files = (*sorted((HERE / "judged").glob("*.json")), COLLECTION / "examples.json")
-    rows = [(path.stem, case) for path in files for case in load_cases(path)]
+    rows = [(path.stem, case) for path in sorted((HERE / "judged").glob("*.json")) for case in load_cases(path)]
     for name in dict.fromkeys((stem, case["lang"], case["group"]) for stem, case in rows):
         chosen = [case for stem, case in rows if (stem, case["lang"], case["group"]) == name]
         yield f"{_SETS.get(name[0], name[0])}, {name[1]}, {name[2]}", chosen

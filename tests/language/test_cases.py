@@ -20,7 +20,6 @@ MOST_WRONG = 0.005
 HERE = ZoneInfo(ZONE)
 
 
-@pytest.mark.skipif(not CASES, reason="the collection of phrases does not lie beside the checkout")
 def test_the_score_over_the_collected_phrases(capsys: pytest.CaptureFixture[str]) -> None:
     """Nearly all firm phrases are read correctly, and hardly any is silently wrong."""
     score: Counter[tuple[bool, str, str]] = Counter()

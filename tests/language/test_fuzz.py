@@ -76,7 +76,6 @@ def test_a_foreign_word_is_never_dropped(phrases: int) -> None:
         assert reading.kind != "schedule" or foreign in str(reading.title), words
 
 
-@pytest.mark.skipif(not CASES, reason="the collection of phrases does not lie beside the checkout")
 def test_a_changed_phrase_is_not_read_as_before() -> None:
     """A foreign word added or put in another's place changes the reading or ends it, wherever it stands."""
     random = Random(13)  # noqa: S311 -- repeatable

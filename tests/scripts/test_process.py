@@ -123,7 +123,7 @@ posix.write(1, b"done")
 @pytest.mark.parametrize(("code", "said"), [(SANDBOXED, "begun done"), (UNFILTERED, "done")], ids=["all", "unfiltered"])
 def test_the_sandbox_holds_even_for_machine_code(code: str, said: str) -> None:
     """Python itself in it cannot open, connect, fork or kill anything; without the filter, it still opens nothing."""
-    command = [sys.executable, "-I", "-c", code, str(Path(__file__).parents[3] / "src")]
+    command = [sys.executable, "-I", "-c", code, str(Path(__file__).parents[2] / "src")]
     run = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
     assert run.stdout == said, run.stderr
 

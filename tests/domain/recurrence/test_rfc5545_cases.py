@@ -1,4 +1,4 @@
-"""The examples of RFC 5545, and those of other implementations if their collection lies beside the checkout."""
+"""The examples of RFC 5545, and those of the implementations that ``source`` names."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ from tests.cases import try_each
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.schedules.schedule import Schedule
 
-HERE = Path(__file__).parent
-COLLECTED = HERE.parents[3] / "shared" / "recurrence-cases.json"
-RFC = json.loads((HERE / "rfc5545_examples.json").read_text(encoding="utf-8"))
-CASES = RFC + (json.loads(COLLECTED.read_text(encoding="utf-8")) if COLLECTED.exists() else [])
+CASES = json.loads(Path(__file__).with_name("collected_cases.json").read_text(encoding="utf-8"))
 
 
 def make_schedule(case: dict[str, Any], zone: str = "") -> Schedule:

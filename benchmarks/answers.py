@@ -18,19 +18,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.harness import Process, process
+from benchmarks.local_services import serve
 
 from cloudsched.client import Client
 from cloudsched.errors import CloudschedError, NotAllowed, NotAwaited
@@ -86,16 +84,6 @@ def write_code(folder: Path, fault: str | None) -> None:
     name = "renamed" if fault == "another name" else "order"
     code = HANDLERS.replace("BROKEN", "pass" if fault is None else FAULTS[fault] or "pass")
     (folder / "handlers.py").write_text(code.replace("NAME", name).replace("RETRY", "False"))
-
-
-@contextmanager
-def serve(folder: Path) -> Iterator[tuple[Process, str]]:
-    """Serve the code of a folder; yield the process and its address."""
-    names = {"K_SERVICE", "CLOUDSCHED_API_KEYS"}
-    env = {name: value for name, value in os.environ.items() if name not in names}
-    command = (sys.executable, "-m", "cloudsched", "serve", "--port", "0", "--data", "data")
-    with process(*command, env={**env, "CLOUDSCHED_OPEN": "on"}, cwd=folder) as service:
-        yield service, service.wait_for(r"API +(http://\S+)/v1/tasks")[1]
 
 
 class Round:

@@ -17,13 +17,13 @@ from datetime import datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 
+from benchmarks.local_services import run_firestore
 from rich.console import Console
 from rich.table import Table
 from tests.harness import new_project
 
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.firestore import rpc
-from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google.channel import open_channel
 from cloudsched.config.settings import DEFAULT_PRICES
@@ -222,11 +222,8 @@ def _count_expiring(store: FirestoreStore, task_id: str) -> int:
 
 def main() -> None:
     """Print the table."""
-    found = find_emulator()
-    if isinstance(found, EmulatorNotFound):
-        raise SystemExit(f"No Firestore emulator: {found.reason}. {found.hint}")
-    with found:
-        rows = measure(found.address)
+    with run_firestore() as address:
+        rows = measure(address)
     table = Table(title="Counted on the Firestore emulator")
     names = [each.name for each in fields(Operations)]
     for heading in ("what", *names, "USD a million"):

@@ -33,7 +33,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -50,15 +49,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
+from benchmarks.local_services import run_firestore
 from google.api_core.exceptions import Aborted, AlreadyExists, FailedPrecondition, GoogleAPICallError
 from google.cloud import firestore, tasks_v2
 from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcTransport
 from rich.console import Console
 from rich.table import Table
+from tests.harness import free_port
 
 from cloudsched import App, Execution, RetryPolicy, Schedule, Settings, Task
 from cloudsched.adapters.clocks import ManualClock
-from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
 from cloudsched.adapters.firestore.own_client import TaskReference
 from cloudsched.adapters.google.cloud_tasks import TOKEN_HEADER, list_queue_ids
 from cloudsched.emulator import CloudTasksEmulator
@@ -239,7 +239,7 @@ def run(seconds: float, store: str, seed: int, kills: int | None = None) -> dict
         (folder / "handlers.py").write_text(HANDLERS)
         marks = folder / "marks"
         marks.touch()
-        port = _find_free_port()
+        port = free_port()
         settings = Settings(project="demo-chaos", secret="benchmarks have no secrets")
         location = f"projects/{settings.project}/locations/{settings.location}"
         queues = [f"{location}/queues/{each}" for each in list_queue_ids(settings.queue)]
@@ -247,7 +247,7 @@ def run(seconds: float, store: str, seed: int, kills: int | None = None) -> dict
             duplicate=0.05, out_of_order=0.2, drop_answer=0.05, shuffle_within=timedelta(seconds=0.5), seed=seed
         )
         emulator = stack.enter_context(CloudTasksEmulator(queues=queues, faults=faults))
-        address = start_firestore(stack) if store == "firestore" else None
+        address = stack.enter_context(run_firestore()) if store == "firestore" else None
         settings = Settings(
             project=settings.project,
             secret=settings.secret,
@@ -442,7 +442,7 @@ def run_joined(transactions: int, kills: int) -> dict[str, Any]:
         settings = Settings(project=f"demo-{os.urandom(4).hex()}", secret="benchmarks have no secrets")
         queue = f"projects/{settings.project}/locations/{settings.location}/queues/{settings.queue}"
         emulator = stack.enter_context(CloudTasksEmulator(queues=[queue]))
-        address = start_firestore(stack)
+        address = stack.enter_context(run_firestore())
         settings = replace(
             settings,
             store="firestore",
@@ -558,21 +558,6 @@ def run_all(market: Market, messages: list[tuple[bytes, str]]) -> None:
     """Run dispatches in two executors."""
     with get_context("forkserver").Pool(2) as pool:
         pool.map(market.deliver, [messages[::2], messages[1::2]])
-
-
-def start_firestore(stack: ExitStack) -> str:
-    """Start Google's emulator until the stack is closed; return its address. Exits with a hint if there is none."""
-    google = find_emulator(os.environ.get("FIRESTORE_EMULATOR_HOST"))
-    if isinstance(google, EmulatorNotFound):
-        raise SystemExit(f"No Firestore emulator: {google.reason} {google.hint}")
-    stack.enter_context(google)
-    return google.address
-
-
-def _find_free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def show_joined(counts: dict[str, Any], *, as_json: bool) -> NoReturn:

@@ -1,30 +1,25 @@
-"""Measure durable handlers: 100 steps, 100 concurrent calls, and a replay as the journal grows. Measure `Simulation`.
+"""Measure durable handlers: 100 steps, 100 concurrent calls, and a replay as the journal grows.
 
-    python -m benchmarks.durable [--repeat N] [--simulation]
+    python -m benchmarks.durable [--repeat N]
 
 Each workflow runs on a SQLite file that is synced at every commit. Its floor is the store alone: the same number of
 reads, and of commits with the same number of documents.
 The same workflows run with DBOS directly before, in an environment of its own (`benchmarks.machine`), also on a SQLite
 file. DBOS's default for SQLite is a write-ahead log without a sync at each commit; the table shows it with and without
 that sync.
-
-``--simulation`` measures only the simulation that plays them all, by what it costs least: five hourly tasks whose
-handler does nothing. Its floor is its store alone. The simulation notes each read and commit, and after each part of
-the time another store in memory makes the same ones, with the same documents. Seconds are those of the processor.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import subprocess
 import time
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from benchmarks.machine import install_rivals
 from rich.console import Console
@@ -33,17 +28,14 @@ from rich.table import Table
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
-from cloudsched.domain.transitions.commit import Commit, Version, VersionedTask
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
     from cloudsched.adapters.operation_counts import Counts
-    from cloudsched.engine.ports.store import Store
 
 app = App(Settings())
 SIZE = 100
-HOURLY_TASKS, PARTS, PART = 5, 24, timedelta(days=15)
-"""The tasks that are simulated, and in how many parts of the time, which is nearly a year."""
 
 
 def work(number: int) -> int:
@@ -132,72 +124,6 @@ def measure_floor(counts: Counts) -> float:
     return seconds
 
 
-@app.handler("nothing")
-def do_nothing() -> None:
-    """Do nothing, successfully."""
-
-
-class NotingStore:
-    """A store in memory that notes what is read and committed."""
-
-    def __init__(self) -> None:
-        self.store = SqliteStore()
-        self.noted: list[str | Commit] = []
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the store has it
-        return getattr(self.store, name)
-
-    def load(self, task_id: str) -> VersionedTask | None:
-        """Note the read, and make it."""
-        self.noted.append(task_id)
-        return self.store.load(task_id)
-
-    def commit(self, commit: Commit) -> VersionedTask:
-        """Note the commit, and make it."""
-        self.noted.append(commit)
-        return self.store.commit(commit)
-
-
-def repeat(noted: list[str | Commit], store: SqliteStore, versions: dict[str, Version]) -> float:
-    """Make noted reads and commits in another store, which has versions of its own. Return the seconds that it took."""
-    start = time.process_time()
-    for each in noted:
-        if isinstance(each, str):
-            store.load(each)
-            continue
-        if each.base is not None:
-            each = each.having(base=VersionedTask(each.base.task, versions[each.task.id]))  # noqa: PLW2901 - the same
-        versions[each.task.id] = store.commit(each).version
-    return time.process_time() - start
-
-
-def measure_simulation() -> None:
-    """Simulate hourly tasks, and print the time of an occurrence beside what its store alone takes."""
-    noting, alone, versions = NotingStore(), SqliteStore(), dict[str, Version]()
-    simulated, floor = list[float](), list[float]()
-    with Simulation(app, store=cast("Store", noting)) as sim:
-        for number in range(HOURLY_TASKS):
-            schedule = Schedule.every(timedelta(hours=1), start=START + timedelta(minutes=number))
-            app.create(owner="ada", title=f"Task {number}", handler="nothing", schedule=schedule)
-        repeat(noting.noted, alone, versions)
-        for _ in range(PARTS):
-            noting.noted.clear()
-            start, before = time.process_time(), len(sim.queue.deliveries)
-            sim.advance(PART)
-            seconds, runs = time.process_time() - start, len(sim.queue.deliveries) - before
-            simulated.append(seconds / runs)
-            floor.append(repeat(noting.noted, alone, versions) / runs)
-    noting.close()
-    alone.close()
-    ratios = sorted(mine / least for mine, least in zip(simulated, floor, strict=True))
-    table = Table(title=f"{HOURLY_TASKS} hourly tasks, the median of {PARTS} parts of {PART.days} days")
-    for heading in ("µs an occurrence", "its store alone", "ratio", "of the parts"):
-        table.add_column(heading, justify="right")
-    figures = (f"{1e6 * statistics.median(each):.0f}" for each in (simulated, floor))
-    table.add_row(*figures, f"{statistics.median(ratios):.2f}", f"{ratios[0]:.2f} to {ratios[-1]:.2f}")
-    Console().print(table)
-
-
 DBOS = """
 import json, os, sys, tempfile, time
 from dbos import DBOS
@@ -252,11 +178,7 @@ def main() -> None:
     """Measure the workflows and the replays, and print a table of each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=5, help="how often each is run; the best counts")
-    parser.add_argument("--simulation", action="store_true", help="measure only the simulation, which needs no rivals")
     options = parser.parse_args()
-    measure_simulation()
-    if options.simulation:
-        return
     comparisons: list[tuple[str, dict[str, float]]] = []
     dbos = str(install_rivals())
     for name, arguments in (("DBOS", ()), ("DBOS, synced", ("sync",))):

@@ -11,14 +11,12 @@ tightly as ours. It serves an application that reads its requests, with 64 threa
 * no files: the application has all files open that the process may have, and twenty clients connect.
 * speed: eight clients ask as fast as they can, on connections that stay open.
 
-Whatever is not installed is left out. All of them: `pip install gunicorn granian hypercorn tornado uvicorn a2wsgi`.
+The other server is waitress alone, on which ours is built.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import importlib.util
 import itertools
 import os
 import resource
@@ -31,7 +29,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -82,14 +80,6 @@ def _run_cloudsched(port: int) -> None:
         threading.Event().wait()
 
 
-def _run_cheroot(port: int) -> None:
-    from cheroot.wsgi import Server  # noqa: PLC0415 - likewise
-
-    server = Server(("127.0.0.1", port), application, numthreads=THREADS, request_queue_size=1024)
-    server.max_request_header_size, server.max_request_body_size = 32 * 1024, 2 * 1024 * 1024
-    server.start()
-
-
 def _run_waitress(port: int) -> None:
     import waitress  # noqa: PLC0415 - likewise
 
@@ -107,68 +97,7 @@ def _run_waitress(port: int) -> None:
     )
 
 
-def _run_gunicorn(port: int) -> None:
-    options = ["--worker-class", "gthread", "--threads", str(THREADS), "--bind", f"127.0.0.1:{port}"]
-    os.execv(sys.executable, [sys.executable, "-m", "gunicorn", *options, f"{__spec__.name}:application"])  # noqa: S606
-
-
-def _run_uvicorn(port: int) -> None:
-    import uvicorn  # noqa: PLC0415 - likewise
-    from a2wsgi import WSGIMiddleware  # noqa: PLC0415 - likewise
-
-    uvicorn.run(
-        WSGIMiddleware(application, workers=THREADS),  # type: ignore[arg-type]  # a2wsgi's own types
-        port=port,
-        http="h11",
-        access_log=False,
-        limit_concurrency=800,
-        h11_max_incomplete_event_size=32 * 1024,
-    )
-
-
-def _run_hypercorn(port: int) -> None:
-    from hypercorn.asyncio import serve  # noqa: PLC0415 - likewise
-    from hypercorn.config import Config  # noqa: PLC0415 - likewise
-
-    config = Config()
-    config.bind, config.keep_alive_timeout, config.read_timeout = [f"127.0.0.1:{port}"], 20, 20
-    config.wsgi_max_body_size = 2 * 1024 * 1024
-    asyncio.run(serve(application, config, mode="wsgi"))
-
-
-def _run_granian(port: int) -> None:
-    from granian import Granian  # noqa: PLC0415 - likewise
-    from granian.constants import Interfaces  # noqa: PLC0415 - likewise
-
-    target = f"{__spec__.name}:application"
-    Granian(target, port=port, interface=Interfaces.WSGI, blocking_threads=THREADS, backlog=1024).serve()
-
-
-def _run_tornado(port: int) -> None:
-    from tornado.httpserver import HTTPServer  # noqa: PLC0415 - likewise
-    from tornado.wsgi import WSGIContainer  # noqa: PLC0415 - likewise
-
-    async def serve() -> None:
-        container = WSGIContainer(application, executor=ThreadPoolExecutor(THREADS))
-        limits: dict[str, Any] = {"max_header_size": 32 * 1024, "max_body_size": 2 * 1024 * 1024}
-        server = HTTPServer(container, idle_connection_timeout=20, body_timeout=60, **limits)
-        server.listen(port, "127.0.0.1", backlog=1024)
-        await asyncio.Event().wait()
-
-    asyncio.run(serve())
-
-
-SERVERS: dict[str, tuple[str, Callable[[int], None]]] = {
-    "cloudsched": ("cloudsched", _run_cloudsched),
-    "cheroot": ("cheroot", _run_cheroot),
-    "waitress": ("waitress", _run_waitress),
-    "gunicorn, threads": ("gunicorn", _run_gunicorn),
-    "granian": ("granian", _run_granian),
-    "uvicorn, a2wsgi": ("uvicorn", _run_uvicorn),
-    "hypercorn": ("hypercorn", _run_hypercorn),
-    "tornado": ("tornado", _run_tornado),
-}
-"""The package of each server, and what runs it."""
+SERVERS: dict[str, Callable[[int], None]] = {"cloudsched": _run_cloudsched, "waitress": _run_waitress}
 
 
 class Target:
@@ -353,16 +282,13 @@ def main() -> None:
     parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.run is not None:
-        SERVERS[arguments.run][1](arguments.port)
+        SERVERS[arguments.run](arguments.port)
         return
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     table = Table("server", *(f"{count:,} half-sent" for count in HALF_SENT), "endless", "no files", "requests/s")
-    for name, (package, _) in SERVERS.items():
+    for name in SERVERS:
         if arguments.server and name not in arguments.server:
-            continue
-        if importlib.util.find_spec(package) is None:
-            print(f"{package} is not installed", file=sys.stderr)
             continue
         slow = [measure_half_sent(name, arguments.files, count, arguments.seconds) for count in HALF_SENT]
         rest = measure_endless(name, arguments.files), measure_without_files(name), measure_speed(name, arguments.files)

@@ -3,8 +3,7 @@
     python -m benchmarks.remote_calls [--rounds 400]
 
 The floor of a creation is one Firestore commit and one CreateTask of the same content, sent by Google's own clients
-from requests that were built beforehand. Two more candidates are code that you would write by hand without the library,
-and the same requests sent on bare gRPC channels.
+from requests that were built beforehand.
 
 The budget of an occurrence is 1 document read, 2 commits (3 documents written) and 1 task created; that of a hop is 1
 document read and 1 task created. The operations of both are counted first, and the command fails if they differ; then
@@ -16,21 +15,20 @@ All candidates use the same emulators, in alternation, so that other load on the
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import time
 from collections import deque
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from benchmarks.local_services import Services, run_services
-from google.cloud import firestore, tasks_v2
+from google.cloud import tasks_v2
 from google.cloud.firestore_v1.services.firestore import FirestoreClient
 from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcTransport
-from google.cloud.firestore_v1.types import CommitRequest, CommitResponse, Document, Write
+from google.cloud.firestore_v1.types import CommitRequest, Document, Write
 from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcTransport
 from google.cloud.tasks_v2.types import CreateTaskRequest
 from google.cloud.tasks_v2.types import Task as CloudTask
@@ -78,40 +76,12 @@ def measure_creation(service: Services, rounds: int) -> None:
     task = CloudTask(http_request=queued.http_request, schedule_time=queued.schedule_time)
     raw = RawRequests(service, Document(fields=document.fields), task)
     clients = [raw.make_requests(f"clients-{number}") for number in range(rounds + WARM_UP)]
-    channels = [raw.make_requests(f"channels-{number}") for number in range(rounds + WARM_UP)]
-    by_hand = make_handwritten(service, first.to_stored(), task.http_request.body)
-    candidates = {
+    candidates: dict[str, Callable[[int], object]] = {
         "cloudsched: App.create": partial(create_task, app),
         "floor: the two calls, Google's clients": partial(raw.send_by_clients, clients),
-        "by hand: firestore.Client, CloudTasksClient": by_hand,
-        "the two calls on bare channels": partial(raw.send_on_channels, channels),
     }
-    own = firestore.Client(project=service.settings.project)
-    joined: dict[str, Callable[[int], object]] = {
-        "cloudsched: App.create": lambda number: create_task(app, rounds + WARM_UP + number),
-        "your own transaction: one read, one write": partial(write_order, own),
-        "the same with a task": partial(write_order, own, app=app),
-    }
-    seconds = time_alternately(candidates, rounds)
-    joined_seconds = time_alternately(joined, rounds)
+    show_comparison("Creating a task", time_alternately(candidates, rounds))
     app.close()
-    subject, floor, hand, bare = candidates
-    show_comparison("Creating a task", seconds, subject, {floor: 1.25, hand: None, bare: None})
-    plain, write, both = joined
-    show_comparison("Creating a task in your own transaction", joined_seconds, both, {plain: None, write: None})
-
-
-def write_order(client: firestore.Client, number: int, app: App | None = None) -> None:
-    """Read a stock and write an order in a transaction, with a task if there is an app."""
-    joined = app is not None
-
-    def write(transaction: firestore.Transaction) -> None:
-        client.document("stocks/1").get(transaction=transaction)
-        transaction.create(client.document(f"orders/{number}-{joined}"), {"number": number})
-        if app is not None:
-            create_task(app.joining(transaction), 10**6 + number)
-
-    firestore.transactional(write)(client.transaction())
 
 
 def make_app(service: Services) -> App:
@@ -140,7 +110,7 @@ def create_task(app: App, number: int) -> Task:
 
 @dataclass
 class RawRequests:
-    """The same two requests without the library: by Google's clients, and on bare channels."""
+    """The same two requests without the library, by Google's clients."""
 
     service: Services
     document: Document
@@ -151,16 +121,6 @@ class RawRequests:
         self.firestore = FirestoreClient(transport=FirestoreGrpcTransport(channel=channel))
         self.tasks = make_tasks_client(self.service)
         self.database = f"projects/{self.service.settings.project}/databases/(default)"
-        self.bare_commit = channel.unary_unary(
-            "/google.firestore.v1.Firestore/Commit",
-            request_serializer=CommitRequest.serialize,
-            response_deserializer=CommitResponse.deserialize,
-        )
-        self.bare_create = grpc.insecure_channel(self.service.tasks).unary_unary(
-            "/google.cloud.tasks.v2.CloudTasks/CreateTask",
-            request_serializer=CreateTaskRequest.serialize,
-            response_deserializer=CloudTask.deserialize,
-        )
 
     def make_requests(self, name: str) -> tuple[CommitRequest, CreateTaskRequest]:
         """Return the commit and the CreateTask for a task of this name."""
@@ -179,30 +139,10 @@ class RawRequests:
         self.firestore.commit(commit)
         self.tasks.create_task(create)
 
-    def send_on_channels(self, prepared: list[tuple[CommitRequest, CreateTaskRequest]], number: int) -> None:
-        """Send both on bare gRPC channels."""
-        commit, create = prepared[number]
-        self.bare_commit(commit, timeout=10)
-        self.bare_create(create, timeout=10)
-
 
 def make_tasks_client(service: Services) -> tasks_v2.CloudTasksClient:
     """Return a Cloud Tasks client for the emulator."""
     return tasks_v2.CloudTasksClient(transport=CloudTasksGrpcTransport(channel=grpc.insecure_channel(service.tasks)))
-
-
-def make_handwritten(service: Services, fields: dict[str, Any], body: bytes) -> Any:  # noqa: ANN401 - takes the task's number
-    """Return a function that creates a task as you would write it without the library."""
-    os.environ["FIRESTORE_EMULATOR_HOST"] = service.firestore
-    database, queue = firestore.Client(project=service.settings.project), make_tasks_client(service)
-
-    def create(number: int) -> None:
-        database.collection("tasks").document(f"hand-{number}").create(fields)
-        request = {"url": "http://127.0.0.1:9", "http_method": "POST", "body": body, "headers": {"X-Token": "x" * 64}}
-        task: Any = {"name": f"{service.queue}/tasks/hand-{number}", "schedule_time": AT, "http_request": request}
-        queue.create_task(parent=service.queue, task=task)
-
-    return create
 
 
 def measure_occurrence(service: Services, rounds: int) -> None:
@@ -220,10 +160,8 @@ def measure_occurrence(service: Services, rounds: int) -> None:
         "cloudsched: one occurrence": lambda _: harness.deliver(harness.take_next()),
         "floor: the same calls, Google's clients": prepare_floor(service, rounds + WARM_UP),
     }
-    seconds = time_alternately(candidates, rounds)
+    show_comparison("Running an occurrence", time_alternately(candidates, rounds))
     harness.app.close()
-    subject, raw = candidates
-    show_comparison("Running an occurrence", seconds, subject, {raw: 1.25})
 
 
 class RecordingDispatcher:
@@ -352,27 +290,14 @@ def time_alternately(candidates: Mapping[str, Callable[[int], object]], rounds: 
     return seconds
 
 
-def show_comparison(
-    title: str, seconds: Mapping[str, list[float]], subject: str, floors: Mapping[str, float | None]
-) -> None:
-    """Print the medians, and the ratio of `subject` to each floor with its maximum (None: no target)."""
-    table = Table(title=title)
-    for heading in ("candidate", "median ms", "90th percentile ms", f"{subject} / this", "target"):
-        table.add_column(heading, justify="left" if heading == "candidate" else "right")
+def show_comparison(title: str, seconds: Mapping[str, list[float]]) -> None:
+    """Print the medians, and the ratio of the first to each with its target."""
+    first = statistics.median(next(iter(seconds.values())))
+    table = Table("candidate", "median ms", "90th percentile ms", "ours / this (target ≤ 1.25)", title=title)
     for name, values in seconds.items():
-        ratio = target = ""
-        if name in floors:
-            maximum = floors[name]
-            ratio = f"{divide_medians(seconds[subject], values):.2f}"
-            target = f"≤ {maximum:.2f}" if maximum is not None else "none"
-        percentile = statistics.quantiles(values, n=10)[8]
-        table.add_row(name, f"{statistics.median(values) * 1e3:.3f}", f"{percentile * 1e3:.3f}", ratio, target)
+        median, percentile = statistics.median(values), statistics.quantiles(values, n=10)[8]
+        table.add_row(name, f"{median * 1e3:.3f}", f"{percentile * 1e3:.3f}", f"{first / median:.2f}")
     Console(width=110).print(table)
-
-
-def divide_medians(values: list[float], floor: list[float]) -> float:
-    """Return the median of the values divided by the floor's median."""
-    return statistics.median(values) / statistics.median(floor)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Kill a service while people answer and broken code is deployed, then count the answers that were accepted and lost.
 
-    python -m benchmarks.answers [--rounds 200] [--seed 0] [--json]
+    python -m benchmarks.answers [--rounds 200] [--seed 0]
 
 Each round is a release that breaks, and its mending, with real processes (``cloudsched serve``) over one SQLite file:
 
@@ -17,7 +17,6 @@ for it again. It is *taken twice* if its task takes it a second time. The exit s
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import sys
 import tempfile
@@ -230,10 +229,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     counts = run(options.rounds, options.seed)
-    print(json.dumps(counts) if options.json else "\n".join(f"{name}: {each:,}" for name, each in counts.items()))
+    print("\n".join(f"{name}: {each:,}" for name, each in counts.items()))
     sys.exit(1 if counts["lost"] or counts["taken twice"] else 0)
 
 

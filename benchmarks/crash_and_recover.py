@@ -1,6 +1,6 @@
 """Kill processes of the real stack at random, then count the occurrences that were due, done, duplicated and lost.
 
-    python benchmarks/crash_and_recover.py [--seconds 60] [--kills N] [--store sqlite|firestore] [--seed 0] [--json]
+    python benchmarks/crash_and_recover.py [--seconds 60] [--kills N] [--store sqlite|firestore] [--seed 0]
 
 The parts are real: the store (Google's Firestore emulator, or SQLite), the local Cloud Tasks with its faults switched
 on (duplicate deliveries, deliveries out of order, lost responses), the executor as it is deployed (functions-framework
@@ -16,7 +16,7 @@ came due since its task was created is checked: on a busy machine they come late
 
 The exit status is 1 if anything was lost or duplicated.
 
-    python -m benchmarks.crash_and_recover --joined 10000 [--kills 100] [--json]
+    python -m benchmarks.crash_and_recover --joined 10000 [--kills 100]
 
 This makes orders with google-cloud-firestore, whose transactions and batches carry tasks (`App.joining`). Processes
 contend for few stocks, and are killed at random. Some transactions raise, and some edit or cancel the task of an
@@ -46,7 +46,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from benchmarks.local_services import run_firestore
@@ -463,7 +463,7 @@ def run_joined(transactions: int, kills: int) -> dict[str, Any]:
             return process
 
         processes = {buyer: start(buyer) for buyer in range(BUYERS)}
-        killed = shown = 0
+        killed = 0
         while any(process.is_alive() for process in processes.values()):
             begun = sum(len({number for number, *_ in read_notes(notes)}) for _, notes in buyers)
             if killed < kills and begun >= transactions * (killed + rng.random()) / (kills + 1):
@@ -474,9 +474,6 @@ def run_joined(transactions: int, kills: int) -> dict[str, Any]:
                 end_transaction(client, buyers[buyer][1])
                 killed += processes[buyer].exitcode == -signal.SIGKILL
                 processes[buyer] = start(buyer)
-            if begun - shown >= transactions / 20:
-                shown = begun
-                print(f"{begun:,} transactions, {killed} kills, {time.monotonic() - begin:.0f} s", file=sys.stderr)
             time.sleep(0.1)
         failed = [f"buyer {each} ended with {one.exitcode}" for each, one in processes.items() if one.exitcode]
         attempts = sum(len(read_notes(notes)) - 1 for _, notes in buyers)
@@ -560,13 +557,6 @@ def run_all(market: Market, messages: list[tuple[bytes, str]]) -> None:
         pool.map(market.deliver, [messages[::2], messages[1::2]])
 
 
-def show_joined(counts: dict[str, Any], *, as_json: bool) -> NoReturn:
-    """Print the counts, and exit with 1 if anything is broken."""
-    lines = [f"{name}: {value:,}" for name, value in counts.items() if name != "broken"]
-    print(json.dumps(counts) if as_json else "\n".join([*lines, f"Broken: {counts['broken']}"]))
-    sys.exit(bool(counts["broken"]))
-
-
 def main() -> None:
     """Run, print the counts, and exit with 1 if an occurrence was lost or duplicated."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -575,18 +565,16 @@ def main() -> None:
     parser.add_argument("--store", choices=("sqlite", "firestore"), default="firestore")
     parser.add_argument("--seed", type=int, default=0, help="seed of the kills and of the queue's faults")
     parser.add_argument("--joined", type=int, metavar="N", help="make so many orders with tasks instead, in one commit")
-    parser.add_argument("--json", action="store_true", help="print the counts as one line of JSON")
     options = parser.parse_args()
     if options.joined is not None:
-        show_joined(run_joined(options.joined, 100 if options.kills is None else options.kills), as_json=options.json)
+        counts = run_joined(options.joined, 100 if options.kills is None else options.kills)
+        print("\n".join(f"{name}: {value}" for name, value in counts.items()))
+        sys.exit(bool(counts["broken"]))
     counts = run(options.seconds, options.store, options.seed, options.kills)
-    if options.json:
-        print(json.dumps(counts))
-    else:
-        table = Table("", "", title=f"Crash and recover, {options.store}", show_header=False)
-        for name, value in counts.items():
-            table.add_row(name, f"{value:,g}")
-        Console().print(table)
+    table = Table("", "", title=f"Crash and recover, {options.store}", show_header=False)
+    for name, value in counts.items():
+        table.add_row(name, f"{value:,g}")
+    Console().print(table)
     sys.exit(bool(counts["lost"] or counts["duplicated"]))
 
 

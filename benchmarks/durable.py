@@ -2,8 +2,7 @@
 
     python -m benchmarks.durable [--repeat N]
 
-Each workflow runs on a SQLite file that is synced at every commit. Its floor is the store alone: the same number of
-reads, and of commits with the same number of documents.
+Each workflow runs on a SQLite file that is synced at every commit.
 The same workflows run with DBOS directly before, in an environment of its own (`benchmarks.machine`), also on a SQLite
 file. DBOS's default for SQLite is a write-ahead log without a sync at each commit; the table shows it with and without
 that sync.
@@ -27,8 +26,6 @@ from rich.table import Table
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.domain.documents.journal import JournalEntry, StepKind
-from cloudsched.domain.transitions.commit import Commit
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
@@ -99,31 +96,6 @@ def run(handler: str, number: int) -> Run:
     return Run(seconds, counts, replay)
 
 
-def measure_floor(counts: Counts) -> float:
-    """Return the seconds that the store alone needs for the same reads, commits and documents."""
-    with TemporaryDirectory() as folder:
-        store = SqliteStore(Path(folder) / "tasks.db")
-        with Simulation(app, store=store):
-            task = app.create(owner="ada", title="W", handler="work", payload={"n": 1})
-            stored = store.load(task.id)
-            assert stored is not None
-            written = stored
-            entry = JournalEntry(number=1, kind=StepKind.STEP, name="work", execution_id="e", started_at=START)
-            entries_per_commit = (counts.writes - counts.commits) / counts.commits
-            due = 0.0
-            start = time.perf_counter()
-            for _ in range(counts.commits):
-                due += entries_per_commit
-                entries = [entry] * int(due)
-                due -= int(due)
-                written = store.commit(Commit(task, written, entries=entries))
-            for _ in range(counts.reads):
-                store.load(task.id)
-            seconds = time.perf_counter() - start
-        store.close()
-    return seconds
-
-
 DBOS = """
 import json, os, sys, tempfile, time
 from dbos import DBOS
@@ -192,8 +164,6 @@ def main() -> None:
         counts = best.counts
         figures = (counts.reads, counts.commits, counts.writes, counts.dispatches)
         table.add_row(f"{SIZE} {label}", f"{best.seconds:.3f}", *(f"{each:,}" for each in figures))
-        floor = min(measure_floor(counts) for _ in range(options.repeat))
-        table.add_row("  floor: the store alone", f"{floor:.3f}")
         for name, seconds_by_workflow in comparisons:
             table.add_row(f"  {name}", f"{seconds_by_workflow[handler]:.3f}")
     Console().print(table)

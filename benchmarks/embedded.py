@@ -1,11 +1,11 @@
-"""Compare cloudsched on one machine with APScheduler 3, Celery, DBOS, huey and procrastinate.
+"""Compare cloudsched on one machine with APScheduler 3, Celery, DBOS and huey.
 
     python -m benchmarks.embedded [--tasks 2000] [--page] [--only NAME …]
 
 The rivals run in an environment of their own (`benchmarks.machine`). Each is set up as its documentation says, with
-what it offers against loss, and none is tuned. Four need a server of Debian's, and are left out where its package is
+what it offers against loss, and none is tuned. Three need a server of Debian's, and are left out where its package is
 not installed: `rabbitmq-server` (Celery with the broker that its documentation names first), `redis-server` (Celery as
-well) and `postgresql` (procrastinate, and DBOS as it is recommended for production). All servers sync what they
+well) and `postgresql` (DBOS as it is recommended for production). All servers sync what they
 acknowledge. Every other contestant is one process with a new SQLite file; cloudsched is what its users start,
 `cloudsched.embedded`. In turn, they
 
@@ -28,7 +28,6 @@ contestant's process runs this file too, in its own environment, so only the sta
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import math
 import os
@@ -63,7 +62,6 @@ STORES = {
     "DBOS": "SQLite",
     "DBOS, PostgreSQL": "PostgreSQL",
     "huey": "SQLite",
-    "procrastinate": "PostgreSQL",
 }
 """What keeps the tasks of each contestant."""
 ROOT = Path(__file__).parents[1]
@@ -468,51 +466,6 @@ class CeleryWorker:
         self.task.apply_async((number,), eta=datetime.fromtimestamp(due_at, UTC))
 
 
-class Procrastinate:
-    """Deferred jobs in PostgreSQL, a worker in the process; the jobs of a dead worker are put back, as it documents."""
-
-    def __init__(self, folder: Path) -> None:
-        import procrastinate  # type: ignore[import-not-found]  # noqa: PLC0415 - of this contestant's environment
-        import psycopg  # noqa: PLC0415 - the same
-
-        server, name = f"postgresql://postgres@{os.environ['SERVER']}", folder.name
-        with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
-            is_new = not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone()
-            if is_new:
-                connection.execute(f"CREATE DATABASE {name}")
-        kinds = (procrastinate.SyncPsycopgConnector, procrastinate.PsycopgConnector)
-        self.app, self.worker_app = (
-            procrastinate.App(connector=kind(conninfo=f"{server}/{name}"), worker_defaults={"concurrency": 10})
-            for kind in kinds
-        )
-        self.task = self.app.task(note, name="note")
-        self.worker_app.task(note, name="note")
-        self.app.open()
-        if is_new:
-            self.app.schema_manager.apply_schema()
-
-    def start(self) -> None:
-        """Start the worker, and what puts jobs back."""
-
-        async def work() -> None:
-            async with self.worker_app.open_async():
-                putting = asyncio.create_task(self._put_back())
-                await self.worker_app.run_worker_async(install_signal_handlers=False)
-                putting.cancel()
-
-        threading.Thread(target=lambda: asyncio.run(work()), daemon=True).start()
-
-    async def _put_back(self) -> None:
-        while True:
-            for job in await self.worker_app.job_manager.get_stalled_jobs():
-                await self.worker_app.job_manager.retry_job(job)
-            await asyncio.sleep(10)
-
-    def create(self, number: int, due_at: float) -> None:
-        """Defer a job."""
-        self.task.configure(schedule_at=datetime.fromtimestamp(due_at, UTC)).defer(number=number)
-
-
 # ── The workload ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 _RAN_AT: dict[int, float] = {}
@@ -647,7 +600,6 @@ def run_contestant(name: str, folder: str, tasks: str, part: str, factor: str) -
         "DBOS": Dbos,
         "DBOS, PostgreSQL": partial(Dbos, in_postgres=True),
         "huey": Huey,
-        "procrastinate": Procrastinate,
     }
     global _log  # noqa: PLW0603 - of this process
     if part in {"killed", "recover"}:

@@ -9,7 +9,6 @@ tightly as ours. It serves an application that reads its requests, with 64 threa
   that is closed is made again. Meanwhile `/ready` is asked on new connections, for two seconds at most each time.
 * endless: a header, a request line, many headers, and a chunk's extension, of 300 MB each, one after the other.
 * no files: the application has all files open that the process may have, and twenty clients connect.
-* speed: eight clients ask as fast as they can, on connections that stay open.
 
 The other server is waitress alone, on which ours is built.
 """
@@ -17,7 +16,6 @@ The other server is waitress alone, on which ours is built.
 from __future__ import annotations
 
 import argparse
-import itertools
 import os
 import resource
 import socket
@@ -26,7 +24,6 @@ import sys
 import tempfile
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -249,29 +246,6 @@ def measure_without_files(name: str) -> str:
         return f"{log.count(b'%c' % 10) / seconds:,.0f} lines/s, {used:.0%}"
 
 
-def measure_speed(name: str, files: int) -> str:
-    """Return how many requests are answered in a second."""
-    seconds = 4.0
-    with run_server(name, files) as target, ThreadPoolExecutor(8) as threads:
-        counts = threads.map(_ask_often, itertools.repeat(target.port, 8), itertools.repeat(seconds))
-        return f"{sum(counts) / seconds:,.0f}"
-
-
-def _ask_often(port: int, seconds: float) -> int:
-    count, until = 0, time.monotonic() + seconds
-    with socket.create_connection(("127.0.0.1", port), 5) as connection:
-        while time.monotonic() < until:
-            connection.sendall(b"GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            answer = b""
-            while not answer.endswith(b"\r\n\r\nok"):
-                part = connection.recv(4096)
-                if not part:
-                    return count
-                answer += part
-            count += 1
-    return count
-
-
 def main() -> None:
     """Measure the servers and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -286,12 +260,12 @@ def main() -> None:
         return
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    table = Table("server", *(f"{count:,} half-sent" for count in HALF_SENT), "endless", "no files", "requests/s")
+    table = Table("server", *(f"{count:,} half-sent" for count in HALF_SENT), "endless", "no files")
     for name in SERVERS:
         if arguments.server and name not in arguments.server:
             continue
         slow = [measure_half_sent(name, arguments.files, count, arguments.seconds) for count in HALF_SENT]
-        rest = measure_endless(name, arguments.files), measure_without_files(name), measure_speed(name, arguments.files)
+        rest = measure_endless(name, arguments.files), measure_without_files(name)
         table.add_row(name, *slow, *rest)
         print(name, *slow, *rest, sep=" | ", flush=True)
     Console(width=180).print(table)

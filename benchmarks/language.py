@@ -6,7 +6,7 @@ The phrases are a collection that people typed into schedulers, if it lies next 
 `tests.language.judge`, which have titles (those that are clear, and the others, which have to be asked or refused); and
 1,000 that are generated, whose dates come from a plain walk over the calendar. The rivals are those of
 `benchmarks.machine`; ``--alone`` leaves them out.
-"chronologia, strict" refuses a phrase if chronologia leaves words over. A phrase is right if the schedule is the
+A phrase is right if the schedule is the
 intended one, wrong if it is another one without a warning, and otherwise refused. For phrases that mean nothing or are
 ambiguous, every schedule is wrong. Times are CPU time for
 one phrase, in milliseconds.
@@ -14,8 +14,6 @@ one phrase, in milliseconds.
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 import warnings
 from argparse import ArgumentParser
@@ -27,7 +25,7 @@ from random import Random
 from time import thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from benchmarks.machine import FOLDER, find_site_packages
+from benchmarks.machine import find_site_packages
 from tests.language import judge as judged
 from tests.language import paraphrases
 from tests.language.collected_phrases import CASES, judge, parse_now
@@ -43,17 +41,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KINDS = ("recurring", "once", "refuse", "ask")
-_NODE = """
-const { RRule } = require(process.argv[1] + '/node_modules/rrule');
-const phrases = JSON.parse(require('fs').readFileSync(0, 'utf8'));
-const rules = phrases.map((phrase) => {
-  try {
-    const options = RRule.parseText(phrase);
-    return options && options.freq !== undefined ? RRule.optionsToString(options) : null;
-  } catch (error) { return null; }
-});
-console.log(JSON.stringify(rules));
-"""
 
 
 class Phrase(NamedTuple):
@@ -82,38 +69,23 @@ def run_recurrent(phrases: Sequence[Phrase]) -> list[Schedule | None]:
     return [_try_reader(one, phrase) for phrase in phrases]
 
 
-def run_chronologia(phrases: Sequence[Phrase], *, strict: bool = False) -> list[Schedule | None]:
-    """Read phrases with chronologia; if ``strict``, refuse a phrase of which words are left over."""
+def run_chronologia(phrases: Sequence[Phrase]) -> list[Schedule | None]:
+    """Read phrases with chronologia."""
     module = import_module("chronologia")
 
     def one(phrase: Phrase) -> Schedule | None:
         anchor = phrase.now.replace(tzinfo=None)
         found = module.extract_recurrence(phrase.text, "en-us", anchor)
         if found is not None:
-            return None if strict and found.remainder.strip() else _run_rules(found.recurrence.to_string(), phrase)
+            return _run_rules(found.recurrence.to_string(), phrase)
         span = module.extract_timespan(phrase.text, "en-us", anchor)
-        if span is None or (strict and span.remainder.strip()):
+        if span is None:
             return None
         at = span.span.start
         local = datetime(at.year, at.month, at.day, at.hour or 0, at.minute or 0, at.second or 0)  # noqa: DTZ001 -- local
         return Schedule.once(local.replace(tzinfo=load_tzinfo(phrase.zone)), timezone=phrase.zone)
 
     return [_try_reader(one, phrase) for phrase in phrases]
-
-
-def run_chronologia_strict(phrases: Sequence[Phrase]) -> list[Schedule | None]:
-    """Read phrases with chronologia, and refuse those of which words are left over."""
-    return run_chronologia(phrases, strict=True)
-
-
-def run_rrule_js(phrases: Sequence[Phrase], folder: Path) -> list[Schedule | None]:
-    """Read phrases with rrule.js, which knows no single instants."""
-    command = ["node", "-e", _NODE, str(folder)]
-    texts = json.dumps([phrase.text for phrase in phrases])
-    done = subprocess.run(command, input=texts, capture_output=True, text=True, check=True)  # noqa: S603 -- our own
-    rules = json.loads(done.stdout)
-    rule_of = dict(zip(phrases, rules, strict=True))
-    return [_try_reader(lambda phrase: _run_rules(rule_of[phrase], phrase), phrase) for phrase in phrases]
 
 
 def _run_rules(rule: str | None, phrase: Phrase) -> Schedule | None:
@@ -152,11 +124,6 @@ def list_readers(folder: Path | None) -> dict[str, Callable[[Sequence[Phrase]], 
         found[f"recurrent {versions['recurrent']}"] = run_recurrent
     if "chronologia" in versions:
         found[f"chronologia {versions['chronologia']}"] = run_chronologia
-        found["chronologia, strict"] = run_chronologia_strict
-    package = FOLDER / "node_modules" / "rrule" / "package.json"
-    if package.exists():
-        version = json.loads(package.read_text(encoding="utf-8"))["version"]
-        found[f"rrule.js {version}"] = lambda phrases: run_rrule_js(phrases, FOLDER)
     return found
 
 
@@ -235,7 +202,7 @@ def main() -> None:
             line += f"{100 * score[kind, 'right'] / total:8.1f} /{100 * score[kind, 'wrong'] / total:5.1f}"
         from_templates, taken = score_generated(reader, options.phrases)
         right, wrong = (100 * from_templates[verdict] / options.phrases for verdict in ("right", "wrong"))
-        print(f"{line}{right:8.1f} /{wrong:5.1f}" + (f"{taken:8.2f}" if "js" not in name else f"{'-':>8}"))
+        print(f"{line}{right:8.1f} /{wrong:5.1f}" + f"{taken:8.2f}")
 
 
 if __name__ == "__main__":

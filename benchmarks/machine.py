@@ -4,12 +4,11 @@
 
 It prints the machine, and the versions of everything that is measured: put it beside figures that you publish. What our
 figures stand beside is installed in an environment of its own, build/rivals: the dependency group `benchmarks` of
-pyproject.toml and, where there is npm, rrule.js. The benchmarks that have rivals do that themselves.
+pyproject.toml. The benchmarks that have rivals do that themselves.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
@@ -27,7 +26,6 @@ from cloudsched.domain.recurrence import time_zones
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "build" / "rivals"
 GROUP = "benchmarks"
-RRULE = "rrule@2.8.1"
 OURS = ("pydantic", "google-cloud-firestore", "google-cloud-tasks", "grpcio", "python-dateutil")
 """Packages that our figures depend on, and those of the floors."""
 
@@ -41,7 +39,6 @@ def describe_machine() -> dict[str, str]:
         "memory": f"{memory:.0f} GiB",
         "system": f"{platform.system()} {platform.machine()}",
         "Python": f"{platform.python_version()}, SQLite {sqlite3.sqlite_version}, tzdata {time_zones.in_use.release}",
-        "Node.js": read_node(),
         "ours": ", ".join(f"{name} {version(name)}" for name in OURS),
         "rivals": ", ".join(f"{name} {found}" for name, found in list_versions().items()),
         "cloudsched": version("cloudsched"),
@@ -57,27 +54,16 @@ def read_cpu() -> str:
     return names[0] if names else platform.processor() or "unknown"
 
 
-def read_node() -> str:
-    """Return the version of Node.js, which runs rrule.js."""
-    node = shutil.which("node")
-    if node is None:
-        return "none"
-    return subprocess.run((node, "--version"), capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
-
-
 def install_rivals() -> Path:
     """Install the rivals unless they are there already, and return their Python."""
     python, stamp = FOLDER / "bin" / "python", FOLDER / "installed"
-    npm = shutil.which("npm")
-    expected = f"{sys.version} {read_requirements()} {RRULE if npm else ''}"
+    expected = f"{sys.version} {read_requirements()}"
     if stamp.is_file() and stamp.read_text("utf-8") == expected:
         return python
     print(f"Installing the rivals in {FOLDER} …", file=sys.stderr)
     venv.create(FOLDER, clear=True, with_pip=True)
     _run(str(python), "-m", "pip", "install", "--quiet", "--upgrade", "pip>=25.1")
     _run(str(python), "-m", "pip", "install", "--quiet", "--group", f"{ROOT / 'pyproject.toml'}:{GROUP}")
-    if npm:
-        _run(npm, "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(FOLDER), RRULE)
     stamp.write_text(expected, "utf-8")
     return python
 
@@ -99,15 +85,12 @@ def list_versions() -> dict[str, str]:
     wanted = {one.partition(">")[0] for one in read_requirements()}
     folder = find_site_packages()
     found = {one.name: one.version for one in distributions(path=[str(folder)]) if one.name.lower() in wanted}
-    package = FOLDER / "node_modules" / "rrule" / "package.json"
-    if package.exists():
-        found["rrule.js"] = json.loads(package.read_text("utf-8"))["version"]
     return dict(sorted(found.items(), key=lambda item: item[0].lower()))
 
 
 def _run(*command: str) -> None:
     try:
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - pip and npm
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - pip
     except subprocess.CalledProcessError as error:
         shutil.rmtree(FOLDER)
         sys.exit(f"The rivals could not be installed; see the error above. The command was: {' '.join(error.cmd)}")

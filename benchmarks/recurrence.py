@@ -1,20 +1,19 @@
 """Measure `Schedule.next_after`, which finds the next occurrence of a schedule, compared with other libraries.
 
-    python -m benchmarks.recurrence [--quick]
+    python -m benchmarks.recurrence
 
 Every figure is the median of many calls in one run, in microseconds of CPU time, for schedules that started one day,
 one year and twenty years before the instant after which the next occurrence is searched. All schedules are warm: built
 once and used for many calls. "fresh" is cloudsched with empty caches: parse, check and first search. Rivals that
 support RRULE get the rule and its DTSTART. Cron rivals get the nearest cron expression, which has no DTSTART, so that
 the age makes no difference to them. A dash means that a rival cannot express the rule. A rival that took more than half
-a second for a younger schedule is not measured with the older ones. ``--quick`` takes fewer samples.
+a second for a younger schedule is not measured with the older ones.
 """
 
 from __future__ import annotations
 
 import statistics
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
@@ -80,46 +79,11 @@ def make_dateutil(case: Case, start: datetime) -> NextOccurrence:
     return find_next
 
 
-def make_recurring_ical_events(case: Case, start: datetime) -> NextOccurrence:
-    """Return a search for the first event after an instant."""
-    query = open_calendar(case.rule, start)
-    return lambda instant: next(query.after(instant), None)
-
-
-def open_calendar(rule: str, start: datetime) -> Any:  # noqa: ANN401 - a rival's query
-    """Return recurring-ical-events' query over one event."""
-    icalendar, module = import_module("icalendar"), import_module("recurring_ical_events")
-    event = icalendar.Event()
-    event.add("dtstart", start)
-    event.add("rrule", icalendar.vRecur.from_ical(rule))
-    calendar = icalendar.Calendar()
-    calendar.add_component(event)
-    return module.of(calendar)
-
-
 def make_cronsim(case: Case, _start: datetime) -> NextOccurrence:
     """Return a search that creates a new iterator for each instant."""
     module = import_module("cronsim").CronSim
     zone, text = time_zones.load_tzinfo(ZONE), require_cron(case)
     return lambda instant: next(module(text, instant.astimezone(zone)))
-
-
-def make_croniter(case: Case, _start: datetime) -> NextOccurrence:
-    """Return a search that creates a new iterator for each instant."""
-    module = import_module("croniter").croniter
-    zone, text = time_zones.load_tzinfo(ZONE), require_cron(case).replace("5L", "L5")
-    return lambda instant: module(text, instant.astimezone(zone)).get_next(datetime)
-
-
-def make_apscheduler(case: Case, _start: datetime) -> NextOccurrence:
-    """Return the search of the cron trigger of APScheduler 3."""
-    module = import_module("apscheduler.triggers.cron").CronTrigger
-    if case.cron and case.cron.endswith("5L"):
-        trigger = module(day="last fri", hour=9, timezone=time_zones.load_tzinfo(ZONE))
-    else:
-        names = require_cron(case).replace(" 1,3", " mon,wed").replace(" * * 1", " * * mon")
-        trigger = module.from_crontab(names, timezone=time_zones.load_tzinfo(ZONE))
-    return lambda instant: trigger.get_next_fire_time(None, instant)
 
 
 def require_cron(case: Case) -> str:
@@ -129,20 +93,14 @@ def require_cron(case: Case) -> str:
     return case.cron
 
 
-RIVALS = {
-    "python-dateutil": make_dateutil,
-    "recurring-ical-events": make_recurring_ical_events,
-    "cronsim": make_cronsim,
-    "croniter": make_croniter,
-    "apscheduler": make_apscheduler,
-}
+RIVALS = {"python-dateutil": make_dateutil, "cronsim": make_cronsim}
 
 
-def measure_microseconds(find_next: NextOccurrence, budget: float) -> float:
+def measure_microseconds(find_next: NextOccurrence) -> float:
     """Return the median duration of one call, for instants in the three days after NOW."""
     instants = cycle([NOW + timedelta(minutes=37 * number) for number in range(117)])
     samples: list[float] = []
-    deadline = thread_time() + budget
+    deadline = thread_time() + BUDGET_SECONDS
     while not samples or (thread_time() < deadline and len(samples) < 3000):
         instant = next(instants)
         call_start = thread_time()
@@ -151,12 +109,10 @@ def measure_microseconds(find_next: NextOccurrence, budget: float) -> float:
     return statistics.median(samples)
 
 
-def measure_rival(
-    make: Callable[[Case, datetime], NextOccurrence], case: Case, start: datetime, budget: float
-) -> float | None:
+def measure_rival(make: Callable[[Case, datetime], NextOccurrence], case: Case, start: datetime) -> float | None:
     """Return a rival's figure, or None if it cannot express the rule."""
     try:
-        return measure_microseconds(make(case, start), budget)
+        return measure_microseconds(make(case, start))
     except NotImplementedError:
         return None
 
@@ -175,9 +131,6 @@ def measure_fresh(case: Case, start: datetime) -> float:
 
 def main() -> None:
     """Measure all cases and print the table."""
-    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a sixth of the samples")
-    budget = BUDGET_SECONDS / 6 if parser.parse_args().quick else BUDGET_SECONDS
     sys.path.append(str(find_site_packages()))
     installed = {name: version(name) for name in RIVALS}
     rivals = ", ".join(map(" ".join, installed.items()))
@@ -192,11 +145,11 @@ def main() -> None:
             start = (NOW - age).replace(hour=9, minute=0, second=0).astimezone(time_zones.load_tzinfo(ZONE))
             ours = make_cloudsched(case, start)
             ours(NOW)  # warm, as the others are: the first search of a COUNT counts
-            microseconds = measure_microseconds(ours, budget)
+            microseconds = measure_microseconds(ours)
             youngest_microseconds = youngest_microseconds or microseconds
             cells = []
             for name in installed:
-                figure = None if name in too_slow else measure_rival(RIVALS[name], case, start, budget)
+                figure = None if name in too_slow else measure_rival(RIVALS[name], case, start)
                 if figure and figure > TOO_SLOW_MICROSECONDS:
                     too_slow[name] = figure
                 cells.append(f"{figure:,.1f}" if figure else f"> {too_slow[name]:,.0f}" if name in too_slow else "-")

@@ -69,12 +69,6 @@ def test_what_matches_is_counted_asked_and_done(stack: Stack, ui: str, label: st
         assert second.url == first.url
 
 
-@pytest.mark.parametrize(("action", "said"), [("pause", "paused"), ("cancel", "cancelled"), ("delete", "deleted")])
-def test_the_question_says_what_would_become_of_the_tasks(ui: str, label: str, action: str, said: str) -> None:
-    """Tasks that would be deleted are more than changed."""
-    assert f"3 tasks would be {said}." in get(f"{ui}/bulk", action=action, label=label).text
-
-
 def test_an_action_is_named_in_words(stack: Stack, ui: str) -> None:
     """On its page and in the list: its filters are those of the API, with an ISO instant and a status in capitals."""
     body = {"action": "PAUSE", "filter": {"status": "ACTIVE", "dueFrom": "2041-01-01T00:00:00Z"}}
@@ -90,17 +84,6 @@ def test_an_action_is_named_in_words(stack: Stack, ui: str) -> None:
     assert "Times in Asia/Tokyo<" in page
 
 
-def test_another_number_than_was_shown_changes_nothing(stack: Stack, ui: str, label: str) -> None:
-    """The page says the new one, and asks again."""
-    form = read_hidden(get(f"{ui}/bulk", action="pause", label=label).text)
-    add_task(stack, label, 9)
-    page = post(f"{ui}/bulk", form)
-    assert page.status_code == 412
-    assert "it is now 4" in page.text
-    assert ">Pause 4 tasks</button>" in page.text
-    assert statuses(stack, label) == ["ACTIVE"] * 4
-
-
 @pytest.mark.parametrize("typed", ["", "2", "30", "three", "-3"])
 def test_deleting_asks_for_the_number(stack: Stack, ui: str, label: str, typed: str) -> None:
     """Anything else than the number deletes nothing."""
@@ -109,16 +92,6 @@ def test_deleting_asks_for_the_number(stack: Stack, ui: str, label: str, typed: 
     assert page.status_code == 400
     assert "Nothing was done." in page.text
     assert len(statuses(stack, label)) == 3
-
-
-def test_ticked_tasks_are_changed_and_no_others(stack: Stack, ui: str, label: str) -> None:
-    """Whatever the list was filtered by."""
-    ids = [f"{label[4:]}-{number}" for number in (0, 2)]
-    response = requests.get(f"{ui}/bulk", params={"action": "pause", "label": label, "ids": ids}, timeout=60)
-    assert "<h1>Pause 2 tasks?</h1>" in response.text
-    assert post(f"{ui}/bulk", read_hidden(response.text)).status_code == 200
-    requests.post(f"{stack.url}/dev/clock", json={"advance": "PT10S"}, timeout=60)
-    assert sorted(statuses(stack, label)) == ["ACTIVE", "PAUSED", "PAUSED"]
 
 
 @pytest.mark.parametrize(("count", "words"), [(0, "Pause all that match?"), (7, "Pause 7 or more tasks?")])

@@ -88,14 +88,6 @@ def test_of_concurrent_edits_of_one_state_one_wins(sim: Simulation) -> None:
     assert answers == [200] + [412] * 15
 
 
-def test_an_unchanged_task_is_answered_with_304(call: Call, greeting: dict[str, Any]) -> None:
-    """A GET with the current ETag is answered with 304; after a run the ETag has changed."""
-    seen = call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY}).headers["ETag"]
-    assert call("GET", "/v1/tasks/t", headers={"If-None-Match": seen}).status_code == 304
-    call("POST", "/v1/tasks/t/trigger")
-    assert call("GET", "/v1/tasks/t", headers={"If-None-Match": seen}).status_code == 200
-
-
 def test_the_document_is_made_once(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is the same for all callers, so nobody keeps the processor busy by asking for it. A client may keep it."""
     first = call("GET", "/openapi.json")

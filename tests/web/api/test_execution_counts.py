@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 from tests.web.conftest import Call
 
-from cloudsched import App, Context, Schedule, Settings, Task
+from cloudsched import App, Context, Settings
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.queries.overview import count_by_time
 from cloudsched.engine.queries.time_parts import MAX_PARTS
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import START, Simulation
-
-PARIS = ZoneInfo("Europe/Paris")
 
 
 @pytest.fixture
@@ -32,36 +27,6 @@ def app() -> App:
             raise ValueError("no")
 
     return app
-
-
-def ask(call: Call, **query: str) -> list[dict[str, Any]]:
-    answer = call("GET", "/v1/executions/counts", query_string=query)
-    assert answer.status_code == 200, answer.text
-    parts: list[dict[str, Any]] = answer.get_json()["parts"]
-    return parts
-
-
-def test_each_day_has_what_the_list_has(call: Call, create: Callable[..., Task], sim: Simulation) -> None:
-    """Of all tasks and of one owner's, in a zone whose days begin an hour before those of UTC; no day is left out."""
-    for owner in ("ada", "bob"):
-        create(owner=owner, handler="work", schedule=Schedule.every(timedelta(hours=1), start=START))
-    sim.advance(timedelta(days=3))
-    since, until = START - timedelta(days=2), START + timedelta(days=4)
-    for wanted in (ExecutionQuery(), ExecutionQuery(owner="ada")):
-        named = {} if wanted.owner is None else {"owner": wanted.owner}
-        query = {"from": since.isoformat(), "until": until.isoformat()}
-        days = ask(call, **query, timezone="Europe/Paris", **named)
-        records = sim.app.find_executions(wanted, limit=500).items
-        listed = [(each.scheduled_for.astimezone(PARIS).date(), each.status == "FAILED") for each in records]
-        assert [datetime.fromisoformat(each["start"]).astimezone(PARIS).hour for each in days] == [1, *[0] * 6]
-        for each in days:
-            day = datetime.fromisoformat(each["start"]).astimezone(PARIS).date()
-            assert (each["failed"], each["ran"]) == (listed.count((day, True)), listed.count((day, False)))
-        assert sum(each["failed"] + each["ran"] for each in days) == len(records) > 70
-        by_hour = ask(call, **query, timezone="Europe/Paris", per="PT1H", **named)
-        for name in ("ran", "failed"):
-            assert sum(each[name] for each in by_hour) == sum(each[name] for each in days)
-        assert {each["end"] for each in by_hour[:-1]} == {each["start"] for each in by_hour[1:]}
 
 
 @pytest.mark.parametrize(

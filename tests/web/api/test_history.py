@@ -145,13 +145,3 @@ def test_nobody_wipes_out_what_another_side_did(world: ApiWorld, side: str, stra
     whole = [each.number for each in task.whole_history]
     assert whole == list(range(whole[0], 63))
     assert whole[0] - 1 not in numbers
-
-
-def test_bulk_change_names_who_asked_for_it(world: ApiWorld) -> None:
-    """A task that a bulk change pauses names the caller that started the change."""
-    task_id = create(world)
-    body = {"action": "pause", "filter": {"owner": "ada"}}
-    assert world.ask("ops", "/v1/tasks/batchChange", body).status_code == 202
-    world.sim.advance(timedelta(minutes=2))
-    entry = read(world, task_id)[-1]
-    assert (entry["action"], entry["by"]["subject"]) == ("PAUSED", "key:ops")

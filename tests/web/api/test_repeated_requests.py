@@ -210,18 +210,6 @@ def test_an_edit_under_if_match_is_made_once(sim: Simulation, call: Call, words:
     assert list_tasks(sim) == [("t", 1, TaskStatus.COMPLETED)]
 
 
-def test_a_trigger_of_a_state_is_made_once(sim: Simulation, call: Call) -> None:
-    """With a key and If-Match, sent again it names the same run; another key finds that the state has gone."""
-    seen = call("POST", "/v1/tasks", {**TASK, "id": "t", "schedule": "in 5 hours"}).headers["ETag"]
-    headers = {"Idempotency-Key": "k", "If-Match": seen}
-    first = call("POST", "/v1/tasks/t/trigger", headers=headers).get_json()["triggered"]
-    sim.advance(HOUR)
-    assert call("POST", "/v1/tasks/t/trigger", headers=headers).get_json()["triggered"] == first
-    assert call("POST", "/v1/tasks/t/trigger", headers={**headers, "Idempotency-Key": "other"}).status_code == 412
-    assert call("POST", "/v1/tasks/t/trigger", headers={"If-Match": seen}).status_code == 412
-    assert len(sim.executions("t")) == 1
-
-
 def test_another_edit_of_a_state_that_has_gone_is_refused(sim: Simulation, call: Call) -> None:
     """Another content, and another ETag, are other edits; and one that names any state is made each time."""
     seen = call("POST", "/v1/tasks", {**TASK, "id": "t", "schedule": "in 30 minutes"}).headers["ETag"]

@@ -69,17 +69,6 @@ def test_what_was_used_is_summed_and_priced(ask: Any) -> None:  # noqa: ANN401 -
     assert page["prices"]["query"] == 1000
 
 
-def test_users_see_their_own_usage_only(ask: Any) -> None:  # noqa: ANN401 - the fixture above
-    """An admin and a viewer see all, or one owner's; a worker's key sees none."""
-    fill(ask.sim)
-    ask.sim.advance(2 * HOUR)
-    for who in ("ada", "bob"):
-        assert {each["owner"] for each in ask(who, "/v1/usage").get_json()["usage"]} == {who}
-        assert {each["owner"] for each in ask("viewer", f"/v1/usage?owner={who}").get_json()["usage"]} == {who}
-    assert ask("bob", "/v1/usage?owner=ada").status_code == 403
-    assert ask("worker", "/v1/usage").status_code == 403
-
-
 def test_months_handlers_and_pages(ask: Any) -> None:  # noqa: ANN401 - the fixture above
     """A month that is over stays as it was; pages have whole owners; what is no month or no token is refused."""
     ask.sim.advance(timedelta(days=29))

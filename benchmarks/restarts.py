@@ -4,7 +4,7 @@
 
 The process is `cloudsched serve` over one folder, as a supervisor starts it: again as soon as it has ended. Its
 handlers take `--seconds`, and may not be retried (`retry=False`). The process is stopped by the signal after a random
-time, from one second to twice what a handler takes. It gets `--grace` seconds to end, as from a container's runtime,
+time, from one second to twice what a handler takes. It gets half a second to end, as from a container's runtime,
 and then SIGKILL. `--poison` adds a task whose handler ends its process.
 
 It prints how many attempts were lost, how many of the tasks' own retries were used, and how all runs ended.
@@ -47,6 +47,10 @@ def poison(ctx: Context) -> None:
 """
 
 
+GRACE_SECONDS = 0.5
+"""How long a process may take to end after the signal."""
+
+
 class Load:
     """The tasks that run in a server, or have."""
 
@@ -79,12 +83,10 @@ def main() -> None:
     parser.add_argument("--restarts", type=int, default=200)
     parser.add_argument("--handlers", type=int, default=6)
     parser.add_argument("--seconds", type=float, default=3.0)
-    parser.add_argument("--grace", type=float, default=0.5)
     parser.add_argument("--signal", choices=["TERM", "KILL"], default="TERM")
     parser.add_argument("--poison", action="store_true")
-    parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    chance, signum = random.Random(options.seed), signal.Signals[f"SIG{options.signal}"]  # noqa: S311 - to be repeated
+    chance, signum = random.Random(0), signal.Signals[f"SIG{options.signal}"]  # noqa: S311 - to be repeated
     load, killed, began = Load(), 0, time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -99,7 +101,7 @@ def main() -> None:
                 time.sleep(chance.uniform(1.0, 2 * options.seconds))
                 service.signal(signum)
                 try:
-                    service.wait(options.grace)
+                    service.wait(GRACE_SECONDS)
                 except subprocess.TimeoutExpired:
                     killed += 1
         deadline = time.monotonic() + 60 + 20 * options.seconds

@@ -81,6 +81,7 @@ ALL = {
     "language/test_fuzz.py": "random words",
     "local/test_behind_proxies.py": "nginx, Apache and Caddy between a browser and the page",
     "model/test_model.py::test_every_guard_is_missed": "that the explorer sees a missing guard",
+    "mutations/test_mutations.py::test_a_broken_rule": "that a broken rule of five turns its test red",
     "outbox/test_crashes.py": "a relay that dies between two statements",
     "recipes/test_moving.py": "Celery and APScheduler beside the guides that leave them",
     "run/test_run.py::test_a_module_that_leaves_something_behind": "that a test which leaves something behind is told",

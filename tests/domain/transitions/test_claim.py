@@ -178,3 +178,12 @@ def test_a_turn_at_a_lock_is_missed_only_by_a_run_for_workers(
         turn_until=turn_until,
     )
     assert has_missed_grant(run, dispatch._replace(due_at=AT_ONE + late)) is is_missed
+
+
+def test_a_deleted_task_is_left_to_its_purge() -> None:
+    """It would miss what a dispatch of any revision writes meanwhile: a claim, or the record of a lease that ended."""
+    task, dispatch = claim_run()
+    gone = lifecycle.delete(task, AT_ONE).task
+    for each in (dispatch, dispatch._replace(revision=gone.revision)):
+        for until in (AT_ONE, AT_ONE + LEASE):
+            assert isinstance(on_dispatch(gone, each, until, "theirs"), DeliveryResult)

@@ -26,6 +26,18 @@ def test_a_non_json_result_is_the_same_at_first_and_in_a_replay(app: App) -> Non
     assert seen == [[1, "two"], [1, "two"]]
 
 
+def test_a_recorded_step_is_not_called_again(app: App) -> None:
+    """Whoever replays the handler, after a day's sleep or a crash, gets its result."""
+    calls = list[object]()
+
+    def work(ctx: Context) -> None:
+        ctx.step("pay", lambda: calls.append(None))
+        ctx.sleep(DAY)
+
+    assert run(app, work).status == "SUCCEEDED"
+    assert len(calls) == 1
+
+
 def test_a_sleeping_handler_costs_no_calls(app: App, sim: Simulation, create: Create) -> None:
     """Forty-five days are two hops of the queue, and not one call of the function."""
     calls = list[object]()

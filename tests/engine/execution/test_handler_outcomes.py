@@ -191,6 +191,16 @@ def test_what_a_run_held_is_free_without_a_search_for_garbage() -> None:
         gc.enable()
 
 
+@pytest.mark.parametrize("answer", ["done", Retry("again"), Snooze(MINUTE)])
+def test_what_follows_a_run_is_in_the_queue_when_it_ends(app: App, sim: Simulation, answer: object) -> None:
+    """No sweep is needed for it: that finds only what a crash or the queue has lost."""
+    app.handler("it")(_return_always(answer))
+    task = app.create(owner="ada", title="It", handler="it", schedule=Schedule(rrule="FREQ=DAILY"))
+    sim.advance(timedelta(seconds=2))
+    assert sim.executions(task.id)
+    assert [each.at for each in sim.pending()] == [app.get(task.id).wake_at]
+
+
 @pytest.mark.parametrize("is_instant", [True, False])
 def test_a_snooze_costs_no_attempt_and_ends_exactly_on_time(is_instant: bool) -> None:  # noqa: FBT001 - a parameter
     """A handler that snoozes is called again at exactly that time, as the same attempt, however often it snoozes."""

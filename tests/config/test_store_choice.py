@@ -54,7 +54,7 @@ def test_firestore_is_opened_only_where_that_is_meant(environment: dict[str, str
 @pytest.mark.parametrize(
     "use",
     [
-        lambda app: app.create(owner="ada", title="T", handler="x"),
+        lambda app: app.create(owner="ada", handler="x"),
         lambda app: app.sweep(),
         lambda app: app.container.listener,
         lambda app: PullWiring.of(app.container).worker_claims,

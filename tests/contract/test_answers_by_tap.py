@@ -26,7 +26,7 @@ def test_the_first_tap_answers_a_question_that_was_mailed(store: Store) -> None:
 
     with Simulation(app, store=store, public_url=ROOT) as sim:
         sim.add_person("bob")
-        task = app.create(owner="ada", title="Ask", handler="ask")
+        task = app.create(owner="ada", handler="ask")
         sim.advance(timedelta(minutes=1))
         assert [len(sim.sent(each, to="bob")) for each in ("EMAIL", "MOBILE")] == [1, 1]
         path = str(sim.sent("EMAIL")[0].message.answer_url).removeprefix(ROOT)

@@ -25,7 +25,7 @@ Simulate = Callable[..., Simulation]
 
 
 def create(app: App, **fields: Any) -> Task:
-    usual: dict[str, Any] = {"owner": "ada", "title": "Work", "handler": "work", "schedule": Schedule.once(START)}
+    usual: dict[str, Any] = {"owner": "ada", "handler": "work", "schedule": Schedule.once(START)}
     return app.create(**(usual | fields))
 
 

@@ -64,7 +64,7 @@ def measure_cost(sim: Simulation, span: timedelta) -> Counts:
 def make(sim: Simulation, **more: object) -> str:
     """Create an hourly task that has run once."""
     hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:30:00")
-    task = sim.app.create(TaskDraft.of(**{"owner": "ada", "title": "T", "handler": "tick", "schedule": hourly, **more}))
+    task = sim.app.create(TaskDraft.of(**{"owner": "ada", "handler": "tick", "schedule": hourly, **more}))
     sim.advance(timedelta(hours=1))
     return task.id
 
@@ -76,21 +76,21 @@ def test_a_creation_costs_one_commit_and_one_dispatch(sim: Simulation) -> None:
     """
     for reads in (1, 0, 0):
         before = sim.counts.copy()
-        sim.app.create(owner="ada", title="Tick", handler="tick")
+        sim.app.create(owner="ada", handler="tick")
         assert sim.counts.since(before) == Counts(reads=reads, commits=1, writes=1, dispatches=1)
     sim.advance(timedelta(minutes=1))
     before = sim.counts.copy()
-    sim.app.create(owner="ada", title="Tick", handler="tick", schedule=Schedule.after(timedelta(hours=1)))
+    sim.app.create(owner="ada", handler="tick", schedule=Schedule.after(timedelta(hours=1)))
     assert sim.counts.since(before).reads == 1
 
 
 def test_where_somebody_has_a_budget_each_creation_asks_for_its_owners(sim: Simulation) -> None:
     """A budget that this process has set counts at once; one that another has set, within a minute."""
-    sim.app.create(owner="ada", title="Tick", handler="tick")
+    sim.app.create(owner="ada", handler="tick")
     Budgets.of(sim.app.container).put("bob", 10, by=OWN_CODE)
-    assert sim.app.create(owner="bob", title="Tick", handler="tick").has_budget
+    assert sim.app.create(owner="bob", handler="tick").has_budget
     before = sim.counts.copy()
-    assert not sim.app.create(owner="ada", title="Tick", handler="tick").has_budget
+    assert not sim.app.create(owner="ada", handler="tick").has_budget
     assert sim.counts.since(before) == Counts(reads=1, commits=1, writes=1, dispatches=1)
 
 
@@ -190,7 +190,7 @@ def test_a_duplicate_delivery_costs_one_read_and_changes_nothing(sim: Simulation
 def test_a_sweep_that_finds_nothing_costs_one_read(sim: Simulation) -> None:
     """However many tasks there are."""
     for _ in range(20):
-        sim.app.create(owner="ada", title="Tick", handler="tick", schedule=sim.now + timedelta(days=9))
+        sim.app.create(owner="ada", handler="tick", schedule=sim.now + timedelta(days=9))
     sim.app.sweep()  # the first one looks everywhere, as one in ten minutes does
     before = sim.counts.copy()
     sim.app.sweep()

@@ -52,7 +52,7 @@ def app(app: App) -> App:
 
 def run(sim: Simulation, handler: str, **fields: Any) -> Task:
     """Create a task that is due at once, and let a day pass."""
-    task = sim.app.create(owner="ada", title="T", handler=handler, schedule=Schedule.once(sim.now), **fields)
+    task = sim.app.create(owner="ada", handler=handler, schedule=Schedule.once(sim.now), **fields)
     sim.advance(timedelta(days=1))
     return task
 

@@ -52,7 +52,7 @@ def app(app: App) -> App:
 def create(sim: Simulation, **task: Any) -> str:
     """Create a task through the API, within a trace."""
     client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
-    body = {"owner": "ada", "title": "T", "handler": "work", **task}
+    body = {"owner": "ada", "handler": "work", **task}
     answer: Response = client.post("/v1/tasks", json=body, headers={"traceparent": PARENT})
     return str(json.loads(answer.get_data())["id"])
 

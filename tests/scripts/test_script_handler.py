@@ -440,7 +440,7 @@ def test_a_script_that_does_not_compile_is_refused_and_not_stored(tools: ToolApp
 def test_only_scripts_are_refused_without_the_package(tools: ToolApp, monkeypatch: pytest.MonkeyPatch) -> None:
     """The hint has the command that installs the package."""
     monkeypatch.setattr("cloudsched.scripts.quickjs.interpreter.find_spec", lambda _: None)
-    tools.app.create(owner="ada", title="T", handler="secret")
+    tools.app.create(owner="ada", handler="secret")
     with pytest.raises(InvalidInput) as refused:
         tools.app.create(owner="ada", title="T", script={"source": "return 1"})
     assert refused.value.field == "script"

@@ -127,7 +127,7 @@ def test_a_machine_whose_clock_is_wrong_claims_nothing_at_the_store(sim: Simulat
     """Its leases would look expired to all others, or never expire. Once its clock is right, it works."""
     there = sim.now - timedelta(seconds=off)
     clocked = Mock(wraps=sim.app.container.store, check=lambda: there)
-    sim.app.create(owner="ada", title="x", handler="act", pull="gpu", schedule=Schedule.once(sim.now))
+    sim.app.create(owner="ada", handler="act", pull="gpu", schedule=Schedule.once(sim.now))
     sim.advance(timedelta(0))
     with sim.app.override(sim.app.container.settings, store=clocked, dispatcher=sim.queue, clock=sim.clock):
         desk = StoreSource(sim.app, WorkerFilter("gpu"), "here")

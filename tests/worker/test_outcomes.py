@@ -66,7 +66,7 @@ def test_follow_ups_are_for_workers_at_the_store(harness: WorkerHarness, app: Ap
 
     @app.handler("render")
     def render() -> Done:
-        return Done("it", then=[TaskDraft.of(id="next", owner="ada", title="Next", handler="tell")])
+        return Done("it", then=[TaskDraft.of(id="next", owner="ada", handler="tell")])
 
     task = harness.offer("render")
     harness.work()

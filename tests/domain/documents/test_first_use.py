@@ -66,7 +66,7 @@ def test_threads_may_be_the_first_together(sim: Simulation) -> None:
         return payload["text"]
 
     schedule = Schedule(rrule="FREQ=YEARLY", dtstart="2027-06-01T09:00:00", timezone="UTC")
-    task = sim.app.create(owner="ada", title="Note", handler="note", payload={"text": "x"}, schedule=schedule)
+    task = sim.app.create(owner="ada", handler="note", payload={"text": "x"}, schedule=schedule)
     sim.advance(timedelta(days=366))
     (execution,) = sim.app.executions(task.id).items
     documents = json.dumps([sim.app.get(task.id).to_wire(), execution.to_wire()])

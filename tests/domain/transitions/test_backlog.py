@@ -50,7 +50,7 @@ class Deployment:
     """One task, changed as the engine changes it, and what was recorded of it."""
 
     def __init__(self, **fields: Any) -> None:
-        draft = {"id": "t", "owner": "ada", "title": "T", "handler": "h", "schedule": HOURLY, "expectedDuration": 3600}
+        draft = {"id": "t", "owner": "ada", "handler": "h", "schedule": HOURLY, "expectedDuration": 3600}
         self.now = START
         self.task = new_task(TaskDraft.from_wire({**draft, **fields}), START, LEAD)
         self.records: dict[str, Execution] = {}

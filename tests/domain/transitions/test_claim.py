@@ -32,7 +32,7 @@ CHANCE = Random(0)  # noqa: S311 - repeatable
 
 
 def make_draft(**more: Any) -> TaskDraft:
-    return TaskDraft.of(**{"id": "t", "owner": "ada", "title": "T", "handler": "h", "schedule": HOURLY, **more})
+    return TaskDraft.of(**{"id": "t", "owner": "ada", "handler": "h", "schedule": HOURLY, **more})
 
 
 def plan_task(**more: Any) -> tuple[Task, Dispatch]:

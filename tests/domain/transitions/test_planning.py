@@ -26,7 +26,7 @@ INSTANTS = st.datetimes(datetime(1990, 1, 1), datetime(2200, 1, 1), timezones=st
 
 
 def make_task_at(at: datetime, **policy: object) -> Task:
-    draft = TaskDraft.of(id="t", owner="ada", title="T", handler="h", schedule=at, **policy)
+    draft = TaskDraft.of(id="t", owner="ada", handler="h", schedule=at, **policy)
     return new_task(draft, START)
 
 
@@ -80,7 +80,7 @@ def test_the_last_occurrence_of_the_calendar_can_be_planned() -> None:
     """Jitter that would start the last occurrence of a recurring task after the calendar starts it at its end."""
     days = Schedule(rrule="FREQ=DAILY", dtstart="9998-12-29T23:59:59")
     task = new_task(
-        TaskDraft.of(id="t", owner="ada", title="T", handler="h", schedule=days, jitter=timedelta(days=1)),
+        TaskDraft.of(id="t", owner="ada", handler="h", schedule=days, jitter=timedelta(days=1)),
         START,
         NO_LEAD,
     )

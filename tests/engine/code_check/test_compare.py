@@ -125,9 +125,7 @@ def run_history(seed: int) -> str:
     code = Code(chance)
     with Simulation(code.app, seed=seed) as sim:
         app = code.app
-        task = app.create(
-            owner="ada", title="Flow", handler="flow", payload={"text": "x"}, schedule=Schedule.once(START)
-        )
+        task = app.create(owner="ada", handler="flow", payload={"text": "x"}, schedule=Schedule.once(START))
         for _ in range(chance.randrange(1, 5)):
             sim.advance(chance.choice((timedelta(seconds=1), 3 * MINUTE, 8 * MINUTE)))
             if chance.random() < 0.5:

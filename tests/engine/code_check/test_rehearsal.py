@@ -41,7 +41,7 @@ def look_at(before: Callable[..., Any], after: Callable[..., Any], **options: An
     app.handler("work", **options)(before)
     changed.handler("work", **options)(after)
     with Simulation(app) as sim:
-        app.create(owner="ada", title="Work", handler="work", schedule=Schedule.once(START))
+        app.create(owner="ada", handler="work", schedule=Schedule.once(START))
         sim.advance(timedelta(minutes=5))
         (task,) = app.tasks().items
         assert task.runs[0].steps
@@ -161,7 +161,7 @@ def test_a_step_that_waits_to_be_tried_again_is_not_tried() -> None:
     app = App(Settings())
     app.handler("work")(work)
     with Simulation(app) as sim:
-        task = app.create(owner="ada", title="Work", handler="work", schedule=Schedule.once(START))
+        task = app.create(owner="ada", handler="work", schedule=Schedule.once(START))
         sim.advance(timedelta(minutes=1))
         app.pause(task.id)
         sim.advance(DAY)
@@ -213,7 +213,7 @@ def test_a_taken_event_that_the_new_model_refuses_would_fail() -> None:
         app.handler("work", events={"decision": Decision}, retry=again)(make(Decision))
         changed.handler("work", events={"decision": model}, retry=again)(make(model))
         with Simulation(app) as sim:
-            task = app.create(owner="ada", title="Work", handler="work", schedule=Schedule.once(START))
+            task = app.create(owner="ada", handler="work", schedule=Schedule.once(START))
             sim.advance(timedelta(minutes=1))
             app.send_event(task.id, "decision", {"is_ok": True})
             sim.advance(timedelta(minutes=1))

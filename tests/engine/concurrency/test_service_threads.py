@@ -90,7 +90,7 @@ def url(ran: list[str], tmp_path: Path, killer: Killer) -> Iterator[str]:  # noq
 
 def run_task(url: str, task_id: str) -> None:
     schedule = {"at": (datetime.now(UTC) + timedelta(hours=1)).isoformat()}
-    task = {"id": task_id, "owner": "ada", "handler": "note", "title": "Note", "schedule": schedule}
+    task = {"id": task_id, "owner": "ada", "handler": "note", "schedule": schedule}
     assert request(url, "POST", "/v1/tasks", task).status == 201
     assert request(url, "POST", f"/v1/tasks/{task_id}/trigger").status == 200
 

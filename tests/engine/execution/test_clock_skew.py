@@ -62,7 +62,6 @@ def deployment(store: SqliteStore) -> tuple[App, SkewedClock, RecordingQueue, li
     app.create(
         id="t",
         owner="ada",
-        title="Tick",
         handler="tick",
         schedule=Schedule.every(timedelta(hours=1), start=(clock.now() + LEAD).replace(microsecond=0)),
     )

@@ -34,7 +34,7 @@ class Deployment:
         self.app.handler("tick")(lambda: self.calls.append("ran"))
 
     def create(self, **fields: Any) -> None:
-        task: dict[str, Any] = {"owner": "ada", "title": "T", "handler": "tick", "schedule": Schedule.once(DUE)}
+        task: dict[str, Any] = {"owner": "ada", "handler": "tick", "schedule": Schedule.once(DUE)}
         self.app.create(id="t", **task | fields)
 
     def deliver_last(self) -> DeliveryAction:

@@ -24,7 +24,7 @@ def test_only_the_named_exceptions_are_retried(
     def flaky() -> None:
         raise error("no")
 
-    task = app.create(owner="ada", title="Flaky", handler="flaky", schedule=IN_A_MINUTE)
+    task = app.create(owner="ada", handler="flaky", schedule=IN_A_MINUTE)
     sim.advance(timedelta(hours=1))
     (execution,) = sim.executions(task.id)
     assert execution.status is ExecutionStatus.FAILED
@@ -46,7 +46,7 @@ def test_the_hook_runs_once_and_only_for_the_final_failure(
     def flaky() -> None:
         raise ConnectionError("no")
 
-    task = app.create(owner="ada", title="Flaky", handler="flaky", schedule=IN_A_MINUTE)
+    task = app.create(owner="ada", handler="flaky", schedule=IN_A_MINUTE)
     sim.advance(timedelta(hours=1))
     ((told_task, execution),) = told
     assert told_task.id == task.id
@@ -66,7 +66,7 @@ def test_the_hook_runs_if_the_executor_died_in_the_last_attempt(app: App, sim: S
     def deadly() -> None:
         raise Killed
 
-    app.create(owner="ada", title="Deadly", handler="deadly", schedule=IN_A_MINUTE)
+    app.create(owner="ada", handler="deadly", schedule=IN_A_MINUTE)
     with pytest.raises(Killed):
         sim.advance(timedelta(minutes=2))
     sim.advance(timedelta(hours=1))

@@ -40,7 +40,7 @@ def test_the_next_occurrence_is_dispatched_although_the_answer_to_the_commit_was
     """The retried commit conflicts with itself; the executor takes its lease for lost, and no sweep is needed."""
     lose_answers(monkeypatch, lambda change: change.task.last_execution_id is not None)
     app.handler("work")(lambda: "done")
-    app.create(id="t", owner="ada", title="T", handler="work", schedule=HOURLY)
+    app.create(id="t", owner="ada", handler="work", schedule=HOURLY)
     (first,) = sim.pending()
     sim.clock.move_to(first.at)
     sim.queue.deliver_due()
@@ -54,7 +54,7 @@ def test_the_latest_of_a_backlog_runs_although_the_answer_to_its_claim_was_lost(
     """The dispatch names the first missed occurrence, the claim is the latest's: the executor knows it for its own."""
     lost: list[str] = lose_answers(monkeypatch, lambda change: any(run.lease for run in change.task.runs) and not lost)
     app.handler("work")(lambda: "done")
-    app.create(id="t", owner="ada", title="T", handler="work", schedule=HOURLY)
+    app.create(id="t", owner="ada", handler="work", schedule=HOURLY)
     (first,) = sim.pending()
     sim.clock.move_to(first.at + timedelta(hours=1))
     sim.queue.deliver_due()
@@ -73,7 +73,7 @@ def test_a_parent_gets_a_result_although_the_answer_to_its_commit_was_lost(
     def parent(ctx: Context) -> object:
         return ctx.call("work").result()
 
-    app.create(id="t", owner="ada", title="T", handler="parent", schedule=Schedule.once(sim.now))
+    app.create(id="t", owner="ada", handler="parent", schedule=Schedule.once(sim.now))
     sim.queue.deliver_due()
     assert [(each.status, each.content) for each in sim.executions("t")] == [("SUCCEEDED", "done")]
 
@@ -93,7 +93,7 @@ def test_an_executor_that_lost_its_run_takes_it_off_the_wait_list(app: App, sim:
         enqueue(app, ctx)
         wait_lists.append(waiting_ids())
 
-    app.create(id="t", owner="ada", title="T", handler="hold", schedule=Schedule.once(sim.now), lock_key="door")
+    app.create(id="t", owner="ada", handler="hold", schedule=Schedule.once(sim.now), lock_key="door")
     sim.queue.deliver_due()
     wait_lists.append(waiting_ids())
     assert [each.status for each in sim.executions("t")] == ["TIMED_OUT"]

@@ -64,7 +64,7 @@ def test_a_secret_in_a_payload_is_refused(sim: Simulation, app: App, case: str) 
 
     register_work_handler(app, ask)
     with pytest.raises(InvalidInput) as refused:
-        app.create(owner="ada", title="Log in", handler="login", payload=payload)
+        app.create(owner="ada", handler="login", payload=payload)
     errors.append(refused.value)
     task = create(app, handler="login")
     with pytest.raises(InvalidInput) as refused:

@@ -74,7 +74,7 @@ def register(app: App, kind: Any) -> None:  # noqa: ANN401 - any annotation
 
 
 def create(app: App, payload: dict[str, Any], **more: Any) -> Any:  # noqa: ANN401 - a task
-    return app.create(owner="ada", title="L", handler="letter", payload=payload, **more)
+    return app.create(owner="ada", handler="letter", payload=payload, **more)
 
 
 UNKNOWN: dict[str, tuple[dict[str, Any], str]] = {
@@ -150,7 +150,7 @@ def test_children_and_calls_are_checked_like_tasks(app: App) -> None:
     with Simulation(app) as sim:
         with pytest.raises(InvalidPayload, match=r"children\.0\.payload\.sise"):
             app.create(owner="ada", title="C", children=[{"handler": "letter", "payload": {"text": "a", "sise": 1}}])
-        task = app.create(owner="ada", title="C", handler="call", retry=0, schedule=Schedule.once(START))
+        task = app.create(owner="ada", handler="call", retry=0, schedule=Schedule.once(START))
         sim.advance(timedelta(minutes=1))
         assert "payload.sise: is not a field of Line" in str(sim.executions(task.id)[0].attempts[-1].error)
 

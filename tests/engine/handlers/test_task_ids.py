@@ -29,17 +29,17 @@ def _remind(app: App) -> None:
 
 def test_a_creation_about_the_same_thing_edits_its_task(sim: Simulation) -> None:
     """The id follows from the payload; the same again changes nothing, another payload edits."""
-    first = sim.app.create(owner="ada", title="R", handler="remind", payload={"order": "7"})
+    first = sim.app.create(owner="ada", handler="remind", payload={"order": "7"})
     assert first.id == "remind-7"
-    assert sim.app.create(owner="ada", title="R", handler="remind", payload={"order": "7"}).revision == 1
-    edited = sim.app.create(owner="ada", title="R", handler="remind", payload={"order": "7", "note": "new"})
+    assert sim.app.create(owner="ada", handler="remind", payload={"order": "7"}).revision == 1
+    edited = sim.app.create(owner="ada", handler="remind", payload={"order": "7", "note": "new"})
     assert (edited.id, edited.revision, edited.schedule) == ("remind-7", 2, first.schedule)
-    assert sim.app.create(owner="ada", title="R", handler="remind", payload={"order": "8"}).id == "remind-8"
+    assert sim.app.create(owner="ada", handler="remind", payload={"order": "8"}).id == "remind-8"
 
 
 def test_an_id_from_the_caller_takes_precedence(sim: Simulation) -> None:
     """And a function that returns None leaves the id to chance."""
-    wanted: dict[str, Any] = {"owner": "ada", "title": "R", "handler": "remind"}
+    wanted: dict[str, Any] = {"owner": "ada", "handler": "remind"}
     assert sim.app.create(**wanted, id="mine", payload={"order": "7"}).id == "mine"
     ids = {sim.app.create(**wanted, id=None, payload={"order": ""}).id for _ in range(2)}
     assert len(ids) == 2
@@ -48,14 +48,14 @@ def test_an_id_from_the_caller_takes_precedence(sim: Simulation) -> None:
 
 def test_an_edit_keeps_the_id(sim: Simulation) -> None:
     """An edit may change the subject of the task, but not its id."""
-    task = sim.app.create(owner="ada", title="R", handler="remind", payload={"order": "7"})
+    task = sim.app.create(owner="ada", handler="remind", payload={"order": "7"})
     assert sim.app.update(task.id, payload={"order": "9"}).id == "remind-7"
 
 
 def test_another_owners_task_is_not_edited(sim: Simulation) -> None:
-    sim.app.create(owner="ada", title="R", handler="remind", payload={"order": "7"})
+    sim.app.create(owner="ada", handler="remind", payload={"order": "7"})
     with pytest.raises(InvalidInput, match="id: is taken"):
-        sim.app.create(owner="bob", title="R", handler="remind", payload={"order": "7"})
+        sim.app.create(owner="bob", handler="remind", payload={"order": "7"})
 
 
 def test_users_cannot_take_each_others_ids(app: App) -> None:
@@ -64,7 +64,7 @@ def test_users_cannot_take_each_others_ids(app: App) -> None:
     @app.handler("mine", access="users", task_id=lambda payload: payload.order)
     def mine(_: Order) -> None: ...
 
-    tasks = [app.create(owner=owner, title="M", handler="mine", payload={"order": "7"}) for owner in ("ada", "bob")]
+    tasks = [app.create(owner=owner, handler="mine", payload={"order": "7"}) for owner in ("ada", "bob")]
     assert [each.id for each in tasks] == [f"{owner_id_prefix('ada')}7", f"{owner_id_prefix('bob')}7"]
 
 
@@ -83,7 +83,7 @@ def test_an_invalid_id_is_refused(app: App, function: Callable[[Any], str], mess
     def odd(_: Order) -> None: ...
 
     with pytest.raises(InvalidInput) as refused:
-        app.create(owner="ada", title="O", handler="odd", payload={"order": "7"})
+        app.create(owner="ada", handler="odd", payload={"order": "7"})
     assert message in str(refused.value)
     assert not app.tasks().items
 

@@ -44,7 +44,7 @@ class Scene:
     """The instant that is asked about; the present if it is not said."""
 
     def create(self, task_id: str = "t", **fields: Any) -> Task:
-        usual = {"id": task_id, "owner": "ada", "title": "Work", "handler": "work", "schedule": HOURLY}
+        usual = {"id": task_id, "owner": "ada", "handler": "work", "schedule": HOURLY}
         return self.app.create(**{**usual, **fields})
 
     def explain(self, task_id: str = "t") -> Explanation:
@@ -150,7 +150,7 @@ def wait_for_call(scene: Scene) -> None:
 def wait_for_quota(scene: Scene) -> None:
     scene.does["work"] = lambda ctx: ctx.gather(*(ctx.call("child", pull="gpu") for _ in range(2)))
     scene.create("other")
-    draft = scene.app.to_draft({"id": "t", "owner": "ada", "title": "Work", "handler": "work", "schedule": HOURLY})
+    draft = scene.app.to_draft({"id": "t", "owner": "ada", "handler": "work", "schedule": HOURLY})
     as_user(scene.app).put(draft)
     scene.sim.advance(6 * MINUTE)
 

@@ -64,7 +64,7 @@ def app() -> Iterator[App]:
 def create(app: App, owner: str = "ada", requesters: Requesters = Requesters.USERS) -> bool:
     """Create a task; return whether there was room."""
     try:
-        app.acting_with(with_authority(requesters)).put(app.to_draft({"owner": owner, "title": "T", "handler": "work"}))
+        app.acting_with(with_authority(requesters)).put(app.to_draft({"owner": owner, "handler": "work"}))
     except QuotaExceeded:
         return False
     return True
@@ -100,7 +100,7 @@ def test_simultaneous_revivals_exceed_a_limit_by_the_stated_bound(limited_app: C
     """Many threads give tasks that have ended new schedules, beside others that create: the bound is the same."""
     limit = 10
     app = limited_app(max_active_tasks=limit)
-    drafts = [{"owner": "ada", "title": "T", "handler": "work", "id": f"t{number}"} for number in range(64)]
+    drafts = [{"owner": "ada", "handler": "work", "id": f"t{number}"} for number in range(64)]
     for draft in drafts:
         app.cancel(app.put(app.to_draft(draft))[0].id)
     start = threading.Barrier(THREADS)
@@ -156,7 +156,7 @@ def test_a_user_s_schedule_keeps_a_least_interval(app: App, door: str) -> None:
     def give(by: App, schedule: Any) -> Task:  # noqa: ANN401 - words or fields
         if door == "create":
             return by.create(owner="ada", title="T", handler="work", schedule=schedule)
-        task = app.create(owner="ada", title="T", handler="work", schedule="every day at 9:00")
+        task = app.create(owner="ada", handler="work", schedule="every day at 9:00")
         return by.update(task.id, schedule=schedule)
 
     for schedule in OFTEN:
@@ -185,7 +185,7 @@ def test_a_costly_schedule_hides_no_frequent_one(app: App) -> None:
 
 def test_a_user_may_have_a_thousand_tasks_unless_it_is_set_otherwise(app: App) -> None:
     """And what runs more often than it may stays editable: only a new schedule is looked at."""
-    often = app.create(owner="ada", title="T", handler="work", schedule="every second")
+    often = app.create(owner="ada", handler="work", schedule="every second")
     assert as_user(app).update(often.id, title="New").title == "New"
     assert Access().max_active_tasks == 1000
     assert Access.from_environment({"CLOUDSCHED_MAX_ACTIVE_TASKS": "unlimited"}).max_active_tasks is None

@@ -31,7 +31,7 @@ def app(run_ids: list[str], monkeypatch: pytest.MonkeyPatch) -> App:
 
 def create(sim: Simulation, task_id: str, due_in: timedelta) -> None:
     at = Schedule.once(sim.now + due_in)
-    sim.app.create(id=task_id, owner="ada", title="T", handler="work", schedule=at)
+    sim.app.create(id=task_id, owner="ada", handler="work", schedule=at)
 
 
 def test_dispatches_due_by_the_given_time_are_sent_again_without_an_edit(sim: Simulation, run_ids: list[str]) -> None:

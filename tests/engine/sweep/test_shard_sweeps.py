@@ -94,7 +94,7 @@ def app(queue: NamedQueue, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) 
         del ctx
 
     for number in range(TASKS):
-        app.create(id=f"t{number}", owner="ada", title="T", handler="work", schedule=Schedule.once(NOW))
+        app.create(id=f"t{number}", owner="ada", handler="work", schedule=Schedule.once(NOW))
     queue.messages.clear()
     clock.advance(timedelta(minutes=5))
     yield app

@@ -34,7 +34,7 @@ def app(run_ids: list[str], monkeypatch: pytest.MonkeyPatch) -> App:
 
 
 def make(sim: Simulation, task_id: str, **more: Any) -> None:
-    sim.app.create(id=task_id, owner="ada", title="T", handler="work", schedule=Schedule.once(sim.now), **more)
+    sim.app.create(id=task_id, owner="ada", handler="work", schedule=Schedule.once(sim.now), **more)
 
 
 @pytest.mark.parametrize("waiting", [19, 20, 25, 70])

@@ -40,7 +40,6 @@ def create(app: App, sim: Simulation, **fields: Any) -> Task:
     usual: dict[str, Any] = {
         "id": "job",
         "owner": "ada",
-        "title": "Job",
         "handler": "whole",
         "schedule": Schedule.once(sim.now),
     }

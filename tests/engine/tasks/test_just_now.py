@@ -40,7 +40,7 @@ def sim(app: App) -> Iterator[Simulation]:
 
 
 def create(sim: Simulation, **fields: Any) -> None:
-    sim.app.create(**({"id": "t", "owner": "ada", "title": "Work", "handler": "work"} | fields))
+    sim.app.create(**({"id": "t", "owner": "ada", "handler": "work"} | fields))
 
 
 def edit(sim: Simulation, **fields: Any) -> None:

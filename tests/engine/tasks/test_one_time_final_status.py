@@ -73,7 +73,7 @@ def test_one_run_ends_its_task_in_the_same_way_however_it_is_written(
     app = sim.app
     app.handler("work", retry=False)(what or succeed)
     PeopleWiring.of(app.container).people.put("ada", PersonSpec(timezone="UTC"), by=OWN_CODE)
-    task = app.create(owner="ada", title="Work", handler="work", schedule=form, **more)
+    task = app.create(owner="ada", handler="work", schedule=form, **more)
     assert task.next_execution_time == START + 2 * HOUR
     if what is OUTAGE:
         sim.clock.advance(4 * HOUR)
@@ -94,7 +94,7 @@ def test_what_may_run_twice_is_not_one_time(sim: Simulation) -> None:
         {"rrule": "FREQ=DAILY;COUNT=10", **AT_TWO},
     ]
     for number, form in enumerate(forms):
-        task = app.create(id=f"t{number}", owner="ada", title="Work", handler="work", schedule=form)
+        task = app.create(id=f"t{number}", owner="ada", handler="work", schedule=form)
         assert not task.is_one_time
         assert len(app.upcoming(task.id, 2)) == 2
 
@@ -104,7 +104,7 @@ def test_a_start_alone_is_changed_in_words_as_an_instant_is(sim: Simulation) -> 
     app = sim.app
     app.handler("work")(succeed)
     for form in ({"rrule": "", **AT_TWO}, {"at": "2027-01-01T02:00:00Z"}):
-        task = app.create(owner="ada", title="Work", handler="work", schedule=form)
+        task = app.create(owner="ada", handler="work", schedule=form)
         assert app.update(task.id, schedule="at 05:00").next_execution_time == START + 5 * HOUR
 
 
@@ -114,7 +114,6 @@ def test_a_task_that_was_stored_as_recurring_still_runs_and_is_known_again(app: 
     spec: dict[str, Any] = {
         "id": "t",
         "owner": "ada",
-        "title": "Work",
         "handler": "work",
         "schedule": {"rrule": "", **AT_TWO},
     }
@@ -131,7 +130,7 @@ def test_a_count_of_one_that_is_created_again_does_not_run_again(app: App, sim: 
     """It counts from where it began, as every rule does."""
     app.handler("work")(succeed)
     for _ in range(2):
-        task = app.create(id="t", owner="ada", title="Work", handler="work", schedule="FREQ=HOURLY;COUNT=1")
+        task = app.create(id="t", owner="ada", handler="work", schedule="FREQ=HOURLY;COUNT=1")
         sim.advance(2 * HOUR)
     assert app.get("t").revision == task.revision == 1
     assert len(sim.executions("t")) == 1
@@ -146,7 +145,7 @@ def test_a_manual_run_does_not_decide_the_final_status(app: App, sim: Simulation
             app.trigger(ctx.task.id)
             raise ValueError("no")
 
-    task = app.create(owner="ada", title="Work", handler="work", schedule=IN_A_MINUTE)
+    task = app.create(owner="ada", handler="work", schedule=IN_A_MINUTE)
     sim.advance(timedelta(hours=1))
     assert [e.status for e in sim.executions(task.id)] == ["FAILED", "SUCCEEDED"]
     assert app.get(task.id).status == "FAILED"
@@ -160,7 +159,7 @@ def test_a_failure_while_the_task_was_paused_decides_its_status(app: App, sim: S
         app.pause(ctx.task.id)
         raise ValueError("no")
 
-    task = app.create(owner="ada", title="Work", handler="work", schedule=IN_A_MINUTE)
+    task = app.create(owner="ada", handler="work", schedule=IN_A_MINUTE)
     sim.advance(timedelta(hours=1))
     assert app.resume(task.id).status == "FAILED"
 
@@ -178,7 +177,7 @@ def test_a_short_store_outage_while_a_handler_reports_progress_does_not_fail_it(
     def fail(*_arguments: object, **_named: object) -> None:
         raise StoreUnavailable("The store", "a short outage")
 
-    task = app.create(owner="ada", title="Work", handler="work", schedule=IN_A_MINUTE)
+    task = app.create(owner="ada", handler="work", schedule=IN_A_MINUTE)
     sim.advance(timedelta(hours=1))
     (execution,) = sim.executions(task.id)
     assert execution.status == "SUCCEEDED"

@@ -32,7 +32,7 @@ def app() -> App:
 def test_the_sweep_delivers_due_runs_while_the_queue_is_down(app: App, simulate: Simulate, *, fallback: bool) -> None:
     """With the fallback, hourly runs continue without a queue; without it they wait; either way none is lost."""
     sim = simulate(fallback=fallback)
-    task = app.create(owner="ada", title="Tick", handler="tick", schedule=HOURLY)
+    task = app.create(owner="ada", handler="tick", schedule=HOURLY)
     sim.queue.purge()
     sim.queue.is_down = True
     sim.advance(timedelta(hours=5, minutes=30))
@@ -48,8 +48,8 @@ def test_a_deferred_task_far_ahead_does_not_hold_up_one_that_is_due(simulate: Si
     """The sweep counts a dispatch that the queue does not accept, and continues with the next task."""
     sim = simulate(fallback=True)
     sim.queue.is_down = True
-    far = app.create(owner="ada", title="Far", handler="tick", schedule=Schedule.once(START + timedelta(days=9)))
-    near = app.create(owner="ada", title="Near", handler="tick", schedule=Schedule.once(START + timedelta(hours=1)))
+    far = app.create(owner="ada", handler="tick", schedule=Schedule.once(START + timedelta(days=9)))
+    near = app.create(owner="ada", handler="tick", schedule=Schedule.once(START + timedelta(hours=1)))
     assert far.deferred
     assert near.deferred
     sim.clock.advance(timedelta(hours=1, minutes=1))
@@ -76,13 +76,13 @@ def test_a_cancel_that_needs_an_unavailable_bucket_does_not_delay_other_tasks(
     def whole(ctx: Context) -> None:
         ctx.call("part").result()
 
-    task = app.create(owner="ada", title="Whole", handler="whole", schedule=Schedule.once(START))
+    task = app.create(owner="ada", handler="whole", schedule=Schedule.once(START))
     sim.advance(timedelta(minutes=1))
     (below,) = app.tree(task.id).children
     away[0] = True
     with pytest.raises(StoreUnavailable, match="403"):
         getattr(app, verb)(task.id)
-    other = app.create(owner="ada", title="Tick", handler="tick", schedule=Schedule.once(sim.now))
+    other = app.create(owner="ada", handler="tick", schedule=Schedule.once(sim.now))
     sim.queue.purge()
     sim.clock.advance(timedelta(minutes=1))
     assert app.sweep().failed == 1
@@ -122,7 +122,7 @@ def test_a_sweep_ends_if_the_store_is_down_but_not_for_a_single_task(
         return write(store, commit)
 
     monkeypatch.setattr(SqliteStore, "commit", commit_or_fail)
-    usual: dict[str, Any] = {"owner": "ada", "title": "Tick", "handler": "tick", "schedule": Schedule.once(START)}
+    usual: dict[str, Any] = {"owner": "ada", "handler": "tick", "schedule": Schedule.once(START)}
     tasks = [app.create(**usual, retention=timedelta(days=1)) for _ in range(9)]
     sim.queue.deliver_due()
     sim.clock.advance(timedelta(days=2))
@@ -148,15 +148,15 @@ def test_the_sweep_says_how_long_the_oldest_work_has_been_due(simulate: Simulate
     def hold() -> None:
         raise Crash
 
-    app.create(owner="ada", title="Holds", handler="hold", lock_key="door", schedule=Schedule.once(START))
+    app.create(owner="ada", handler="hold", lock_key="door", schedule=Schedule.once(START))
     [holding] = sim.pending()
-    app.create(owner="ada", title="Waits", handler="tick", lock_key="door", schedule=Schedule.once(START))
+    app.create(owner="ada", handler="tick", lock_key="door", schedule=Schedule.once(START))
     with pytest.raises(Crash):
         sim.redeliver(holding)
     sim.clock.advance(timedelta(minutes=30))
     assert app.sweep().overdue_seconds == 0
-    app.create(owner="ada", title="Far", handler="tick", schedule=Schedule.once(sim.now + timedelta(hours=9)))
-    app.create(owner="ada", title="Lost", handler="tick", schedule=Schedule.once(sim.now + timedelta(minutes=1)))
+    app.create(owner="ada", handler="tick", schedule=Schedule.once(sim.now + timedelta(hours=9)))
+    app.create(owner="ada", handler="tick", schedule=Schedule.once(sim.now + timedelta(minutes=1)))
     sim.queue.purge()
     sim.clock.advance(timedelta(minutes=6))
     assert app.sweep().overdue_seconds == 300

@@ -41,7 +41,7 @@ def sim() -> Iterator[Simulation]:
 
 def make(sim: Simulation, **more: Any) -> tuple[str, ...]:
     """Create a task, and return its channels."""
-    fields: dict[str, Any] = {"owner": "ada", "title": "Plants", "handler": "say", "category": "REMINDER", **more}
+    fields: dict[str, Any] = {"owner": "ada", "handler": "say", "category": "REMINDER", **more}
     return sim.app.create(**fields).delivery_channels
 
 
@@ -74,7 +74,7 @@ def test_preferences_cost_one_read_and_tasks_of_the_system_none(sim: Simulation)
 
 def test_a_later_change_of_preferences_changes_no_task(sim: Simulation) -> None:
     """They are read at the creation; an opt-out counts at sending."""
-    task = sim.app.create(owner="ada", title="Plants", handler="say", category="REMINDER")
+    task = sim.app.create(owner="ada", handler="say", category="REMINDER")
     web_only = {Category.REMINDER: (DeliveryChannel.WEB,)}
     parts = sim.app.container
     change_person(

@@ -32,7 +32,7 @@ def add_flaky_handler(app: App, failures: int) -> None:
 
 
 def create(app: App, schedule: Schedule) -> Task:
-    return app.create(owner="ada", title="Flaky", handler="flaky", schedule=schedule)
+    return app.create(owner="ada", handler="flaky", schedule=schedule)
 
 
 def test_a_failed_one_time_task_is_active_until_its_retry_has_finished(sim: Simulation, app: App) -> None:
@@ -94,7 +94,7 @@ def test_a_retry_without_an_id_takes_the_execution_cancelled_last(sim: Simulatio
     """This holds whether an earlier run failed or no run had finished before the cancellation."""
     add_napping_handler(app)
     start = START + (DAY if last > 1 else 2 * DAY)
-    task = app.create(owner="ada", title="Nap", handler="nap", schedule=Schedule.every(DAY, start=start))
+    task = app.create(owner="ada", handler="nap", schedule=Schedule.every(DAY, start=start))
     sim.advance(2 * DAY + timedelta(hours=1))
     if last == 3:
         app.trigger(task.id)
@@ -121,7 +121,7 @@ def test_an_open_execution_cannot_be_retried(app: App, sim: Simulation) -> None:
         ask(ctx.task.id, ctx.execution_id)
         ctx.sleep(9 * DAY)
 
-    task = app.create(owner="ada", title="Nap", handler="nap", schedule=IN_A_MINUTE)
+    task = app.create(owner="ada", handler="nap", schedule=IN_A_MINUTE)
     sim.advance(timedelta(hours=1))
     ask(task.id, "20270101T000100Z")
     ask(task.id, None)
@@ -136,7 +136,7 @@ def test_an_open_execution_cannot_be_retried(app: App, sim: Simulation) -> None:
 def test_a_task_that_never_ran_has_nothing_to_retry(app: App) -> None:
     """The error says what to do instead: trigger the task or, if it is cancelled, give it a new schedule."""
     add_napping_handler(app)
-    task = app.create(owner="ada", title="Nap", handler="nap", schedule=Schedule.once(START + DAY))
+    task = app.create(owner="ada", handler="nap", schedule=Schedule.once(START + DAY))
     with pytest.raises(NotAllowed, match=r"Nothing of it has run yet; trigger the task to run it now\."):
         app.retry(task.id)
     app.cancel(task.id)
@@ -147,7 +147,7 @@ def test_a_task_that_never_ran_has_nothing_to_retry(app: App) -> None:
 def test_a_task_that_expired_before_it_was_paused_is_expired_when_resumed(app: App, sim: Simulation) -> None:
     """Its only occurrence came due and expired unseen: the pause records it, and resuming ends the task."""
     app.handler("slow")(lambda: None)
-    app.create(id="t", owner="ada", title="Slow", handler="slow", schedule=IN_A_MINUTE, expiration=timedelta(minutes=1))
+    app.create(id="t", owner="ada", handler="slow", schedule=IN_A_MINUTE, expiration=timedelta(minutes=1))
     sim.queue.purge()
     sim.clock.advance(timedelta(hours=1))
     assert app.pause("t").status == "PAUSED"
@@ -163,7 +163,7 @@ def test_a_run_of_the_old_schedule_does_not_count_for_the_new_one(app: App, sim:
         app.update("t", schedule=Schedule.once(START + timedelta(hours=1)))
         app.pause("t")
 
-    app.create(id="t", owner="ada", title="Slow", handler="slow", schedule=IN_A_MINUTE)
+    app.create(id="t", owner="ada", handler="slow", schedule=IN_A_MINUTE)
     sim.advance(timedelta(hours=2))
     assert [each.status for each in sim.executions("t")] == ["SUCCEEDED"]
     with pytest.raises(NotAllowed, match="past its only instant"):

@@ -40,7 +40,7 @@ def reset_app() -> App:
 
 
 def make(**more: Any) -> Task:
-    fields = {"id": "t", "owner": "ada", "title": "Work", "handler": "work", "schedule": HOURLY, **more}
+    fields = {"id": "t", "owner": "ada", "handler": "work", "schedule": HOURLY, **more}
     return app.create(TaskDraft.of(**fields))
 
 
@@ -117,8 +117,8 @@ def test_overlap(sim: Simulation, overlap: str, ran: list[tuple[float, float]], 
     assert all("overlap" in (one.message or "") for one in found if one.status == "SKIPPED")
 
 
-@pytest.mark.parametrize("mode", ["latest", "all", "none"])
-@pytest.mark.parametrize("open_for", [1, 99, 100, 101, 102, 180, 500])
+@pytest.mark.parametrize("mode", ["latest", "all"])
+@pytest.mark.parametrize("open_for", [1, 101, 180])
 @pytest.mark.parametrize("overlap", ["skip", "buffer"])
 def test_overlap_skips_the_occurrences_of_a_long_run(sim: Simulation, overlap: str, open_for: int, mode: str) -> None:
     """However many came due during a run, catchUp does not apply to them, and one record covers them."""

@@ -103,12 +103,15 @@ def test_words_are_read_beside_the_occurrence(sim: Simulation, words: str, day: 
     assert f"{first:%Y-%m-%d %H:%M}" == f"{wanted} {clock}"
 
 
-@pytest.mark.parametrize("days", [0, 1, 30, 900])
+@pytest.mark.parametrize("days", [0, 900])
 @pytest.mark.parametrize(
     ("words", "by"),
     [
-        *(("an hour later", 1), ("2 hours earlier", -2), ("zwei Stunden später", 2), ("een uur later", 1)),
-        *(("16 hours later", 16), ("20 Stunden später", 20)),  # on the next day
+        ("an hour later", 1),
+        ("2 hours earlier", -2),
+        ("zwei Stunden später", 2),
+        ("een uur later", 1),
+        ("16 hours later", 16),  # on the next day
     ],
 )
 def test_what_is_later_is_later_than_the_occurrence(sim: Simulation, days: int, words: str, by: int) -> None:

@@ -9,5 +9,5 @@ from cloudsched.testing import Simulation
 def create_hourly(sim: Simulation, handler: str = "spend", **more: object) -> str:
     """Create a task that runs every hour, on the half hour, unless told otherwise; return its id."""
     hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:30:00")
-    fields = {"owner": "ada", "title": "T", "handler": handler, "schedule": hourly, **more}
+    fields = {"owner": "ada", "handler": handler, "schedule": hourly, **more}
     return sim.app.create(TaskDraft.of(**fields)).id

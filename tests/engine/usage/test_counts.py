@@ -70,7 +70,7 @@ def test_a_claim_counts_with_the_end_of_its_lease(sim: Simulation) -> None:
             raise Killed
 
     before = sim.counts.copy()
-    task = sim.app.create(owner="ada", title="T", handler="look")
+    task = sim.app.create(owner="ada", handler="look")
     created = counts(sim, task.id)
     with pytest.raises(Killed):
         sim.advance(timedelta(minutes=10))
@@ -86,7 +86,7 @@ def test_a_claim_counts_with_the_end_of_its_lease(sim: Simulation) -> None:
 
 def test_hops_are_counted_without_writing_anything(sim: Simulation) -> None:
     """A year away is twelve hops: twelve reads and twelve dispatches more. Its creation was counted a year before."""
-    task = sim.app.create(owner="ada", title="T", handler="idle", schedule=sim.now + timedelta(days=365))
+    task = sim.app.create(owner="ada", handler="idle", schedule=sim.now + timedelta(days=365))
     sim.advance(timedelta(days=366))
     used = counts(sim, task.id)
     assert (used.reads, used.dispatches, used.writes, used.executions) == (13, 13, 3, 1)
@@ -95,7 +95,7 @@ def test_hops_are_counted_without_writing_anything(sim: Simulation) -> None:
 def test_every_attempt_counts(sim: Simulation) -> None:
     """An attempt that fails has used what it has used: the record and the month have the sum."""
     sim.failures.extend([None] * 2)  # type: ignore[attr-defined]
-    task = sim.app.create(owner="ada", title="T", handler="spend", retry={"maxRetries": 3})
+    task = sim.app.create(owner="ada", handler="spend", retry={"maxRetries": 3})
     sim.advance(timedelta(days=1))
     (record,) = sim.app.executions(task.id).items
     assert (record.queries, record.tokens, record.attempt_count) == (9, 21, 3)
@@ -106,7 +106,7 @@ def test_every_attempt_counts(sim: Simulation) -> None:
 def test_a_retry_by_hand_adds_to_what_the_execution_has_used(sim: Simulation) -> None:
     """The record keeps what it had, and the month counts only what came on top."""
     sim.failures.extend([None] * 1)  # type: ignore[attr-defined]
-    task = sim.app.create(owner="ada", title="T", handler="spend", retry=0)
+    task = sim.app.create(owner="ada", handler="spend", retry=0)
     sim.advance(HOUR)
     assert counts(sim, task.id).queries == 3
     sim.app.retry(task.id)
@@ -130,7 +130,7 @@ def test_steps_of_an_attempt_whose_process_died_count_at_the_next_end(sim: Simul
             is_killed.append(True)
             raise Killed
 
-    task = app.create(owner="ada", title="T", handler="die")
+    task = app.create(owner="ada", handler="die")
     while not is_killed:
         try:
             sim.advance(timedelta(minutes=10))
@@ -160,7 +160,7 @@ def test_a_durable_execution_that_is_retried_by_hand_counts_what_it_does_anew(
         if down.pop():
             raise OSError
 
-    task = sim.app.create(owner="ada", title="T", handler="work")
+    task = sim.app.create(owner="ada", handler="work")
     sim.advance(timedelta(hours=2))
     assert counts(sim, task.id).queries == 113
     down.append(False)
@@ -174,7 +174,7 @@ def test_a_durable_execution_that_is_retried_by_hand_counts_what_it_does_anew(
 def test_months_and_handlers_are_apart(sim: Simulation) -> None:
     """A task counts for the handler that it had; of months, only the current and the last one stay in it."""
     daily = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T00:30:00")
-    task_id = sim.app.create(owner="ada", title="T", handler="spend", schedule=daily).id
+    task_id = sim.app.create(owner="ada", handler="spend", schedule=daily).id
     sim.advance(timedelta(days=1))
     sim.app.update(task_id, handler="idle")
     sim.advance(timedelta(days=31))
@@ -193,7 +193,7 @@ def count(task: Task, now: datetime) -> Task:
 
 def test_the_month_before_january_is_december(sim: Simulation) -> None:
     """Which two months are kept does not depend on the year that they are in."""
-    task = sim.app.create(owner="ada", title="T", handler="idle").model_copy(update={"usage": ()})
+    task = sim.app.create(owner="ada", handler="idle").model_copy(update={"usage": ()})
     kept = []
     for month in ("2026-11", "2026-12", "2027-01", "2027-02"):
         task = count(task, datetime.fromisoformat(f"{month}-15T12:00:00+00:00"))
@@ -203,7 +203,7 @@ def test_the_month_before_january_is_december(sim: Simulation) -> None:
 
 def test_a_task_counts_for_a_bounded_number_of_handlers(sim: Simulation) -> None:
     """However often a user changes the handler, the document stays small, and nothing goes uncounted."""
-    task = sim.app.create(owner="ada", title="T", handler="idle")
+    task = sim.app.create(owner="ada", handler="idle")
     now = datetime.fromisoformat("2027-01-01T00:00:00+00:00")
     for number in range(3 * MAX_HANDLERS):
         task = count(task.model_copy(update={"handler": f"h{number}"}), now)

@@ -123,7 +123,7 @@ def test_a_process_that_dies_anywhere_counts_nothing_twice_and_loses_nothing(
 def test_sums_outlive_the_tasks_and_their_records(sim: Simulation) -> None:
     """Tasks that ended are removed after their retention, and deleted ones at once; the sum stays the same."""
     task_id = create_hourly(sim, execution_retention=HOUR)
-    once = sim.app.create(owner="ada", title="T", handler="spend", retention=HOUR)
+    once = sim.app.create(owner="ada", handler="spend", retention=HOUR)
     sim.advance(timedelta(days=2))
     with pytest.raises(NotFound):
         sim.app.get(once.id)

@@ -129,7 +129,7 @@ def test_the_next_month_resumes(sim: Simulation) -> None:
     """At its first sweep; a one-time task whose instant has passed runs then. The warning comes again."""
     task_id = create_hourly(sim)
     sim.advance(HOUR)
-    once = sim.app.create(owner="ada", title="T", handler="spend", schedule=sim.now + 9 * HOUR)
+    once = sim.app.create(owner="ada", handler="spend", schedule=sim.now + 9 * HOUR)
     get_budgets(sim).put("ada", 10, by=OWN_CODE)
     assert sim.app.get(once.id).status is TaskStatus.PAUSED
     sim.advance(timedelta(days=30) - HOUR)

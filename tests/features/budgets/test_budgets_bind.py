@@ -73,7 +73,7 @@ def app(spending: Spending) -> App:
     def follow(ctx: Context) -> Done:
         spending.spend(ctx, MOST)
         later = {"at": (ctx.now() + MINUTE).isoformat()}
-        return Done(then=[TaskDraft.of(owner="ada", title="More", handler="follow", schedule=later)])
+        return Done(then=[TaskDraft.of(owner="ada", handler="follow", schedule=later)])
 
     return app
 
@@ -180,13 +180,13 @@ def test_what_other_owners_code_makes_for_somebody_asks_from_the_beginning(app: 
 
     @app.handler("make")
     def make(ctx: Context) -> Done:
-        draft = {"owner": "ada", "title": "T", "handler": "spend", "schedule": {"at": ctx.now().isoformat()}}
+        draft = {"owner": "ada", "handler": "spend", "schedule": {"at": ctx.now().isoformat()}}
         app.put(app.to_draft(draft))
         return Done(then=[app.to_draft(draft)])
 
     with Simulation(app) as sim:
         set_budget(sim, spending)
-        app.create(title="Make", handler="make", schedule={"rrule": "FREQ=SECONDLY;INTERVAL=10"})
+        app.create(handler="make", schedule={"rrule": "FREQ=SECONDLY;INTERVAL=10"})
         sim.advance(8 * MINUTE)
     assert spending.starts_when_used_up == 0
     assert BUDGET <= spending.used < BUDGET + MOST

@@ -30,7 +30,7 @@ def sim() -> Iterator[Simulation]:
 
 def create(sim: Simulation, rule: str = "FREQ=HOURLY", owner: str = "ada") -> str:
     schedule = {"rrule": rule, "dtstart": "2027-01-01T00:00:00", "timezone": "UTC"}
-    return sim.app.create(owner=owner, title="Spend", handler="spend", schedule=schedule).id
+    return sim.app.create(owner=owner, handler="spend", schedule=schedule).id
 
 
 def limit(sim: Simulation, queries: int, owner: str = "ada") -> None:

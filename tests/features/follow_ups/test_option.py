@@ -26,7 +26,7 @@ class Note(BaseModel):
 
 
 def draft(**fields: Any) -> TaskDraft:
-    usual: dict[str, Any] = {"owner": "ada", "title": "Note", "handler": "note", "payload": {"text": "hi"}}
+    usual: dict[str, Any] = {"owner": "ada", "handler": "note", "payload": {"text": "hi"}}
     return TaskDraft.of(**(usual | fields))
 
 

@@ -64,7 +64,7 @@ def test_concurrent_claims_give_each_run_to_one_worker(app: App, tmp_path: Path)
         app.override(Settings(secret="s" * 16), store=store, dispatcher=queue, monotonic=lambda: 0.0),
     ):
         for number in range(150):
-            app.create(id=f"t{number}", owner="ada", title="x", handler="work", schedule=Schedule.every(HOUR))
+            app.create(id=f"t{number}", owner="ada", handler="work", schedule=Schedule.every(HOUR))
             app.trigger(f"t{number}")
 
         def work() -> None:
@@ -123,7 +123,7 @@ def test_a_lock_is_handed_on_by_a_repeated_report_if_the_reply_of_the_store_was_
         sim.advance(2 * SECOND)
         first = require_claim(sim)
         app.handler("next")(lambda: "done")
-        app.create(id="next", owner="ada", title="N", handler="next", schedule=Schedule.once(sim.now), lock_key="k")
+        app.create(id="next", owner="ada", handler="next", schedule=Schedule.once(sim.now), lock_key="k")
         sim.queue.deliver_due()
         store.error = StoreUnavailable("The store", "no reply came")
         with pytest.raises(StoreUnavailable):
@@ -319,7 +319,7 @@ def test_a_call_that_finishes_while_the_queue_is_down_notifies_its_parent(
     """Being marked as deferred does not end its retention, and the sweep notifies its parent."""
     add_parent_handler(app)
     sim = simulate(retention=retention)
-    parent = app.create(owner="ada", title="p", handler="parent", schedule=Schedule.once(sim.now + SECOND))
+    parent = app.create(owner="ada", handler="parent", schedule=Schedule.once(sim.now + SECOND))
     sim.advance(MINUTE)
     found = require_claim(sim)
     sim.queue.is_down = True
@@ -336,7 +336,7 @@ def test_a_result_may_be_sent_again_after_a_crash_before_its_dispatches(
 ) -> None:
     """The repeated result is recognised, and the parent is notified then."""
     add_parent_handler(app)
-    parent = app.create(owner="ada", title="p", handler="parent", schedule=Schedule.once(sim.now + SECOND))
+    parent = app.create(owner="ada", handler="parent", schedule=Schedule.once(sim.now + SECOND))
     sim.advance(MINUTE)
     found = require_claim(sim)
     for _ in range(100):

@@ -52,7 +52,7 @@ def executor_app() -> tuple[App, list[str]]:
 
 def put(app: App, schedule: Schedule) -> Task:
     """Create the task ``a`` again, with another schedule."""
-    return app.create(id="a", owner="ada", title="a", handler="work", schedule=schedule)
+    return app.create(id="a", owner="ada", handler="work", schedule=schedule)
 
 
 # ── A new schedule, or a new end ─────────────────────────────────────────────────────────────────────────────────────
@@ -177,7 +177,7 @@ def test_a_call_ended_by_a_new_end_notifies_its_parent(sim: Simulation, app: App
             return "it never ran"
         return "it ran"
 
-    app.create(id="p", owner="ada", title="p", handler="parent", schedule=Schedule.once(sim.now + SECOND))
+    app.create(id="p", owner="ada", handler="parent", schedule=Schedule.once(sim.now + SECOND))
     sim.advance(MINUTE)
     (found,) = [node.task for node in app.tree("p").children]
     app.update(found.id, until=START)

@@ -34,7 +34,7 @@ def test_a_stale_dispatch_does_not_release_the_lock_of_an_open_run(app: App, sim
         held.append(len(app.container.store.locks.load("door").lock.holders))
 
     at = sim.now + MINUTE
-    app.create(id="t", owner="ada", title="T", handler="hold", schedule=Schedule.once(at), lock_key="door")
+    app.create(id="t", owner="ada", handler="hold", schedule=Schedule.once(at), lock_key="door")
     (sent,) = sim.pending()
     stale = sent
     app.update("t", title="New")
@@ -53,7 +53,7 @@ def test_an_executor_that_lost_a_run_does_not_release_its_lock(app: App, sim: Si
         )  # as a late finisher does
         held.append(len(app.container.store.locks.load("door").lock.holders))
 
-    app.create(id="t", owner="ada", title="T", handler="hold", lock_key="door")
+    app.create(id="t", owner="ada", handler="hold", lock_key="door")
     sim.advance(10 * MINUTE)
     assert app.container.store.locks.load("door").lock.is_empty
     assert held == [1]
@@ -68,7 +68,7 @@ def test_a_handler_is_not_called_once_its_lease_has_ended(app: App, sim: Simulat
         calls.append(ctx.attempt)
 
     hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:30:00")
-    app.create(id="t", owner="ada", title="T", handler="it", schedule=hourly, overlap="ALLOW")
+    app.create(id="t", owner="ada", handler="it", schedule=hourly, overlap="ALLOW")
     real = sim.queue.create
 
     def refuse_once(message: QueueMessage) -> None:
@@ -99,7 +99,7 @@ def test_a_duplicate_delivery_does_not_enqueue_a_run_in_progress(app: App, sim: 
             )  # as a duplicate does
         held.append(len(app.container.store.locks.load("door").lock.holders))
 
-    before = app.create(id="t", owner="ada", title="T", handler="hold", lock_key="door")
+    before = app.create(id="t", owner="ada", handler="hold", lock_key="door")
     (sent,) = sim.pending()
     body = sent.body
     sim.advance(10 * MINUTE)
@@ -137,7 +137,7 @@ def test_a_waiter_is_notified_only_after_an_expired_run_was_closed(
             raise ControlFlow  # the process ends, and its lease goes on
 
     for name in ("dies", "waits"):
-        app.create(id=name, owner="ada", title=name, handler="hold", schedule=Schedule.once(sim.now), lock_key="k")
+        app.create(id=name, owner="ada", handler="hold", schedule=Schedule.once(sim.now), lock_key="k")
     with pytest.raises(ControlFlow):
         sim.queue.deliver_due()
     sim.clock.advance(3 * MINUTE)
@@ -167,7 +167,7 @@ def test_a_grant_of_an_edited_task_is_taken_back_at_once(app: App, sim: Simulati
             wait_lists.append(lock_wait_list(sim))
 
     for name in ("first", "edited", "next"):
-        app.create(id=name, owner="ada", title=name, handler="hold", schedule=Schedule.once(sim.now), lock_key="k")
+        app.create(id=name, owner="ada", handler="hold", schedule=Schedule.once(sim.now), lock_key="k")
         sim.clock.advance(timedelta(milliseconds=1))
     sim.queue.deliver_due()
     assert wait_lists == [["edited", "next"]]

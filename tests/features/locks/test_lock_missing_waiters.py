@@ -30,7 +30,7 @@ from tests.features.pull.harness import (
 from cloudsched import App
 from cloudsched.domain.transitions.wakeups import TURN_TIMEOUT
 from cloudsched.errors import NotFound
-from cloudsched.features.locks.lock import Lock, WaitFilter, acquire, cancel_waits, release
+from cloudsched.features.locks.lock import Lock, WaitFilter, cancel_waits
 from cloudsched.features.pull.wiring import PullWiring
 from cloudsched.testing import START, Simulation
 
@@ -201,11 +201,3 @@ def test_a_grant_of_a_task_that_its_owner_stops_is_passed_on_at_once(sim: Simula
         getattr(sim.app, verb)("a")
     sim.add_worker("gpu")
     assert advance_until_run(sim, "b") <= 10 * SECOND
-
-
-def test_a_release_grants_the_next_waiter_despite_stale_entries() -> None:
-    """A holder whose lease has ended does not count as a holder."""
-    lock, _, _ = acquire(Lock(key="k"), waiter(0), START + MINUTE, START)
-    lock, woken = release(lock, "t5", "e", START + HOUR)
-    assert lock.is_empty
-    assert woken == ()

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import queue
-import threading
-import time
-from collections import Counter
 from datetime import timedelta
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudsched import App, Context, Schedule, Settings
-from cloudsched.adapters.clocks import ManualClock
-from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.domain.control_flow import ControlFlow
+from cloudsched import App, Context, Schedule
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.wakeups import TURN_TIMEOUT
-from cloudsched.engine.ports.queue import QueueMessage
-from cloudsched.errors import Unavailable
 from cloudsched.features.locks.lock import Lock, Waiter, acquire, is_held_by, release
 from cloudsched.testing import START, Simulation
 
@@ -130,7 +120,7 @@ def test_a_waiting_run_loses_no_attempt_and_starts_when_the_first_ends(app: App,
 
     for name, after in (("first", 1), ("second", 2)):
         at = Schedule.once(START + timedelta(seconds=after))
-        app.create(id=name, owner="ada", title=name, handler="work", schedule=at, lock_key="account/7")
+        app.create(id=name, owner="ada", handler="work", schedule=at, lock_key="account/7")
     sim.advance(timedelta(minutes=1))
     assert log == [("first", "begins"), ("first", "ends"), ("second", "begins"), ("second", "ends")]
     (execution,) = sim.executions("second")
@@ -154,96 +144,8 @@ def test_other_keys_and_a_larger_limit_run_side_by_side(app: App, sim: Simulatio
 
     at = Schedule.once(START + SECOND)
     for number in range(3):
-        app.create(owner="ada", title="two", handler="work", schedule=at, lock_key="pair", lock_limit=2)
-        app.create(owner="ada", title=f"own {number}", handler="work", schedule=at, lock_key=f"own/{number}")
+        app.create(owner="ada", handler="work", schedule=at, lock_key="pair", lock_limit=2)
+        app.create(owner="ada", handler="work", schedule=at, lock_key=f"own/{number}")
     sim.advance(timedelta(minutes=5))
     assert len(depth) == 6
     assert max(depth) == 5
-
-
-def test_a_holder_that_dies_frees_its_lock_with_its_lease(app: App, sim: Simulation) -> None:
-    """The waiting run starts when the lease of the dead holder ends, and each task has exactly one record."""
-
-    class Killed(ControlFlow):
-        """The process dies here."""
-
-    deaths = [Killed]
-
-    @app.handler("work", expected_duration=timedelta(seconds=30))
-    def work(ctx: Context) -> None:
-        if ctx.task.id == "first" and deaths:
-            raise deaths.pop()
-
-    for name in ("first", "second"):
-        at = Schedule.once(START + SECOND)
-        app.create(id=name, owner="ada", title=name, handler="work", schedule=at, lock_key="account/7")
-    with pytest.raises(Killed):
-        sim.advance(timedelta(minutes=1))
-    sim.advance(timedelta(minutes=5))
-    assert [[e.status for e in sim.executions(name)] for name in ("first", "second")] == [["SUCCEEDED"]] * 2
-    assert sim.executions("second")[0].finished_at <= START + timedelta(minutes=2)  # type: ignore[operator]
-
-
-class _ThreadQueue:
-    """A `Dispatcher` from which any thread may take dispatches."""
-
-    def __init__(self) -> None:
-        self.waiting: queue.Queue[QueueMessage] = queue.Queue()
-        self._names: set[str] = set()
-        self._lock = threading.Lock()
-
-    def create(self, message: QueueMessage) -> None:
-        with self._lock:
-            if message.name in self._names:
-                return
-            self._names.add(message.name)
-        self.waiting.put(message)
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to close."""
-
-
-def test_threads_of_one_key_never_run_at_the_same_time() -> None:
-    """Forty tasks over four keys, delivered by eight threads: each runs once, and never two of a key at once."""
-    carrier, store = _ThreadQueue(), SqliteStore()
-    clock = ManualClock(START)
-    app = App(Settings(secret="s" * 32), store=store, dispatcher=carrier, clock=clock)
-    inside: Counter[str] = Counter()
-    ran: Counter[str] = Counter()
-    together: list[str] = []
-
-    @app.handler("work")
-    def work(ctx: Context) -> None:
-        key = ctx.task.lock_key or ""
-        inside[key] += 1
-        if inside[key] > 1:
-            together.append(key)
-        ctx.heartbeat()  # another thread could start a run during this commit
-        ran[ctx.task.id] += 1
-        inside[key] -= 1
-
-    soon = Schedule.once(START + SECOND)
-    for number in range(40):
-        app.create(id=f"t{number}", owner="ada", title="t", handler="work", schedule=soon, lock_key=f"k{number % 4}")
-    clock.advance(SECOND)
-
-    def deliver() -> None:
-        while len(ran) < 40 and time.monotonic() < give_up_at:
-            try:
-                envelope = carrier.waiting.get(timeout=0.05)
-            except queue.Empty:
-                continue
-            try:
-                app.deliver(envelope.body, envelope.token)
-            except Unavailable:
-                carrier.waiting.put(envelope)  # too many at once: deliver it again later, as the queue would
-
-    give_up_at = time.monotonic() + 120
-    threads = [threading.Thread(target=deliver) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert together == []
-    assert ran == {f"t{number}": 1 for number in range(40)}
-    store.close()

@@ -114,27 +114,6 @@ def end(sim: Simulation, task: Task) -> Execution:
     return execution
 
 
-def test_another_handler_does_not_get_the_journal(sim: Simulation, shop: Shop, create: Create) -> None:
-    """What a trial did does not count as what the premium handler asks for."""
-    task = create("trial")
-    sim.advance(timedelta(minutes=1))
-    as_user(sim.app).patch(task.id, {"handler": "premium"})
-    execution = end(sim, task)
-    assert shop.did == ["charged nothing", "trial delivered"]
-    assert (execution.status, execution.handler, execution.content) == ("SUCCEEDED", "trial", "trial")
-
-
-def test_another_payload_does_not_reach_a_run_that_has_begun(sim: Simulation, shop: Shop, create: Create) -> None:
-    """What is shipped is what was charged; the record says with which payload it ran."""
-    task = create("order", payload={"amount": 1})
-    sim.advance(timedelta(minutes=1))
-    sim.app.update(task.id, payload={"amount": 1000})
-    execution = end(sim, task)
-    assert shop.did == ["charged 1", "shipped 1"]
-    assert (execution.content, execution.payload) == ("1", {"amount": 1})
-    assert sim.app.get(task.id).payload == {"amount": 1000}
-
-
 @pytest.mark.parametrize("is_durable", [True, False])
 def test_all_attempts_have_the_payload_of_the_first(
     sim: Simulation, shop: Shop, create: Create, *, is_durable: bool

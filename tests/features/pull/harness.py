@@ -12,6 +12,7 @@ from cloudsched.domain.transitions.outcome import Done, Retry
 from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.ports.store import Store
 from cloudsched.features.locks.lock import Waiter
+from cloudsched.features.pull.claims import WorkerClaims
 from cloudsched.features.pull.wiring import PullWiring
 from cloudsched.features.pull.work_queue import THIS_PROCESS, ClaimCaller, WorkerFilter
 from cloudsched.testing import Simulation
@@ -60,14 +61,19 @@ def claim_all(sim: Simulation, limit: int = 1, queue: str = "gpu") -> list[Attem
     return list(PullWiring.of(sim.app.container).work_queue.claim(WorkerFilter(queue), THIS_PROCESS, limit))
 
 
+def claims_of(sim: Simulation) -> WorkerClaims:
+    """Return what takes the reports of workers."""
+    return PullWiring.of(sim.app.container).worker_claims
+
+
 def finish(sim: Simulation, found: Attempt, report: AttemptReport = DONE) -> Task:
     """Report how a claim has ended, as a remote worker does."""
-    return PullWiring.of(sim.app.container).worker_claims.finish_by_token(*claim_keys(found), report)
+    return claims_of(sim).finish_by_token(*claim_keys(found), report)
 
 
 def give_back(sim: Simulation, found: Attempt, why: str = "The worker stops.") -> None:
     """Release a claim, as a remote worker does that stops."""
-    PullWiring.of(sim.app.container).worker_claims.release_by_token(*claim_keys(found), why)
+    claims_of(sim).release_by_token(*claim_keys(found), why)
 
 
 def claim_keys(found: Attempt) -> tuple[str, str, str]:
@@ -92,7 +98,7 @@ def wait_long(sim: Simulation, holder: Attempt) -> None:
     """Let an hour pass in which the holder keeps its lease by heartbeats."""
     for _ in range(4):
         sim.advance(15 * MINUTE)
-        PullWiring.of(sim.app.container).worker_claims.heartbeat(*claim_keys(holder))
+        claims_of(sim).heartbeat(*claim_keys(holder))
 
 
 def lock_wait_list(sim: Simulation) -> list[str]:

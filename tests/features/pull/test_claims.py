@@ -19,6 +19,7 @@ from tests.features.pull.harness import (
     claim,
     claim_all,
     claim_keys,
+    claims_of,
     finish,
     give_back,
     offer,
@@ -172,14 +173,14 @@ def test_only_the_holder_of_a_claim_can_finish_it(sim: Simulation, what: str) ->
     given = wrong.get(what, (task_id, execution_id, token[:-1] + "?"))
     error = NotFound if what == "task" else LeaseLost
     with pytest.raises(error):
-        PullWiring.of(sim.app.container).worker_claims.finish_by_token(*given, DONE)
+        claims_of(sim).finish_by_token(*given, DONE)
     with pytest.raises(error):
-        PullWiring.of(sim.app.container).worker_claims.release_by_token(*given, "no")
+        claims_of(sim).release_by_token(*given, "no")
     if what == "task":
         with pytest.raises(NotFound):
-            PullWiring.of(sim.app.container).worker_claims.heartbeat(*given)
+            claims_of(sim).heartbeat(*given)
     else:
-        assert PullWiring.of(sim.app.container).worker_claims.heartbeat(*given).is_cancelled
+        assert claims_of(sim).heartbeat(*given).is_cancelled
     assert sim.app.get("a").runs[0].lease
 
 
@@ -193,9 +194,7 @@ def test_the_authorization_check_runs_before_any_change(sim: Simulation) -> None
         assert queue == "gpu"
         raise NotFound("task", str(task)[:0])
 
-    guarded = PullWiring.of(sim.app.container).worker_claims.for_caller(
-        replace(THIS_PROCESS, authorize=authorize_nobody)
-    )
+    guarded = claims_of(sim).for_caller(replace(THIS_PROCESS, authorize=authorize_nobody))
     verbs: list[Callable[[], object]] = [
         lambda: guarded.finish_by_token(*claim_keys(found), DONE),
         lambda: guarded.heartbeat(*claim_keys(found)),
@@ -222,25 +221,6 @@ def test_a_failed_attempt_is_offered_again_up_to_the_limit(sim: Simulation) -> N
     assert [each.number for each in record.attempts] == [1, 2, 3]
 
 
-def test_a_dead_worker_s_run_is_offered_again_by_the_sweep(sim: Simulation) -> None:
-    """Each crash is recorded as TIMED_OUT, and uses up no retry; after three in a row the run has failed."""
-    offer(sim, "a", retry={"maxRetries": 0})
-    sim.advance(MINUTE)
-    found = require_claim(sim)
-    sim.advance(4 * MINUTE + 30 * SECOND)
-    assert claim(sim) is None, "its lease lasts five minutes"
-    sim.advance(2 * MINUTE)
-    second = require_claim(sim)
-    with pytest.raises(LeaseLost):
-        finish(sim, found)
-    assert second.run.attempt == 2
-    sim.advance(7 * MINUTE)
-    require_claim(sim)
-    sim.advance(HOUR)
-    (record,) = sim.executions("a")
-    assert (record.status, [each.status.value for each in record.attempts]) == ("FAILED", ["TIMED_OUT"] * 3)
-
-
 def test_heartbeats_keep_a_claim_for_any_time(sim: Simulation) -> None:
     """They keep it for hours; a heartbeat reports a cancelled task, which may still finish."""
     offer(sim, "a")
@@ -248,9 +228,9 @@ def test_heartbeats_keep_a_claim_for_any_time(sim: Simulation) -> None:
     found = require_claim(sim)
     for _ in range(60):
         sim.advance(4 * MINUTE)
-        assert not PullWiring.of(sim.app.container).worker_claims.heartbeat(*claim_keys(found)).is_cancelled
+        assert not claims_of(sim).heartbeat(*claim_keys(found)).is_cancelled
     sim.app.cancel("a")
-    assert PullWiring.of(sim.app.container).worker_claims.heartbeat(*claim_keys(found)).is_cancelled
+    assert claims_of(sim).heartbeat(*claim_keys(found)).is_cancelled
     finish(sim, found, AttemptReport(Cancel("I stop.")))
     assert statuses(sim, "a") == ["CANCELLED"]
 
@@ -286,7 +266,7 @@ def test_a_run_released_after_its_task_was_cancelled_has_ended(sim: Simulation) 
     assert not sim.app.container.store.locks.load("k").lock.holders
 
 
-def test_code_ends_no_claim_of_an_api_caller(sim: Simulation, app: App) -> None:
+def test_code_ends_no_claim_of_an_api_caller(sim: Simulation) -> None:
     """With the token alone, code in this process is nobody's caller: only who claimed it, or an admin, may end it."""
     offer(sim, "a")
     sim.advance(2 * SECOND)
@@ -294,9 +274,7 @@ def test_code_ends_no_claim_of_an_api_caller(sim: Simulation, app: App) -> None:
     assert found
     with pytest.raises(LeaseLost):
         finish(sim, found)
-    PullWiring.of(app.container).worker_claims.for_caller(replace(THIS_PROCESS, subject="ada")).finish_by_token(
-        *claim_keys(found), DONE
-    )
+    claims_of(sim).for_caller(replace(THIS_PROCESS, subject="ada")).finish_by_token(*claim_keys(found), DONE)
     assert statuses(sim, "a") == ["SUCCEEDED"]
 
 
@@ -341,7 +319,7 @@ def test_a_result_may_be_sent_again_after_a_crash_before_its_dispatches(
     found = require_claim(sim)
     for _ in range(100):
         sim.advance(4 * MINUTE)
-        PullWiring.of(app.container).worker_claims.heartbeat(*claim_keys(found))
+        claims_of(sim).heartbeat(*claim_keys(found))
     with monkeypatch.context() as patch:
         patch.setattr("cloudsched.engine.execution.executor.Executor.dispatch", lambda *_: None)
         finish(sim, found)
@@ -474,7 +452,7 @@ def test_a_claim_can_be_finished_after_its_task_moved_to_another_queue(sim: Simu
         if queue != "gpu":
             raise NotFound("task", str(task)[:0])
 
-    pulls = PullWiring.of(sim.app.container).worker_claims.for_caller(replace(THIS_PROCESS, authorize=authorize_gpu))
+    pulls = claims_of(sim).for_caller(replace(THIS_PROCESS, authorize=authorize_gpu))
     assert not pulls.heartbeat(*claim_keys(found)).is_cancelled
     pulls.finish_by_token(*claim_keys(found), DONE)
     with pytest.raises(NotFound):

@@ -12,6 +12,7 @@ from tests.features.pull.harness import (
     SECOND,
     claim,
     claim_keys,
+    claims_of,
     finish,
     offer,
     require_claim,
@@ -20,7 +21,6 @@ from tests.features.pull.harness import (
 
 from cloudsched import App, Context, Settings
 from cloudsched.features.pull.fields import Pull
-from cloudsched.features.pull.wiring import PullWiring
 from cloudsched.testing import Simulation
 
 
@@ -71,7 +71,7 @@ def test_a_run_is_not_offered_while_its_lock_is_taken(sim: Simulation) -> None:
     assert claim(sim) is None
     offers = set[tuple[str, bool]]()
     for _ in range(60):
-        PullWiring.of(sim.app.container).worker_claims.heartbeat(*claim_keys(first))
+        claims_of(sim).heartbeat(*claim_keys(first))
         sim.advance(4 * MINUTE)
         offers |= {(name, sim.app.get(name).offer is not None) for name in "bc"}
     assert offers == {("b", False), ("c", False)}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.features.pull.harness import HOUR, MINUTE, claim, offer, require_claim, statuses
+from tests.features.pull.harness import HOUR, MINUTE, claim, claims_of, offer, require_claim, statuses
 
 from cloudsched import App, Context
 from cloudsched.domain.transitions.commit import VersionedTask
@@ -77,9 +77,9 @@ def test_a_heartbeat_that_races_a_step_does_not_undo_it(
     offer(sim, "a", handler="long", lock_key="door")
     sim.advance(MINUTE)
     found = require_claim(sim)
-    attempts = PullWiring.of(app.container).worker_claims.start(found)
+    attempts = claims_of(sim).start(found)
     assert attempts
-    PullWiring.of(app.container).worker_claims.finish(attempts, run_procedure(app.container.executor.call(attempts)))
+    claims_of(sim).finish(attempts, run_procedure(app.container.executor.call(attempts)))
     assert kept == [1]
     sim.add_worker("gpu")
     sim.advance(2 * MINUTE)
@@ -95,11 +95,9 @@ def test_a_worker_that_continues_after_its_release_changes_no_result(app: App, s
     def find() -> str:
         name = next(calls)
         if name == "first":
-            assert PullWiring.of(app.container).worker_claims.release(attempts[0], "Its worker was stopped.")
+            assert claims_of(sim).release(attempts[0], "Its worker was stopped.")
             attempts.append(start_attempt())
-            PullWiring.of(app.container).worker_claims.finish(
-                attempts[1], run_procedure(app.container.executor.call(attempts[1]))
-            )
+            claims_of(sim).finish(attempts[1], run_procedure(app.container.executor.call(attempts[1])))
         return name + "x" * 20_000
 
     @app.handler("search", pull="gpu")
@@ -109,21 +107,17 @@ def test_a_worker_that_continues_after_its_release_changes_no_result(app: App, s
         seen.append(ctx.step("use", lambda: seen[-1]))
 
     def start_attempt() -> Attempt:
-        started = PullWiring.of(app.container).worker_claims.start(require_claim(sim))
+        started = claims_of(sim).start(require_claim(sim))
         assert started
         return started
 
     offer(sim, "a", handler="search")
     sim.advance(MINUTE)
     attempts = [start_attempt()]
-    PullWiring.of(app.container).worker_claims.finish(
-        attempts[0], run_procedure(app.container.executor.call(attempts[0]))
-    )
+    claims_of(sim).finish(attempts[0], run_procedure(app.container.executor.call(attempts[0])))
     assert seen == ["second"]
     sim.advance(HOUR)
     attempts.append(start_attempt())
-    PullWiring.of(app.container).worker_claims.finish(
-        attempts[2], run_procedure(app.container.executor.call(attempts[2]))
-    )
+    claims_of(sim).finish(attempts[2], run_procedure(app.container.executor.call(attempts[2])))
     assert statuses(sim, "a") == ["SUCCEEDED"]
     assert seen == ["second"] * 3

@@ -15,6 +15,7 @@ from tests.features.pull.harness import (
     SECOND,
     claim,
     claim_all,
+    claims_of,
     finish,
     give_back,
     offer,
@@ -308,13 +309,13 @@ def test_an_occurrence_beyond_the_run_limit_starts_when_a_run_ends(sim: Simulati
     offer(sim, "a", schedule=every_minute, **more)
     sim.advance((MAX_OPEN_RUNS + 5) * MINUTE)
     found: list[Attempt] = [require_claim(sim) for _ in range(MAX_OPEN_RUNS)]
-    started = [PullWiring.of(sim.app.container).worker_claims.start(each) for each in found]
+    started = [claims_of(sim).start(each) for each in found]
     sim.queue.deliver_due()
     sim.advance(5 * SECOND)
     for each, attempt in zip(found, started, strict=True):
         assert attempt
         if is_at_the_store:
-            PullWiring.of(sim.app.container).worker_claims.finish(attempt, DONE)
+            claims_of(sim).finish(attempt, DONE)
         else:
             finish(sim, each)
     sim.queue.deliver_due()

@@ -99,7 +99,7 @@ MUTATIONS = (
         "is CatchUpMode.ALL or not ranges",
         "in CatchUpMode or not ranges",
         "rule 1",
-        "tests/engine/tasks/test_schedule_policies.py::test_catch_up",
+        "tests/domain/transitions/test_backlog.py::test_a_pause_decides_by_catch_up_and_a_resume_runs_what_it_kept",
     ),
     Mutation(
         "no instant for the sweep",

@@ -48,20 +48,6 @@ def test_the_next_occurrence_is_dispatched_although_the_answer_to_the_commit_was
     assert [each.at - first.at for each in sim.pending()] == [timedelta(hours=1)]
 
 
-def test_the_latest_of_a_backlog_runs_although_the_answer_to_its_claim_was_lost(
-    app: App, sim: Simulation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The dispatch names the first missed occurrence, the claim is the latest's: the executor knows it for its own."""
-    lost: list[str] = lose_answers(monkeypatch, lambda change: any(run.lease for run in change.task.runs) and not lost)
-    app.handler("work")(lambda: "done")
-    app.create(id="t", owner="ada", handler="work", schedule=HOURLY)
-    (first,) = sim.pending()
-    sim.clock.move_to(first.at + timedelta(hours=1))
-    sim.queue.deliver_due()
-    assert lost == ["t"]
-    assert [(each.status, len(each.attempts)) for each in sim.executions("t")] == [("SKIPPED", 0), ("SUCCEEDED", 1)]
-
-
 def test_a_parent_gets_a_result_although_the_answer_to_its_commit_was_lost(
     app: App, sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:

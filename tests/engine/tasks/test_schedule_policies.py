@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import MakeTask
 from tests.instants import spread
 
-from cloudsched import App, Cancel, Context, Execution, Fail, RetryPolicy, Schedule, Settings, Snooze, Task, TaskDraft
+from cloudsched import App, Cancel, Context, Execution, Fail, Schedule, Settings, Snooze, Task, TaskDraft
 from cloudsched.domain.documents.task import Backfill
 from cloudsched.domain.transitions.lifecycle import start_next_backfill, with_changes
 from cloudsched.errors import InvalidInput, NotAllowed
@@ -136,29 +136,6 @@ def test_overlap_skips_the_occurrences_of_a_long_run(sim: Simulation, overlap: s
 
 
 @pytest.mark.parametrize(
-    ("catch_up", "ran", "skipped"),
-    [
-        ({"mode": "latest"}, [4, 5], [1, 2, 3]),
-        ({"mode": "all"}, [1, 2, 3, 4, 5], []),
-        ({"mode": "all", "window": 2 * HOUR}, [3, 4, 5], [1, 2]),
-        ({"mode": "latest", "window": timedelta(minutes=10)}, [5], [1, 2, 3, 4]),
-        ({"mode": "none"}, [5], [1, 2, 3, 4]),
-        ({"mode": "none", "window": HOUR}, [4, 5], [1, 2, 3]),
-    ],
-    ids=str,
-)
-def test_catch_up(sim: Simulation, catch_up: dict[str, Any], ran: list[float], skipped: list[float]) -> None:
-    """After an outage from 0:00 to 4:30 the newest missed run, all in a window, or none is run; others are skipped."""
-    make(catch_up={key: value.total_seconds() if key == "window" else value for key, value in catch_up.items()})
-    outage(sim, 4.5 * HOUR)
-    sim.advance(HOUR)
-    found = spread(sim.executions("t"), app.get("t").schedule)
-    assert hours(found, "SUCCEEDED") == ran
-    assert hours(found, "SKIPPED") == skipped
-    assert all("catchUp" in (one.message or "") for one in found if one.status == "SKIPPED")
-
-
-@pytest.mark.parametrize(
     ("schedule", "span", "missed"),
     [
         (MINUTELY, timedelta(minutes=1000.5), 999),
@@ -183,16 +160,6 @@ def test_an_outage_costs_five_documents_at_most(
     assert not skipped.covers.is_at_least
     assert sim.counts.since(before).writes <= 5 + 2 * len(ran)
     assert f"{skipped.covers.count - 1:,} more" in (skipped.message or "")
-
-
-def test_expiration(sim: Simulation) -> None:
-    """An occurrence that could not start in time is EXPIRED and does not run, even if catchUp would run it."""
-    make(catch_up="all", expiration=1.75 * HOUR)
-    outage(sim, 4.5 * HOUR)
-    found = spread(sim.executions("t"), app.get("t").schedule)
-    assert hours(found, "EXPIRED") == [1, 2]
-    assert hours(found, "SUCCEEDED") == [3, 4]
-    assert all("within" in (one.message or "") for one in found if one.status == "EXPIRED")
 
 
 def test_pause_after_failures(sim: Simulation) -> None:
@@ -275,18 +242,6 @@ def test_a_backfill_without_occurrences_is_refused(sim: Simulation, start: float
     with pytest.raises(InvalidInput):
         app.backfill("t", START + start * HOUR, START + end * HOUR)
     assert sim.counts.commits == 1
-
-
-def test_a_recurring_task_goes_on_after_a_failure(sim: Simulation) -> None:
-    """After its last attempt the occurrence is FAILED, with all attempts recorded, and the next occurrence runs."""
-    answer[:] = [lambda _: 1 / 0]
-    make(retry=RetryPolicy(max_retries=2, jitter=0))
-    sim.advance(2.5 * HOUR)
-    found = sim.executions("t")
-    assert hours(found, "FAILED") == [1, 2]
-    assert [len(one.attempts) for one in found] == [3, 3]
-    gaps = [b.started_at - a.started_at for a, b in zip(found[0].attempts, found[0].attempts[1:], strict=False)]
-    assert gaps == [timedelta(0), timedelta(seconds=5)]
 
 
 def test_an_occurrence_that_is_due_when_a_run_starts_is_a_backlog(sim: Simulation) -> None:

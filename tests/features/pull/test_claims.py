@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from tests.engine.harness import Simulate
@@ -26,11 +24,8 @@ from tests.features.pull.harness import (
     require_claim,
     statuses,
 )
-from tests.harness import in_steps
 
-from cloudsched import App, Context, Overlap, Schedule, Settings, TaskStatus
-from cloudsched.adapters.clocks import SystemClock
-from cloudsched.adapters.in_process_queue import InProcessDispatcher
+from cloudsched import App, Context, Overlap, Schedule, TaskStatus
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.finish import AttemptReport
@@ -53,32 +48,6 @@ class CommitReplyLostStore(SqliteStore):
             error, self.error = self.error, None
             raise error
         return committed
-
-
-def test_concurrent_claims_give_each_run_to_one_worker(app: App, tmp_path: Path) -> None:
-    """Sixteen workers on one file: every task is claimed, and none twice."""
-    store = SqliteStore(tmp_path / "tasks.db")
-    claimed: list[str] = []
-    with (
-        InProcessDispatcher(SystemClock(), in_steps(lambda *_: None)) as queue,
-        # With a frozen clock a claim ends only when the queue is empty, however slow the machine is.
-        app.override(Settings(secret="s" * 16), store=store, dispatcher=queue, monotonic=lambda: 0.0),
-    ):
-        for number in range(150):
-            app.create(id=f"t{number}", owner="ada", handler="work", schedule=Schedule.every(HOUR))
-            app.trigger(f"t{number}")
-
-        def work() -> None:
-            while found := PullWiring.of(app.container).work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, 2):
-                claimed.extend(each.task.id for each in found)
-
-        threads = [threading.Thread(target=work) for _ in range(16)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    store.close()
-    assert sorted(claimed) == sorted(f"t{number}" for number in range(150))
 
 
 def test_a_worker_that_loses_a_race_claims_the_next_offers(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,17 +106,6 @@ def test_a_lock_is_handed_on_by_a_repeated_report_if_the_reply_of_the_store_was_
 
 
 # ── Its end ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_result_can_be_sent_more_than_once(sim: Simulation) -> None:
-    """Repeating the result of a claim changes nothing: there is one record and one attempt."""
-    offer(sim, "a")
-    sim.advance(MINUTE)
-    found = require_claim(sim)
-    for _ in range(3):
-        assert finish(sim, found).status is TaskStatus.COMPLETED
-    (record,) = sim.executions("a")
-    assert (record.status, record.content, len(record.attempts)) == ("SUCCEEDED", "done", 1)
 
 
 def test_a_failure_that_is_sent_twice_costs_one_attempt(sim: Simulation) -> None:
@@ -375,26 +333,6 @@ def test_a_grant_to_an_expired_run_is_passed_on(sim: Simulation, pull: str | Non
     finish(sim, holder)
     sim.advance(2 * MINUTE)
     assert [statuses(sim, name) for name in ("late", "next")] == [["EXPIRED"], ["SUCCEEDED"]]
-
-
-def test_a_task_edited_during_a_claim_goes_to_the_workers_it_names_now(
-    sim: Simulation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If the task changes between the read and the claim, the claim is checked again."""
-    offer(sim, "a")
-    sim.advance(MINUTE)
-    commit, once = sim.app.container.store.commit, [True]
-
-    def commit_after_edit(change: Commit) -> VersionedTask:
-        if once and any(run.lease for run in change.task.runs):
-            once.clear()
-            sim.app.update("a", pull={"queue": "press", "skill": "ink"})
-        return commit(change)
-
-    monkeypatch.setattr(sim.app.container.store, "commit", commit_after_edit)
-    assert claim(sim) is None
-    assert not claim_all(sim, queue="press")
-    assert PullWiring.of(sim.app.container).work_queue.claim(WorkerFilter("press", ("ink",)), THIS_PROCESS)
 
 
 def test_an_unreadable_document_does_not_hide_the_offers_behind_it(sim: Simulation) -> None:

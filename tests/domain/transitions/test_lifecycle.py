@@ -104,11 +104,3 @@ def test_resume_continues_from_now(limit: int | None, counted: int) -> None:
     assert found.next_execution_time == START + timedelta(hours=10, minutes=5)
     assert found.consecutive_failures == counted
     assert found.revision == 3
-
-
-def test_a_one_time_task_cannot_be_resumed_past_its_instant() -> None:
-    """It would be ACTIVE with nothing to do; the error asks for a new schedule."""
-    soon = new_task(TaskDraft.of(**_make_fields(DRAFT, schedule=START + timedelta(minutes=5))), START, LEAD)
-    paused = lifecycle.pause(soon, START, paused_by=None).task
-    with pytest.raises(NotAllowed, match="new schedule"):
-        lifecycle.resume(paused, START + timedelta(hours=1))

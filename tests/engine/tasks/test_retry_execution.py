@@ -144,17 +144,6 @@ def test_a_task_that_never_ran_has_nothing_to_retry(app: App) -> None:
         app.retry(task.id)
 
 
-def test_a_task_that_expired_before_it_was_paused_is_expired_when_resumed(app: App, sim: Simulation) -> None:
-    """Its only occurrence came due and expired unseen: the pause records it, and resuming ends the task."""
-    app.handler("slow")(lambda: None)
-    app.create(id="t", owner="ada", handler="slow", schedule=IN_A_MINUTE, expiration=timedelta(minutes=1))
-    sim.queue.purge()
-    sim.clock.advance(timedelta(hours=1))
-    assert app.pause("t").status == "PAUSED"
-    assert app.resume("t").status == "EXPIRED"
-    assert [each.status for each in sim.executions("t")] == ["EXPIRED"]
-
-
 def test_a_run_of_the_old_schedule_does_not_count_for_the_new_one(app: App, sim: Simulation) -> None:
     """A run is open when the schedule changes; the new instant passes while the task is paused, so it never ran."""
 

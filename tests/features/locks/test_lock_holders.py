@@ -59,30 +59,6 @@ def test_an_executor_that_lost_a_run_does_not_release_its_lock(app: App, sim: Si
     assert held == [1]
 
 
-def test_a_handler_is_not_called_once_its_lease_has_ended(app: App, sim: Simulation) -> None:
-    """If a process stalls between its claim and the call, the attempt times out and the next one runs."""
-    calls: list[int] = []
-
-    @app.handler("it", retry=1, expected_duration=MINUTE)
-    def it(ctx: Context) -> None:
-        calls.append(ctx.attempt)
-
-    hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:30:00")
-    app.create(id="t", owner="ada", handler="it", schedule=hourly, overlap="ALLOW")
-    real = sim.queue.create
-
-    def refuse_once(message: QueueMessage) -> None:
-        real(message)
-        sim.queue.create = real  # type: ignore[method-assign]
-        sim.clock.advance(2 * MINUTE)
-
-    sim.queue.create = refuse_once  # type: ignore[method-assign]
-    sim.advance_to(sim.now + timedelta(minutes=50))
-    (execution,) = sim.executions("t")
-    assert calls == [2]
-    assert [one.status for one in execution.attempts] == ["TIMED_OUT", "SUCCEEDED"]
-
-
 def test_a_duplicate_delivery_does_not_enqueue_a_run_in_progress(app: App, sim: Simulation) -> None:
     """A delivery that read the task before the run was claimed conflicts when it asks for the lock afterwards."""
     held: list[int] = []

@@ -29,7 +29,7 @@ from cloudsched import App, Context, Overlap, Schedule, TaskStatus
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.finish import AttemptReport
-from cloudsched.domain.transitions.outcome import Cancel, Snooze
+from cloudsched.domain.transitions.outcome import Snooze
 from cloudsched.errors import LeaseLost, NotFound, StoreUnavailable, VersionConflict
 from cloudsched.features.pull.wiring import PullWiring
 from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
@@ -177,20 +177,6 @@ def test_a_failed_attempt_is_offered_again_up_to_the_limit(sim: Simulation) -> N
     assert finish(sim, require_claim(sim), FAILED).status is TaskStatus.FAILED
     (record,) = sim.executions("a")
     assert [each.number for each in record.attempts] == [1, 2, 3]
-
-
-def test_heartbeats_keep_a_claim_for_any_time(sim: Simulation) -> None:
-    """They keep it for hours; a heartbeat reports a cancelled task, which may still finish."""
-    offer(sim, "a")
-    sim.advance(MINUTE)
-    found = require_claim(sim)
-    for _ in range(60):
-        sim.advance(4 * MINUTE)
-        assert not claims_of(sim).heartbeat(*claim_keys(found)).is_cancelled
-    sim.app.cancel("a")
-    assert claims_of(sim).heartbeat(*claim_keys(found)).is_cancelled
-    finish(sim, found, AttemptReport(Cancel("I stop.")))
-    assert statuses(sim, "a") == ["CANCELLED"]
 
 
 def test_a_released_run_costs_no_attempt_and_keeps_its_position(sim: Simulation) -> None:

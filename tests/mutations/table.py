@@ -189,4 +189,12 @@ MUTATIONS = (
         "rule 9: users call their own endpoint",
         "tests/people/test_on_completion.py::test_users_call_only_their_own_endpoint",
     ),
+    Mutation(
+        "task removed before its records",
+        "src/cloudsched/domain/transitions/expiry.py",
+        "or task.execution_retention is not None",
+        "or False",
+        "rule 15: Firestore removes each document alone",
+        "tests/engine/tasks/test_retention.py::test_a_record_with_a_longer_life_goes_with_its_task",
+    ),
 )

@@ -85,13 +85,6 @@ def _make_fields(task: Task | TaskDraft, **changes: object) -> dict[str, object]
     return {**fields, **changes}
 
 
-def test_a_task_that_was_deleted_waits_only_for_its_removal() -> None:
-    """It has no wake-up, and the sweep finds it immediately."""
-    gone = lifecycle.delete(make_task_with(TaskStatus.ACTIVE), START).task
-    assert not gone.is_active
-    assert gone.wake_at == START
-
-
 @pytest.mark.parametrize(("limit", "counted"), [(None, 2), (3, 2), (2, 0)])
 def test_resume_continues_from_now(limit: int | None, counted: int) -> None:
     """Occurrences that passed during the pause are not run. Failures no longer count if they had paused the task."""

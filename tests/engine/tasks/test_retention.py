@@ -149,11 +149,13 @@ def test_all_records_of_a_task_are_kept_as_long_as_it_is(simulate: Simulate, app
 
 
 def test_a_record_with_a_longer_life_goes_with_its_task(simulate: Simulate, app: App) -> None:
-    """Nobody would find it any more: neither a list nor who erases its owner."""
+    """Nobody would find it any more: neither a list nor who erases its owner. So no store removes the task alone."""
     sim = simulate()
     life: dict[str, Any] = {"retention": timedelta(days=40), "execution_retention": timedelta(days=90)}
     task = app.create(owner="ada", handler="tick", schedule=IN_A_MINUTE, **life)
-    sim.advance(timedelta(days=41))
+    sim.advance(timedelta(days=1))
+    assert app.get(task.id).expire_at is None
+    sim.advance(timedelta(days=40))
     assert app.container.store.load(task.id) is None
     assert app.container.store.search.list_executions(task.id, limit=10).items == []
 

@@ -162,20 +162,6 @@ def test_an_outage_costs_five_documents_at_most(
     assert f"{skipped.covers.count - 1:,} more" in (skipped.message or "")
 
 
-def test_pause_after_failures(sim: Simulation) -> None:
-    """After N failed occurrences in a row the task is paused, with the reason; a success resets the count."""
-    failing = {1, 3, 4, 5}
-    answer[:] = [lambda ctx: Fail("no") if round((ctx.scheduled_for - START) / HOUR) in failing else "done"]
-    make(pause_after_failures=3)
-    sim.advance(9 * HOUR)
-    task = app.get("t")
-    assert (task.status, hours(sim.executions("t"), "FAILED")) == ("PAUSED", [1, 3, 4, 5])
-    assert "3 failures" in task.message
-    app.resume("t")
-    sim.advance(2 * HOUR)
-    assert hours(sim.executions("t"), "SUCCEEDED") == [2, 9, 10, 11]
-
-
 def test_pause_holds_a_waiting_attempt(sim: Simulation) -> None:
     """A waiting attempt does not start while its task is paused, and starts after the resume."""
     answer[:] = [keep_busy(timedelta(minutes=20))]

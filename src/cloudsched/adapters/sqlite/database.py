@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 from weakref import WeakSet
 
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.engine.concurrency import fork_safety  # noqa: F401 - its hooks run inside of those of this module
 from cloudsched.errors import Misconfigured, StoreUnavailable, UnsupportedDocument
 
 if TYPE_CHECKING:

@@ -53,7 +53,9 @@ to a caller, not bugs. The web layer turns each into an RFC 9457 problem documen
 
 from __future__ import annotations
 
+from copyreg import __newobj__
 from dataclasses import dataclass
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -61,7 +63,24 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
 
-class CloudschedError(Exception):
+class Portable:
+    """An exception that keeps its text and its attributes through pickle and copy, as in `concurrent.futures`.
+
+    They do not call `__init__` again: its arguments may be others than `args`. The cause, the context and the
+    traceback stay behind, as those of every exception do.
+    """
+
+    args: tuple[Any, ...]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return how to make the exception again. Members are what builtin classes and slots hold beside the rest."""
+        named = [each for kind in type(self).__mro__ for each in vars(kind).items()]
+        members = [name for name, each in named if isinstance(each, MemberDescriptorType) and hasattr(self, name)]
+        state = {name: getattr(self, name) for name in members} | vars(self) | {"args": self.args}
+        return __newobj__, (type(self), *self.args), state
+
+
+class CloudschedError(Portable, Exception):
     """The base class of all errors that cloudsched raises on purpose."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cloudsched.errors import Portable
 
-class ControlFlow(BaseException):
+
+class ControlFlow(Portable, BaseException):
     """Unwinds whatever code it passes through, a handler's too, and is no failure of that code."""

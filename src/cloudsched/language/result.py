@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar
 
-from cloudsched.errors import InvalidSchedule, SearchLimitReached
+from cloudsched.errors import InvalidSchedule, Portable, SearchLimitReached
 from cloudsched.language.messages import load_messages, say, translate
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ UNREAD: Final = frozenset(
 """The problems of words that are not read at all. Words with other problems were understood, and are refused."""
 
 
-class Refused(Exception):
+class Refused(Portable, Exception):
     """The phrase cannot become a schedule.
 
     Attributes:
@@ -86,7 +86,7 @@ class Option(NamedTuple, Generic[T]):
     value: T
 
 
-class Unclear(Exception):
+class Unclear(Portable, Exception):
     """The phrase is ambiguous: a decision it leaves open, and the possible answers."""
 
     def __init__(self, code: str, span: Span, options: tuple[Option[Any], ...]) -> None:

@@ -63,7 +63,7 @@ from cloudsched.domain.recurrence.recurrence_set import Recurrence, SubDaily, co
 from cloudsched.domain.recurrence.rrule import MAX_LENGTH, Frequency, normalize_rule, parse_rule
 from cloudsched.domain.recurrence.time_zones import find_zone, is_fixed, load_tzinfo, require_zone
 from cloudsched.domain.recurrence.wall_clock import Fold, Gap, clock_of, wall_clock
-from cloudsched.errors import InvalidSchedule, SearchLimitReached
+from cloudsched.errors import InvalidSchedule, Portable, SearchLimitReached
 from cloudsched.features.fields import ScheduleFields
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def _read_delay(value: object) -> object:
     return value
 
 
-class _FieldFault(ValueError):
+class _FieldFault(Portable, ValueError):
     """Lets pydantic go on with the other fields of a schedule after an error of ours."""
 
     def __init__(self, fault: InvalidSchedule) -> None:

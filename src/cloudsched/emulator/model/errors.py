@@ -66,7 +66,10 @@ class RpcError(Exception):
         self.code = code
         self.message = message
         self.details = details
-        super().__init__(f"{code.name}: {message}")
+        super().__init__(code, message, *details)
+
+    def __str__(self) -> str:
+        return f"{self.code.name}: {self.message}"
 
     @property
     def http_status(self) -> int:

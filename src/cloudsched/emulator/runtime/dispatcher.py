@@ -31,8 +31,8 @@ DEFAULT_LIMIT: Final = 100_000
 class ClockBusy(RuntimeError):
     """The clock is already being moved, and cannot be moved twice at once."""
 
-    def __init__(self) -> None:
-        super().__init__(
+    def __str__(self) -> str:
+        return (
             "The clock is already being moved. A handler that is called while the clock moves must not move it as well."
         )
 
@@ -46,8 +46,11 @@ class NotIdle(RuntimeError):
 
     def __init__(self, delivered: int) -> None:
         self.delivered = delivered
-        super().__init__(
-            f"After {delivered} dispatches there are still tasks to deliver. If tasks keep creating tasks, "
+        super().__init__(delivered)
+
+    def __str__(self) -> str:
+        return (
+            f"After {self.delivered} dispatches there are still tasks to deliver. If tasks keep creating tasks, "
             "the queues are never idle: advance by a duration instead, or raise the limit."
         )
 

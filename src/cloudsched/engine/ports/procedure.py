@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
+from cloudsched.errors import Portable
+
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import Commit, VersionedTask
 
@@ -69,7 +71,7 @@ class Throwing(Protocol[T_co]):
         ...
 
 
-class EndOfIteration(Exception):
+class EndOfIteration(Portable, Exception):
     """Carries an exception of the code that was called through procedures, which would take it for their own end."""
 
     def __init__(self, error: StopIteration | GeneratorExit) -> None:

@@ -23,7 +23,7 @@ from cloudsched.domain.transitions.commit import Commit, Version
 from cloudsched.domain.transitions.planning import occurrence_after
 from cloudsched.engine.state.commits import Committer
 from cloudsched.engine.tasks.scheduler import Scheduler
-from cloudsched.errors import InvalidSchedule, VersionConflict
+from cloudsched.errors import InvalidSchedule, Portable, VersionConflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -144,7 +144,7 @@ def _iterate_planned(task: Task) -> Iterator[datetime]:
         occurrence = occurrence_after(task, occurrence)
 
 
-class WouldCommit(Exception):
+class WouldCommit(Portable, Exception):
     """Everything was checked, and this task would be stored now."""
 
     def __init__(self, task: Task) -> None:

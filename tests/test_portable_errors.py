@@ -34,7 +34,7 @@ VALUES: dict[str, object] = {
     "Mapping[str, Any]": {"reason": "text"},
     "Outcome": Fail("text"),
     "Exception": ValueError("text"),
-    "StopIteration": StopIteration("text"),
+    "BaseException": StopIteration("text"),
     "InvalidSchedule": InvalidSchedule("a", "b", "c", "d"),
     "Span": (1, 2),
     "tuple[Option[Any], ...]": ("one", "two"),

@@ -11,7 +11,6 @@ import asyncio
 import math
 import threading
 import time
-import traceback
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -31,6 +30,7 @@ from tenacity import (
 
 from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.own_logger import own_logger
+from cloudsched.domain.raised_errors import format_raised, get_traceback, type_name
 from cloudsched.domain.transitions.outcome import Done, Fail, Retry
 from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.engine.durable.event_loop import HAS_ENDED, LoopThread, Outcome, ThreadRequest, handlers_loop
@@ -348,8 +348,8 @@ def _heartbeat_interval(work: ClaimedWork) -> float:
 
 def _report_crash(context: Context, error: BaseException) -> AttemptReport:
     """Return the report for a handler that raised SystemExit or the like: it has failed."""
-    trace = "".join(traceback.format_exception(error))
-    execution_error = truncate_error(type(error).__qualname__, exception_text(error), trace)
+    trace = format_raised(error, get_traceback(error))
+    execution_error = truncate_error(type_name(error), exception_text(error), trace)
     return context.report(Retry(execution_error.message), execution_error)
 
 

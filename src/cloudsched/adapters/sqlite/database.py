@@ -312,9 +312,12 @@ class SqliteDatabase:
         often it runs.
         """
         (unit,) = self._commits.run([work])
-        if unit.failure is not None or unit.error is not None:
-            raise self._find_error(unit)
-        return cast("T", unit.result)
+        try:
+            if unit.failure is not None or unit.error is not None:
+                raise self._find_error(unit)
+            return cast("T", unit.result)
+        finally:
+            unit.error = None  # its traceback has functions that have the unit
 
     def write_all(self, works: Sequence[Callable[[sqlite3.Connection], T]]) -> list[T | Exception]:
         """Run each as `write` does, in one transaction if they are few.

@@ -270,7 +270,7 @@ def truncate(text: str, max_bytes: int, *, keeps_end: bool = False) -> str:
 def exception_text(error: BaseException) -> str:
     """Return an exception's text in a form that can be stored. Its own ``__str__`` may fail."""
     try:
-        return escape_surrogates(str(error))
+        return escape_surrogates(str.__str__(str(error)))  # a text of a class of its own has its own code
     except BaseException:  # noqa: BLE001 - the exception's own code
         return "(its text cannot be read)"
 

@@ -77,7 +77,7 @@ def start_call(
             finished_at=now,
             **encode_refusal(error),
         )
-        if isinstance(error, InvalidInput | LimitExceeded):
+        if issubclass(type(error), InvalidInput | LimitExceeded):
             cursor.note_failure(error)
             raise
         raise cursor.note_failure(decode_refusal(refused)) from error

@@ -21,6 +21,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cloudsched.domain.own_logger import own_logger
+from cloudsched.domain.raised_errors import get_traceback
 from cloudsched.domain.transitions.outcome import go_on
 from cloudsched.engine.durable.suspension import Suspended
 from cloudsched.engine.tracing import attempt_fields
@@ -80,7 +81,8 @@ class Outcome:
         try:
             self._result = await await_result(function)
         except BaseException as error:  # noqa: BLE001 - raised again by `unwrap`
-            self._error = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
+            # No variable may have the traceback: it has this function's variables.
+            self._error = BaseException.with_traceback(error, getattr(get_traceback(error), "tb_next", None))
 
     def unwrap(self) -> Any:  # noqa: ANN401 - whatever the function returned
         """Return the call's result or raise its error, once, since a stored error would keep its caller alive."""

@@ -26,6 +26,7 @@ from cloudsched.domain.documents.journal import (
 )
 from cloudsched.domain.documents.json_limits import max_size
 from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.raised_errors import get_cause, get_members
 from cloudsched.domain.transitions.outcome import Cancel, Fail, Outcome, Suspend
 from cloudsched.engine.durable.arguments import require_name
 from cloudsched.engine.durable.results import Results
@@ -86,10 +87,9 @@ class FailureTracker:
                 if noted is error or _is_rethrown_by_script(noted, error):
                     yield cause
                     return
-            if isinstance(error, BaseExceptionGroup):
-                for each in error.exceptions:
-                    yield from self._find_causes(each, seen)
-            error = error.__cause__
+            for each in get_members(error):
+                yield from self._find_causes(each, seen)
+            error = get_cause(error)
 
 
 def _is_rethrown_by_script(noted: Exception, error: BaseException) -> bool:
@@ -97,7 +97,7 @@ def _is_rethrown_by_script(noted: Exception, error: BaseException) -> bool:
 
     The exception is lost in a script, but the call's id is not.
     """
-    if not isinstance(error, ScriptFailed) or not isinstance(noted, CallFailed):
+    if type(error) is not ScriptFailed or not isinstance(noted, CallFailed):
         return False
     return bool(noted.task_id) and noted.task_id in error.problem
 
@@ -269,7 +269,7 @@ class JournalCursor:
         require_name("name", name)
         self.thread.require_own(describe_step(kind, name))
         if self.suspension is not None:
-            raise self.suspension
+            raise self.suspension.with_traceback(None)  # without the functions of those that it has suspended
         if self._mismatch is not None:  # the handler caught it, perhaps in a retry loop
             self._suspend_with(Fail(str(self._mismatch)), self._mismatch)
         if self.is_in_step:

@@ -34,6 +34,7 @@ from cloudsched.domain.documents.json_limits import (
 )
 from cloudsched.domain.documents.usage import Amounts, sum_usage
 from cloudsched.domain.own_logger import own_logger
+from cloudsched.domain.raised_errors import type_name
 from cloudsched.errors import BlobsUnavailable, CallFailed, StoreUnavailable, Unavailable, UnreadableDocument
 
 if TYPE_CHECKING:
@@ -115,10 +116,10 @@ def put_blob_with_retry(blobs: Blobs, key: str, content: bytes) -> None:
 def encode_refusal(error: Exception) -> dict[str, Any]:
     """Return the fields of an entry that record why a call was refused."""
     # The code of the payload's own model.
-    if not isinstance(error, errors.InvalidInput | errors.LimitExceeded):
+    if not issubclass(type(error), errors.InvalidInput | errors.LimitExceeded):
         error = errors.InvalidInput(
             "call",
-            f"cannot be made: {type(error).__qualname__}: {exception_text(error)}",
+            f"cannot be made: {type_name(error)}: {exception_text(error)}",
         )
     if isinstance(error, errors.InvalidInput):
         arguments = [error.field, error.problem, error.hint]

@@ -23,6 +23,7 @@ from cloudsched.domain.documents.journal import (
 from cloudsched.domain.documents.json_limits import escape_surrogates, exception_text, to_json_value
 from cloudsched.domain.documents.model_json import find_change, read_json
 from cloudsched.domain.in_words import find_first_error
+from cloudsched.domain.raised_errors import type_name
 from cloudsched.domain.transitions.outcome import Returned
 from cloudsched.engine.durable.arguments import parse_retry_policy, parse_timeout, require_callable
 from cloudsched.engine.durable.step_attempt import ReportedUsage, StepCall
@@ -208,7 +209,7 @@ def _try_step(
             if not is_handler_failure(error):
                 raise
             error = explain_mistake(error) or error
-            is_refusal = isinstance(error, WorkflowError)  # forbidden in a step: a retry cannot help
+            is_refusal = issubclass(type(error), WorkflowError)  # forbidden in a step: a retry cannot help
             return _record_failure(
                 cursor,
                 entry,
@@ -246,7 +247,7 @@ def _record_failure(
     retry: RetryPolicy | None,
 ) -> JournalEntry:
     recorded = StepError(
-        type=escape_surrogates(type(error).__qualname__),
+        type=escape_surrogates(type_name(error)),
         message=exception_text(error)[:MAX_MESSAGE],
     )
     changes = {**_attempt_fields(cursor, entry, usage), "error": recorded}
@@ -255,7 +256,7 @@ def _record_failure(
         wait = retry.delay(entry.attempts + 1, cursor.surroundings.chance)
         return cursor.put(entry, **changes, due_at=changes["finished_at"] + wait)
 
-    if isinstance(error, TimeoutError):
+    if issubclass(type(error), TimeoutError):
         status = StepStatus.TIMED_OUT
     else:
         status = StepStatus.FAILED

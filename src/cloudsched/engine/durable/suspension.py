@@ -14,6 +14,8 @@ from opcode import opmap
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cloudsched.domain.control_flow import ControlFlow
+from cloudsched.domain.documents.json_limits import exception_text
+from cloudsched.domain.raised_errors import get_members, get_traceback
 from cloudsched.errors import WorkflowError
 
 if TYPE_CHECKING:
@@ -57,11 +59,14 @@ def is_handler_failure(error: BaseException) -> bool:
     with whatever it raises itself, be it `SystemExit`, `CancelledError`, `KeyboardInterrupt` or a class of
     its own. `ControlFlow` propagates, and so does what a signal raises, such as that of Ctrl-C.
     """
-    if isinstance(error, Exception):
-        return True
-    if isinstance(error, BaseExceptionGroup):
-        return all(map(is_handler_failure, error.exceptions))
-    return not isinstance(error, ControlFlow) and not _is_raised_by_signal(error)
+    waiting = [error]
+    while waiting:
+        each = waiting.pop()
+        waiting += get_members(each)
+        is_over = issubclass(type(each), Exception | BaseExceptionGroup)
+        if not is_over and (issubclass(type(each), ControlFlow) or _is_raised_by_signal(each)):
+            return False
+    return True
 
 
 _ENDING: Final = [
@@ -78,7 +83,7 @@ def _is_raised_by_signal(error: BaseException) -> bool:
     own loop.
     """
     traces: list[TracebackType] = []
-    trace = error.__traceback__
+    trace = get_traceback(error)
     while trace is not None:
         traces.append(trace)
         trace = trace.tb_next
@@ -91,7 +96,7 @@ def _is_raised_by_signal(error: BaseException) -> bool:
     place = traces[-1].tb_lasti
     is_raised = frame.f_code.co_code[place : place + 1] == bytes([opmap["RAISE_VARARGS"]])
     is_of_asyncio = frame.f_globals.get("__name__") == "asyncio.runners"
-    return isinstance(error, KeyboardInterrupt) and (is_of_asyncio or not is_raised)
+    return issubclass(type(error), KeyboardInterrupt) and (is_of_asyncio or not is_raised)
 
 
 def explain_mistake(error: BaseException, made: tuple[object, str] | None = None) -> WorkflowError | None:
@@ -100,12 +105,12 @@ def explain_mistake(error: BaseException, made: tuple[object, str] | None = None
     `made` is an outcome that it has made, and where.
     """
     said = ""
-    if isinstance(error, SystemExit):
+    if issubclass(type(error), SystemExit):
         said = (
-            f"sys.exit({error.code!r}) would end the process, which a handler shares with others. Return a result, "
-            "Fail(…) or Retry(…), or raise an exception."
+            f"sys.exit({exception_text(error)}) would end the process, which a handler shares with others. Return a "
+            "result, Fail(…) or Retry(…), or raise an exception."
         )
-    elif isinstance(error, TypeError) and "must derive from BaseException" in str(error):
+    elif issubclass(type(error), TypeError) and "must derive from BaseException" in exception_text(error):
         said = "A handler returns an outcome, and does not raise it. Write"
         said += ": return Retry(…)" if made is None else f", at {made[1]}: return {made[0]}"
     if not said:

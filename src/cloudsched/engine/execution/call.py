@@ -7,8 +7,6 @@ it would be just as invalid again. `is_handler_failure` says which exceptions ar
 
 from __future__ import annotations
 
-import gc
-import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -17,6 +15,7 @@ from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.documents.json_limits import exception_text, require_content, to_json_value, truncate
 from cloudsched.domain.documents.script import SCRIPT_HANDLER as SCRIPTS
 from cloudsched.domain.own_logger import own_logger
+from cloudsched.domain.raised_errors import drop_tracebacks, format_raised, get_cause, get_traceback, type_name
 from cloudsched.domain.transitions.outcome import (
     Cancel,
     Done,
@@ -120,7 +119,7 @@ def _call(
     except Suspended as suspended:
         return _report_suspended(context, suspended)
     except WorkflowError as error:  # every replay would raise it again
-        return _report_failure(context, Fail(str(error)), error)
+        return _report_failure(context, Fail(_error_text(error)), error)
     except BaseException as error:  # whatever a handler raises is a failure of the handler
         error = from_thrown(error)
         if not is_handler_failure(error):
@@ -134,7 +133,7 @@ def _report_raised(context: Context, handler: Handler, error: BaseException) -> 
     if mistake is not None:
         return _report_failure(context, Fail(str(mistake)), mistake)
     # A handler that has asked for what cannot be, such as ``ctx.sleep(60)``, would do so again.
-    is_final = isinstance(error, InvalidInput | Misuse) or not handler.is_retryable(error)
+    is_final = issubclass(type(error), InvalidInput | Misuse) or not handler.is_retryable(error)
     outcome = Fail if is_final else Retry
     return _report_failure(context, outcome(_error_text(error)), error)
 
@@ -238,7 +237,7 @@ def _parse_follow_ups(then: object) -> tuple[TaskDraft, ...]:
 
 
 def _report_suspended(context: Context, suspended: Suspended) -> AttemptReport:
-    _free_frames(suspended)
+    drop_tracebacks(suspended)
     if suspended.error is None:
         return _report(context, suspended.outcome)
     return _report_failure(context, suspended.outcome, suspended.error)
@@ -261,35 +260,15 @@ def _report_failure(context: Context, outcome: Outcome, error: BaseException) ->
 
 def _report(context: Context, outcome: Outcome, error: BaseException | None = None) -> AttemptReport:
     has_failed = isinstance(outcome, Fail | Retry | Cancel)
-    cause = context.durable_run.find_failure_cause(error) if has_failed else None
-    if error is None:
-        return context.report(outcome, None, cause)
-    stored = _to_execution_error(error, context.stored_task)
-    _free_frames(error)
+    cause = stored = None
+    try:
+        cause = context.durable_run.find_failure_cause(error) if has_failed else None
+        stored = error and _to_execution_error(error, context.stored_task)
+    except BaseException as odd:  # noqa: BLE001 - what cannot be read of an error costs only its text
+        stored = truncate_error(type_name(error or odd), "(its text cannot be read)", None)
+    if error is not None:
+        drop_tracebacks(error)
     return context.report(outcome, stored, cause)
-
-
-def _free_frames(error: BaseException) -> None:
-    """Let the functions that an error has ended forget their variables, whoever keeps the error.
-
-    It is often kept in a cycle: by code that notes it and raises it again, as libraries for retries do.
-    What the handler held would stay until garbage is collected, which memory that it filled does not
-    hasten. A function that goes on, such as a coroutine that caught the error, keeps its variables: only
-    a frame that is over refers to its code by itself.
-    """
-    waiting: list[BaseException | None] = [error]
-    seen = set[int]()
-    while waiting:
-        current = waiting.pop()
-        if current is None or id(current) in seen:
-            continue
-        seen.add(id(current))
-        for frame, _ in traceback.walk_tb(current.__traceback__):
-            if any(each is frame.f_code for each in gc.get_referents(frame)):
-                frame.clear()
-        waiting += [current.__cause__, current.__context__]
-        if isinstance(current, BaseExceptionGroup):
-            waiting += current.exceptions
 
 
 def _to_execution_error(error: BaseException, task: Task) -> ExecutionError:
@@ -298,15 +277,14 @@ def _to_execution_error(error: BaseException, task: Task) -> ExecutionError:
     `sys.exit` keeps its name, and the message says what to write instead. A script's error has no
     traceback, because it would show our own code and file paths to an untrusted author.
     """
-    is_exit = isinstance(error, WorkflowError) and isinstance(error.__cause__, SystemExit)
-    name = type(error.__cause__ if is_exit else error).__qualname__
+    cause = get_cause(error)
+    name = type_name(cause if type(error) is WorkflowError and issubclass(type(cause), SystemExit) else error)
     if task.handler == SCRIPTS:
         return truncate_error(name, _error_text(error), None)
-    frames = error.__traceback__
+    frames = get_traceback(error)
     while frames is not None and frames.tb_frame.f_globals.get("__name__") in _CALLING_MODULES:
         frames = frames.tb_next
-    text = "".join(traceback.format_exception(type(error), error, frames))
-    return truncate_error(name, _error_text(error), text)
+    return truncate_error(name, _error_text(error), format_raised(error, frames))
 
 
 def truncate_error(type_: str, message: str, trace: str | None) -> ExecutionError:

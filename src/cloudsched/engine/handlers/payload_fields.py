@@ -21,6 +21,7 @@ from pydantic import AliasChoices, BaseModel, Secret, SecretBytes, SecretStr, Ty
 from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.documents.model_json import NO_SCHEMAS, WITH_FIELDS, read_json
 from cloudsched.domain.in_words import list_errors
+from cloudsched.domain.raised_errors import get_traceback, type_name
 from cloudsched.domain.transitions.validation_errors import to_invalid_input
 from cloudsched.engine.durable.suspension import is_handler_failure
 from cloudsched.errors import InvalidInput, InvalidPayload
@@ -347,10 +348,10 @@ def read_payload(kind: TypeAdapter[Any], payload: Any) -> Any:  # noqa: ANN401 -
     except ValidationError as error:
         raise explain_payload(error, kind) from None
     except BaseException as error:  # a model's validators are user code
-        if isinstance(error, InvalidInput) or not is_handler_failure(error):
+        if issubclass(type(error), InvalidInput) or not is_handler_failure(error):
             raise
         place = f"payload{_find_validated(kind.core_schema, error)}"
-        problem = f"makes its model raise {type(error).__name__}: {exception_text(error)}"
+        problem = f"makes its model raise {type_name(error)}: {exception_text(error)}"
         raise InvalidPayload(place, problem) from error
 
 
@@ -359,7 +360,7 @@ def _find_validated(schema: CoreSchema, error: BaseException) -> str:
 
     Empty if a model's has, or several share it.
     """
-    for frame, _ in traceback.walk_tb(error.__traceback__):
+    for frame, _ in traceback.walk_tb(get_traceback(error)):
         places = {*_iter_validated(schema, frame.f_code)}
         if places:
             return places.pop() if len(places) == 1 else ""

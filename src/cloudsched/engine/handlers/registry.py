@@ -32,6 +32,7 @@ from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.documents.policy import Priority, RetryPolicy, to_retry_policy
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.documents.task import MAX_DURATION, MAX_NAME, Task, TaskId, owner_id_prefix
+from cloudsched.domain.raised_errors import type_name
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.suspend import parse_event_name
 from cloudsched.domain.transitions.validation_errors import Faults
@@ -167,9 +168,7 @@ class Handler(HandlerFields):
         except BaseException as error:
             if not is_handler_failure(error):
                 raise
-            problem = (
-                f"makes the task_id of handler {self.name!r} raise {type(error).__name__}: {exception_text(error)}"
-            )
+            problem = f"makes the task_id of handler {self.name!r} raise {type_name(error)}: {exception_text(error)}"
             raise InvalidInput("payload", problem) from error
 
         if chosen is None:
@@ -200,7 +199,8 @@ class Handler(HandlerFields):
         `retry_on` cannot name errors that do not derive from `Exception`, such as `SystemExit`: these are
         retried if it contains `Exception` itself.
         """
-        return isinstance(error, self.retry_on) or (not isinstance(error, Exception) and Exception in self.retry_on)
+        kind = type(error)  # its instances may say that they are of another
+        return issubclass(kind, self.retry_on) or (not issubclass(kind, Exception) and Exception in self.retry_on)
 
     def build_arguments(self, context: Context | AsyncContext, payload: object) -> list[object]:
         """Return the positional arguments for the function."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin,
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
 
+from cloudsched.domain.raised_errors import get_traceback
 from cloudsched.engine.durable.user_calls import UserCall, is_async
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.handlers.payload_fields import find_secret_field
@@ -225,7 +226,7 @@ class Dependencies:
             result = yield from call(values)
         except BaseException as error:  # noqa: BLE001 - raised below
             failure = error
-        trace = None if failure is None else failure.__traceback__
+        trace = None if failure is None else get_traceback(failure)
         raised = None
         while self._closers:
             raised = failure and from_thrown(failure)
@@ -234,10 +235,10 @@ class Dependencies:
             except BaseException as error:  # noqa: BLE001 - raised below
                 if from_thrown(error) is not raised:
                     failure = error
-                    trace = error.__traceback__
+                    trace = get_traceback(error)
         if failure is not None:
             try:
-                raise failure.with_traceback(trace)
+                raise BaseException.with_traceback(failure, trace)
             finally:
                 del failure, trace, raised  # they hold this function's variables
         return result

@@ -74,19 +74,19 @@ class Throwing(Protocol[T_co]):
 class EndOfIteration(Portable, Exception):
     """Carries an exception of the code that was called through procedures, which would take it for their own end."""
 
-    def __init__(self, error: StopIteration | GeneratorExit) -> None:
+    def __init__(self, error: BaseException) -> None:
         self.error = error
-        super().__init__(str(error))
+        super().__init__(error)
 
 
 def to_thrown(error: BaseException) -> BaseException:
     """Return what is raised in a procedure for an exception of its call."""
-    return EndOfIteration(error) if isinstance(error, StopIteration | GeneratorExit) else error
+    return EndOfIteration(error) if issubclass(type(error), StopIteration | GeneratorExit) else error
 
 
 def from_thrown(error: BaseException) -> BaseException:
     """Return the exception of the call for what was raised in a procedure."""
-    return error.error if isinstance(error, EndOfIteration) else error
+    return error.error if type(error) is EndOfIteration else error
 
 
 Procedure: TypeAlias = Generator[Any, Any, T]

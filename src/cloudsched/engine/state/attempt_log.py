@@ -12,7 +12,6 @@ import builtins
 import logging
 import sys
 import threading
-import traceback
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, wraps
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.json_limits import exception_text, truncate
 from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, LogLine, RunLog
+from cloudsched.domain.raised_errors import format_raised
 from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.engine.tracing import attempt_fields
 
@@ -116,7 +116,7 @@ def _write_text(record: logging.LogRecord) -> str:
         message = f"{record.msg} ({exception_text(error)})"
     if not record.exc_info or record.exc_info[1] is None:
         return message
-    trace = "".join(traceback.format_exception(record.exc_info[1]))
+    trace = format_raised(record.exc_info[1], record.exc_info[2])
     head = truncate(message, _MAX_MESSAGE_BYTES)
     room = MAX_LINE_BYTES - len(head.encode("utf-8", "replace")) - 1
     return f"{head}\n{truncate(trace.rstrip(), room, keeps_end=True)}"

@@ -67,6 +67,7 @@ def wake(
     *,
     session_service: BaseSessionService | None = None,
     app_name: str = "cloudsched",
+    max_turns: int = 10,
     name: str = "wake",
 ) -> None:
     """Register a handler that wakes an agent for a due task. Its payload is ``{"prompt": …}``.
@@ -78,6 +79,7 @@ def wake(
             `chatId` of the task's source, or else the owner's id, and adds to it what was said. Without it,
             each run begins anew.
         app_name: The name under which the service has them.
+        max_turns: The most turns of the model in one run.
         name: The name of the handler.
     """
 
@@ -99,7 +101,7 @@ def wake(
             await waking.ctx.step("add to the session", _add_events, session_service, place, waking.key, said)
         return answer
 
-    register(app, name, run)
+    register(app, name, max_turns, run)
 
 
 def _find_place(app_name: str, waking: Waking) -> dict[str, str]:

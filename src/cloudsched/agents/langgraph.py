@@ -53,7 +53,7 @@ def _agrees(answer: object) -> bool:
     return answer is True or (isinstance(answer, dict) and answer.get("approved") is True)
 
 
-def wake(app: App, graph: CompiledStateGraph[Any, Any, Any, Any], *, name: str = "wake") -> None:
+def wake(app: App, graph: CompiledStateGraph[Any, Any, Any, Any], *, max_turns: int = 10, name: str = "wake") -> None:
     """Register a handler that wakes an agent for a due task. Its payload is ``{"prompt": …}``.
 
     Each run of a node of the graph, such as a turn of the model or a call of a tool, is a durable step. An interrupt
@@ -66,6 +66,7 @@ def wake(app: App, graph: CompiledStateGraph[Any, Any, Any, Any], *, name: str =
     Args:
         app: The app.
         graph: The compiled graph. Its state has ``messages``.
+        max_turns: The most turns of the model in one run.
         name: The name of the handler.
     """
 
@@ -97,7 +98,7 @@ def wake(app: App, graph: CompiledStateGraph[Any, Any, Any, Any], *, name: str =
             await waking.ctx.step("add to the session", _add_messages, graph, config, said)
         return _read_text(messages[-1])
 
-    register(app, name, run)
+    register(app, name, max_turns, run)
 
 
 class _StepNode(Runnable[Any, Any]):  # type: ignore[misc] # LangChain is not looked at
@@ -108,6 +109,7 @@ class _StepNode(Runnable[Any, Any]):  # type: ignore[misc] # LangChain is not lo
         self._name = name
         self._waking = waking
         self._calls = calls
+        self._asks_model = False
 
     def invoke(self, *_: Any, **__: Any) -> Any:
         raise NotImplementedError("A woken agent is awaited.")
@@ -123,6 +125,8 @@ class _StepNode(Runnable[Any, Any]):  # type: ignore[misc] # LangChain is not lo
                 self._waking.ctx.used(queries=1, tokens=tokens)
             return _dump({"answer": answer})
 
+        if self._asks_model:
+            self._waking.count_turn()
         call = input.get("tool_call") if isinstance(input, dict) else None
         found = _load(await self._waking.use_tool(self._name, call, str, run))
         if "interrupts" in found:
@@ -130,6 +134,9 @@ class _StepNode(Runnable[Any, Any]):  # type: ignore[misc] # LangChain is not lo
             interrupts = tuple(Interrupt.from_ns(each, namespace) for each in found["interrupts"])
             self._calls.update({each.id: (self._name, call) for each in interrupts})
             raise GraphInterrupt(interrupts)
+        if not self._asks_model and _find_messages(found["answer"]):
+            self._asks_model = True
+            self._waking.count_turn()
         return found["answer"]
 
 

@@ -91,7 +91,7 @@ def wake(
             known = await waking.ctx.step("read the session", session.get_items, REMEMBERED)
         asked: Any = [*known, {"role": "user", "content": waking.write_prompt()}]
         durable = _OpenAiSteps(waking).copy_agent(agent)
-        start = partial(Runner.run, durable, context=make_context(waking.person), max_turns=max_turns)
+        start = partial(Runner.run, durable, context=make_context(waking.person), max_turns=max_turns + 1)
         result = await start(asked)
         while result.interruptions:
             state = result.to_state()
@@ -105,7 +105,7 @@ def wake(
             await waking.ctx.step("add to the session", _add_items, session, said)
         return str(result.final_output or "")
 
-    register(app, name, run)
+    register(app, name, max_turns, run)
 
 
 async def _add_items(session: Session, items: list[Any]) -> None:

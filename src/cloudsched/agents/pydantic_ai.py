@@ -64,6 +64,7 @@ def wake(
     *,
     conversations: Conversations | None = None,
     make_deps: Callable[[str], Any] = str,
+    max_turns: int = 10,
     name: str = "wake",
 ) -> None:
     """Register a handler that wakes an agent for a due task. Its payload is ``{"prompt": …}``.
@@ -74,6 +75,7 @@ def wake(
         conversations: Keeps what was said to each person. A run knows that of the task's owner, and adds to it. Without
             it, each run begins anew.
         make_deps: Returns the dependencies of a run for the task's owner. By default, they are the owner.
+        max_turns: The most turns of the model in one run.
         name: The name of the handler.
     """
 
@@ -104,7 +106,7 @@ def wake(
             await waking.ctx.step("add to the session", conversations.add, waking.person, said)
         return str(result.output or "")
 
-    register(app, name, run)
+    register(app, name, max_turns, run)
 
 
 async def _load(conversations: Conversations, person: str) -> Any:

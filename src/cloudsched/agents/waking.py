@@ -20,7 +20,7 @@ from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS
 from cloudsched.domain.documents.task import MAX_NAME
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.engine.handlers.async_context import AsyncContext  # noqa: TC001 - handlers are read by their types
-from cloudsched.errors import EventTimedOut
+from cloudsched.errors import EventTimedOut, LimitExceeded
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -65,11 +65,13 @@ class Waking:
         key: The same in each attempt and replay, and no other run's.
     """
 
-    def __init__(self, ctx: AsyncContext, wake: Wake) -> None:
+    def __init__(self, ctx: AsyncContext, wake: Wake, max_turns: int) -> None:
         self.ctx = ctx
         self.person = ctx.task.owner
         self.key = f"{ctx.task.id}-{ctx.execution_id}"
         self._wake = wake
+        self._max_turns = max_turns
+        self._turns = 0
         self._calls = Counter[str]()
 
     @property
@@ -94,6 +96,12 @@ class Waking:
             silence=SILENCE,
         )
 
+    def count_turn(self) -> None:
+        """Count a turn of the model, before it is asked. Raises LimitExceeded."""
+        self._turns += 1
+        if self._turns > self._max_turns:
+            raise LimitExceeded(f"The agent has asked its model {self._max_turns} times, the most in one run.")
+
     async def ask_model(
         self, agent: str, answer: type[T], ask: Callable[[], Awaitable[T]], count: Callable[[T], int | None]
     ) -> T:
@@ -104,6 +112,7 @@ class Waking:
             self.ctx.used(queries=1, tokens=count(found) or 0)
             return found
 
+        self.count_turn()
         turn.__annotations__["return"] = answer
         return await self.ctx.step(f"{agent}: model"[:MAX_NAME], turn)
 
@@ -157,11 +166,11 @@ def _digest(value: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def register(app: App, name: str, run: Callable[[Waking], Awaitable[str | None]]) -> None:
+def register(app: App, name: str, max_turns: int, run: Callable[[Waking], Awaitable[str | None]]) -> None:
     """Register the handler that wakes an agent. `run` runs it, and returns what the person is told."""
 
     @app.handler(name, access="users", draft="Wakes the assistant at that time, to do what it is told to")
     async def wake_agent(ctx: AsyncContext, wake: Wake) -> str | None:
         """Wake the agent, and deliver what it answers. None if it has nothing to say, so that nobody is told."""
-        answer = (await run(Waking(ctx, wake)) or "").strip()
+        answer = (await run(Waking(ctx, wake, max_turns)) or "").strip()
         return None if answer in {"", SILENCE} else answer

@@ -44,6 +44,28 @@ def test_turns_and_tools_are_made_once(framework: Framework, *, replay: bool) ->
         assert [each.body for each in sim.inbox("ada")] == ["2 suns"]
 
 
+def test_a_model_that_never_ends_is_asked_ten_times(framework: Framework) -> None:
+    """Or as often as the app allows; or until the task's limit of the month is reached, and then goes on there."""
+    for most, options in ((10, {}), (3, {"max_turns": 3})):
+        world = World(framework, lambda _, answers: [("weather", {"city": f"Rome {len(answers)}"})], **options)
+        with Simulation(world.app) as sim:
+            task = world.create(retry=2)
+            sim.advance(DAY)
+            (run,) = sim.executions(task)
+            assert run.error is not None
+            assert (run.status, run.queries, len(world.script.prompts)) == ("FAILED", most, most), run.error
+            assert f"{most} times" in run.error.message
+    world = World(framework, lambda _, answers: [("weather", {"city": f"Rome {len(answers)}"})])
+    with Simulation(world.app) as sim:
+        task = world.create(max_tokens_per_month=2 * TOKENS)
+        sim.advance(DAY)
+        assert len(world.script.prompts) == 2
+        world.app.update(task, max_tokens_per_month=4 * TOKENS)
+        sim.advance(timedelta(hours=1))
+        assert len(world.script.prompts) == 4
+        assert world.app.get(task).status == "PAUSED"
+
+
 def test_an_agent_with_nothing_to_say_tells_nobody(framework: Framework) -> None:
     """Nor does it on the days before the one that has news."""
     news = iter(["[SILENT]", " ", "[SILENT]\n", "It rains!"])

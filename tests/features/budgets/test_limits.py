@@ -11,6 +11,7 @@ from tests.authorities import as_user
 from cloudsched import App, Context, Done, Settings, Task, TaskDraft
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.usage import sum_usage
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.features.budgets.budgets import Budgets
@@ -48,6 +49,11 @@ def app() -> App:
         ctx.call("call").result()
         ctx.sleep(timedelta(minutes=1))
 
+    @app.handler("stride", access="users")
+    def stride(ctx: Context) -> None:
+        for _ in range(12):
+            ctx.step("spend", lambda: ctx.used(tokens=100))
+
     return app
 
 
@@ -63,6 +69,20 @@ def count(sim: Simulation, task: Task) -> int:
 
 def inbox(sim: Simulation) -> list[str]:
     return [each.title for each in sim.app.inbox("ada").items]
+
+
+def test_a_workflow_stops_before_the_step_after_its_limit_and_goes_on_there(sim: Simulation) -> None:
+    """It has used no more than the step that reached the limit. Its owner is told once."""
+    task = create(sim, handler="stride", schedule="in a minute", max_tokens_per_month=250)
+    sim.advance(3 * HOUR)
+    assert sim.app.get(task.id).status is TaskStatus.PAUSED
+    assert sum_usage(sim.app.get(task.id).usage).tokens == 300
+    assert len(inbox(sim)) == 1
+    for limit, used in ((550, 600), (5_000, 1_200)):
+        as_user(sim.app).update(task.id, max_tokens_per_month=limit)
+        sim.advance(HOUR)
+        assert sum_usage(sim.app.get(task.id).usage).tokens == used
+    assert count(sim, task) == 1
 
 
 @pytest.mark.parametrize("limit", [{"max_queries_per_month": 30}, {"max_tokens_per_month": 3_000}], ids=str)

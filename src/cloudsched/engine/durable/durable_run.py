@@ -26,18 +26,23 @@ from typing import (
     overload,
 )
 
-from cloudsched.domain.documents.journal import StepKind
 from cloudsched.domain.handler_code import running_handler
 from cloudsched.domain.transitions.outcome import Done
-from cloudsched.engine.durable.step_attempt import HandlerThread, ReportedUsage, refuse_change, require_not_timed_out
+from cloudsched.engine.durable.step_attempt import (
+    HandlerThread,
+    ReportedUsage,
+    refuse_change,
+    require_not_timed_out,
+    sum_entries,
+)
 from cloudsched.errors import CallFailed, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from datetime import datetime
 
     from cloudsched.domain.documents.execution import Run
-    from cloudsched.domain.documents.journal import FailureCause, JournalEntry
+    from cloudsched.domain.documents.journal import FailureCause, JournalEntry, StepKind
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.durable.journal_cursor import JournalCursor
@@ -382,21 +387,13 @@ class Replay(DurableRun):
         if cursor is None:
             return Recorded(NOTHING_RECORDED.usage, (), self._run.calls_made, ())
         entries = tuple((cursor.entries or {}).values())
-        steps = _sum_usage(each for each in entries if each.kind is not StepKind.CALL)
-        called = _sum_usage(each for each in entries if each.kind is StepKind.CALL)
+        steps = sum_entries(entries)
+        called = sum_entries(entries, is_of_calls=True)
         if cursor.is_durable:
             pending = tuple(cursor.pending.values())
         else:
             pending = ()
         return Recorded(steps, pending, cursor.calls.made, _find_whole(cursor), called, cursor.is_durable)
-
-
-def _sum_usage(entries: Iterable[JournalEntry]) -> ReportedUsage:
-    usage = ReportedUsage()
-    for each in entries:
-        usage.queries += each.queries or 0
-        usage.tokens += each.tokens or 0
-    return usage
 
 
 def _find_whole(cursor: JournalCursor) -> tuple[JournalEntry, ...] | None:

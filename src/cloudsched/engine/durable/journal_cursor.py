@@ -30,7 +30,13 @@ from cloudsched.domain.raised_errors import get_cause, get_members
 from cloudsched.domain.transitions.outcome import Cancel, Fail, Outcome, Suspend
 from cloudsched.engine.durable.arguments import require_name
 from cloudsched.engine.durable.results import Results
-from cloudsched.engine.durable.step_attempt import HandlerThread, ReportedUsage, refuse_change, require_not_timed_out
+from cloudsched.engine.durable.step_attempt import (
+    HandlerThread,
+    ReportedUsage,
+    refuse_change,
+    require_not_timed_out,
+    sum_entries,
+)
 from cloudsched.engine.durable.suspension import OUTAGE_PAUSE, Surroundings, Suspended
 from cloudsched.errors import (
     CallFailed,
@@ -469,6 +475,11 @@ class JournalCursor:
             deadline=deadline,
         )
         self._suspend_with(self._await_room(outcome))
+
+    def require_use_left(self) -> None:
+        """Suspend the handler if its task may use no more. It goes on here once that may."""
+        if reason := self.surroundings.find_excess(sum_entries(self.journal.values())):
+            self.suspend(reason, self.clock.now())
 
     def suspend_for_outage(self, reason: str) -> NoReturn:
         """Suspend the handler for `OUTAGE_PAUSE`, because a service that it needs is unavailable."""

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from cloudsched.domain.documents.journal import StepKind
 from cloudsched.engine.durable.user_calls import UserCall, call_function, call_on_loop, is_async
 from cloudsched.errors import WorkflowError
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
+    from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.engine.durable.event_loop import Blocking
 
 
@@ -30,6 +32,12 @@ class ReportedUsage:
 
     queries: int = 0
     tokens: int = 0
+
+
+def sum_entries(entries: Iterable[JournalEntry], *, is_of_calls: bool = False) -> ReportedUsage:
+    """Return what the entries of a journal have used: the calls, or all others."""
+    counted = [each for each in entries if (each.kind is StepKind.CALL) is is_of_calls]
+    return ReportedUsage(sum(each.queries or 0 for each in counted), sum(each.tokens or 0 for each in counted))
 
 
 class _StepAttempt:

@@ -159,6 +159,7 @@ def run_step(
     number, entry = cursor.next_entry(StepKind.STEP, name)
     cursor.require_replayable()
     if entry is None:
+        cursor.require_use_left()
         entry = cursor.new_entry(number, StepKind.STEP, name)
     while entry.status is StepStatus.WAITING:
         if entry.due_at is not None and entry.due_at > cursor.clock.now():

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import Commit
     from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.durable.results import CallOutcome
+    from cloudsched.engine.durable.step_attempt import ReportedUsage
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
 
@@ -178,3 +179,5 @@ class Surroundings:
     """Return the outcome of the call of a handler, by its task's id, or None if it is in progress."""
     draft_call: Callable[[str, Any, str, dict[str, Any], Parent], Task]
     suspend_policy: SuspendPolicy
+    find_excess: Callable[[ReportedUsage], str | None] = lambda _recorded: None
+    """Return why the task may use no more, of what the run's entries have used, or None. It reads nothing."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.script import SCRIPT_CALL, SCRIPT_HANDLER
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
+from cloudsched.domain.documents.usage import Amounts, RunUsage
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.task_draft import TaskDraft, to_draft_content
 from cloudsched.domain.transitions.validation_errors import join_faults, say_in_python
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Parent, Task
+    from cloudsched.engine.durable.step_attempt import ReportedUsage
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.attempt import Attempt
 
@@ -61,7 +63,13 @@ class DurableServices:
             suspend_policy=SuspendPolicy(
                 self._suspend_deadline(run), self._engine.settings.replays_each_step, self._call_arguments
             ),
+            find_excess=partial(self._find_excess, task, run),
         )
+
+    def _find_excess(self, task: Task, run: Run, recorded: ReportedUsage) -> str | None:
+        counted = run.usage or RunUsage()
+        running = Amounts(recorded.queries - counted.step_queries, recorded.tokens - counted.step_tokens)
+        return self._engine.usage_limit().find_excess(task, running)
 
     def _function(self, handler: str) -> Callable[..., Any] | None:
         found = self._engine.registry.find(handler)

@@ -55,6 +55,10 @@ class UsageLimit:
         """Return why a task may use no more now, None if it may."""
         return None
 
+    def find_excess(self, task: Task, running: Amounts) -> str | None:  # noqa: ARG002 - the same
+        """Return why a task's own limit leaves nothing, of what was read with it and `running`. Reads nothing."""
+        return None
+
     def note_use(self, owner: str) -> None:
         """Note what an owner has used, before and after the sheets with it are deleted."""
 

@@ -344,8 +344,12 @@ class Budgets(UsageLimit):
         return BudgetLooks(store, self.enforce_all)
 
     @override
+    def find_excess(self, task: Task, running: Amounts) -> str | None:
+        return find_excess(task, self._clock.now(), running) if task.has_limit else None
+
+    @override
     def find_refusal_of(self, task: Task, running: Amounts = NOTHING) -> str | None:
-        own = find_excess(task, self._clock.now(), running) if task.has_limit else None
+        own = self.find_excess(task, running)
         return own or (self.find_refusal(task.owner, running) if task.has_budget else None)
 
     @override

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import CommandResult, serve_api_of
+from tests.harness import WAIT_SECONDS
 
 from cloudsched import Schedule
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -24,7 +26,7 @@ from cloudsched.web.auth.roles import Role
 
 OLD = """
 from pathlib import Path
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 from cloudsched import App, Context
 
 app = App()
@@ -32,6 +34,13 @@ app = App()
 
 class Trip(BaseModel):
     city: str
+
+    @field_validator("city")
+    @classmethod
+    def note(cls, value: str) -> str:
+        if Path("validators").exists():
+            leave_mark("validated")
+        return value
 
 
 class Decision(BaseModel):
@@ -72,6 +81,7 @@ WRITES = OLD.replace('    ctx.step("book"', '    Path("marks").write_text("betwe
 ASKS_APP = OLD.replace(
     '    ctx.step("book"', '    app.create(owner="x", title="x", handler="render")\n    ctx.step("book"'
 )
+PLAIN = OLD.replace("def trip(ctx: Context, trip: Trip) -> None:", "def trip(trip: Trip) -> None:\n    ctx = None", 1)
 MOVED = OLD.replace('pull="gpu"', 'pull="cpu"')
 DAILY = Schedule.every(timedelta(days=1), start=START + timedelta(days=1))
 UNDECLARED = OLD.replace('@app.handler("render", pull="gpu")\n', "")
@@ -202,16 +212,37 @@ def test_what_workers_alone_have_is_unknown(check: Comparison) -> None:
     assert any("'render'" in each["what"] and "'gpu'" in each["what"] for each in summary["notLookedAt"])
 
 
-def test_a_service_starts_and_says_what_would_fail(check: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It serves although a handler is gone: the other tasks are to run. With the right code it says so, too."""
-    monkeypatch.setattr(Supervisor, "wait", lambda *_: None)
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        (GONE, "there is no handler of this name; is it 'greeting' now?"),
+        (STRICTER, "payload.days is missing"),
+        (PLAIN, "its runs have recorded steps, and the handler takes no context now"),
+        (REORDERED, "Ready."),
+    ],
+    ids=["a handler that is gone", "a stricter payload", "a handler without a context", "another step"],
+)
+def test_a_service_compares_names_alone(
+    code: str, says: str, check: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It serves although something is gone, and says so. Code is imported once; no handler and no validator runs."""
     monkeypatch.setenv("CLOUDSCHED_OPEN", "on")
-    for code, says in ((GONE, "there is no handler of this name; is it 'greeting' now?"), (OLD, "Nothing would fail.")):
-        (check.folder / "new.py").write_text(code)
-        done = check.run_command("serve", "--data", "data", "--port", "0", "--handlers", "new.py")
-        assert done.code == 0, done.err
-        assert "Ready." in done.out
-        assert says in done.out + done.err
+
+    def wait_for_comparison(*_: object) -> None:
+        for each in threading.enumerate():
+            if each.name in {"cloudsched-compare", "cloudsched-warm-up"}:
+                each.join(WAIT_SECONDS)
+
+    monkeypatch.setattr(Supervisor, "wait", wait_for_comparison)
+    (check.folder / "marks").unlink()
+    (check.folder / "validators").touch()
+    (check.folder / "new.py").write_text(f"{code}\n\nleave_mark('imported')\n")
+    done = check.run_command("serve", "--data", "data", "--port", "0", "--handlers", "new.py")
+    assert done.code == 0, done.err
+    assert "Ready." in done.out
+    assert says in done.out + done.err
+    assert "compared the names in 4 tasks and 1 open runs" in done.out + done.err
+    assert (check.folder / "marks").read_text() == "imported"
 
 
 def test_a_result_that_the_api_does_not_show_is_unknown(check: Comparison) -> None:

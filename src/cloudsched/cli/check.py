@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from cloudsched.app import App
-    from cloudsched.engine.code_check.compare import CodeReport, Comparison, DifferenceGroup, StoredTask
+    from cloudsched.engine.code_check.compare import CodeReport, DifferenceGroup, StoredTask
+    from cloudsched.engine.code_check.replays import Comparison
     from cloudsched.runtime.container import Container
 
 
@@ -42,7 +43,7 @@ def check(*, url: str, data: Path | None, handlers: str | None, as_json: bool, *
     from cloudsched.adapters.clocks import SystemClock  # noqa: PLC0415 - not needed for --help
     from cloudsched.cli.stored_work import read_api, read_folder  # noqa: PLC0415 - likewise
     from cloudsched.client.client import Client  # noqa: PLC0415 - likewise
-    from cloudsched.engine.code_check.compare import Comparison  # noqa: PLC0415 - likewise
+    from cloudsched.engine.code_check.replays import Comparison  # noqa: PLC0415 - likewise
     from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
 
     app = load_app(handlers, or_examples=False).app
@@ -53,7 +54,10 @@ def check(*, url: str, data: Path | None, handlers: str | None, as_json: bool, *
         else:
             with explain_errors({"url": url, **credentials}), closing(Client(url, **credentials)) as client:
                 _look(comparison, read_api(client, comparison.report))
-    (_print_json if as_json else _print)(comparison.report)
+    if as_json:
+        _print_json(comparison.report)
+    else:
+        click.echo("\n".join(describe(comparison.report)))
     sys.exit(ExitCode.NO if comparison.report.fails else ExitCode.DONE)
 
 
@@ -96,43 +100,38 @@ def _to_json(group: DifferenceGroup) -> dict[str, Any]:
     return {"count": group.count, "first": places}
 
 
-def _print(report: CodeReport) -> None:
+def describe(report: CodeReport) -> list[str]:
+    """Return what a comparison has found, as lines for people. The last is the result."""
     from cloudsched.engine.code_check.compare import CONSEQUENCES  # noqa: PLC0415 - not needed for --help
 
-    ordered = sorted(report.differences.items(), key=lambda each: not CONSEQUENCES[each[0].cause].fails)
-    for difference, group in ordered:
+    lines: list[str] = []
+    failing = 0
+    for difference, group in sorted(report.differences.items(), key=lambda each: not CONSEQUENCES[each[0].cause].fails):
         consequence = CONSEQUENCES[difference.cause]
+        failing += group.count if consequence.fails else 0
         sign = "fails  " if consequence.fails else "differs"
-        _echo(f"{sign}  {_count(group)} of {difference.handler!r} ({difference.cause}): {difference.problem}")
-        _print_places(group)
-        _echo(f"         {consequence.cure}")
+        lines += [f"{sign}  {_count(group)} of {difference.handler!r} ({difference.cause}): {difference.problem}"]
+        lines += [*_list_places(group), f"         {consequence.cure}"]
     for what, group in report.unknown.items():
-        _echo(f"unknown  {_count(group)}: {what}")
-        _print_places(group)
-    failing = [group for difference, group in ordered if CONSEQUENCES[difference.cause].fails]
+        lines += [f"unknown  {_count(group)}: {what}", *_list_places(group)]
     if failing:
-        places = sum(group.count for group in failing)
-        end = f"{places:,} would fail, or not go on."
+        end = f"{failing:,} would fail, or not go on."
     elif report.unknown:
         end = "Nothing of that would fail; what is unknown is above."
     else:
         end = "Nothing would fail."
-    _echo(f"Looked at tasks that may still run: {report.tasks:,}; at open runs: {report.runs:,}. {end}")
+    lines += [f"Looked at tasks that may still run: {report.tasks:,}; at open runs: {report.runs:,}. {end}"]
+    return [*map(to_printable, lines)]  # handlers' errors and ids may hold anything
 
 
-def _print_places(group: DifferenceGroup) -> None:
+def _list_places(group: DifferenceGroup) -> Iterator[str]:
     places = [each for each in group.first if each.task_id]
     for place in places:
         run = "" if place.execution_id is None else f", execution {place.execution_id}"
-        _echo(f"           {place.task_id} of {place.owner}{run}")
+        yield f"           {place.task_id} of {place.owner}{run}"
     if group.count > len(places) > 0:
-        _echo(f"           … and {group.count - len(places):,} more")
+        yield f"           … and {group.count - len(places):,} more"
 
 
 def _count(group: DifferenceGroup) -> str:
     return f"{group.count:,} {'time' if group.count == 1 else 'times'}"
-
-
-def _echo(text: str) -> None:
-    # Handlers' errors and ids may hold anything.
-    click.echo(to_printable(text))

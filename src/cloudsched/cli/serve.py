@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-import subprocess
-import sys
+import threading
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -20,14 +18,13 @@ from cloudsched.domain.own_logger import own_logger
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from cloudsched.app import App
     from cloudsched.local.app_loader import LoadedApp
     from cloudsched.local.service import Service
 
 log: Final = own_logger(__name__)
 
 PORT: Final = 8080
-CHECK_SECONDS = 10.0
-"""How long the check may take before it serves. Work that is due after a crash must not wait for it."""
 
 
 @click.command()
@@ -53,9 +50,9 @@ def serve(*, data: Path, host: str, port: int, threads: int, root_path: str, han
 
     The store, the queue and the sweep are inside. There is no emulator, and the clock is the system's.
     Settings come from the environment. Callers authenticate as in the cloud, or CLOUDSCHED_OPEN=on admits
-    requests from this machine. First it says in its log which stored tasks would fail with this code, as
-    `cloudsched check` does, and serves. SIGTERM or Ctrl-C stops it. systemd is told when it is ready, alive
-    and stopping.
+    requests from this machine. Once it serves, it says in its log which stored tasks name a handler, or lack a
+    field, that this code knows or needs. `cloudsched check` finds more. SIGTERM or Ctrl-C stops it. systemd is
+    told when it is ready, alive and stopping.
     """
     with pause_collection(keeps_all=True):
         from cloudsched.adapters.clocks import SystemClock  # noqa: PLC0415 - not needed for --help
@@ -71,7 +68,6 @@ def serve(*, data: Path, host: str, port: int, threads: int, root_path: str, han
     supervisor = Supervisor()
     with raise_on_signal():
         try:
-            checked = _check_code(data, loaded.target)
             with run_service(
                 loaded.app,
                 Settings.from_environment(),
@@ -81,13 +77,18 @@ def serve(*, data: Path, host: str, port: int, threads: int, root_path: str, han
                 threads=threads,
                 root_path=root_path,
             ) as service:
-                for line in _startup_lines(service, loaded, checked):
+                for line in _startup_lines(service, loaded):
                     click.echo(line)
                 supervisor.tell("READY=1", f"STATUS=Serving {service.url}")
                 warm_up_soon(service.app)
+                is_stopping = threading.Event()
+                threading.Thread(
+                    target=_compare_names, args=[service.app, is_stopping], name="cloudsched-compare", daemon=True
+                ).start()
                 try:
                     supervisor.wait(service.url, service.find_trouble)
                 finally:
+                    is_stopping.set()
                     supervisor.tell("STOPPING=1")
                     exit_within(runner.GRACE.total_seconds() + LEFT_SECONDS, ExitCode.DONE, "serve")
         except Stopped:
@@ -95,7 +96,7 @@ def serve(*, data: Path, host: str, port: int, threads: int, root_path: str, han
             exit_within(LEFT_SECONDS, ExitCode.DONE, "serve")
 
 
-def _startup_lines(service: Service, loaded: LoadedApp, checked: str) -> list[str]:
+def _startup_lines(service: Service, loaded: LoadedApp) -> list[str]:
     access = "every request from this machine is an admin's"
     if service.settings.access.is_configured:
         access = "for callers who authenticate"
@@ -105,43 +106,32 @@ def _startup_lines(service: Service, loaded: LoadedApp, checked: str) -> list[st
         f"API       {service.url}/v1/tasks",
         f"page      {service.url}/ui/",
         f"access    {access}",
-        f"check     {checked}",
         "Ready. Ctrl-C stops it.",
     ]
 
 
-def _check_code(data: Path, handlers: str | None) -> str:
-    """Log what would fail with these handlers, and return the result. It never keeps the process from serving.
+def _compare_names(app: App, is_stopping: threading.Event) -> None:
+    """Log what this code lacks of the names that stored work has. None of its handlers' and models' code runs.
 
-    One old task must not keep all others from running, after a crash least of all. The comparison has a
-    process of its own, because it refuses what the handlers' code may do here.
+    It runs beside the work: one old task must not keep all others from running, after a crash least of all.
     """
-    from cloudsched.local.data_folder import STORE_FILE_NAME  # noqa: PLC0415 - not needed for --help
+    from cloudsched.cli.check import describe  # noqa: PLC0415 - by a process that serves already
+    from cloudsched.engine.code_check.compare import NameComparison  # noqa: PLC0415 - likewise
+    from cloudsched.engine.code_check.stored_work import StoredWork  # noqa: PLC0415 - likewise
 
-    if handlers is None or not (data / STORE_FILE_NAME).exists():
-        return "Nothing is stored yet."
-    words = ("check", "--data", str(data), "--handlers", handlers)
-    failure = ""
-    lines: list[str] = []
+    container = app.container
+    comparison = NameComparison(container.registry)
+    report = comparison.report
+    about = {"action": "compared"}
     try:
-        done = subprocess.run(  # noqa: S603 - this command
-            [sys.executable, "-m", "cloudsched", *words],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=CHECK_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        failure = str(error)
-    else:
-        lines = [line for line in done.stdout.splitlines() if line]
-        if done.returncode not in {ExitCode.DONE, ExitCode.NO} or not lines:
-            failure = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-
-    if failure:
-        log.warning("what is stored was not compared with the code: %s", failure, extra={"action": "check_failed"})
-        return f"What is stored was not compared with the code. Try it: cloudsched {shlex.join(words)}"
-    for line in lines[:-1]:
-        log.warning("%s", line, extra={"action": "check"})
-    return lines[-1]
+        for each in StoredWork(container.store, container.blobs, report).read():
+            if is_stopping.is_set():
+                return
+            comparison.look(each)
+    except Exception:
+        if not is_stopping.is_set():
+            log.exception("what is stored was not compared with the code", extra=about)
+        return
+    for line in describe(report)[:-1]:
+        log.warning("%s", line, extra=about)
+    log.info("compared the names in %d tasks and %d open runs with the code", report.tasks, report.runs, extra=about)

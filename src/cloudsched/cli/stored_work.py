@@ -15,8 +15,8 @@ from cloudsched.domain.documents.execution import OPEN_STATUSES, Execution, Run
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.documents.task import PublicTask, Task
 from cloudsched.domain.responses.api_responses import CallerInfo
-from cloudsched.engine.code_check.compare import NOWHERE, CodeReport, OpenRun, StoredTask
-from cloudsched.engine.code_check.rehearsal import StoredRun, UnreadableBlobs
+from cloudsched.engine.code_check.compare import NOWHERE, CodeReport, OpenRun, StoredRun, StoredTask
+from cloudsched.engine.code_check.rehearsal import UnreadableBlobs
 from cloudsched.engine.code_check.stored_work import StoredWork
 from cloudsched.engine.ports.search import UNFINISHED_STATUSES
 from cloudsched.errors import Forbidden, Misconfigured, NotFound

@@ -10,7 +10,8 @@ from typing import TypeAlias
 from pydantic import BaseModel
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.engine.code_check.compare import CodeReport, Comparison, Mismatch
+from cloudsched.engine.code_check.compare import CodeReport, Mismatch
+from cloudsched.engine.code_check.replays import Comparison
 from cloudsched.engine.code_check.stored_work import StoredWork
 from cloudsched.errors import EventTimedOut, NotAllowed, StepFailed
 from cloudsched.testing import START, Simulation

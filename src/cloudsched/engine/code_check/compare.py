@@ -5,26 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
-from cloudsched.engine.code_check.effects import RefusedEffects, refuse_effects
-from cloudsched.engine.code_check.rehearsal import ReplayVerdict, StoredRun, rehearse
+from cloudsched.engine.handlers.payload_fields import find_missing_fields
 from cloudsched.engine.handlers.registry import BUILT_IN_PREFIX
-from cloudsched.errors import InvalidInput, UnreadableDocument
 from cloudsched.features.table import FEATURES, find_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from pydantic import TypeAdapter
+
     from cloudsched.domain.documents.children import Child
+    from cloudsched.domain.documents.execution import Run
+    from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.registry import Handler, Registry
-    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.blobs import Blobs
 
 
 class Mismatch(StrEnum):
@@ -148,6 +149,19 @@ class CodeReport:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredRun:
+    """An open run as it is stored."""
+
+    task: Task
+    """Its task, as the run began with it."""
+    run: Run
+    entries: Sequence[JournalEntry]
+    """Its journal."""
+    blobs: Blobs
+    """The store of its large results."""
+
+
+@dataclass(frozen=True, slots=True)
 class OpenRun:
     """An open run, which may go on while it is looked at."""
 
@@ -166,19 +180,15 @@ class StoredTask:
     """False if the events that wait for it are not known."""
 
 
-_MAX_READS = 5
-"""The times that a run is read of which a replay fails, and which changes meanwhile."""
+class NameComparison:
+    """Looks at tasks one by one, and keeps a report. Names alone are compared: no code of a handler or a model runs.
 
+    They are those of handlers, of the fields that a payload or an event must have, and of the queues and locks. It
+    also finds a run with steps of a handler that can request none.
+    """
 
-class Comparison:
-    """Looks at tasks one by one, and keeps a report."""
-
-    def __init__(self, registry: Registry, clock: Clock) -> None:
+    def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._clock = clock
-        self._stuck = set[str]()
-        """Handlers whose code did not end: none of their runs is tried after that."""
-        """The first limit that was seen of each lock."""
         self.report: CodeReport = CodeReport()
         self._more: Sequence[Any] = [
             find_place(place)(self.report) for feature in FEATURES for place in feature.code_checks
@@ -198,7 +208,7 @@ class Comparison:
 
         for called, _ in _list_calls(task):
             workers = called.workers
-            if workers is not None and not _is_built_in(called.handler) and called.handler not in self._registry:
+            if workers is not None and not is_built_in(called.handler) and called.handler not in self._registry:
                 reason = f"workers of the queue {workers.queue!r} have {called.handler!r}, and their code is not here"
                 report.note_unknown(reason, place)
 
@@ -211,14 +221,36 @@ class Comparison:
                     "events may wait for it that it has not taken, and the API does not show them", place
                 )
 
-        for run in stored.runs:
-            self._look_at_run(task, run)
+        self._look_at_runs(stored)
+
+    def _look_at_runs(self, stored: StoredTask) -> None:
+        task = stored.task
+        for run in task.runs:
+            self._compare_run(task, task.as_begun(run), run)
+
+    def _compare_run(self, task: Task, begun: Task, run: Run) -> bool:
+        """Compare a run with its handler, and return whether no difference was found."""
+        self.report.runs += 1
+        place = DifferencePlace(task.id, task.owner, run.execution_id)
+        name = begun.handler
+        payload = begun.payload if run.payload is None else run.payload
+        differences = [*self._compare_call(begun, payload, place)]
+        if (name, payload) != (task.handler, task.payload):  # otherwise the task's own finding says so
+            for difference in differences:
+                self.report.add(difference, place)
+        handler = self._registry.find(name)
+        if not run.steps or handler is None or differences:
+            return not differences
+        if not handler.takes_context:
+            problem = "its runs have recorded steps, and the handler takes no context now"
+            self.report.add(Difference(Mismatch.STEPS, name, problem), place)
+        return handler.takes_context
 
     def _compare_task(self, task: Task, place: DifferencePlace) -> Iterator[Difference]:
         for called, payload in _list_calls(task):
             yield from self._compare_call(called, payload, place)
         handler = self._registry.find(task.handler)
-        if handler is None or _is_built_in(task.handler):
+        if handler is None or is_built_in(task.handler):
             return
         if task.defined_by is Requesters.USERS and not handler.is_for_users:
             yield Difference(Mismatch.ACCESS, handler.name, "users made them, who may not name it any more")
@@ -230,7 +262,7 @@ class Comparison:
             kind = handler.events.get(event.name)
             if kind is None:
                 continue
-            refusal = self._find_refusal(partial(kind.read, event.payload), place)
+            refusal = self._find_refusal(kind.adapter, event.payload, kind.read, place)
             if refusal is not None:
                 problem = f"the event {event.name!r}, which was accepted, is refused: {refusal}"
                 yield Difference(Mismatch.EVENT, handler.name, problem)
@@ -240,7 +272,7 @@ class Comparison:
     ) -> Iterator[Difference]:
         """Compare what a task, a child or a run calls. Without a payload, only the handler's name."""
         name = called.handler
-        if _is_built_in(name):
+        if is_built_in(name):
             return
 
         handler = self._registry.find(name)
@@ -255,89 +287,24 @@ class Comparison:
         if payload is None:
             refusal = None
         else:
-            refusal = self._find_refusal(partial(handler.parse_payload, payload), place)
+            refusal = self._find_refusal(handler.payload, payload, handler.parse_payload, place)
 
         if refusal is not None:
             yield Difference(Mismatch.PAYLOAD, name, refusal)
 
-    def _find_refusal(self, parse: Callable[[], object], place: DifferencePlace) -> str | None:
-        """Return why a model refuses what is stored, or None.
-
-        Its validators are user code, and do nothing else.
-        """
-        effects = RefusedEffects()
-        refusal = None
-        try:
-            with refuse_effects(effects):
-                parse()
-        except InvalidInput as error:
-            refusal = "; ".join(f"{each.field} {each.problem}" for each in error.faults)
-        if not effects.refused:
-            return refusal
-        self.report.note_unknown(
-            f"a model does more than to look at what it gets: {effects.refused[0]}",
-            place,
+    def _find_refusal(
+        self,
+        kind: TypeAdapter[Any] | None,
+        payload: Any,  # noqa: ANN401 - any JSON
+        _read: Callable[[Any], object],
+        _place: DifferencePlace,
+    ) -> str | None:
+        """Return why a payload or an event of this type would be refused, or None."""
+        if kind is None:
+            return "it takes no payload now" if payload else None
+        return (
+            "; ".join(f"payload.{name} is missing" for name in find_missing_fields(kind.core_schema, payload)) or None
         )
-        return None
-
-    def _look_at_run(self, task: Task, run: OpenRun) -> None:
-        place = DifferencePlace(task.id, task.owner, run.execution_id)
-        try:
-            found = run.read()
-        except UnreadableDocument:
-            self.report.note_unknown("a journal is damaged, or of a newer version", place)
-            return
-
-        if found is None:
-            return
-        self.report.runs += 1
-        name = found.task.handler
-        payload = found.task.payload if found.run.payload is None else found.run.payload
-        if _is_built_in(name):
-            if found.entries:
-                self.report.note_unknown(
-                    f"the steps of {name!r} are the package's own, and not replayed",
-                    place,
-                )
-            return
-
-        differences = [*self._compare_call(found.task, payload, place)]
-        if (name, payload) != (task.handler, task.payload):  # otherwise the task's own finding says so
-            for difference in differences:
-                self.report.add(difference, place)
-        handler = self._registry.find(name)
-        if not found.entries or handler is None or differences:
-            return
-
-        verdict = self._rehearse(handler, found, run)
-        if verdict.problem is not None:
-            self.report.add(Difference(Mismatch.STEPS, name, verdict.problem), place)
-        if verdict.unknown is not None:
-            self.report.note_unknown(
-                f"the journal of {name!r} could not be replayed to its end: {verdict.unknown}", place
-            )
-
-    def _rehearse(self, handler: Handler, found: StoredRun, run: OpenRun) -> ReplayVerdict:
-        """Return what a replay shows.
-
-        A run that goes on meanwhile is read again before its failure is believed.
-        """
-        if handler.name in self._stuck:
-            return ReplayVerdict(unknown="the code of another run did not end")
-        for _ in range(_MAX_READS):
-            effects = RefusedEffects()
-            verdict = rehearse(self._registry, handler, found, self._clock, effects)
-            if effects.is_stuck:
-                self._stuck.add(handler.name)
-            if verdict.problem is None:
-                return verdict
-            again = run.read()
-            if again is None:
-                return ReplayVerdict()
-            if [each.to_record() for each in again.entries] == [each.to_record() for each in found.entries]:
-                return verdict
-            found = again
-        return ReplayVerdict(unknown="it went on each time that it was looked at")
 
 
 def _list_calls(task: Task) -> Iterator[tuple[Task | Child, dict[str, object] | None]]:
@@ -347,5 +314,6 @@ def _list_calls(task: Task) -> Iterator[tuple[Task | Child, dict[str, object] | 
         yield child, None if child.results_as else child.payload
 
 
-def _is_built_in(name: str) -> bool:
+def is_built_in(name: str) -> bool:
+    """Return whether a handler is the package's own."""
     return name.startswith(BUILT_IN_PREFIX) or name == ASSISTANT_HANDLER

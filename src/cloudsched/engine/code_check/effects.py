@@ -11,102 +11,69 @@ import os
 import sys
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_EFFECTS: Final = frozenset(
-    {
-        "builtins.input",
-        "os.chmod",
-        "os.chown",
-        "os.exec",
-        "os.fork",
-        "os.forkpty",
-        "os.kill",
-        "os.killpg",
-        "os.link",
-        "os.mkdir",
-        "os.posix_spawn",
-        "os.putenv",
-        "os.remove",
-        "os.rename",
-        "os.rmdir",
-        "os.spawn",
-        "os.symlink",
-        "os.system",
-        "os.truncate",
-        "os.unsetenv",
-        "os.utime",
-        "shutil.move",
-        "shutil.rmtree",
-        "socket.bind",
-        "socket.connect",
-        "socket.getaddrinfo",
-        "socket.gethostbyname",
-        "socket.sendmsg",
-        "socket.sendto",
-        "sqlite3.connect",
-        "subprocess.Popen",
-        "time.sleep",
-    }
+_EFFECTS: Final = (
+    "_thread.start",
+    "builtins.input",
+    "os.",
+    "shutil.",
+    "socket.",
+    "sqlite3.connect",
+    "subprocess.",
+    "time.sleep",
 )
+"""How the events begin that are refused."""
+_LOOKS: Final = frozenset(
+    {"os.fwalk", "os.getxattr", "os.listdir", "os.listxattr", "os.scandir", "os.walk", "socket.gethostname"}
+)
+"""The events among them that change nothing."""
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
-class RefusedEffects:
-    """What the replayed code tried to do, and was refused."""
-
-    def __init__(self) -> None:
-        self.refused: list[str] = []
-        self.is_stuck = False
-        """True if the code did not end, and goes on in a thread that nobody waits for."""
-
-    def refuse(self, what: str) -> NoReturn:
-        """Note an effect, and refuse it. The error is one that libraries expect of the system."""
-        self.refused.append(what)
-        raise PermissionError(f"{what} is refused while a journal is only looked at")
-
-
-_current: RefusedEffects | None = None
-_own: ContextVar[RefusedEffects | None] = ContextVar("cloudsched_effects", default=None)
-"""What holds for a thread and its coroutines for as long as they go on."""
-_is_installed = False
+_refused: ContextVar[list[str] | None] = ContextVar("cloudsched_refused_effects", default=None)
+"""What the code that runs in this context tried to do. None where nothing is refused."""
 
 
 @contextmanager
-def refuse_effects(effects: RefusedEffects) -> Iterator[None]:
-    """Refuse effects in all threads of this process until the block ends. One block at a time."""
-    global _current, _is_installed  # noqa: PLW0603 - audit hooks are those of the process, and are never removed
-    if not _is_installed:
-        sys.addaudithook(_audit)
-        _is_installed = True
+def refuse_effects() -> Iterator[list[str]]:
+    """Refuse effects of this thread and of the coroutines that it waits for, and yield what was refused."""
+    _install_hook()
     writes_bytecode = sys.dont_write_bytecode
     sys.dont_write_bytecode = True
-    _current = effects
+    refused: list[str] = []
+    token = _refused.set(refused)
     try:
-        yield
+        yield refused
     finally:
-        _current = None
+        _refused.reset(token)
         sys.dont_write_bytecode = writes_bytecode
 
 
-def refuse_for_good(effects: RefusedEffects) -> None:
-    """Refuse effects in this thread and its coroutines until they end, also after the block."""
-    _own.set(effects)
+def refuse(what: str) -> NoReturn:
+    """Note an effect, and refuse it. The error is one that libraries expect of the system."""
+    refused = _refused.get()
+    if refused is not None:
+        refused.append(what)
+    raise PermissionError(f"{what} is refused while a journal is only looked at")
+
+
+@cache
+def _install_hook() -> None:
+    sys.addaudithook(_audit)  # for as long as the process lives
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    if event not in _EFFECTS and event != "open":
+    if _refused.get() is None:
         return
-    effects = _current or _own.get()
-    if effects is None:
-        return
-    if event in _EFFECTS:
-        effects.refuse(event)
-    if _opens_for_writing(*arguments):
-        effects.refuse(f"writing the file {arguments[0]}")
+    if event.startswith(_EFFECTS) and event not in _LOOKS:
+        refuse(event)
+    if event == "open" and _opens_for_writing(*arguments):
+        refuse(f"writing the file {arguments[0]}")
 
 
 def _opens_for_writing(path: object, mode: str | None, flags: int) -> bool:
@@ -118,5 +85,4 @@ class RefusedParts:
     """Stands in for the parts of an app: whatever is asked of them is refused."""
 
     def __getattr__(self, name: str) -> NoReturn:
-        effects = _current or _own.get() or RefusedEffects()
-        effects.refuse(f"the use of the app ({name}) outside of a step")
+        refuse(f"the use of the app ({name}) outside of a step")

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import OPEN_STATUSES
 from cloudsched.domain.documents.task import FINAL_STATUSES, Task
-from cloudsched.engine.code_check.compare import NOWHERE, CodeReport, OpenRun, StoredTask
-from cloudsched.engine.code_check.rehearsal import StoredRun
+from cloudsched.engine.code_check.compare import NOWHERE, CodeReport, OpenRun, StoredRun, StoredTask
 from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.ports.search import UNFINISHED_STATUSES, ExecutionQuery, TaskQuery
 from cloudsched.engine.storage.pages import MAX_PAGE, Page, iterate_pages

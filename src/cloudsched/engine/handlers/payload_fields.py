@@ -128,6 +128,17 @@ def list_fields(schema: CoreSchema) -> dict[str, bool]:
     return {name: name in fields.required for name in fields.shown.values()}
 
 
+def find_missing_fields(schema: CoreSchema, payload: Mapping[str, object]) -> list[str]:
+    """Return the required fields that a payload does not have under any of their names. Runs no code of the model."""
+    named = _definitions(schema)
+    fields = _fields_of(_unwrap(dict(schema), named), named)
+    if fields is None:
+        return []
+    given = {id(fields.by_name[name]) for name in payload if name in fields.by_name}
+    shown = [name for name in fields.shown.values() if name in fields.required]
+    return [name for name in shown if id(fields.by_name[name]) not in given]
+
+
 def find_secret_field(annotation: object, path: str = "") -> str | None:
     """Return the path of a field that pydantic would write out as stars, None if an annotation has none.
 

@@ -94,6 +94,29 @@ def test_a_run_is_claimed_before_its_instant_and_its_handler_never_called_early(
     assert all(at >= due for due, at in called)
 
 
+@pytest.mark.parametrize("threads", [4, 1])
+def test_a_handler_that_hangs_holds_up_no_other(threads: int, app: App, ran: list[str], tmp_path: Path) -> None:
+    """Its runs begin one by one, however many wait, until one has ended in time; then all of them run."""
+    is_over, hung = threading.Event(), list[str]()
+
+    @app.handler("hang", expected_duration=timedelta(seconds=1), retry=0)
+    def hang(ctx: Context) -> None:
+        hung.append(ctx.task.id)
+        is_over.wait()
+
+    with cloudsched.embedded(app, tmp_path / "data", threads=threads):
+        tasks = [app.create(handler="hang").id for _ in range(40)]
+        for number in range(30):
+            app.create(id=f"n-{number}", handler="note")
+        wait_until(lambda: len(ran) == 30, "all others have run")
+        begun = len(hung)
+        is_over.set()
+        wait_until(lambda: all(app.get(each).has_ended for each in tasks), "all of them have ended")
+        statuses = [app.get(each).status for each in tasks]
+    assert begun < 2 * threads + 4
+    assert statuses.count(TaskStatus.FAILED) <= begun
+
+
 def test_it_is_started_again_after_it_was_stopped(app: App, ran: list[str], tmp_path: Path) -> None:
     """As a server does that reloads, or a test: what waits is still there, and the secret is the same."""
     secrets = []

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.engine.durable.event_loop import Outcome
-from cloudsched.engine.execution.restart_turns import RestartTurns
+from cloudsched.engine.execution.probation import Probation
 from cloudsched.errors import (
     Forbidden,
     InvalidInput,
@@ -169,7 +169,7 @@ class Worker:
         ]
 
         self._busy: set[Slot] = set()
-        self._restart_turns = RestartTurns()
+        self._probation = Probation()
         self._on_attempt_finished = on_attempt_finished
         self._background_calls: BackgroundCalls[Sequence[ClaimedWork]] = BackgroundCalls(source.wait)
 
@@ -275,13 +275,13 @@ class Worker:
         """Return whether a run may begin. One that was lost with its process is released while others of these run."""
         losses = work.run.losses
         duration = work.task.expected_duration.total_seconds()
-        if not losses or not self._restart_turns.await_turn(_name(work), losses, duration, time.monotonic()):
+        if not losses or not self._probation.await_turn(_name(work), losses, duration, time.monotonic()):
             return True
         _release(work, "Its last worker was lost, so it waits until no other such run is running here.")
         return False
 
     def _end_turn(self, summary: AttemptSummary) -> None:
-        self._restart_turns.end(_name(summary.work))
+        self._probation.end(_name(summary.work))
         self._on_attempt_finished(summary)
 
     def _release_all(self, claimed: Sequence[ClaimedWork]) -> Sequence[ClaimedWork]:

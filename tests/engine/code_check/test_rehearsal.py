@@ -132,20 +132,6 @@ def test_an_older_version_is_waited_for() -> None:
     assert "waits for code with version 2" in found.problem
 
 
-def test_a_handler_that_takes_no_context_any_more_would_fail() -> None:
-    """It is not called to find that out."""
-
-    def work(ctx: Context) -> None:
-        ctx.step("one", str, 1)
-        ctx.sleep(DAY)
-
-    def plain() -> None:
-        pytest.fail("it was called")
-
-    (found,) = look_at(work, plain).differences
-    assert found.cause is Mismatch.STEPS
-
-
 def test_a_step_that_waits_to_be_tried_again_is_not_tried() -> None:
     """Not even if it is overdue, as while its task is paused."""
     tries = list[int]()

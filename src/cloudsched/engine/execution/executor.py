@@ -36,7 +36,7 @@ from cloudsched.domain.transitions.lost_attempts import STOPPED, on_hanging_atte
 from cloudsched.domain.transitions.wakeups import HORIZON, Dispatch, dispatch_run, executor_wakeups
 from cloudsched.engine.durable.durable_run import DurableRun, Replay
 from cloudsched.engine.execution.attempt import Attempt
-from cloudsched.engine.execution.restart_turns import RestartTurns
+from cloudsched.engine.execution.probation import Probation
 from cloudsched.engine.execution.running_handlers import RETRY_INTERVAL, RunningHandlers
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.clock import MAX_SKEW, Clock, measure_skew
@@ -277,7 +277,7 @@ class Executor:
         if stored.task.runs and isinstance(decision, Commit):
             self._report_stuck(stored.task, dispatch, now)
         if self._in_progress is not None and isinstance(decision, Commit) and decision.effects.run is not None:
-            decision = self._hold_back(stored.task, decision, decision.effects.run, now)
+            decision = self._hold_back(stored.task, decision, decision.effects.run, dispatch, now, self._in_progress)
         if not isinstance(decision, Commit):
             return decision
         run = decision.effects.run
@@ -294,7 +294,7 @@ class Executor:
         if self.holder is None or run is None:
             return None
         if run.lease is None:
-            return self._await_turn(task, run, dispatch, now, here)
+            return None
         runs_here = here.is_shared(dispatch)
         orphaned = on_orphaned_lease(task, dispatch, now, self.holder, here.stopped, runs_here=runs_here)
         if orphaned is not None or not runs_here or run.lease.holder != self.holder or run.lease.until > now:
@@ -309,21 +309,6 @@ class Executor:
         return on_hanging_attempt(task, run, now, RETRY_INTERVAL).because(
             f"the handler of attempt {run.attempt} hangs",
         )
-
-    @staticmethod
-    def _await_turn(
-        task: Task,
-        run: Run,
-        dispatch: Dispatch,
-        now: datetime,
-        here: WorkInProgress,
-    ) -> Hop | None:
-        """Return when a run asks again that was lost with its process, None if it may start."""
-        if not run.losses or run.due_at > now or task.workers is not None or not task.is_active:
-            return None
-        wait = here.await_turn(dispatch, run.losses, task.expected_duration, now)
-        why = "its process ended while it ran, so it runs apart from others of which that is true"
-        return Hop(now + wait, why) if wait > timedelta(0) else None
 
     def _report_stuck(self, task: Task, dispatch: Dispatch, now: datetime) -> None:
         """Log that a handler goes on here whose lease has ended: Python cannot stop a thread from outside."""
@@ -345,16 +330,31 @@ class Executor:
             },
         )
 
-    def _hold_back(self, task: Task, claim: Commit, run: Run, now: datetime) -> Commit | Hop:
-        """Return a claim, or what comes in its place while a handler hangs that must not run beside it."""
+    def _hold_back(
+        self, task: Task, claim: Commit, run: Run, dispatch: Dispatch, now: datetime, here: WorkInProgress
+    ) -> Commit | Hop:
+        """Return a claim, or what comes in its place while it must wait for another handler to end."""
         later = now + RETRY_INTERVAL
-        if (obstacle := self.handlers.find_obstacle(task, run, now)) is not None:
+        handlers = self.handlers
+        if (obstacle := handlers.find_obstacle(task, run, now)) is not None:
             return put_off(
                 claim, run, now, later, f"attempt {obstacle.run.attempt} of {obstacle.run.execution_id} hangs"
             )
-        if self.handlers.refuses(task.handler):
-            return Hop(later, self.handlers.describe())
-        return claim
+        if handlers.refuses(task.handler):
+            return Hop(later, handlers.describe())
+
+        hanging = ""
+        duration = task.expected_duration
+        if self.holder is not None and run.losses:
+            why = "its process ended while it ran, so it runs apart from others of which that is true"
+        elif task.handler in handlers.on_probation:
+            hanging = task.handler
+            duration *= 2  # one that hangs, too, leaves as much time to others
+            why = f"a call of {hanging!r} hangs, so its runs begin one by one until one has ended in time"
+        else:
+            return claim
+        wait = here.await_turn(dispatch, run.losses or 2, duration, now, hanging)
+        return Hop(now + wait, why) if wait > timedelta(0) else claim
 
     # ── Call ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -566,7 +566,7 @@ class WorkInProgress:
         self.holder = holder
         self._counts: dict[tuple[str, str], int] = {}
         self._begun: dict[tuple[str, str], float] = {}
-        self._restart_turns = RestartTurns()
+        self._probation = Probation()
         self.stopped: str | None = None
         """The name of the process before it, if that was told to stop: what it ran did not end it."""
         self._seconds = seconds
@@ -588,16 +588,15 @@ class WorkInProgress:
             if not self._counts[key]:
                 del self._counts[key]
                 self._begun.pop(key, None)
-                self._restart_turns.end(key)
+                self._probation.end(key)
 
-    def await_turn(self, dispatch: Dispatch, losses: int, duration: timedelta, now: datetime) -> timedelta:
-        """Return how long a run that was lost with its process waits before it asks again.
-
-        Zero: it is its turn.
-        """
+    def await_turn(
+        self, dispatch: Dispatch, losses: int, duration: timedelta, now: datetime, hanging: str
+    ) -> timedelta:
+        """Return how long a run on probation waits before it asks again. Zero: it is its turn."""
         key = (dispatch.task_id, dispatch.execution_id)
         seconds = self._seconds or now.timestamp
-        wait = self._restart_turns.await_turn(key, losses, duration.total_seconds(), seconds())
+        wait = self._probation.await_turn(key, losses, duration.total_seconds(), seconds(), hanging)
         return timedelta(seconds=wait)
 
     def is_shared(self, dispatch: Dispatch) -> bool:

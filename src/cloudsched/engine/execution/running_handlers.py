@@ -61,6 +61,10 @@ class RunningHandlers:
         self._begun: dict[Attempt, tuple[float, str]] = {}
         """Since when each runs, by `seconds`, and the name of its thread."""
         self._tasks: dict[str, list[Attempt]] = {}
+        self._hanging: set[Attempt] = set()
+        """Those that were found to hang, and have not returned."""
+        self.on_probation: set[str] = set()
+        """The handlers of which a call was found to hang, and none has ended in time since."""
         self._lock = threading.Lock()
 
     def call(self, attempt: Attempt, registry: Registry, tracer: Tracer) -> Procedure[AttemptReport]:
@@ -83,7 +87,10 @@ class RunningHandlers:
             self._tasks.setdefault(attempt.task.id, []).append(attempt)
 
     def _end(self, attempt: Attempt) -> None:
+        if self.on_probation and not self.hangs(attempt):
+            self.on_probation.discard(attempt.begun_task.handler)
         with self._lock:
+            self._hanging.discard(attempt)
             del self._begun[attempt]
             attempts = self._tasks[attempt.task.id]
             attempts.remove(attempt)
@@ -99,7 +106,14 @@ class RunningHandlers:
         lease = attempt.find_lease()
         if begun is None or lease.until > self._clock.now():
             return False
-        return self._seconds is None or self._seconds() - begun[0] >= (lease.until - lease.started_at).total_seconds()
+        limit = (lease.until - lease.started_at).total_seconds()
+        if self._seconds is not None and self._seconds() - begun[0] < limit:
+            return False
+        with self._lock:
+            if attempt in self._begun and attempt not in self._hanging:
+                self._hanging.add(attempt)
+                self.on_probation.add(attempt.begun_task.handler)
+        return True
 
     def find_thread(self, task: Task, run: Run) -> str | None:
         """Return the name of the thread in which this process runs the attempt of a run, or None."""

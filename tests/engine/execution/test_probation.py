@@ -6,14 +6,14 @@ import random
 
 import pytest
 
-from cloudsched.engine.execution.restart_turns import FIRST_TURN, MIN_WAIT, RestartTurns
+from cloudsched.engine.execution.probation import FIRST_TURN, MIN_WAIT, Probation
 
 LONG = 10 * FIRST_TURN
 
 
 def test_one_waits_while_another_runs() -> None:
     """It asks again in a moment, and less often the longer it waits."""
-    runs = RestartTurns()
+    runs = Probation()
     assert runs.await_turn("a", 1, LONG, 0.0) == 0
     assert runs.await_turn("b", 1, LONG, 0.0) == MIN_WAIT
     assert runs.await_turn("b", 1, LONG, 4.0) == 4.0
@@ -24,7 +24,7 @@ def test_one_waits_while_another_runs() -> None:
 
 def test_whoever_has_its_turn_keeps_it() -> None:
     """However often it asks: its claim may be decided again."""
-    runs = RestartTurns()
+    runs = Probation()
     assert [runs.await_turn("a", 2, LONG, float(at)) for at in range(5)] == [0.0] * 5
 
 
@@ -34,7 +34,7 @@ def test_whoever_has_its_turn_keeps_it() -> None:
 )
 def test_after_a_second_loss_a_run_is_alone(losses_of_a: int, losses_of_b: int, until: float) -> None:
     """After one loss, as by a power failure, long handlers do not wait for each other's ends. None waits for ever."""
-    runs = RestartTurns()
+    runs = Probation()
     runs.await_turn("a", losses_of_a, LONG, 0.0)
     assert runs.await_turn("b", losses_of_b, LONG, until - 0.1) > 0
     assert runs.await_turn("b", losses_of_b, LONG, until) == 0
@@ -50,7 +50,7 @@ def test_one_that_ends_its_process_is_found_and_takes_no_other_with_it(seed: int
     losses, open_runs, failed = dict.fromkeys(names, 0), set(names), set[int]()
     now = 0.0
     for _ in range(200):
-        runs, begun = RestartTurns(), dict[int, float]()
+        runs, begun = Probation(), dict[int, float]()
         begin_at = dict.fromkeys(open_runs, now)
         while begin_at or begun:
             ends = {name: at + ends_after.get(name, takes[name]) for name, at in begun.items()}

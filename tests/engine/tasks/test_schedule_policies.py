@@ -97,26 +97,6 @@ def keep_busy(span: timedelta) -> Callable[[Context], object]:
     return snooze
 
 
-@pytest.mark.parametrize(
-    ("overlap", "ran", "skipped"),
-    [
-        ("skip", [(1, 3.5), (4, 4), (5, 5)], [2, 3]),
-        ("buffer", [(1, 3.5), (3, 3.5), (4, 4), (5, 5)], [2]),
-        ("allow", [(2, 3.5), (3, 3.5), (1, 3.5), (4, 4), (5, 5)], []),
-    ],
-)
-def test_overlap(sim: Simulation, overlap: str, ran: list[tuple[float, float]], skipped: list[float]) -> None:
-    """Occurrences due during an open run are skipped, or the newest waits for its end, or all run in parallel."""
-    answer[:] = [keep_busy(2.5 * HOUR)]
-    make(overlap=overlap)
-    sim.advance(5.2 * HOUR)
-    found = spread(sim.executions("t"), app.get("t").schedule)
-    ended = [((one.scheduled_for - START) / HOUR, one) for one in found if one.status == "SUCCEEDED"]
-    assert sorted((at, (one.finished_at - START) / HOUR) for at, one in ended if one.finished_at) == sorted(ran)
-    assert hours(found, "SKIPPED") == skipped
-    assert all("overlap" in (one.message or "") for one in found if one.status == "SKIPPED")
-
-
 @pytest.mark.parametrize("mode", ["latest", "all"])
 @pytest.mark.parametrize("open_for", [1, 101, 180])
 @pytest.mark.parametrize("overlap", ["skip", "buffer"])
@@ -189,20 +169,6 @@ def test_trigger_does_not_move_the_plan(sim: Simulation) -> None:
         (3, "SCHEDULE"),
     ]
     assert [(at - START) / HOUR for _, at in called] == [1, 1.5, 2, 3]
-
-
-def test_an_occurrence_delayed_by_a_triggered_run_runs_when_that_ends(sim: Simulation) -> None:
-    """Its dispatch arrived while the other run was open; the end of that run dispatches it again, without the sweep."""
-    make()
-    sim.advance(1.5 * HOUR)
-    answer[:] = [keep_busy(0.75 * HOUR)]
-    app.trigger("t")
-    sim.advance(HOUR)
-    assert [(one.trigger.value, one.started_at and (one.started_at - START) / HOUR) for one in sim.executions("t")] == [
-        ("SCHEDULE", 1),
-        ("MANUAL", 1.5),
-        ("SCHEDULE", 2.25),
-    ]
 
 
 def test_backfill_runs_a_past_range_once_in_order(sim: Simulation) -> None:

@@ -272,6 +272,8 @@ class Run(RunFields):
     """The worker or the lock that it waits for, if it is due and its task is run by workers."""
     started_at: Instant | None = None
     """The start of the first attempt, or None if none has started."""
+    retried_at: Instant | None = None
+    """The latest retry by hand, or None. It was not open for some time before that."""
     is_counted: bool = False
     """True if its task's `run_count` includes it. Scheduled runs are counted, but manual runs and backfills
     are not."""
@@ -344,6 +346,14 @@ class Run(RunFields):
     def is_waiting_repeat(self) -> bool:
         """Return whether it repeats the last run, later, and has not started: the schedule goes on meanwhile."""
         return self.trigger is Trigger.SNOOZE and self.lease is None and self.started_at is None
+
+    @property
+    def open_since(self) -> Instant | None:
+        """The time since which it is open for `overlap`, whatever started it. None while it waits for its first start.
+
+        What comes due before that waits for its end as well, and `catchUp` decides about it.
+        """
+        return self.retried_at or self.started_at
 
     @property
     def has_begun(self) -> bool:

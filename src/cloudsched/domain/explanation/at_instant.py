@@ -432,7 +432,7 @@ def _explain_occurrence(question: _Question, occurrence: datetime) -> Iterator[F
     elif task.next_execution_time is not None and occurrence >= task.next_execution_time:
         if waits_for_open_run(task):
             sentence = f"{due}. It came due while another execution was open; when that has ended, "
-            sentence += f"of those that came due meanwhile {say_missed(question.evidence)}."
+            sentence += f"of those that came due meanwhile {say_missed(question.evidence, occurrence)}."
             yield Finding(reason=Reason.OVERLAP, sentence=sentence, at=occurrence)
             return
         sentence = f"{due}, which has not begun yet."

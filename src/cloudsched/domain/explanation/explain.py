@@ -34,7 +34,7 @@ from cloudsched.domain.explanation.findings import (
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.manual_verbs import can_resume
 from cloudsched.domain.transitions.notices import name_instant, say_instant
-from cloudsched.domain.transitions.overlap_and_catch_up import find_overlapping_run
+from cloudsched.domain.transitions.overlap_and_catch_up import is_for_overlap
 from cloudsched.domain.transitions.planning import find_sole_hold, jittered_start, waits_for_open_run
 from cloudsched.errors import UnknownHandler
 
@@ -370,20 +370,20 @@ def _say_overlap(evidence: Evidence, occurrence: datetime) -> str:
     task = evidence.task
     if occurrence > evidence.now:
         does = "waits for its end if it comes due before that"
-        if find_overlapping_run(task, evidence.now):
+        if is_for_overlap(task, occurrence):
             does = _OVERLAPS[task.overlap]
         return f"The next occurrence, {say_instant(task, occurrence)}, {does}."
     since = name_instant(task, occurrence)
-    return f"It has come due again since {since}: when the open run has ended, {say_missed(evidence)}."
+    return f"It has come due again since {since}: when the open run has ended, {say_missed(evidence, occurrence)}."
 
 
-def say_missed(evidence: Evidence) -> str:
-    """Return what becomes of the occurrences that have come due while a run is open.
+def say_missed(evidence: Evidence, occurrence: datetime) -> str:
+    """Return what becomes of an occurrence that has come due while a run is open, and of those like it.
 
-    ``overlap`` decides about those that came due after a scheduled run had begun, and ``catchUp`` about all others.
+    ``overlap`` decides about those that came due after an open run had begun, and ``catchUp`` about all others.
     """
     task = evidence.task
-    if find_overlapping_run(task, evidence.now):
+    if is_for_overlap(task, occurrence):
         return _MISSED[task.overlap]
     return f"catchUp ({task.catch_up.mode}) decides which run"
 

@@ -31,7 +31,6 @@ from cloudsched.domain.documents.execution import (
     ExecutionStatus,
     ProgressNote,
     Run,
-    Trigger,
 )
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.task import FINAL_STATUSES, Task, TaskStatus
@@ -58,7 +57,7 @@ from cloudsched.domain.transitions.notices import (
 )
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.transitions.overlap_and_catch_up import decide_overlap_at_end, pass_over, stop_plan
-from cloudsched.domain.transitions.planning import occurrence_after, waits_for_open_run
+from cloudsched.domain.transitions.planning import occurrence_from
 from cloudsched.domain.transitions.run_records import (
     execution_record,
     last_run_fields,
@@ -374,13 +373,11 @@ def finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **r
 
 def _decide_overlaps(task: Task, run: Run, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
     """Skip the occurrences that came due while the run was open, as the policy says, and return their records."""
-    started_at = run.started_at or now
-    if task.next_execution_time is None or not started_at < task.next_execution_time <= now:
-        return task, ()  # nothing came due meanwhile, or a backlog from before the run: catchUp decides
-    if run.trigger is not Trigger.SCHEDULE or waits_for_open_run(task):
+    following = task.next_execution_time
+    if following is None or following > now:
         return task, ()
-    decided = decide_overlap_at_end(task, run, now).decided
-    if not decided:
+    decision = decide_overlap_at_end(task, run, now)
+    if not decision.decided:
         return task, ()
-    past, records = pass_over(task, decided, now)  # guard: overlap record
-    return past.model_copy(update={"next_execution_time": occurrence_after(past, decided[-1].until)}), records
+    past, records = pass_over(task, decision.decided, now, decision.kept)  # guard: overlap record
+    return past.model_copy(update={"next_execution_time": occurrence_from(past, following)}), records

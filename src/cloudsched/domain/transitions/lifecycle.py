@@ -142,7 +142,7 @@ _FINAL_STATUS_BY_OUTCOME: Mapping[ExecutionStatus | None, tuple[TaskStatus, str]
     ExecutionStatus.TIMED_OUT: (_S.FAILED, "Its last attempt gave no result within its time."),
     ExecutionStatus.CANCELLED: (_S.CANCELLED, "Its run was cancelled."),
     ExecutionStatus.EXPIRED: (_S.EXPIRED, "Its time had passed before it could run."),
-    ExecutionStatus.SKIPPED: (_S.EXPIRED, "It was missed, and its catch-up policy says not to run it late."),
+    ExecutionStatus.SKIPPED: (_S.EXPIRED, "Its only run was skipped."),
 }
 
 

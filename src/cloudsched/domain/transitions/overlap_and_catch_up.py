@@ -21,12 +21,13 @@ rule is counted by a division. Of others, at most `MAX_COUNTED` are counted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, assert_never, cast
 
-from cloudsched.domain.documents.execution import Execution, ExecutionStatus, OccurrenceRange, Run, Trigger
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, OccurrenceRange, Run
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
 from cloudsched.domain.documents.task import DueRange, Task, TaskStatus
 from cloudsched.domain.in_words import to_words
@@ -116,20 +117,31 @@ def decide_backlog(task: Task, now: datetime) -> BacklogDecision:
     if not ranges or task.status is TaskStatus.PAUSED:
         return BacklogDecision(kept=ranges)
     ranges, early = _split_startable(task, ranges, now)
-    run = find_overlapping_run(task, now)
+    met = BacklogDecision()
+    run = _find_first_open(task)
     if run is not None:
-        return replace(_apply_overlap(task, run, ranges), early=early)
+        ranges, met = _decide_met(task, run, ranges)
     decided = tuple[Missed, ...]()
     for policy in _POLICIES:
         judged = policy(task, ranges, now)
         decided = (*decided, *judged.decided)
         ranges = judged.kept
-    return BacklogDecision(decided, ranges, early)
+    return BacklogDecision((*decided, *met.decided), (*ranges, *met.kept), early)
 
 
 def decide_overlap_at_end(task: Task, run: Run, now: datetime) -> BacklogDecision:
     """Decide about the occurrences that were to start while a run was open, which has ended."""
-    return _apply_overlap(task, run, _split_startable(task, due_ranges(task, now), now)[0])
+    ranges, early = _split_startable(task, due_ranges(task, now), now)
+    before, met = _decide_met(task, run, ranges)
+    return BacklogDecision(met.decided, (*before, *met.kept), early)
+
+
+def _decide_met(task: Task, run: Run, ranges: tuple[DueRange, ...]) -> tuple[tuple[DueRange, ...], BacklogDecision]:
+    """Return what came due before a run had begun, which ``overlap`` does not decide about, and the rest as decided."""
+    if run.open_since is None:
+        return ranges, BacklogDecision()
+    before, met = _split(task, ranges, run.open_since + _TICK)
+    return before, _apply_overlap(task, run, met)
 
 
 def _split_startable(
@@ -200,16 +212,24 @@ run was open.
 """
 
 
-def pass_over(task: Task, decided: Iterable[Missed], now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task past the decided occurrences, and the records of these and of what was left out before."""
+def pass_over(
+    task: Task, decided: Iterable[Missed], now: datetime, kept: tuple[DueRange, ...] = ()
+) -> tuple[Task, tuple[Execution, ...]]:
+    """Return the task past the decided occurrences, and the records of these and of what was left out before.
+
+    If the first of those that are `kept` comes before the last decided one, they are its backlog.
+    """
     decided = tuple(decided)
     if not decided:
         return task, ()
     last = decided[-1]
-    planned_to = latest(last.until, task.planned_to)
-    noted, left_out = note_left_out(task, last.until, now)
+    is_ahead = bool(kept) and kept[0].next_at < last.until
+    end = max(last.until, kept[-1].until) if is_ahead else last.until
+    noted, left_out = note_left_out(task, end, now)
     passed, records = record_missed(noted, decided, now)
-    changes: dict[str, Any] = {"planned_to": planned_to}
+    changes: dict[str, Any] = {"planned_to": latest(end, task.planned_to)}
+    if is_ahead:
+        changes = {"backlog": kept, "plan_from": latest(end + _TICK, task.plan_from)}
     if task.is_one_time:
         changes |= {"outcome": last.status, "outcome_execution_id": records[-1].id}
     return passed.model_copy(update=changes), (*left_out, *records)
@@ -288,7 +308,7 @@ def stop_plan(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
     Those that must still run are in its backlog.
     """
     decision = decide_backlog(task, now)
-    passed, records = pass_over(task, decision.decided, now)
+    passed, records = pass_over(task, decision.decided, now, decision.kept)
     noted, left_out = note_left_out(passed, now, now)
     stopped = noted.model_copy(
         update={"next_execution_time": None, "backlog": decision.kept + decision.early},
@@ -401,14 +421,8 @@ def shorten_backlog(
     if not dropped:
         return shorter, ()
     decided = _to_missed(dropped, _S.SKIPPED, message)
-    if not kept:
-        passed, records = pass_over(shorter, decided, now)
-        return passed.model_copy(update={"backlog": ()}), records
-    # The plan continues from here, once those before it have run.
-    plan_from = latest(decided[-1].until + _TICK, shorter.plan_from)
-    noted, left_out = note_left_out(shorter, plan_from, now)
-    noted, records = record_missed(noted, decided, now)
-    return noted.model_copy(update={"backlog": tuple(kept), "plan_from": plan_from}), (*left_out, *records)
+    passed, records = pass_over(shorter, decided, now, tuple(kept))
+    return passed.model_copy(update={"backlog": tuple(kept)}), records
 
 
 def forget_backlog(task: Task) -> dict[str, Any]:
@@ -462,13 +476,18 @@ def _name_reasons(task: Task, left_out: Sequence[datetime]) -> str:
     return f"Left out: {', '.join(reasons[:_MAX_NAMED])}{more}."
 
 
-def find_overlapping_run(task: Task, now: datetime) -> Run | None:
-    """Return the open run during which the due occurrences came due, if ``overlap`` decides about them."""
-    first = task.next_execution_time
-    if task.overlap is Overlap.ALLOW or first is None:
+def is_for_overlap(task: Task, occurrence: datetime) -> bool:
+    """Return whether ``overlap`` decides about an occurrence, since an open run had begun when it came due."""
+    run = _find_first_open(task)
+    return run is not None and _decide_met(task, run, (DueRange(next_at=occurrence, until=occurrence),))[0] == ()
+
+
+def _find_first_open(task: Task) -> Run | None:
+    """Return the open run that has begun first, whatever started it, unless runs may overlap."""
+    if task.overlap is Overlap.ALLOW:
         return None
-    scheduled = (run for run in task.runs if run.trigger is Trigger.SCHEDULE)
-    return next((run for run in scheduled if jittered_start(task, first) > (run.started_at or now)), None)
+    begun = [(run.open_since, run) for run in task.runs if run.open_since is not None]
+    return min(begun, key=itemgetter(0))[1] if begun else None
 
 
 def _to_missed(ranges: Iterable[DueRange], status: ExecutionStatus, message: str) -> tuple[Missed, ...]:

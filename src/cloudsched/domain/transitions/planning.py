@@ -136,7 +136,7 @@ def waits_for_open_run(task: Task) -> bool:
 
 def holds_back_schedule(task: Task) -> bool:
     """Return whether a task has an open run that its next occurrence may have to wait for."""
-    return any(run.lease is not None or not run.is_waiting_repeat for run in task.runs)
+    return any(not run.is_waiting_repeat for run in task.runs)
 
 
 def is_held_back(task: Task) -> bool:

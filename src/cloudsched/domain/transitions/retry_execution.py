@@ -79,6 +79,7 @@ def retry(
         attempt=execution.attempt_count + 1,
         due_at=now,
         started_at=execution.started_at,
+        retried_at=now,
         attempts=execution.attempts,
         omitted_attempts=execution.omitted_attempts,
         progress=execution.progress,

@@ -12,7 +12,7 @@ from cloudsched.domain.recurrence.iso8601 import to_utc
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.lifecycle import continue_or_complete, require_status
-from cloudsched.domain.transitions.overlap_and_catch_up import Missed, pass_over
+from cloudsched.domain.transitions.overlap_and_catch_up import Missed, due_ranges, pass_over
 from cloudsched.domain.transitions.planning import (
     earliest,
     occurrence_after,
@@ -114,7 +114,8 @@ def _plan_again(task: Task, changed: Task, now: datetime, gone: datetime, why: s
     """Return the task with the plan of its changed schedule, and a record of an occurrence that had come due."""
     records: tuple[Execution, ...] = ()
     following = occurrence_after(changed, earliest(now, task.next_execution_time) - _TICK)
-    if gone <= now and not task.is_one_time:
-        changed, records = pass_over(changed, [Missed(gone, gone, ExecutionStatus.SKIPPED, why)], now)
     planned = changed.model_copy(update={"next_execution_time": following})
+    if gone <= now and not task.is_one_time:
+        missed = Missed(gone, gone, ExecutionStatus.SKIPPED, why)
+        planned, records = pass_over(planned, [missed], now, due_ranges(planned, now))
     return Commit(continue_or_complete(planned, now), executions=records)

@@ -130,15 +130,16 @@ def _preview(call: ApiCall, content: dict[str, Any]) -> Response:
 
     body = validate_model(bodies.PreviewRequest, content)
     start = body.start or now
-    schedule = anchor_schedule(body.schedule, start)
-    meanings = list_surprises(schedule, language)
-    notes += (meaning for meaning in meanings if meaning not in notes)
-    if schedule.follows_owner:
-        notes.append(_say_whose(owner, find_zone(), language))
+    schedule = body.schedule
     if schedule.follows_owner and find_zone() is None:
         schedule = resolve_schedule(records, schedule.as_fixed(), owner).follow_owner()
     else:
         schedule = resolve_schedule(records, schedule, owner)
+    schedule = anchor_schedule(schedule, start)
+    meanings = list_surprises(schedule, language)
+    notes += (meaning for meaning in meanings if meaning not in notes)
+    if schedule.follows_owner:
+        notes.append(_say_whose(owner, find_zone(), language))
 
     times = [start] if body.schedule.is_now else schedule.upcoming(start, body.count)
     occurrences = tuple(make_occurrence(at, schedule.timezone) for at in times)

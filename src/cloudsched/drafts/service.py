@@ -234,7 +234,7 @@ class Drafts:
         return replace(proposal, decision=Decision.REFUSAL, missing=(refused, *proposal.missing))
 
     def _show_schedule(self, schedule: Schedule, now: datetime, owner: str) -> Schedule:
-        return resolve_schedule(self._engine.store.records, anchor_schedule(schedule, now), owner)
+        return anchor_schedule(resolve_schedule(self._engine.store.records, schedule, owner), now)
 
     def _finish(self, proposal: Proposal, request: DraftRequest, access: DraftAccess) -> DraftResult:
         content = _to_task(proposal, request) if proposal.task is None else _to_changes(proposal, proposal.task)

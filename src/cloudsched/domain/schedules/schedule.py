@@ -30,6 +30,7 @@ from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 from functools import wraps
 from itertools import islice, pairwise, takewhile
+from math import lcm
 from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self
 
@@ -80,6 +81,11 @@ MAX_LISTED = 100_000
 MAX_RULES = 20
 MAX_DATES = 1000
 _DAY: Final = timedelta(days=1)
+_COUNT: Final = re.compile(r";?\bCOUNT=\d+", re.IGNORECASE)
+_LOOKED_BACK: Final = (40, 367)
+"""The days before a start in which an occurrence is looked for that is moved behind it."""
+_MOST_BEFORE: Final = 1000
+_COMPARED: Final = 20
 _DATE_STEPS: Final = 3
 """The steps of a search that it takes to read one of the dates that a request gives."""
 _get_parts: Final = attrgetter(
@@ -690,7 +696,63 @@ class Schedule(ScheduleFields):
                 "lies beyond the calendar",
                 "begin before the year 10000",
             ) from None
-        return type(self).model_validate({**dict(self), "dtstart": local.isoformat()})
+        begun = self.copy_unchecked(dtstart=local.isoformat())
+        if self.is_adjusted:
+            begun = begun._begin_before_moves(start)  # noqa: SLF001 - its own class
+        return type(self).model_validate(dict(begun))
+
+    def _begin_before_moves(self, start: datetime) -> Self:
+        """Return it from the first occurrence before its DTSTART that is moved to ``start`` or later, if any.
+
+        So a month whose day has passed is not lost if that is still to be moved. Whatever is not moved stays.
+        """
+        plain = self.without_count().copy_unchecked(**self.no_adjustments)
+        begin: datetime | None = None
+        try:
+            for days in _LOOKED_BACK:
+                is_over = False
+                for at in reversed(plain._list_before(start, days)):  # noqa: SLF001 - its own class
+                    alone = self.copy_unchecked(rrule=None, rdates=(), exdates=(), dtstart=self._show_clock(at))
+                    target = alone.first()
+                    is_over = target is not None and target < start
+                    if is_over:
+                        break
+                    begin = begin if target is None else at
+                if is_over:
+                    break
+        except SearchLimitReached:
+            raise
+        except InvalidSchedule:  # the days of its calendars are not known here
+            return self
+        if begin is None:
+            return self
+        changes = {"dtstart": self._show_clock(begin)}
+        earlier = plain.copy_unchecked(**changes)
+        is_same = earlier.occurs(begin) and earlier.upcoming(start, _COMPARED) == plain.upcoming(start, _COMPARED)
+        return self.copy_unchecked(**changes) if is_same else self
+
+    def without_count(self) -> Self:
+        """Return it without the ends of rules that count to a number."""
+        return self.copy_unchecked(rrule=tuple(_COUNT.sub("", rule) for rule in self.rules) or None)
+
+    def _list_before(self, start: datetime, days: int) -> list[datetime]:
+        """Return what its rules would have had in the days before a start, had they begun earlier in their rhythm."""
+        rules = [parse_rule(rule) for rule in self.rules]
+        finest = max(rule.frequency for rule in rules)
+        steps = lcm(*(rule.interval for rule in rules))
+        own = datetime.fromisoformat(str(self.dtstart))
+        if finest > Frequency.DAILY or own.year - FIRST_YEAR <= 4 * steps:
+            return []
+        begin = own.replace(year=own.year - 4 * steps, day=min(own.day, 28))
+        if finest > Frequency.MONTHLY:
+            begin = own - timedelta(weeks=53 * steps)
+        longer = self.copy_unchecked(dtstart=begin.isoformat())
+        found = longer._iter_after(start - timedelta(days=days))  # noqa: SLF001 - its own class
+        listed = [*islice(takewhile(lambda at: at < start, found), _MOST_BEFORE + 1)]
+        return listed if len(listed) <= _MOST_BEFORE else []
+
+    def _show_clock(self, at: datetime) -> str:
+        return at.astimezone(load_tzinfo(self.timezone)).replace(tzinfo=None, fold=0).isoformat()
 
     def next_after(self, instant: datetime) -> datetime | None:
         """Return the first occurrence strictly later than ``instant``, in UTC, or None if there is none.

@@ -812,13 +812,21 @@ class App(_Shared):
             raise
 
     @changes
-    def patch(self, task_id: str, patch: dict[str, Any], *, mark: RequestMark | None = None) -> Task:
+    def patch(
+        self,
+        task_id: str,
+        patch: dict[str, Any],
+        *,
+        mark: RequestMark | None = None,
+        read_at: datetime | None = None,
+    ) -> Task:
         """Change some of a task's fields by a JSON merge patch (RFC 7396). Its schedule may be text, as in `update`.
 
-        With a mark, a repetition of the same request returns the task as it is now.
+        With a mark, a repetition of the same request returns the task as it is now. `read_at` is given if words were
+        read for the schedule, which then has a start that nobody has named.
         """
         try:
-            return self._patch(task_id, patch, mark)
+            return self._patch(task_id, patch, mark, read_at)
         except InvalidInput as error:
             raise self._find_all_faults(error, patch, task_id) from error.__cause__
 
@@ -842,9 +850,11 @@ class App(_Shared):
 
         return find_all_faults(error, content, check)
 
-    def _patch(self, task_id: str, patch: dict[str, Any], mark: RequestMark | None) -> Task:
+    def _patch(
+        self, task_id: str, patch: dict[str, Any], mark: RequestMark | None, read_at: datetime | None = None
+    ) -> Task:
         if not has_schedule_text(patch):
-            return self._scheduler.update(task_id, patch, self._authority, mark)
+            return self._scheduler.update(task_id, patch, self._authority, mark, read_at)
         task, now = self.get(task_id), self.container.clock.now()
         if mark is not None and mark.is_repeat_on(task):
             return task

@@ -56,7 +56,7 @@ def patch_confirmed(
 
     limited = app.limit(check)
     if OPERATION not in changes:
-        return limited.patch(task_id, changes, mark=mark)
+        return limited.patch(task_id, changes, mark=mark, read_at=app.container.clock.now())
     task = limited.get(task_id)
     changed: Task | None = getattr(limited.marked(mark), Verb(changes[OPERATION]).method)(task_id)
     return changed or task.model_copy(update={"deleted_at": app.container.clock.now()})

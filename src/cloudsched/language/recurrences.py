@@ -405,7 +405,7 @@ class Builder:
     @property
     def _needs_phase(self) -> bool:
         fine = any(draft.freq in _STEPS and not draft.names_times for draft in self.drafts)
-        open_ended = self.bounds.count is None and self.bounds.until is None and not self.bounds.has_start
+        open_ended = self.bounds.count is None and not self.bounds.has_start
         return fine or not open_ended or any(draft.interval > 1 for draft in self.drafts)
 
     def _fill_days(self, draft: Draft) -> None:

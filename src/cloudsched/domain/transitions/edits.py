@@ -289,7 +289,9 @@ def _choose_schedule(task: Task, draft: TaskDraft, now: datetime, lead: timedelt
     schedule = anchor_schedule(draft.schedule, now, lead)
     text = draft.schedule_text
     has_no_start = not draft.schedule.is_anchored or (text is not None and is_notation(text) and "dtstart" not in text)
-    return _begin_at_due(task, schedule, now) if has_no_start else schedule
+    # Words let what repeats in a rhythm, or a number of times, begin with its first time from now on.
+    is_in_words = draft.read_at is not None and any("INTERVAL=" in rule or "COUNT=" in rule for rule in schedule.rules)
+    return _begin_at_due(task, schedule, now) if has_no_start or is_in_words else schedule
 
 
 def _begin_at_due(task: Task, schedule: Schedule, now: datetime) -> Schedule:
@@ -302,18 +304,12 @@ def _begin_at_due(task: Task, schedule: Schedule, now: datetime) -> Schedule:
         *(run.scheduled_for for run in unstarted_runs(task)),
         *(each.next_at for each in due_ranges(task, now)),
     ]
-    if not due or schedule.is_one_time or any("COUNT=" in rule for rule in schedule.rules):
+    if not due or schedule.is_one_time:
         return schedule
     start = min(due).astimezone(load_tzinfo(schedule.timezone)).replace(tzinfo=None, fold=0).isoformat()
     earlier = schedule.copy_unchecked(dtstart=start)
-    return earlier if _list_next(earlier, now) == _list_next(schedule, now) else schedule
-
-
-def _list_next(schedule: Schedule, now: datetime) -> list[datetime | None]:
-    found: list[datetime | None] = [schedule.next_after(now)]
-    while len(found) < _COMPARED:
-        found.append(None if found[-1] is None else schedule.next_after(found[-1]))
-    return found
+    endless, other = earlier.without_count(), schedule.without_count()
+    return earlier if endless.upcoming(now, _COMPARED) == other.upcoming(now, _COMPARED) else schedule
 
 
 def _means_the_same(read: Schedule, task: Task) -> bool:

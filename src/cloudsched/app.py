@@ -1300,7 +1300,9 @@ class App(_Shared):
         """
         page = self.container.store.inbox.list(owner, limit=check_page_size(limit), page_token=page_token)
         by = self._authority
-        may_answer = by.sender is not None and (by.owner == owner or by.sender.subject is None)
+        # A link is the proof of a person, so whoever acts for them has none: they answer as themselves.
+        is_person = by.sender is not None and by.owner == owner and by.sender.via is None
+        may_answer = is_person or (by.sender is not None and by.sender.subject is None)
         if not may_answer or not any(each.event for each in page.items) or not has_feature("people"):
             return page
         people = self.container.feature("people")

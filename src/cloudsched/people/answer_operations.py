@@ -67,11 +67,11 @@ def follow_question_link(call: ApiCall) -> Response:
     `note` if there is one. The first answer counts. A repetition changes nothing, and shows that one.
     """
     answers = PeopleWiring.of(call.app.container).answers
-    form = parse_qs(read_body(call.request).decode("utf-8", "replace"), max_num_fields=10)
-    decision = form.get("decision", [""])[0]
-    note = _clean(form.get("note", [""])[0])
+    body = read_body(call.request).decode("utf-8", "replace")
+    note = ""
     try:
         message = answers.read(call.path["answerToken"])
+        decision, note = _read_form(body)
         if decision not in _DECISIONS:
             return _show(answers.look(message), "Press one of the buttons to answer.", status=400)
         return _show(answers.send(message, approved=_DECISIONS[decision], note=note, via="link"))
@@ -80,6 +80,18 @@ def follow_question_link(call: ApiCall) -> Response:
     except (InvalidInput, NotAllowed) as error:
         status = 400 if isinstance(error, InvalidInput) else 409
         return _show(answers.look(message), f"Nothing was sent: {error}", note=note, status=status)
+
+
+def _read_form(body: str) -> tuple[str, str]:
+    """Return the decision and the note of a form, either empty if it has none. Raises InvalidInput if it has two."""
+    try:
+        form = parse_qs(body, max_num_fields=10)
+    except ValueError as error:
+        raise InvalidInput("(body)", f"is no form: {error}", "Press one of the buttons to answer.") from None
+    for name in ("decision", "note"):
+        if len(form.get(name, ())) > 1:
+            raise InvalidInput(name, "is given twice", "Press one of the buttons to answer.")
+    return form.get("decision", [""])[0], _clean(form.get("note", [""])[0])
 
 
 def _refuse_link() -> Response:

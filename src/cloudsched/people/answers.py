@@ -101,9 +101,7 @@ class Answers:
                 return AskedQuestion(message=message, person=person, answer=answer)
 
         problem = ""
-        if message.owner not in wait.people:
-            problem = "You are no longer asked."
-        elif wait.deadline is not None and wait.deadline <= self._engine.clock.now():
+        if wait.deadline is not None and wait.deadline <= self._engine.clock.now():
             problem = _TOO_LATE
         elif not self._takes(task, message, {"approved": True}):
             problem = "It takes more than yes or no. Answer it where you sign in."

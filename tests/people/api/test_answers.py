@@ -200,11 +200,42 @@ def test_a_key_that_only_reads_gets_no_link(roles: RoleHarness) -> None:
     assert find_listed(roles, "ada", "ada") is not None
 
 
-def test_a_server_that_acts_for_a_person_gets_their_link(roles: RoleHarness) -> None:
-    """So that its own pages can show it."""
-    ask(roles)
-    listed = roles.ask("admin", "GET", "/v1/inboxes/bob/messages", **{"X-On-Behalf-Of": "bob"}).get_json()
-    assert listed["messages"][0]["answerUrl"].endswith(find_mailed(roles))
+def test_a_server_that_acts_for_a_person_answers_by_the_api(roles: RoleHarness) -> None:
+    """The link is the person's own proof. A server's answer has both names: who acted, and for whom."""
+    task = ask(roles)
+    acting = {"X-On-Behalf-Of": "bob"}
+    [listed] = roles.ask("admin", "GET", "/v1/inboxes/bob/messages", **acting).get_json()["messages"]
+    assert "answerUrl" not in listed
+    assert find_listed(roles) is not None
+    body = {"executionId": listed["executionId"], "payload": {"approved": True}}
+    assert roles.ask("admin", "POST", f"/v1/tasks/{task.id}/events/decision", body, **acting).status_code == 204
+    [[approved, _, person, _, via]] = result(roles, task)
+    assert (approved, person, via) == (True, "user:bob", "key:admin")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "decision=approve&decision=reject",
+        "decision=reject&decision=approve",
+        "decision=approve&decision=approve",
+        "decision=approve&note=a&note=b",
+        "&".join(f"f{number}=1" for number in range(10)) + "&decision=approve",
+        "decision[]=approve",
+        "decision=approve;decision=reject",
+        "",
+    ],
+)
+def test_a_form_that_does_not_say_one_thing_answers_nothing(roles: RoleHarness, body: str) -> None:
+    """It is refused on the page, where the buttons still are; with a link that was made up, too."""
+    task = ask(roles)
+    path = find_mailed(roles)
+    client = LocalClient(Request.application(lambda request: serve_links(roles.sim.app, request)))
+    form = "application/x-www-form-urlencoded"
+    refused = client.post(path, data=body, content_type=form)
+    assert (refused.status_code, "Approve" in refused.text) == (400, True)
+    assert client.post("/v1/links/answer/x", data=body, content_type=form).status_code == 404
+    assert result(roles, task) == "SUSPENDED"
 
 
 @pytest.mark.parametrize("replay", [False, True])
@@ -325,16 +356,15 @@ def test_nobody_waits_once_the_task_is_gone(roles: RoleHarness, end: str) -> Non
 
 
 def test_whoever_is_no_longer_asked_answers_nothing(roles: RoleHarness) -> None:
-    """The code was changed while the run waited: somebody else is asked now."""
+    """The code was changed while the run waited: it would ask somebody else now, which ends the run."""
     roles.sim.add_person("ada")
     task = ask(roles)
     path = find_mailed(roles)
     ASKED["options"] = {"by": ("user:ada",)}
     roles.sim.advance(timedelta(hours=20))  # it looks by itself
     for page in (tap(roles, path), roles.ask(None, "GET", path)):
-        assert (page.status_code, "no longer asked" in page.text) == (410, True)
-    tap(roles, find_mailed(roles, "ada"))
-    assert result(roles, task)[0][:3] == [True, "", "user:ada"]
+        assert (page.status_code, "Nobody waits" in page.text) == (410, True)
+    assert result(roles, task) == "FAILED"
 
 
 def test_an_erased_person_answers_nothing(roles: RoleHarness) -> None:

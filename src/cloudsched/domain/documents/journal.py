@@ -81,6 +81,13 @@ class StepTry(WireModel):
     finished_at: Instant
 
 
+class AskedWords(WireModel):
+    """What a wait for an event asks, and whom, in their order."""
+
+    text: str | None = None
+    by: tuple[str, ...]
+
+
 class StepRecord(WireModel):
     """One request of a durable handler, and its result."""
 
@@ -113,6 +120,8 @@ class StepRecord(WireModel):
     is_owners: bool | None = None
     """True if the task's owner wrote its request (children or a script). No handler's code may rely on it."""
     error: StepError | None = None
+    asked: AskedWords | None = None
+    """The question of a wait for an event: an answer counts only for what was asked."""
     sender: EventSender | None = None
     """The sender of the event that was taken."""
     queries: int | None = None

@@ -7,6 +7,7 @@ replay.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -127,7 +128,8 @@ def parse_senders(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any argument
     """Return the roles and the users whose events a handler accepts. Raises InvalidInput."""
     senders: tuple[Any, ...] = ()
     if isinstance(value, Iterable) and not isinstance(value, str):
-        senders = (*value,)
+        # The order of a set is another one in each process, and replays compare the order.
+        senders = (*(sorted(value, key=str) if isinstance(value, AbstractSet) else value),)
     wrong = [each for each in senders if each not in _ROLES and not _is_person(each)]
     if wrong or not 1 <= len(senders) <= MAX_SENDERS:
         user = f"{PERSON}dr-grey"

@@ -188,7 +188,7 @@ class PendingCalls:
         )
 
 
-MAX_ARGUMENT_CHARS = 200
+MAX_ARGUMENT_CHARS = 800
 """The number of characters of an argument that an error shows."""
 
 

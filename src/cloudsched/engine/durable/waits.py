@@ -8,8 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents.authority import SenderRole
-from cloudsched.domain.documents.journal import MAX_STEPS, JournalEntry, StepKind, StepStatus
+from cloudsched.domain.documents.journal import MAX_STEPS, AskedWords, JournalEntry, StepKind, StepStatus
 from cloudsched.domain.transitions.suspend import MIN_POLL_INTERVAL, consume_event, give_up_event, next_poll
 from cloudsched.engine.durable.arguments import deadline
 from cloudsched.engine.durable.step_attempt import require_not_timed_out
@@ -40,15 +39,11 @@ def wait_for_event(
     cursor.require_replayable()
     if entry is None:
         entry = cursor.new_entry(number, StepKind.EVENT, name)
-        entry = cursor.put(entry, due_at=_wait_deadline(timeout, entry))
+        entry = cursor.put(entry, due_at=_wait_deadline(timeout, entry), asked=AskedWords(text=question, by=senders))
     cursor.require_same(number, entry.description, entry.due_at, _wait_deadline(timeout, entry))
+    cursor.require_same(number, entry.description, entry.asked, AskedWords(text=question, by=senders), always=True)
     if entry.status is StepStatus.WAITING:
         entry = _wait_for_event(cursor, entry, senders, question, channels)
-    elif entry.sender is not None and not entry.sender.counts_for(senders):
-        sender = entry.sender
-        taken = {"by": [sender.person if sender.role is SenderRole.PERSON else sender.role]}
-        counts = {"by": [*senders]}
-        cursor.require_same(number, entry.description, taken, counts, always=True)
 
     if entry.status is StepStatus.TIMED_OUT:
         raise cursor.note_failure(EventTimedOut(name))

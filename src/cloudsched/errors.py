@@ -385,9 +385,13 @@ class Unavailable(CloudschedError):
             an address, a certificate or the service's settings.
         retry_after: The wait that the service asked for. None if it said nothing.
         idempotency_key: The key with which you repeat a client's change: it may have been made. None if it has none.
+        has_answered: Whether the service was reached, and has refused for now.
+        is_busy: Whether it was not even asked, since as many calls to it as may be are under way.
     """
 
     is_retryable: bool = True
+    has_answered: bool = False
+    is_busy: bool = False
     retry_after: timedelta | None = None
     idempotency_key: str | None = None
 
@@ -500,8 +504,17 @@ class DeliveryDelayed(Unavailable):
     Of a service that was reached, and refuses for now, `answer` is what is said of it.
     """
 
-    def __init__(self, service: str, reason: str, retry_after: timedelta | None = None, *, answer: str = "") -> None:
+    def __init__(
+        self,
+        service: str,
+        reason: str,
+        retry_after: timedelta | None = None,
+        *,
+        answer: str = "",
+        has_answered: bool = False,
+    ) -> None:
         self.retry_after = retry_after
+        self.has_answered = has_answered or bool(answer)
         super().__init__(service, reason)
         if answer:
             self.args: tuple[Any, ...] = (answer,)

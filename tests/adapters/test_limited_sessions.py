@@ -170,24 +170,6 @@ def test_a_calendar_is_cut_off_by_time_and_by_size(server: Server, monkeypatch: 
         sources.fetch(server.url, None)
 
 
-def test_so_many_calendars_are_fetched_at_once(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One more is refused at once: requests that wait for fetches do not take all threads. Later there is room."""
-    monkeypatch.setattr(calendar_sources, "MAX_FETCHES", 1)
-    sources = CalendarSources(lambda **limits: make_session(LOCAL, **limits))
-    refused: list[Unavailable] = []
-
-    def make_another(**_: object) -> requests.Session:
-        with pytest.raises(Unavailable, match="try again") as error:
-            sources.fetch(server.url, None)
-        refused.append(error.value)
-        return make_session(LOCAL)
-
-    monkeypatch.setattr(sources, "_make_session", make_another)
-    assert sources.fetch(server.url, None) == ("ok", None)
-    assert sources.fetch(server.url, None) == ("ok", None)
-    assert len(refused) == 2
-
-
 def test_a_model_that_drips_leaves_no_thread_waiting(server: Server) -> None:
     """The call ends by its own limit; its thread ends as well, since its request is cut off."""
     server.answer, server.drips = b"HTTP/1.1 200 OK\r\nX-", b"a"

@@ -166,9 +166,9 @@ SWEEP = {"finishedAt": ago(seconds=20), "lag": 20, "examined": 3, "dispatched": 
     ("health", "counts", "words"),
     [
         ({"circuits": {}}, {"sweep": SWEEP}, ["answers", "on time", "runs"]),
-        ({"circuits": {"Cloud Tasks": "open"}}, {"sweep": SWEEP}, ["answers", "has failed", "runs"]),
+        ({"circuits": {"queue": "open"}}, {"sweep": SWEEP}, ["answers", "has failed", "runs"]),
         (
-            {"circuits": {"Cloud Tasks": "closed"}},
+            {"circuits": {"queue": "closed"}},
             {"overdueSince": ago(minutes=1)},
             ["answers", "on time", "has not run"],
         ),

@@ -45,7 +45,10 @@ class LanguageModels:
 
     def open_drafter(self) -> Model:
         """Return the model that reads drafts."""
-        return self._circuits.guard("model", open_model(self._settings), ModelUnavailable)
+        return self._guard("model", open_model(self._settings))
+
+    def _guard(self, name: str, model: Model) -> Model:
+        return self._circuits.guard(name, model, ModelUnavailable, f"The {name}", ("complete",))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -66,9 +69,14 @@ class LanguageModels:
         with self._lock:
             if chosen not in self._open:
                 model = open_model(self._settings, chosen, self._settings.assistant.timeout)
-                circuit = "assistant" if chosen == self._usual else f"assistant {chosen}"
-                self._open[chosen] = self._circuits.guard(circuit, model, ModelUnavailable)
+                self._open[chosen] = self._guard(name_circuit(self._settings, name), model)
             return self._open[chosen]
+
+
+def name_circuit(settings: Settings, name: str | None) -> str:
+    """Return what the circuit to the assistant's model of that name is called."""
+    usual = (settings.model.name or "").partition(":")[2]
+    return "assistant" if name in {None, usual} else f"assistant {name}"
 
 
 def open_model(settings: Settings, name: str | None = None, timeout: timedelta | None = None) -> Model:

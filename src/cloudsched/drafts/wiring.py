@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.engine.signed_dispatches import SigningKeys
 from cloudsched.runtime.container import Wiring
 from cloudsched.runtime.lazy_property import lazy_property
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime, time
 
     from cloudsched.app import App
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.explanation.findings import Finding
     from cloudsched.domain.responses.api_responses import DraftResult
     from cloudsched.drafts.draft_tokens import DraftTokens
     from cloudsched.drafts.open_models import LanguageModels
@@ -149,6 +152,15 @@ class DraftsWiring(Wiring):
 def check_settings(container: Container) -> None:
     """Open the language model that the settings name, if there is one. Raises Misconfigured."""
     _ = DraftsWiring.of(container).model
+
+
+def find_conditions(container: Container, task: Task, _person: object, _now: object) -> Iterator[Finding]:
+    """Yield that the model which a task asks does not answer."""
+    if task.handler == ASSISTANT_HANDLER:
+        from cloudsched.drafts.open_models import name_circuit  # noqa: PLC0415 - imported only with a model
+
+        chosen = None if task.source is None or task.source.model is None else task.source.model.name
+        yield from container.circuits.explain(name_circuit(container.settings, chosen))
 
 
 def with_assistant(container: Container, registry: Registry) -> Registry:

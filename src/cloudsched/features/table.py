@@ -280,6 +280,7 @@ FEATURES: Final = (
         folders=("language", "drafts"),
         wiring="cloudsched.drafts.wiring:DraftsWiring",
         settings="cloudsched.drafts.wiring:check_settings",
+        conditions="cloudsched.drafts.wiring:find_conditions",
         optional_handlers=("cloudsched.drafts.wiring:with_assistant",),
         operations=("cloudsched.drafts.operations",),
         commands=(

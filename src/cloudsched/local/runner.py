@@ -51,6 +51,7 @@ class FolderRunner:
         """True if this process runs the tasks now."""
         self._app = app
         self._clock = SystemClock()
+        self._threads = threads
         self._queue = self._make_queue(threads)
         window = WindowedDispatcher(self._queue)
         self._maintenance = Maintenance(app, self._clock, window)
@@ -76,6 +77,7 @@ class FolderRunner:
                 self._app.override(settings, dispatcher=self._dispatcher, clock=self._clock, holder=holder)
             )
             container = self._app.container
+            container.circuits.places.threads = self._threads
             container.check_settings()
             parts.enter_context(closing(container.store))
             if holder is not None:

@@ -114,6 +114,8 @@ class DeliveryHandler:
             except DeliveryRefused as error:
                 refusals.append(error)
             except DeliveryDelayed as error:
+                if error.is_busy:
+                    raise
                 delayed.append(error)
 
         # A delay comes first: the next attempt sends to all again, and receivers know a repeat by its id.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
 
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.explanation.findings import Finding, Reason
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Message
     from cloudsched.domain.documents.person import Person
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.sender import Sender
+    from cloudsched.engine.ports.sender import Asker, Sender
     from cloudsched.people.answers import Answers
     from cloudsched.people.contact_links import ContactLinks
     from cloudsched.people.delivery_handler import DeliveryHandler
@@ -62,8 +63,8 @@ class PeopleWiring(Wiring):
         """Sends deliveries, by channel. It has only those that are set up."""
         from cloudsched.people.senders.channel_senders import Senders  # noqa: PLC0415 - only when used
 
-        registrations = self.container.registry.registrations
-        return Senders(self.container.settings, lambda: registrations.mail_template)
+        own = self.container
+        return Senders(own.settings, lambda: own.registry.registrations.mail_template, own.circuits)
 
     @lazy_property
     def recipients(self) -> PeopleRecipients:
@@ -98,15 +99,8 @@ class PeopleWiring(Wiring):
     @lazy_property
     def chat_apps(self) -> Mapping[str, ChatApp]:
         """The apps of the chats that are set up, by channel. They understand what their services post."""
-        from cloudsched.people.senders.channel_senders import open_slack, open_telegram  # noqa: PLC0415 - only when used
-
-        settings = self.container.settings
-        apps: dict[str, ChatApp] = {}
-        if settings.telegram_bot:
-            apps[DeliveryChannel.TELEGRAM] = open_telegram(settings)
-        if settings.slack_app:
-            apps[DeliveryChannel.SLACK] = open_slack(settings)
-        return apps
+        chats = (DeliveryChannel.TELEGRAM, DeliveryChannel.SLACK)
+        return {each: cast("ChatApp", self.senders[each]) for each in chats if each in self.senders}
 
     @lazy_property
     def contact_links(self) -> ContactLinks:
@@ -146,12 +140,14 @@ class PeopleWiring(Wiring):
     @lazy_property
     def webhook_verification(self) -> WebhookVerification:
         """Asks people's endpoints whether they want messages."""
-        from cloudsched.people.senders.channel_senders import open_webhooks  # noqa: PLC0415 - only when used
         from cloudsched.people.webhook_verification import WebhookVerification  # noqa: PLC0415 - only when used
 
         container = self.container
         return WebhookVerification(
-            container.store.records, container.clock, self.people, lambda: open_webhooks(container.settings)
+            container.store.records,
+            container.clock,
+            self.people,
+            lambda: cast("Asker", self.senders[DeliveryChannel.WEBHOOK]),
         )
 
     @lazy_property
@@ -210,6 +206,8 @@ def check_settings(container: Container) -> None:
 def find_conditions(container: Container, task: Task, person: Person | None, _now: object) -> Iterator[Finding]:
     """Yield which of a task's channels would reach nobody."""
     senders = PeopleWiring.of(container).senders
+    if task.delivery is not None:
+        yield from container.circuits.explain(task.delivery.channel.lower())
     for channel in task.delivery_channels:
         if not channel.traits.is_sent:
             continue
@@ -217,6 +215,9 @@ def find_conditions(container: Container, task: Task, person: Person | None, _no
             yield Finding(reason=Reason.CHANNEL_NOT_SET_UP, sentence=say_not_set_up(channel))
         elif channel is not DeliveryChannel.OPERATOR and (why := find_obstacle(person, task.category, channel)):
             yield Finding(reason=Reason.NOT_REACHABLE, sentence=f"It reaches nobody by {channel}. {why}")
+        else:
+            url = person.webhook.url if person and person.webhook and channel is DeliveryChannel.WEBHOOK else ""
+            yield from container.circuits.explain(channel.lower(), urlsplit(url).hostname or "")
     yield from _find_question_conditions(container, task)
 
 

@@ -360,7 +360,8 @@ class Container:
         """Finds what keeps many tasks from running at once."""
         from cloudsched.engine.queries.causes import Causes
 
-        places = [partial(find_place(each.causes), self) for each in FEATURES if each.causes]
+        places = [self.circuits.find_causes]
+        places += [partial(find_place(each.causes), self) for each in FEATURES if each.causes]
         return Causes(self.store, self.clock, time.monotonic, self.handlers, self.conditions, places)
 
     def note_change(self) -> None:

@@ -12,13 +12,15 @@ from cloudsched.errors import Misconfigured, Unavailable
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy
     from cloudsched.adapters.firestore.listener import FirestoreListener
     from cloudsched.adapters.firestore.own_client import Joins
     from cloudsched.adapters.firestore.store import FirestoreStore
     from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
+    from cloudsched.domain.explanation.findings import Finding
+    from cloudsched.domain.responses.overview_responses import CommonCause
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.listener import Listener
@@ -58,23 +60,69 @@ class Replacements(AppParts, total=False):
 
 
 class Circuits:
-    """A circuit breaker for each remote service in use."""
+    """A circuit breaker for each remote service in use, and the places of all calls to partners.
+
+    Partners are what tasks can go on without: mail, chats, addresses of users, models.
+    """
 
     def __init__(self) -> None:
-        self._breakers: dict[str, CircuitBreakerProxy[Any]] = {}
+        from cloudsched.adapters.circuit_breaker import Places
 
-    def guard(self, name: str, port: T, error: type[Unavailable]) -> T:
-        """Return a port's adapter behind a circuit breaker that opens when this error repeats."""
+        self._breakers: dict[str, CircuitBreakerProxy[Any]] = {}
+        self.places: Places = Places()
+
+    def guard(
+        self,
+        name: str,
+        port: T,
+        error: type[Unavailable],
+        service: str = "",
+        methods: tuple[str, ...] = (),
+        find_host: Callable[..., str] | None = None,
+    ) -> T:
+        """Return a port's adapter behind a circuit breaker that opens when this error repeats.
+
+        With `methods`, which are those that call the service, it is a partner's. See `CircuitBreakerProxy`.
+        """
         from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy
 
-        breaker = CircuitBreakerProxy(port, error, f"The {name}")
+        breaker = CircuitBreakerProxy(
+            *(port, error, service or f"The {name}"),
+            places=self.places if methods else None,
+            find_host=find_host,
+            methods=methods or None,
+        )
         self._breakers[name] = breaker
         return breaker.port
 
     @property
     def states(self) -> dict[str, str]:
         """The state of each, by its service: closed, open or half_open."""
-        return {name: breaker.state for name, breaker in self._breakers.items()}
+        return {name: breaker.state for name, breaker in tuple(self._breakers.items())}
+
+    def explain(self, name: str, host: str = "") -> Iterator[Finding]:
+        """Yield that a partner does not answer, or one host of users' addresses, if so."""
+        from cloudsched.domain.explanation.findings import Finding, Reason
+
+        breaker = self._breakers.get(name)
+        if breaker is not None and host in breaker.list_silent():
+            yield Finding(reason=Reason.NO_ANSWER, sentence=_say_silent(breaker.service))
+
+    def find_causes(self, owner: str | None) -> Iterator[CommonCause]:
+        """Yield which partners do not answer. Addresses of users concern one owner each, and are named to operators."""
+        from cloudsched.domain.explanation.findings import Reason
+        from cloudsched.domain.responses.overview_responses import CommonCause
+
+        for name, breaker in tuple(self._breakers.items()):
+            hosts = breaker.list_silent()
+            if breaker.is_partner and hosts and (owner is None or hosts == [""]):
+                more = f" at {hosts[0]}" + (f" and {len(hosts) - 1} more" if hosts[1:] else "") if hosts[0] else ""
+                sentence = _say_silent(breaker.service + more)
+                yield CommonCause(reason=Reason.NO_ANSWER, sentence=sentence, subject=name)
+
+
+def _say_silent(service: str) -> str:
+    return f"{service} does not answer. Calls to it are held back, and one is tried every few seconds."
 
 
 def open_firestore_store(settings: Settings) -> FirestoreStore:

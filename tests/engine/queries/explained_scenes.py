@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,6 +12,7 @@ from zoneinfo import ZoneInfo
 from tests.authorities import as_user
 
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings, Snooze, Task
+from cloudsched.adapters.circuit_breaker import FAILURE_THRESHOLD
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.person import PersonSpec
@@ -20,7 +22,7 @@ from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.queries.explanations import explain_task
 from cloudsched.engine.sweep.shard_sweeps import SweepNotes
 from cloudsched.engine.sweep.sweeper import Sweep
-from cloudsched.errors import QueueUnavailable
+from cloudsched.errors import DeliveryDelayed, QueueUnavailable
 from cloudsched.features.budgets.budgets import Budgets
 from cloudsched.features.calendars.wiring import CalendarsWiring
 from cloudsched.features.pull.wiring import PullWiring
@@ -299,6 +301,19 @@ def remove_provider(scene: Scene) -> None:
     scene.create(delivery_channels=["EMAIL"])
 
 
+def silence_the_mail_server(scene: Scene) -> None:
+    class Silent:
+        def send(self) -> None:
+            raise DeliveryDelayed("The mail server", "it did not answer")
+
+    guarded = scene.app.container.circuits.guard("email", Silent(), DeliveryDelayed, "The channel EMAIL", ("send",))
+    for _ in range(FAILURE_THRESHOLD):
+        with suppress(DeliveryDelayed):
+            guarded.send()
+    scene.sim.add_person("ada")
+    scene.create(delivery_channels=["EMAIL"])
+
+
 def know_no_address(scene: Scene) -> None:
     scene.create(delivery_channels=["EMAIL"])
 
@@ -344,6 +359,7 @@ SCENARIOS: dict[Reason, Callable[[Scene], object]] = {
     Reason.BUDGET_USED_UP: use_up_budget,
     Reason.CHANNEL_NOT_SET_UP: remove_provider,
     Reason.NOT_REACHABLE: know_no_address,
+    Reason.NO_ANSWER: silence_the_mail_server,
     Reason.NOT_CHECKED: hide_queue,
     Reason.NOT_DELIVERED: lose_the_mail_server,
     Reason.LAST_OUTCOME: end,
@@ -379,6 +395,7 @@ WORDS = {
     Reason.BUDGET_USED_UP: "0 of 0 queries",
     Reason.CHANNEL_NOT_SET_UP: "EMAIL is not set up",
     Reason.NOT_REACHABLE: "by EMAIL. No contacts",
+    Reason.NO_ANSWER: "The channel EMAIL does not answer",
     Reason.NOT_CHECKED: "could not be checked",
     Reason.NOT_DELIVERED: "the test lets it fail",
     Reason.LAST_OUTCOME: "succeeded",

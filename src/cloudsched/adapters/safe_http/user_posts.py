@@ -112,6 +112,7 @@ class UserPosts:
                 self._what,
                 f"it answers {status}",
                 parse_retry_after(retry_after, self._now()),
+                has_answered=True,
             )
         return status, answer
 

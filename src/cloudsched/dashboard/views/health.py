@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.status import Status
 from cloudsched.dashboard.times import parse_instant, write_duration
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
+
+
+_OWN: Final = frozenset({"store", "queue"})
+"""The services without which nothing runs. Others have a line among what needs attention."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ def _build_paused(counts: Json) -> list[HealthRow]:
 
 
 def _build_queue(health: Json, counts: Json, visit: Visit) -> HealthRow:
-    broken = sorted(name for name, state in health.get("circuits", {}).items() if state != "closed")
+    broken = sorted(name for name, state in health.get("circuits", {}).items() if state != "closed" and name in _OWN)
     if broken:
         return HealthRow("Queue", _bad("has failed"), None, f"Calls to {', '.join(broken)} are held back for a while.")
     since = counts.get("overdueSince")

@@ -310,6 +310,8 @@ def _build_common(cause: Json, visit: Visit) -> Need:
             return replace(need, status=_PAUSED, queue=only_if(may_resume, subject))
         case Reason.UNKNOWN_HANDLER:
             return replace(need, href=f"tasks?{urlencode({'handler': subject, 'status': 'ACTIVE'})}")
+        case Reason.NO_ANSWER:
+            return replace(need, href="deliveries")
         case Reason.NOT_REACHABLE:
             href = f"people/{quote(subject, safe='')}#reach"
             return replace(need, href=href, act=("Mend", href) if visit.may_change else ("", ""))

@@ -66,6 +66,8 @@ class Reason(StrEnum):
     """A channel by which it delivers has no provider here."""
     NOT_REACHABLE = "NOT_REACHABLE"
     """A channel does not reach its owner: a contact is missing or unverified, or the owner does not want it."""
+    NO_ANSWER = "NO_ANSWER"
+    """A service that it needs, such as the mail server, has not answered lately."""
     NOT_CHECKED = "NOT_CHECKED"
     """Something of this could not be looked at."""
     NOT_DELIVERED = "NOT_DELIVERED"

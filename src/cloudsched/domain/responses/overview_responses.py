@@ -274,10 +274,10 @@ class CommonCause(ApiResponse):
     """What keeps many tasks from running at once, in the sentence of their explanations."""
 
     reason: Reason
-    """`QUEUE_PAUSED`, `UNKNOWN_HANDLER`, `BUDGET_USED_UP`, or of lost messages `NOT_REACHABLE`."""
+    """`QUEUE_PAUSED`, `UNKNOWN_HANDLER`, `BUDGET_USED_UP`, `NO_ANSWER`, or of lost messages `NOT_REACHABLE`."""
     sentence: str
     subject: str | None = None
-    """The queue, handler or owner. Only callers who see the tasks of all owners learn which queue it is."""
+    """The queue, handler, owner or service. Only callers who see the tasks of all owners learn which queue it is."""
     priorities: tuple[Priority, ...] | None = None
     """The priorities of the tasks that a queue carries."""
     count: int | None = Field(default=None, ge=0, le=10000)

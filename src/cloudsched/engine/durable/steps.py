@@ -27,7 +27,7 @@ from cloudsched.domain.raised_errors import type_name
 from cloudsched.domain.transitions.outcome import Returned
 from cloudsched.engine.durable.arguments import parse_retry_policy, parse_timeout, require_callable
 from cloudsched.engine.durable.step_attempt import ReportedUsage, StepCall
-from cloudsched.engine.durable.suspension import explain_mistake, is_handler_failure
+from cloudsched.engine.durable.suspension import explain_mistake, is_busy, is_handler_failure
 from cloudsched.engine.ports.procedure import from_thrown
 from cloudsched.errors import InvalidInput, StepFailed, Unavailable, WorkflowError
 
@@ -207,7 +207,7 @@ def _try_step(
             result = yield attempt
         except BaseException as error:  # any failure of user code fails the step
             error = from_thrown(error)
-            if not is_handler_failure(error):
+            if is_busy(error) or not is_handler_failure(error):
                 raise
             error = explain_mistake(error) or error
             is_refusal = issubclass(type(error), WorkflowError)  # forbidden in a step: a retry cannot help

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.raised_errors import get_members, get_traceback
-from cloudsched.errors import WorkflowError
+from cloudsched.errors import Unavailable, WorkflowError
 
 if TYPE_CHECKING:
     import random
@@ -51,6 +51,11 @@ class Suspended(ControlFlow):
             f"The handler is suspended here ({getattr(outcome, 'reason', '')}), and is replayed when it can continue. "
             "If you see this, your code caught BaseException: catch Exception instead, and let this propagate."
         )
+
+
+def is_busy(error: BaseException) -> bool:
+    """Return whether a partner was not asked, because as many calls to it as may be are under way."""
+    return isinstance(error, Unavailable) and error.is_busy
 
 
 def is_handler_failure(error: BaseException) -> bool:

@@ -8,6 +8,7 @@ it would be just as invalid again. `is_handler_failure` says which exceptions ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -23,6 +24,7 @@ from cloudsched.domain.transitions.outcome import (
     Outcome,
     Retry,
     Returned,
+    Snooze,
     Suspend,
     WithoutResult,
 )
@@ -36,6 +38,7 @@ from cloudsched.engine.handlers.signature import Dependencies
 from cloudsched.engine.ports.procedure import LongCall, Procedure, from_thrown
 from cloudsched.errors import (
     InvalidInput,
+    Unavailable,
     UnknownHandler,
     WorkflowError,
 )
@@ -129,6 +132,8 @@ def _call(
 
 
 def _report_raised(context: Context, handler: Handler, error: BaseException) -> AttemptReport:
+    if isinstance(error, Unavailable) and error.is_busy:
+        return _report(context, Snooze(error.retry_after or timedelta(0), _error_text(error)))
     mistake = explain_mistake(error, context.durable_run.made)
     if mistake is not None:
         return _report_failure(context, Fail(str(mistake)), mistake)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Final
 
 import requests
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
 FETCH_SECONDS: Final = 10.0
 """The longest time of a whole fetch: redirects, and a server that sends a byte now and then, included."""
-MAX_FETCHES: Final = 8
-"""The number of calendars that a process fetches at once: each fetch blocks a request's thread."""
 _YEARS_AHEAD: Final = 10
 _MAX_YEARS: Final = 60
 
@@ -30,21 +27,9 @@ class CalendarSources:
 
     def __init__(self, make_session: Callable[..., requests.Session]) -> None:
         self._make_session = make_session
-        self._free = BoundedSemaphore(MAX_FETCHES)
 
     def fetch(self, url: str, etag: str | None) -> tuple[str, str | None] | None:
         """Return the text at a URL and its ETag, None if it still has the ETag that is known."""
-        if not self._free.acquire(blocking=False):
-            raise Unavailable(
-                "The calendar's server",
-                f"{MAX_FETCHES} calendars are being fetched; try again",
-            )
-        try:
-            return self._fetch(url, etag)
-        finally:
-            self._free.release()
-
-    def _fetch(self, url: str, etag: str | None) -> tuple[str, str | None] | None:
         headers = {"Accept": "text/calendar", **({} if etag is None else {"If-None-Match": etag})}
         try:
             with (
@@ -58,7 +43,9 @@ class CalendarSources:
                 if response.status_code == requests.codes.not_modified and etag is not None:
                     return None
                 if response.status_code != requests.codes.ok:
-                    raise Unavailable("The calendar's server", f"it answered {response.status_code}")
+                    refusal = Unavailable("The calendar's server", f"it answered {response.status_code}")
+                    refusal.has_answered = True
+                    raise refusal
                 return decode_ics(response.content), response.headers.get("ETag")
         except requests.exceptions.ContentDecodingError as error:
             problem = f"leads to more than {MAX_TEXT} bytes, or to what cannot be unpacked"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
+from cloudsched.errors import Unavailable
 from cloudsched.runtime.container import Wiring
 from cloudsched.runtime.lazy_property import lazy_property
 
@@ -24,4 +26,9 @@ class CalendarsWiring(Wiring):
 
         own = self.container
         sources = CalendarSources(partial(make_session, own.settings.access.reachable))
-        return Calendars(own.store, own.clock, lambda: own.scheduler, sources, own.followers)
+        guarded = own.circuits.guard("calendar", sources, Unavailable, "The calendar's server", ("fetch",), _find_host)
+        return Calendars(own.store, own.clock, lambda: own.scheduler, guarded, own.followers)
+
+
+def _find_host(url: str, _etag: str | None) -> str:
+    return urlsplit(url).hostname or ""

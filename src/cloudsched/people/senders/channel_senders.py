@@ -5,26 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
+from urllib.parse import urlsplit
 
 from cloudsched.domain.documents.delivery_channels import COMPLETION, PING, DeliveryChannel
 from cloudsched.engine.concurrency.fork_safety import make_lock
-from cloudsched.errors import Misconfigured
+from cloudsched.errors import DeliveryDelayed, Misconfigured
+from cloudsched.runtime.factories import Circuits
 
 if TYPE_CHECKING:
     from cloudsched.config.settings import Settings
-    from cloudsched.engine.ports.sender import Sender, Template
-    from cloudsched.people.senders.slack import SlackApp
-    from cloudsched.people.senders.telegram import TelegramBot
-    from cloudsched.people.senders.webhook import WebhookSender
+    from cloudsched.engine.ports.sender import OutgoingMessage, Recipient, Sender, Template
 
 _MAX_WEBHOOK_ANSWER: Final = 64_000
 """The most bytes of an answer that are received and unpacked. Few of them are read."""
+_OF_USERS: Final = (DeliveryChannel.WEBHOOK, COMPLETION, PING)
+"""The channels to addresses of users: each host has a circuit of its own."""
 
 
 class Senders(Mapping[str, "Sender"]):
     """The senders of the channels that the settings set up."""
 
-    def __init__(self, settings: Settings, template: Callable[[], Template | None] = lambda: None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        template: Callable[[], Template | None] = lambda: None,
+        circuits: Circuits | None = None,
+    ) -> None:
+        self._circuits = circuits or Circuits()
         makers = {str(each): _find_maker(each, settings, template) for each in DeliveryChannel}
         makers[COMPLETION] = makers[DeliveryChannel.WEBHOOK]
         makers[PING] = partial(_open_pings, settings)
@@ -36,7 +43,14 @@ class Senders(Mapping[str, "Sender"]):
         """Return a channel's sender. Raises KeyError if it is not set up."""
         with self._lock:
             if channel not in self._open:
-                self._open[channel] = self._makers[channel]()
+                self._open[channel] = self._circuits.guard(
+                    channel.lower(),
+                    self._makers[channel](),
+                    DeliveryDelayed,
+                    f"The channel {channel}",
+                    ("send", "ask", "show"),
+                    _find_host if channel in _OF_USERS else None,
+                )
             return self._open[channel]
 
     def __contains__(self, channel: object) -> bool:
@@ -50,6 +64,13 @@ class Senders(Mapping[str, "Sender"]):
     def __len__(self) -> int:
         """Return how many channels are set up."""
         return len(self._makers)
+
+
+def _find_host(_message: OutgoingMessage, recipient: Recipient) -> str:
+    try:
+        return urlsplit(recipient.address).hostname or ""
+    except ValueError:
+        return ""
 
 
 def _find_maker(  # noqa: PLR0911 - one return for each channel
@@ -66,13 +87,13 @@ def _find_maker(  # noqa: PLR0911 - one return for each channel
         case DeliveryChannel.MOBILE:
             return partial(_open_fcm, settings.fcm_project) if settings.fcm_project else None
         case DeliveryChannel.WEBHOOK:
-            return partial(open_webhooks, settings)
+            return partial(_open_webhooks, settings)
         case DeliveryChannel.OPERATOR:
             return partial(_open_apprise, settings.apprise_urls) if settings.apprise_urls else None
         case DeliveryChannel.TELEGRAM:
-            return partial(open_telegram, settings) if settings.telegram_bot else None
+            return partial(_open_telegram, settings) if settings.telegram_bot else None
         case DeliveryChannel.SLACK:
-            return partial(open_slack, settings) if settings.slack_app else None
+            return partial(_open_slack, settings) if settings.slack_app else None
         case unknown:
             assert_never(unknown)
 
@@ -111,8 +132,7 @@ def _open_pings(settings: Settings) -> Sender:
     return PingSender(make, allows_http=settings.allows_http)
 
 
-def open_telegram(settings: Settings) -> TelegramBot:
-    """Return the bot, which the settings have."""
+def _open_telegram(settings: Settings) -> Sender:
     from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - only when used
     from cloudsched.people.senders.telegram import TelegramBot  # noqa: PLC0415 - only when used
 
@@ -120,8 +140,7 @@ def open_telegram(settings: Settings) -> TelegramBot:
     return TelegramBot(token, secret, partial(make_session, max_bytes=_MAX_WEBHOOK_ANSWER))
 
 
-def open_slack(settings: Settings) -> SlackApp:
-    """Return the app, which the settings have."""
+def _open_slack(settings: Settings) -> Sender:
     from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - only when used
     from cloudsched.people.senders.slack import SlackApp  # noqa: PLC0415 - only when used
 
@@ -129,8 +148,7 @@ def open_slack(settings: Settings) -> SlackApp:
     return SlackApp(token, secret, partial(make_session, max_bytes=_MAX_WEBHOOK_ANSWER))
 
 
-def open_webhooks(settings: Settings) -> WebhookSender:
-    """Return what posts webhooks, only to addresses that users may reach."""
+def _open_webhooks(settings: Settings) -> Sender:
     from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - only when used
     from cloudsched.people.senders.webhook import WebhookSender  # noqa: PLC0415 - only when used
 

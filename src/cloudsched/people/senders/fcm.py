@@ -168,7 +168,7 @@ def _from_library(error: Any) -> DeliveryDelayed | DeliveryRefused:  # noqa: ANN
     wait = parse_retry_after(response.headers.get("Retry-After"), time.time())
     if wait is None and response.status_code == _TOO_MANY:
         wait = _WAIT_AFTER_429
-    return DeliveryDelayed(_SERVICE, text, wait)
+    return DeliveryDelayed(_SERVICE, text, wait, has_answered=True)
 
 
 def _blames_token(details: list[dict[str, Any]]) -> bool:

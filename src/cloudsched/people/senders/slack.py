@@ -121,7 +121,7 @@ class SlackApp:
         if error in _GONE:
             raise AddressGone(f"Slack does not reach this person any more: {error}.")
         if error in _OPERATORS or error in _LATER or "error" not in answer:
-            raise DeliveryDelayed("Slack", error)
+            raise DeliveryDelayed("Slack", error, has_answered=True)
         raise DeliveryRefused(f"Slack refuses the message: {error}.")
 
 

@@ -11,7 +11,9 @@ The meanings of the answers (RFC 5321 §4.2.1, RFC 3463):
 from __future__ import annotations
 
 import smtplib
+import socket
 import ssl
+import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 
 TIMEOUT_SECONDS = 30.0
-"""The longest silence of a server."""
+"""The longest silence of a server, and the longest time of one reply."""
 _SERVICE: Final = "The mail server"
 _DEFAULT_PORTS: Final = {"smtps": 465, "smtp": 587}
 _FORM: Final = "Write smtps://user:password@host:465, or smtp://user:password@host:587 for STARTTLS."
@@ -137,9 +139,9 @@ class SmtpSender:
         context = self._tls or ssl.create_default_context()
         connection: smtplib.SMTP
         if server.is_tls:
-            connection = smtplib.SMTP_SSL(server.host, server.port, timeout=TIMEOUT_SECONDS, context=context)
+            connection = _TlsSession(server.host, server.port, timeout=TIMEOUT_SECONDS, context=context)
         else:
-            connection = smtplib.SMTP(server.host, server.port, timeout=TIMEOUT_SECONDS)
+            connection = _SmtpSession(server.host, server.port, timeout=TIMEOUT_SECONDS)
 
         try:
             connection.ehlo_or_helo_if_needed()
@@ -151,6 +153,36 @@ class SmtpSender:
             connection.close()
             raise
         return connection
+
+
+class _SmtpSession(smtplib.SMTP):
+    """Waits for a whole reply no longer than for silence: a server may send one letter after the other."""
+
+    def getreply(self) -> tuple[int, bytes]:
+        is_over = threading.Event()
+        opened = self.sock
+
+        def end() -> None:
+            is_over.set()
+            if opened is not None:
+                with suppress(OSError):
+                    socket.socket.shutdown(opened, socket.SHUT_RDWR)  # also below TLS
+
+        timer = threading.Timer(TIMEOUT_SECONDS, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            return super().getreply()
+        except smtplib.SMTPServerDisconnected:
+            if is_over.is_set():
+                raise TimeoutError("timed out") from None
+            raise
+        finally:
+            timer.cancel()
+
+
+class _TlsSession(_SmtpSession, smtplib.SMTP_SSL):
+    """The same, with TLS from the beginning."""
 
 
 class _Utf8Text(str):

@@ -58,7 +58,7 @@ class TelegramBot:
         if status == _FORBIDDEN:
             raise AddressGone(f"Telegram lets the bot write to this person no more: {reason}.")
         if status == _UNAUTHORIZED:
-            raise DeliveryDelayed("Telegram", f"it does not accept the bot's token: {reason}")
+            raise DeliveryDelayed("Telegram", f"it does not accept the bot's token: {reason}", has_answered=True)
         raise DeliveryRefused(f"Telegram refuses the message: {reason}.")
 
     def read(self, headers: Headers, body: bytes, now: datetime) -> Tap | dict[str, Any]:  # noqa: ARG002 - Slack's has a time

@@ -275,6 +275,7 @@ class App(_Shared):
         user_queues: Iterable[str] = (),
         draft: str | None = None,
         logs: str = "admins",
+        tell_errors: bool = False,
         events: Mapping[str, Any] | None = None,
         early_events: Iterable[str] = (),
         **unknown: Never,
@@ -310,6 +311,8 @@ class App(_Shared):
                 ``docs/guides/plain-language.md``.
             logs: The callers that may read its log lines through the API. ``"admins"`` is those who see the tasks of
                 all owners. ``"owner"`` adds the task's owner.
+            tell_errors: True if messages about a failure have the text of its error. It is meant for developers, and
+                may have an address or a password, so owners are told only that the task has failed.
             events: The types of the events that it waits for, by name: ``{"decision": Decision}``. An event is checked
                 before it is accepted, and API, clients and dashboard know the type. `Context.wait_for` takes the same
                 type.
@@ -345,6 +348,7 @@ class App(_Shared):
             user_queues=user_queues,
             draft=draft,
             logs=logs,
+            tell_errors=tell_errors,
             events=events,
             early_events=early_events,
         )

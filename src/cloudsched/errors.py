@@ -214,6 +214,7 @@ class CallFailed(WorkflowError):
         task_id: The call's task.
         status: Its final status: FAILED, TIMED_OUT, CANCELLED, EXPIRED or DELETED. REFUSED if it could not start.
         type: The class of the exception that its last attempt raised, if there was one.
+        for_owners: What owners may read of it: its text, without that of a handler that does not tell its errors.
     """
 
     def __init__(self, handler: str, task_id: str, status: str, type_: str = "", message: str = "") -> None:
@@ -224,6 +225,7 @@ class CallFailed(WorkflowError):
         self.message = message
         why = f": {type_}: {message}" if type_ else (f": {message}" if message else "")
         super().__init__(f"The call of {handler!r}{f' ({task_id})' if task_id else ''} is {status}{why}")
+        self.for_owners = str(self)
 
 
 class EventTimedOut(WorkflowError):

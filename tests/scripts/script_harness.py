@@ -50,7 +50,7 @@ class ToolApp:
             self.did.append(f"slow {payload['minutes']}")
             return payload["minutes"]
 
-        @self.app.handler("broken", tool=True, retry=False)
+        @self.app.handler("broken", tool=True, retry=False, tell_errors=True)
         def broken() -> None:
             raise ConnectionError("no line")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cloudsched.domain.documents.execution import NOT_RUN_STATUSES, Execution
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, NOT_RUN_STATUSES, Execution
 from cloudsched.domain.recurrence.icalendar import escape_text, join_lines
 from cloudsched.domain.transitions.planning import occurrence_after, occurrence_id
 from cloudsched.errors import InvalidSchedule
@@ -81,9 +81,7 @@ def occurrence_event(task: Task, at: datetime) -> CalendarEvent:
 def execution_event(task: Task, execution: Execution) -> CalendarEvent:
     """Return the event of an occurrence that has come: with its outcome, and cancelled if it was not run."""
     outcome = execution.status.replace("_", " ").capitalize()
-    reason = execution.message
-    if not reason and execution.error:
-        reason = execution.error.message
+    reason = "" if execution.status in FAILURE_STATUSES else execution.message or ""
     modified = execution.finished_at or execution.started_at or execution.scheduled_for
     text = "\n".join(part for part in (f"{outcome}. {reason}".strip(), task.description) if part)
     event = _event(task, execution.id, execution.scheduled_for, text, modified)

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.records import RecordStore
 
 
-CALL_PREFIX: Final = "scripts."
-"""The prefix of the names of calls of scripts in the journal, as in the script itself."""
 _COUNTED_FOR: Final = timedelta(days=400)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable, truncate
-from cloudsched.domain.documents.script import SCRIPT_CALL, SCRIPT_HANDLER, require_exact
+from cloudsched.domain.documents.script import CALL_PREFIX, SCRIPT_CALL, SCRIPT_HANDLER, require_exact
 from cloudsched.domain.documents.task import MAX_NAME, Task
 from cloudsched.engine.durable.calls import (
     end_round,
@@ -32,7 +32,7 @@ from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, MAX_TEXT, Con
 from cloudsched.engine.handlers.user_access import limit_priority
 from cloudsched.engine.ports.interpreter import Interpreter, Round, ScriptInput, ScriptRequest, ScriptResponse
 from cloudsched.errors import CallFailed, InvalidInput, LimitExceeded, Misconfigured, ScriptFailed
-from cloudsched.scripts.called_scripts import CALL_PREFIX, CalledScripts, find_tree
+from cloudsched.scripts.called_scripts import CalledScripts, find_tree
 from cloudsched.scripts.documents import (
     is_script_name,
 )
@@ -288,7 +288,7 @@ def _to_response(
         failure = _failure("InvalidInput", _refusal_text(started_call), "REFUSED")
         return ScriptResponse(request.number, failure=failure)
     if isinstance(outcome, CallFailed):
-        return ScriptResponse(request.number, failure=_failure("CallFailed", str(outcome), outcome.status))
+        return ScriptResponse(request.number, failure=_failure("CallFailed", outcome.for_owners, outcome.status))
     try:
         require_exact("result", outcome)
     except InvalidInput as error:

@@ -62,7 +62,7 @@ class Tools:
             self.app.handler(name, **options)(self._note(name))
         self.app.handler("no-tool", access="users", draft="Does it")(self._note("no-tool"))
         self.app.handler("unnamed", **opened)(self._note("unnamed"))
-        self.app.handler("fails", retry=False, **opened)(self._fail)
+        self.app.handler("fails", retry=False, tell_errors=True, **opened)(self._fail)
         self.app.handler("search", **{**opened, "draft": "Searches"})(self._search)
 
     def _note(self, name: str) -> Callable[..., str]:

@@ -48,7 +48,7 @@ def app() -> App:
         ctx.sleep(timedelta(minutes=payload.get("minutes", 10)))
         return sum(each or 0 for each in payload.get("given", [])) + int(payload.get("n", 0))
 
-    @made.handler("broken", retry=False)
+    @made.handler("broken", retry=False, tell_errors=True)
     def broken() -> None:
         raise ConnectionError("no")
 

@@ -17,6 +17,8 @@ from cloudsched.errors import InvalidInput
 
 SCRIPT_HANDLER = "cloudsched.script"
 """The built-in handler of tasks that have a script."""
+CALL_PREFIX = "scripts."
+"""The prefix of the names of calls of scripts in the journal, as in the script itself."""
 SCRIPT_CALL = "script_call"
 """The field of a call that says which script is called, in which tree, and whether a user wrote it."""
 MAX_SOURCE = 64 * 1024

@@ -124,20 +124,28 @@ def has_inbox(task: Task) -> bool:
     return task.owner != SYSTEM_OWNER or DeliveryChannel.WEB in task.delivery_channels
 
 
-def describe_failure(task: Task, record: Execution) -> InboxMessage:
-    """Return the message about a failure. The owner may read all of it in the record."""
+def describe_failure(task: Task, record: Execution, *, tells_error: bool) -> InboxMessage:
+    """Return the message about a failure, with the text of its error only if that is told.
+
+    An error's text is meant for developers, and may have what no owner should read.
+    """
     what, verb = "Missed", "did not run"
     why = (record.message or "").rstrip(".")
     if record.status in FAILURE_STATUSES:
         what, verb = "Failed", "has failed"
-        if record.error is not None:
+        if record.status is ExecutionStatus.TIMED_OUT:
+            verb = "did not end in time"
+        why = ""
+        if tells_error and record.error is not None:
             why = f"{record.error.type}: {record.error.message}"
 
-    body = f"What was due {say_instant(task, record.scheduled_for)} {verb}: {why}."
+    body = f"What was due {say_instant(task, record.scheduled_for)} {verb}{why and f': {why}'}."
     if task.status is TaskStatus.PAUSED:
         body += f"\n\n{task.message}"
     elif task.next_execution_time is not None:
         body += f"\n\nIt runs next {say_instant(task, task.next_execution_time)}."
+    else:
+        body += "\n\nIt does not run again by itself."
     return InboxMessage(f"{what}: {task.delivery_title or task.title}", body)
 
 

@@ -324,7 +324,7 @@ class AssistantRun:
         [outcome] = context.durable_run.perform(_WHAT, wait_for_results, [number], as_recorded=True)
         if isinstance(outcome, CallFailed):
             context.progress(f"{tool!r} has failed")
-            return note_call(tool, arguments, failure=str(outcome)[:_MAX_FAILURE])
+            return note_call(tool, arguments, failure=outcome.for_owners[:_MAX_FAILURE])
         context.progress(f"{tool!r} has answered")
         return note_call(tool, arguments, result=outcome)
 

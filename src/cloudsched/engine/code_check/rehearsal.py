@@ -114,6 +114,7 @@ def _replay(registry: Registry, handler: Handler, stored: StoredRun, clock: Cloc
         attempt=attempt,
         clock=clock,
         function=lambda name: None if (found := registry.find(name)) is None else found.function,
+        tells_errors=registry.tells_errors,
         name_of=registry.name_of,
         blobs=stored.blobs,
         chance=random.Random(0),  # noqa: S311 - nothing is retried

@@ -134,7 +134,10 @@ def read_call_result(cursor: JournalCursor, entry: JournalEntry, *, as_recorded:
     """Return the result of a call that has ended, or its `CallFailed`."""
     if entry.status is not StepStatus.SUCCEEDED:
         error = entry.error or StepError(type="Error", message="")
-        return CallFailed(entry.name, entry.child or "", error.status or "", error.type, error.message)
+        failed = CallFailed(entry.name, entry.child or "", error.status or "", error.type, error.message)
+        if not cursor.surroundings.tells_errors(entry.name):
+            failed.for_owners = str(CallFailed(entry.name, failed.task_id, failed.status))
+        return failed
     value = cursor.results.read(entry)
     if as_recorded:
         function = None

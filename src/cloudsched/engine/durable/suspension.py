@@ -172,6 +172,8 @@ class Surroundings:
     clock: Clock
     function: Callable[[str], Callable[..., Any] | None]
     """The function of a handler, or None where it is not registered in this process."""
+    tells_errors: Callable[[str], bool]
+    """Return whether owners are told the errors of the handler of that name."""
     name_of: Callable[[object], str]
     """The name of a handler that is given by its name or as its function."""
     blobs: Blobs

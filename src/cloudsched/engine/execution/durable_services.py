@@ -52,6 +52,7 @@ class DurableServices:
             attempt=attempt,
             clock=self._engine.clock,
             function=self._function,
+            tells_errors=self._engine.registry.tells_errors,
             name_of=self._engine.registry.name_of,
             blobs=self._engine.blobs(),
             chance=self._engine.random,

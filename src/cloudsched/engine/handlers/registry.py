@@ -30,6 +30,7 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.children import CHILDREN_HANDLER as CHILDREN
 from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.documents.policy import Priority, RetryPolicy, to_retry_policy
+from cloudsched.domain.documents.script import CALL_PREFIX, SCRIPT_HANDLER
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.documents.task import MAX_DURATION, MAX_NAME, Task, TaskId, owner_id_prefix
 from cloudsched.domain.raised_errors import type_name
@@ -100,6 +101,8 @@ class Handler(HandlerFields):
     """The most urgent priority that users may ask for."""
     owners_see_logs: bool = False
     """True if the owner of a task may read what it logs, and not only those who see all tasks."""
+    tell_errors: bool = False
+    """True if the owner of a task is told the text of its errors."""
     task_id: Callable[[Any], str | None] | None = None
     """Returns the id of a task with this payload, for creations without one."""
     events: Mapping[str, EventType] = field(default_factory=dict)
@@ -383,6 +386,7 @@ class HandlerOptions(RegistrationOptions, total=False):
     user_max_priority: Priority | str | None
     draft: str | None
     logs: str
+    tell_errors: bool
     events: Mapping[str, Any] | None
     early_events: Iterable[str]
 
@@ -450,6 +454,7 @@ class Registry:
             "task_id": validate_task_id(name, options.get("task_id")),
             "draft": validate_draft_text(name, options.get("draft")),
             "owners_see_logs": validate_log_readers(name, options.get("logs", "admins")),
+            "tell_errors": options.get("tell_errors", False),
             **validate_access(name, options),
             **validate_events(name, options.get("events") or {}, options.get("early_events", ())),
         }
@@ -502,6 +507,13 @@ class Registry:
         else:
             hint = f"Registered: {known}."
         raise UnknownHandler("handler", f"there is no handler named {name!r}", hint)
+
+    def tells_errors(self, name: str) -> bool:
+        """Return whether owners are told the errors of a handler: if it says so, or they wrote what it runs."""
+        handler = self.find(name)
+        if handler is None:
+            return name.startswith(CALL_PREFIX)
+        return name == SCRIPT_HANDLER or handler.tell_errors
 
     def find(self, name: object) -> Handler | None:
         """Return the handler of that name, or None."""

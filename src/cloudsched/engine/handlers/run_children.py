@@ -26,7 +26,7 @@ def run_children(ctx: Context) -> dict[str, Any]:
     failed = {number: outcome for number, outcome in enumerate(outcomes) if isinstance(outcome, CallFailed)}
     if failed and task.on_child_failure is OnChildFailure.FAIL:
         raise next(iter(failed.values()))
-    errors = {number: str(failure) for number, failure in failed.items()}
+    errors = {number: failure.for_owners for number, failure in failed.items()}
     return gather_results(_successful_results(outcomes), errors, range(len(outcomes), len(task.children)))
 
 

@@ -47,15 +47,18 @@ class FailureNotices(Option):
             return commit
         error = untold[0].error
         if error is not None and RUN_CREATIONS in error.message:
-            return self._tell_of_runaway(commit, untold[0].id, error.message, now)
+            return self._tell_of_runaway(commit, untold[0].id, now)
 
-        make = make_deliveries(self._engine).make_failures
-        deliveries = [delivery for each in untold for delivery in make(task, each, now)]
+        maker = make_deliveries(self._engine)
+        deliveries = [delivery for each in untold for delivery in maker.make_failures(task, each, now)]
+        tells_error = maker.tells_error(task)
         messages = [
             message
             for each in untold
             if has_inbox(task)
-            for message in make_messages(task, each.id, [describe_failure(task, each)], now, first=0)
+            for message in make_messages(
+                task, each.id, [describe_failure(task, each, tells_error=tells_error)], now, first=0
+            )
         ]
         return commit.having(
             task=task.model_copy(update={"failure_told_at": task.failure_told_at or now}),
@@ -63,7 +66,7 @@ class FailureNotices(Option):
             others=(*commit.others, *write_new(self._engine.store, deliveries)),
         )
 
-    def _tell_of_runaway(self, commit: Commit, execution_id: str, why: str, now: datetime) -> Commit:
+    def _tell_of_runaway(self, commit: Commit, execution_id: str, now: datetime) -> Commit:
         """Tell an owner once an hour that tasks create too many. Hundreds of these may fail."""
         task = commit.task
         hour = f"{now:%Y%m%dT%H}"
@@ -72,7 +75,7 @@ class FailureNotices(Option):
             return commit
         self._runaways[task.owner] = hour, execution_id
         title = task.delivery_title or task.title
-        body = f"{title!r}, and perhaps others, create too many tasks. They are stopped, and fail. {why}"
+        body = f"{title!r}, and perhaps others, create too many tasks. They are stopped, and fail."
         body = f"{body}\n\nYou are told of this once an hour."
         notice = InboxMessage("Too many tasks", body)
         return add_notice(self._engine, commit, f"runaway-{hour}", notice, [task], now)

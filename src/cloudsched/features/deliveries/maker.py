@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
-from cloudsched.domain.documents.authority import Requesters
+from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
 from cloudsched.domain.documents.delivery_channels import (
     COMPLETION,
     DELIVERY_HANDLER,
@@ -26,7 +26,7 @@ from cloudsched.domain.documents.delivery_channels import (
     DeliveryChannel,
     derive_delivery_id,
 )
-from cloudsched.domain.documents.execution import Execution, ExecutionError, ExecutionStatus, Run
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionError, ExecutionStatus, Run
 from cloudsched.domain.documents.json_limits import json_size, truncate
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.task import Parent, Task
@@ -87,6 +87,12 @@ class DeliveryMaker:
     """Returns a name that nobody can guess, the same for the same text."""
     retention: timedelta | None
     """The retention of an ended delivery, if its task has none of its own."""
+    tells_errors: Callable[[str], bool]
+    """Returns whether owners are told the text of a handler's errors."""
+
+    def tells_error(self, task: Task, channel: str = "") -> bool:
+        """Return whether the text of a task's error may be in a message by that channel."""
+        return channel == DeliveryChannel.OPERATOR or task.owner == SYSTEM_OWNER or self.tells_errors(task.handler)
 
     def make_all(
         self,
@@ -131,12 +137,22 @@ class DeliveryMaker:
 
     def make_failures(self, task: Task, record: Execution, now: datetime) -> tuple[Task, ...]:
         """Return the deliveries that tell of a failure, one for each channel."""
-        message = describe_failure(task, record)
-        payload = {**_build_failure(task, record), "title": message.title, "body": message.body}
         return tuple(
-            self._make(task, record.id, each, payload, now, key=f"{_FAILURE} {each}", is_failure=True)
+            self._make(
+                *(task, record.id, each, self._build_told(task, record, each), now),
+                key=f"{_FAILURE} {each}",
+                is_failure=True,
+            )
             for each in _list_sent(task)
         )
+
+    def _build_told(self, task: Task, record: Execution, channel: DeliveryChannel) -> dict[str, Any]:
+        tells_error = self.tells_error(task, channel)
+        message = describe_failure(task, record, tells_error=tells_error)
+        payload = _build_failure(task, record)
+        if not tells_error:
+            payload = _without_error(payload)
+        return {**payload, "title": message.title, "body": message.body}
 
     def make_notice(
         self, task: Task, about: str, channel: DeliveryChannel, message: InboxMessage, now: datetime
@@ -207,6 +223,8 @@ class DeliveryMaker:
         assert task.on_completion is not None  # noqa: S101 - both callers have looked
         url = task.on_completion.webhook
         is_users = Requesters.USERS in {author, task.defined_by}
+        if is_users and not self.tells_error(task):
+            payload = _without_error(payload)
         return self._make(task, execution_id, COMPLETION, payload, now, url=url, is_users_url=is_users)
 
     def _make(
@@ -336,6 +354,14 @@ def _build_failure(task: Task, record: Execution) -> dict[str, Any]:
     data = {**_to_ids(task, record.id), "content": None, "status": record.status, "error": error}
     title = task.delivery_title or task.title
     return {"title": title, "body": reason, "data": data, "kind": _kind_of(record.status)}
+
+
+def _without_error(payload: dict[str, Any]) -> dict[str, Any]:
+    """Return the payload of a failure without what its error says."""
+    if payload["data"]["status"] not in FAILURE_STATUSES:
+        return payload
+    data = {name: value for name, value in payload["data"].items() if name != "error"}
+    return {**payload, "body": "It has failed.", "data": data}
 
 
 def _to_ids(task: Task, execution_id: str) -> dict[str, str]:

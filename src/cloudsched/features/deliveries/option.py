@@ -82,7 +82,8 @@ class Deliveries(Option):
 
 def make_deliveries(engine: EngineContext) -> DeliveryMaker:
     """Return what makes deliveries, under names that the app's secret makes."""
-    return DeliveryMaker(partial(make_message_name, engine.settings.secret), engine.settings.retention)
+    make_name = partial(make_message_name, engine.settings.secret)
+    return DeliveryMaker(make_name, engine.settings.retention, engine.registry.tells_errors)
 
 
 def write_new(store: Store, planned: Sequence[Task]) -> tuple[TaskWrite, ...]:

@@ -11,7 +11,6 @@ from tests.dashboard.conftest import make_app
 
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
-from cloudsched.dashboard.sign_in import SESSIONS, list_superfluous
 from cloudsched.local.stack import Stack, run_stack
 from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
@@ -213,13 +212,3 @@ def test_the_address_is_only_text_in_the_form(keyed: str) -> None:
     """What stands in the address cannot end the form's attribute."""
     text = requests.get(f'{keyed}tasks?q="><script>alert(1)</script>', timeout=60).text
     assert "<script>" not in text
-
-
-def test_nobody_signs_others_out_by_signing_in_often() -> None:
-    """The oldest of those who have the most are signed out, and of equals the one who is first."""
-    many = [("ada", f"ada {number}") for number in range(SESSIONS)]
-    assert list_superfluous([("root", "root 0"), *many], SESSIONS) == ["ada 0"]
-    assert list_superfluous([("root", "root 0"), *many[1:]], SESSIONS) == []
-    assert list_superfluous([*many, *(("bob", f"bob {each}") for each in range(SESSIONS))], 2) == [
-        each for number in range(SESSIONS - 1) for each in (f"ada {number}", f"bob {number}")
-    ]

@@ -8,9 +8,8 @@ cookie is for the page's path only, is worth nothing to another server, and ends
 
 from __future__ import annotations
 
-from collections import Counter
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlencode
 
 from werkzeug.wrappers import Request, Response
@@ -22,13 +21,11 @@ from cloudsched.dashboard.words import only_if
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Iterable
     from wsgiref.types import StartResponse, WSGIEnvironment
 
     from cloudsched.dashboard.api import Api
     from cloudsched.dashboard.application import Dashboard
-
-T = TypeVar("T")
 
 SESSIONS: Final = 100
 """The number of browsers that may be signed in. One more signs out the oldest session of the caller who has the
@@ -64,21 +61,6 @@ def identify_caller(api: Api) -> tuple[str, str]:
     """Return the role and the owner whom the API knows by a credential. Raises CloudschedError if it refuses it."""
     caller = api.get("/v1/caller")
     return caller["role"], caller.get("owner") or ""
-
-
-def list_superfluous(sessions: Iterable[tuple[Hashable, T]], room: int) -> list[T]:
-    """Return the sessions that are too many, given each with its caller, the oldest first.
-
-    They are the oldest of those who have the most: nobody signs others out by signing in again and again.
-    """
-    left = list(sessions)
-    ended: list[T] = []
-    while len(left) > room:
-        largest = Counter(caller for caller, _ in left).most_common(1)[0][0]
-        oldest = next(each for each in left if each[0] == largest)
-        left.remove(oldest)
-        ended.append(oldest[1])
-    return ended
 
 
 class SignIn:

@@ -14,7 +14,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from cloudsched.dashboard.sign_in import SESSION_SECONDS, SESSIONS, list_superfluous
+from cloudsched.dashboard.sign_in import SESSION_SECONDS, SESSIONS
+from cloudsched.local.fair_limit import list_superfluous
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,8 +16,6 @@ with require_extra("An app that runs its own tasks", "server"):
 
 MAX_HEADER_BYTES: Final = 32 * 1024
 """The most bytes of a request line with all headers."""
-MAX_HEADERS: Final = 128
-"""The most headers of a request."""
 MAX_BODY_BYTES: Final = 2 * 1024 * 1024
 """The most bytes of a body, with chunk headers. The API accepts half of it, and says so in its own words."""
 _MAX_CHUNK_LINE_BYTES: Final = 4 * 1024
@@ -81,8 +79,6 @@ class RequestParser(HTTPRequestParser):
 
 
 def _read_headers(lines: list[bytes]) -> dict[bytes, bytes]:
-    if len(lines) > MAX_HEADERS:
-        raise ParsingError(f"There are more than {MAX_HEADERS} headers.")
     values = dict[bytes, bytes]()
     for line in lines:
         name, _, value = line.lower().partition(b":")

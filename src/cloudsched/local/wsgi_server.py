@@ -1,16 +1,14 @@
-"""The WSGI server of this package: waitress, with limits that unauthenticated clients cannot exhaust.
+"""The WSGI server of this package: waitress, with one rule for connections that cost their clients nothing.
 
 waitress reads all requests in one thread, and only a complete one takes a thread of the application. It has
-limits on the size of headers and bodies. This adds what it lacks: a deadline for a whole request, room for a
-new connection at the expense of the one that has waited longest, and a pause when the process has no file
-descriptor left.
+limits on the size of headers and bodies. This adds that each connection has a deadline, and that beyond so
+many of them, the oldest whose request is not complete is closed.
 """
 
 from __future__ import annotations
 
 import logging
 import socket
-import sys
 import time
 from contextlib import suppress
 from operator import attrgetter
@@ -20,11 +18,17 @@ from cloudsched.config.imports import require_extra
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
+from cloudsched.local.fair_limit import list_superfluous
 from cloudsched.local.request_parser import MAX_BODY_BYTES, MAX_HEADER_BYTES, RequestParser
 from cloudsched.web.waiting_room import ROOM, SOCKET, WaitingRoom
 
+try:
+    import resource
+except ImportError:  # pragma: no cover - on Windows
+    resource = None  # type: ignore[assignment]
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from wsgiref.types import WSGIApplication
 
 with require_extra("An app that runs its own tasks", "server"):
@@ -37,42 +41,32 @@ log: Final = own_logger(__name__)
 _log_of_connections = own_logger(f"{__name__}.connections")
 _log_of_connections.setLevel(logging.WARNING)  # that a client is gone is no news
 
-MAX_IDLE_CONNECTIONS = 400
-"""The most connections on which no request is served: idle, or within a request or a response.
+PLACES = 400
+"""The most connections without a complete request. Each 160 kB of an unfinished body count as one more.
 
-One more closes the one that has waited longest. They never have more than two fifths of the files that the
-process may have open, often 1,024.
+They never have more than two fifths of the files that the process may have open, often 1,024.
 """
-THREADS = 8
-"""The most requests that are served at the same time while they keep the processor busy."""
+_PLACE_BYTES = 160_000
+THREADS = 16
+"""The most requests that are served at the same time while they keep the processor busy, beside those that wait
+for work. More Python threads would only slow each other down."""
 MAX_THREADS = 512
 """The most while they mostly wait, as deliveries do, whose handlers call the API."""
+_FULL = 0.8
+"""The seconds of the processor in `LOOK_SECONDS` from which it counts as busy."""
 PROBES = frozenset({"/ready", "/health"})
 """The paths of requests that are served before all others.
 
 Without that, a supervisor would end a process that is only busy.
 """
-_FULL = 0.8
-"""The load of one core above which more Python threads only slow each other down."""
 HEADER_SECONDS = 20.0
 """How long a request's headers may take to arrive."""
 REQUEST_SECONDS = 60.0
-"""How long a whole request may take to arrive.
-
-Also the longest that a connection waits for a request, and that a client takes to read the rest of a
-response.
-"""
-MAX_UNFINISHED_BYTES = 64 * 1024 * 1024
-"""The most bytes of all bodies that are still arriving. Beyond that, the connection with the oldest is
-closed."""
-MAX_UNREAD_BYTES = 1024 * 1024
-"""How many unread bytes of a response are buffered for a client before the application has to wait."""
-_SMALL_BODY = 64 * 1024
-"""Bodies up to this size are not counted, since the number of connections is limited."""
+"""How long a whole request may take to arrive, a client to read an answer, and a connection to be idle."""
 LOOK_SECONDS = 1.0
 """The interval at which the deadlines are checked."""
-_ACCEPTS = 64
-"""The largest number of connections that are accepted in a row before data on others is read."""
+_ACCEPTS = 16
+"""The number of connections that are accepted in a row before data on others is read."""
 ACCEPT_PAUSE = 1.0
 """How long no connection is accepted after the system has refused one, in seconds."""
 _LOG_INTERVAL = 60.0
@@ -145,14 +139,6 @@ class _Task(WSGITask):
         environ: dict[str, Any] = super().get_environment()
         return {**environ, ROOM: self.channel.server.room, SOCKET: self.channel.socket}
 
-    def execute(self) -> None:
-        try:
-            super().execute()
-        except SystemExit as error:  # waitress would leave the client without an answer
-            raise RuntimeError(f"A request tried to end the process: {error!r}") from error
-        finally:
-            self.channel.begin_to_wait()
-
 
 class _Connection(HTTPChannel):
     """A connection, which waits for a request, for the rest of one, or for its client to read a response."""
@@ -164,49 +150,25 @@ class _Connection(HTTPChannel):
     server: _Server
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        self.begin_to_wait()
-        self._sent = self.since
+        self.since = time.monotonic()
+        """Since when it has waited for what it waits for."""
+        self._is_arriving = False
         super().__init__(*args, **options)
 
-    def begin_to_wait(self) -> None:
-        """Note that it waits for a request."""
-        self.since = time.monotonic()
-        self._is_arriving = False
-
     @property
-    def is_idle(self) -> bool:
-        """Return whether no request is being served."""
-        return not self.requests
-
-    @property
-    def body_bytes(self) -> int:
-        """Return the size of an unfinished body so far."""
-        if self.request is None:
+    def places(self) -> int:
+        """Return how many places it takes: none while its request is served."""
+        if self.requests:
             return 0
-        return self.request.body_bytes_received
+        return 1 if self.request is None else 1 + self.request.body_bytes_received // _PLACE_BYTES
 
     def is_late(self, now: float) -> bool:
         """Return whether the client has taken too long to send a request or to read a response."""
-        if self.requests:
-            return self.total_outbufs_len > 0 and now - self._sent > REQUEST_SECONDS
+        if self.requests and not self.total_outbufs_len:
+            return False
         has_headers = self.request is not None and self.request.headers_finished
-        if self._is_arriving and not has_headers:
-            return now - self.since > HEADER_SECONDS
-        return now - self.since > REQUEST_SECONDS
-
-    def write_soon(self, data: Any) -> int:  # noqa: ANN401 - bytes or a file
-        """Add to the answer."""
-        if not self.total_outbufs_len:
-            self._sent = time.monotonic()
-        added: int = super().write_soon(data)
-        return added
-
-    def send(self, data: bytes, do_close: bool = True) -> int:  # noqa: FBT001, FBT002 - waitress's signature
-        """Send a part of the answer, as much as the client takes."""
-        taken: int = super().send(data, do_close)
-        if taken:
-            self._sent = time.monotonic()
-        return taken
+        limit = HEADER_SECONDS if self._is_arriving and not has_headers else REQUEST_SECONDS
+        return now - self.since > limit
 
     def recv(self, buffer_size: int) -> bytes:
         """Read the received data.
@@ -223,20 +185,22 @@ class _Connection(HTTPChannel):
         if not self._is_arriving:
             self.since = time.monotonic()
             self._is_arriving = True
-        is_read = super().received(data)
-        if self.body_bytes > _SMALL_BODY:
-            self.server.limit_unfinished_bodies()
+        is_read: bool = super().received(data)
         return is_read
+
+    def write_soon(self, data: Any) -> int:  # noqa: ANN401 - bytes or a file
+        """Add to the answer. Its deadline starts whenever the client has read all that there was."""
+        if not self.total_outbufs_len:
+            self.since = time.monotonic()
+            self._is_arriving = False
+        added: int = super().write_soon(data)
+        return added
 
 
 class _Threads(ThreadedTaskDispatcher):
-    """Threads that start when all others are busy. The number of waitress's own is fixed."""
+    """Threads that start when all others are busy. waitress starts all of its own at once."""
 
-    def __init__(self, room: WaitingRoom) -> None:
-        super().__init__()
-        self._room = room
-        self._looked_at = self._used = 0.0
-        self._is_processor_free = True
+    _limit = MAX_THREADS
 
     def add_task(self, task: Any) -> None:  # noqa: ANN401 - a connection; waitress says task
         """Queue the request that a connection has received for a thread, a probe before all others."""
@@ -246,25 +210,13 @@ class _Threads(ThreadedTaskDispatcher):
             else:
                 self.queue.append(task)
             self.queue_cv.notify()
-        limit = MAX_THREADS if self._look_for_room() else THREADS + self._room.count
-        self.grow(limit)
+        self.resize(self._limit)
 
-    def grow(self, limit: int) -> None:
-        """Start the threads that requests wait for, up to a limit."""
-        count = len(self.threads)
-        wanted = min(len(self.queue) + self.active_count, limit)
-        if count < wanted:
-            self.set_thread_count(wanted)
-
-    def _look_for_room(self) -> bool:
-        """Return whether the processor has room for more threads, which would otherwise compete for it."""
-        now = time.monotonic()
-        used = time.process_time()
-        if now - self._looked_at >= LOOK_SECONDS / 10:
-            self._is_processor_free = used - self._used < _FULL * (now - self._looked_at)
-            self._looked_at = now
-            self._used = used
-        return self._is_processor_free
+    def resize(self, limit: int) -> None:
+        """Start the threads that requests wait for, up to a limit. Those beyond it end after their request."""
+        self._limit = limit
+        running = len(self.threads) - self.stop_count
+        self.set_thread_count(min(max(running, len(self.queue) + self.active_count), limit))
 
     def start_new_thread(self, target: Callable[[int], object], thread_no: int) -> None:
         try:
@@ -291,79 +243,66 @@ class _Server(TcpWSGIServer):
             log_socket_errors=False,
             max_request_body_size=MAX_BODY_BYTES,
             max_request_header_size=MAX_HEADER_BYTES,
-            outbuf_high_watermark=MAX_UNREAD_BYTES,
-            recv_bytes=_SMALL_BODY,
+            outbuf_high_watermark=1024 * 1024,  # the unread bytes beyond which the application has to wait
+            recv_bytes=64 * 1024,
             server_name="localhost",
             url_prefix=root_path,
         )
         self.room = room
         self._sockets: dict[int, Any] = {}
-        self._looks_at = self._accepts_at = self._logs_at = 0.0
+        self._looks_at = self._accepts_at = self._logs_at = self._used = 0.0
 
         super().__init__(
             application,
             map=self._sockets,
             _sock=listener,
-            dispatcher=_Threads(self.room),
+            dispatcher=_Threads(),
             adj=settings,
             sockinfo=(listener.family, listener.type, listener.proto, listener.getsockname()),
             bind_socket=False,
         )
 
     def poll(self) -> float:
-        """Wait briefly for events, and handle them."""
+        """Close the connections that are too many, or late. Then wait briefly for events, and handle them."""
+        waiting = sorted(self.active_channels.values(), key=attrgetter("since"))
+        places = [(each.addr[0], each) for each in waiting for _ in range(each.places)]
+        now = time.monotonic()
+        closed = list_superfluous(places, _count_places())
+        if now >= self._looks_at:
+            self._looks_at = now + LOOK_SECONDS
+            closed += [each for each in waiting if each.is_late(now)]
+            used = time.process_time()
+            is_busy = used - self._used > _FULL
+            self._used = used
+            self.task_dispatcher.resize(THREADS + self.room.count if is_busy else MAX_THREADS)
+        for each in closed:
+            each.handle_close()
         self.asyncore.loop(timeout=LOOK_SECONDS, use_poll=True, map=self._sockets, count=1)
         return 0.0
 
     def readable(self) -> bool:
         """Return whether it accepts connections. waitress asks this before each wait."""
-        now = time.monotonic()
-        if now >= self._looks_at:
-            self._looks_at = now + LOOK_SECONDS
-            for each in [each for each in self.active_channels.values() if each.is_late(now)]:
-                each.handle_close()
-            self.task_dispatcher.grow(min(len(self.task_dispatcher.threads) + 1, MAX_THREADS))
-        return self.accepting and now >= self._accepts_at
+        return self.accepting and time.monotonic() >= self._accepts_at
 
     def handle_accept(self) -> None:
         """Accept many connections in a row. waitress accepts one, and then waits for a busy processor."""
-        self._has_accepted = True
         for _ in range(_ACCEPTS):
-            if self._has_accepted:
-                super().handle_accept()
+            super().handle_accept()
 
     def accept(self) -> tuple[socket.socket, Any] | None:
-        """Accept a connection, and close the one that has waited longest if there are too many."""
-        idle = [each for each in self.active_channels.values() if each.is_idle]
-        if len(idle) >= min(MAX_IDLE_CONNECTIONS, _count_descriptors() * 2 // 5):
-            _close_oldest(idle)
-        self._has_accepted = False
-        try:
-            found = super().accept()
-        except OSError as error:  # there is no file descriptor left, or no memory
-            self._make_room(idle, error)
-            return None
-        self._has_accepted = found is not None
-        return found
-
-    def _make_room(self, idle: list[_Connection], error: OSError) -> None:
-        """Close a connection, or accept none for a while if all of them are in use."""
+        """Accept a connection, and none for a while if the system refuses one."""
         now = time.monotonic()
-        if idle:
-            _close_oldest(idle)
-        else:
+        if now < self._accepts_at:
+            return None
+        try:
+            return super().accept()  # type: ignore[no-any-return]  # waitress has no types
+        except OSError as error:  # there is no file descriptor left, or no memory
             self._accepts_at = now + ACCEPT_PAUSE
-        if now >= self._logs_at:
-            self._logs_at = now + _LOG_INTERVAL
-            text = "The web server cannot accept a connection beside its %d others, and tries again: %s"
-            log.error(text, len(self.active_channels), error, extra={"action": "accept_failed"})
-
-    def limit_unfinished_bodies(self) -> None:
-        """Close the connection with the oldest unfinished body if all of them are too large together."""
-        idle = [each for each in self.active_channels.values() if each.is_idle]
-        large = [each for each in idle if each.body_bytes > _SMALL_BODY]
-        if sum(each.body_bytes for each in large) > MAX_UNFINISHED_BYTES:
-            _close_oldest(large)
+            if now >= self._logs_at:
+                self._logs_at = now + _LOG_INTERVAL
+                text = "The web server cannot accept a connection beside its %d others, and tries again: %s"
+                log.log(logging.ERROR, text, len(self.active_channels), error, extra={"action": "accept_failed"})
+            return None
 
     def shut_down(self) -> None:
         """Accept nothing more, let requests in progress finish for a while, and close everything."""
@@ -378,17 +317,9 @@ class _Server(TcpWSGIServer):
         self.asyncore.close_all(self._sockets)
 
 
-def _close_oldest(connections: Iterable[_Connection]) -> None:
-    min(connections, key=attrgetter("since")).handle_close()
-
-
-def _count_descriptors() -> int:
-    """Return how many files this process may have open."""
-    try:
-        import resource  # noqa: PLC0415 - not on Windows
-    except ImportError:
-        return sys.maxsize
+def _count_places() -> int:
+    """Return how many places there are: a process may have few files open."""
+    if resource is None:
+        return PLACES
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return sys.maxsize
-    return soft
+    return PLACES if soft == resource.RLIM_INFINITY else min(PLACES, soft * 2 // 5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from tests.instants import about, spread
@@ -49,11 +49,13 @@ OPENINGS: dict[str, tuple[list[datetime], Callable[[Simulation], None]]] = {
 
 
 def run(_ctx: Context, sim: Simulation) -> object:
-    return sim.clock.move_to(ENDS)
+    sim.clock.move_to(ENDS)
+    return None
 
 
 def sleep(ctx: Context, _sim: Simulation) -> object:
-    return ctx.sleep(ENDS - OPENS)
+    ctx.sleep(ENDS - OPENS)
+    return None
 
 
 def retry(_ctx: Context, sim: Simulation) -> object:
@@ -104,7 +106,10 @@ def list_starts(sim: Simulation, records: list[Execution]) -> list[datetime | No
     ],
 )
 def test_overlap_decides_about_what_comes_due_while_any_run_is_open(
-    does: Callable[[Context, Simulation], object] | str, opening: str, overlap: str, catch_up: str
+    does: Callable[[Context, Simulation], object] | str,
+    opening: str,
+    overlap: Literal["SKIP", "BUFFER", "ALLOW"],
+    catch_up: Literal["LATEST", "ALL"],
 ) -> None:
     """SKIP leaves it out, BUFFER runs the newest at that run's end, ALLOW runs it at once: the same for each kind."""
     is_working = isinstance(does, str)
@@ -122,7 +127,9 @@ def test_overlap_decides_about_what_comes_due_while_any_run_is_open(
 
 
 @pytest.mark.parametrize(("overlap", "starts"), [("SKIP", None), ("BUFFER", FIRST + 3 * MINUTE)])
-def test_the_end_of_the_run_beside_which_it_came_due_decides(overlap: str, starts: datetime | None) -> None:
+def test_the_end_of_the_run_beside_which_it_came_due_decides(
+    overlap: Literal["SKIP", "BUFFER"], starts: datetime | None
+) -> None:
     """Also if another run is open by then, which began later."""
     with Simulation(App()) as sim:
 

@@ -295,7 +295,7 @@ class _Server(TcpWSGIServer):
         if now < self._accepts_at:
             return None
         try:
-            return super().accept()  # type: ignore[no-any-return]  # waitress has no types
+            return super().accept()
         except OSError as error:  # there is no file descriptor left, or no memory
             self._accepts_at = now + ACCEPT_PAUSE
             if now >= self._logs_at:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from tests.conftest import MakeTask
-from tests.instants import spread
 
 from cloudsched import App, Cancel, Context, Execution, Fail, Schedule, Settings, Snooze, Task, TaskDraft
 from cloudsched.domain.documents.task import Backfill

@@ -17,7 +17,7 @@ from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.values import encode_fields
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.document import Document
-from cloudsched.domain.documents.task import Task
+from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit, Version, VersionedTask
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.storage.known_tasks import KnownTasks
@@ -190,6 +190,15 @@ def test_a_restored_database_in_which_update_times_repeat_is_read(
     monkeypatch.setattr(vars(store)["_rpc"], "get", get)
     assert [load(store, task.id).task.title for _ in range(2)] == ["First", "Second"]
     store.close()
+
+
+def test_a_task_that_has_ended_is_dropped(make_task: MakeTask) -> None:
+    """Nothing claims it. Of many that run once, only those that have not ended take memory."""
+    known = KnownTasks()
+    task = make_task()
+    known.keep(task, Version(1), 1, 25)
+    known.keep(task.model_copy(update={"status": TaskStatus.COMPLETED}), Version(2), 2, 25)
+    assert known.recall(task.id) is None
 
 
 def test_it_has_no_more_bytes_than_it_may_have(make_task: MakeTask) -> None:

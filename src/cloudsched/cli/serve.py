@@ -119,18 +119,16 @@ def _compare_names(app: App, is_stopping: threading.Event) -> None:
     from cloudsched.engine.code_check.compare import NameComparison  # noqa: PLC0415 - likewise
     from cloudsched.engine.code_check.stored_work import StoredWork  # noqa: PLC0415 - likewise
 
-    container = app.container
-    comparison = NameComparison(container.registry)
+    comparison = NameComparison(app.container.registry)
     report = comparison.report
     about = {"action": "compared"}
     try:
-        for each in StoredWork(container.store, container.blobs, report).read():
+        for each in StoredWork(app.container.store, app.container.blobs, report).read():
             if is_stopping.is_set():
                 return
             comparison.look(each)
     except Exception:
-        if not is_stopping.is_set():
-            log.exception("what is stored was not compared with the code", extra=about)
+        log.exception("what is stored was not compared with the code", extra=about)
         return
     for line in describe(report)[:-1]:
         log.warning("%s", line, extra=about)

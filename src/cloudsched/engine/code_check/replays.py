@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
     from cloudsched.engine.code_check.compare import OpenRun, StoredRun, StoredTask
-    from cloudsched.engine.handlers.registry import Handler, Registry
+    from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.clock import Clock
 
 
@@ -61,10 +61,7 @@ class Comparison(NameComparison):
             if is_built_in(name):
                 self.report.note_unknown(f"the steps of {name!r} are the package's own, and not replayed", place)
                 continue
-            handler = self._registry.find(name)
-            if handler is None:
-                continue
-            verdict = self._rehearse(handler, found, run)
+            verdict = self._rehearse(found, run)
             if verdict.problem is not None:
                 self.report.add(Difference(Mismatch.STEPS, name, verdict.problem), place)
             if verdict.unknown is not None:
@@ -72,7 +69,10 @@ class Comparison(NameComparison):
                     f"the journal of {name!r} could not be replayed to its end: {verdict.unknown}", place
                 )
 
-    def _rehearse(self, handler: Handler, found: StoredRun, run: OpenRun) -> ReplayVerdict:
+    def _rehearse(self, found: StoredRun, run: OpenRun) -> ReplayVerdict:
+        handler = self._registry.find(found.task.handler)
+        if handler is None:  # its workers have it
+            return ReplayVerdict()
         if handler.name in self._stuck:
             return STUCK
         verdict = rehearse(self._registry, handler, found, self._clock)

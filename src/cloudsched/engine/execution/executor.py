@@ -335,19 +335,18 @@ class Executor:
     ) -> Commit | Hop:
         """Return a claim, or what comes in its place while it must wait for another handler to end."""
         later = now + RETRY_INTERVAL
-        handlers = self.handlers
-        if (obstacle := handlers.find_obstacle(task, run, now)) is not None:
+        if (obstacle := self.handlers.find_obstacle(task, run, now)) is not None:
             return put_off(
                 claim, run, now, later, f"attempt {obstacle.run.attempt} of {obstacle.run.execution_id} hangs"
             )
-        if handlers.refuses(task.handler):
-            return Hop(later, handlers.describe())
+        if self.handlers.refuses(task.handler):
+            return Hop(later, self.handlers.describe())
 
         hanging = ""
         duration = task.expected_duration
         if self.holder is not None and run.losses:
             why = "its process ended while it ran, so it runs apart from others of which that is true"
-        elif task.handler in handlers.on_probation:
+        elif task.handler in self.handlers.on_probation:
             hanging = task.handler
             duration *= 2  # one that hangs, too, leaves as much time to others
             why = f"a call of {hanging!r} hangs, so its runs begin one by one until one has ended in time"

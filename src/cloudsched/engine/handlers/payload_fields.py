@@ -135,8 +135,7 @@ def find_missing_fields(schema: CoreSchema, payload: Mapping[str, object]) -> li
     if fields is None:
         return []
     given = {id(fields.by_name[name]) for name in payload if name in fields.by_name}
-    shown = [name for name in fields.shown.values() if name in fields.required]
-    return [name for name in shown if id(fields.by_name[name]) not in given]
+    return [name for name in fields.shown.values() if name in fields.required and id(fields.by_name[name]) not in given]
 
 
 def find_secret_field(annotation: object, path: str = "") -> str | None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 from pydantic import BaseModel
 
 from cloudsched.domain.documents.document import SCHEMA_VERSION
-from cloudsched.domain.documents.task import Task
+from cloudsched.domain.documents.task import FINAL_STATUSES, Task
 from cloudsched.domain.transitions.commit import Version, VersionedTask
 from cloudsched.engine.concurrency.fork_safety import make_lock
 
@@ -126,7 +126,8 @@ class KnownTasks:
     def keep(self, task: Task, version: Version, stamp: object, size: int) -> None:
         """Keep a task that takes so many bytes as it is stored. The least recently used ones make room.
 
-        A task that is stored in another schema version is not kept: reading it may be an error.
+        A task that is stored in another schema version is not kept: reading it may be an error. One that has ended
+        is dropped, since nothing claims it.
         """
         if task.schema_version != SCHEMA_VERSION:
             return
@@ -140,7 +141,7 @@ class KnownTasks:
             earlier = self._kept.pop(task.id, None)
             if earlier is not None:
                 self._bytes -= earlier[3]
-            if size > self._max_bytes:
+            if size > self._max_bytes or (earlier is not None and task.status in FINAL_STATUSES):
                 return
             self._kept[task.id] = stamp, task, values, size, version
             self._bytes += size

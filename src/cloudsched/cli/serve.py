@@ -81,14 +81,12 @@ def serve(*, data: Path, host: str, port: int, threads: int, root_path: str, han
                     click.echo(line)
                 supervisor.tell("READY=1", f"STATUS=Serving {service.url}")
                 warm_up_soon(service.app)
-                is_stopping = threading.Event()
                 threading.Thread(
-                    target=_compare_names, args=[service.app, is_stopping], name="cloudsched-compare", daemon=True
+                    target=_compare_names, args=[service.app], name="cloudsched-compare", daemon=True
                 ).start()
                 try:
                     supervisor.wait(service.url, service.find_trouble)
                 finally:
-                    is_stopping.set()
                     supervisor.tell("STOPPING=1")
                     exit_within(runner.GRACE.total_seconds() + LEFT_SECONDS, ExitCode.DONE, "serve")
         except Stopped:
@@ -110,7 +108,7 @@ def _startup_lines(service: Service, loaded: LoadedApp) -> list[str]:
     ]
 
 
-def _compare_names(app: App, is_stopping: threading.Event) -> None:
+def _compare_names(app: App) -> None:
     """Log what this code lacks of the names that stored work has. None of its handlers' and models' code runs.
 
     It runs beside the work: one old task must not keep all others from running, after a crash least of all.
@@ -124,11 +122,9 @@ def _compare_names(app: App, is_stopping: threading.Event) -> None:
     about = {"action": "compared"}
     try:
         for each in StoredWork(app.container.store, app.container.blobs, report).read():
-            if is_stopping.is_set():
-                return
             comparison.look(each)
-    except Exception:
-        log.exception("what is stored was not compared with the code", extra=about)
+    except Exception as error:  # noqa: BLE001 - such as a store that is closed, since the process stops
+        log.warning("what is stored was not compared with the code: %s", error, extra=about)
         return
     for line in describe(report)[:-1]:
         log.warning("%s", line, extra=about)

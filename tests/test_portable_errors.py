@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from datetime import timedelta
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -108,7 +109,7 @@ def _derive(kind: type[BaseException]) -> type[BaseException]:
     return getattr(sys.modules[__name__], name)  # type: ignore[no-any-return]
 
 
-OWN = {kind: _derive(kind) for kind in PUBLIC}
+OWN: dict[type[BaseException], type[BaseException]] = {kind: _derive(kind) for kind in PUBLIC}
 
 
 def make_own(kind: type[BaseException]) -> BaseException:
@@ -118,11 +119,12 @@ def make_own(kind: type[BaseException]) -> BaseException:
     return error
 
 
+def _pickle(protocol: int, error: BaseException) -> Any:  # noqa: ANN401 - what was pickled
+    return pickle.loads(pickle.dumps(error, protocol))  # noqa: S301 - this test's own
+
+
 WAYS: dict[str, Callable[[Any], Any]] = {
-    **{
-        f"pickle {protocol}": lambda error, protocol=protocol: pickle.loads(pickle.dumps(error, protocol))  # noqa: S301
-        for protocol in range(pickle.HIGHEST_PROTOCOL + 1)
-    },
+    **{f"pickle {protocol}": partial(_pickle, protocol) for protocol in range(pickle.HIGHEST_PROTOCOL + 1)},
     "copy": copy.copy,
     "deepcopy": copy.deepcopy,
 }

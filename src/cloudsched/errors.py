@@ -53,7 +53,7 @@ to a caller, not bugs. The web layer turns each into an RFC 9457 problem documen
 
 from __future__ import annotations
 
-from copyreg import __newobj__
+from copyreg import __newobj__  # type: ignore[attr-defined]  # typeshed lacks it
 from dataclasses import dataclass
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any

@@ -181,4 +181,4 @@ def with_assistant(container: Container, registry: Registry) -> Registry:
     language_models = DraftsWiring.of(container).language_models
     models = assistant.AssistantModels(language_models.names, language_models.find)
     limits = assistant.AssistantLimits(settings.turns, settings.tokens)
-    return assistant.with_assistant(registry, models, find_name, limits, lambda: container.usage_limit)
+    return assistant.with_assistant(registry, models, find_name, limits)

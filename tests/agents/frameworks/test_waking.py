@@ -46,7 +46,8 @@ def test_turns_and_tools_are_made_once(framework: Framework, *, replay: bool) ->
 
 def test_a_model_that_never_ends_is_asked_ten_times(framework: Framework) -> None:
     """Or as often as the app allows; or until the task's limit of the month is reached, and then goes on there."""
-    for most, options in ((10, {}), (3, {"max_turns": 3})):
+    allowed: dict[int, dict[str, Any]] = {10: {}, 3: {"max_turns": 3}}
+    for most, options in allowed.items():
         world = World(framework, lambda _, answers: [("weather", {"city": f"Rome {len(answers)}"})], **options)
         with Simulation(world.app) as sim:
             task = world.create(retry=2)

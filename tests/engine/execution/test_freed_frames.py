@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Generator
 from datetime import timedelta
 
 import pytest
@@ -44,64 +42,3 @@ def test_an_attempt_that_took_too_long_or_was_cancelled_holds_nothing(app: App) 
         sim.advance(timedelta(seconds=1))
         assert held_frames.count_made() == 2
         assert held_frames.count_held() == 0
-
-
-def test_a_generator_that_goes_on_after_an_error_is_not_closed(app: App) -> None:
-    """It has caught what a handler raises later."""
-    counted, noted = list[int](), list[ValueError]()
-
-    def count() -> Generator[int, ValueError | None, None]:
-        number = 0
-        while True:
-            number += 1
-            yield number
-            try:
-                held_frames.fail()
-            except ValueError as error:
-                noted.append(error)
-
-    counter = count()
-    next(counter)
-
-    @app.handler("work", retry=False)
-    def work() -> None:
-        counted.append(next(counter))
-        raise noted[-1]
-
-    with Simulation(app) as sim:
-        for number in range(2):
-            app.create(id=f"t-{number}", handler="work", schedule=Schedule.once(sim.now))
-            sim.advance(timedelta(seconds=1))
-    assert counted == [2, 3]
-
-
-def test_a_coroutine_that_goes_on_after_an_error_is_not_closed(app: App) -> None:
-    """It serves all handlers of the process, and has caught what it gives to one of them."""
-    heard, tasks = list[str](), list[asyncio.Task[None]]()
-    questions = list[asyncio.Queue[asyncio.Future[str]]]()
-
-    async def answer() -> None:
-        for name in ("first", "second"):
-            question = await questions[0].get()
-            try:
-                held_frames.fail()
-            except ValueError as error:
-                question.set_exception(error)
-            heard.append(name)
-
-    @app.handler("ask", retry=False)
-    async def ask() -> None:
-        if not questions:
-            questions.append(asyncio.Queue())
-            tasks.append(asyncio.create_task(answer()))
-        question: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        await questions[0].put(question)
-        await asyncio.wait_for(question, 5)
-
-    with Simulation(app) as sim:
-        for number in range(2):
-            app.create(id=f"t-{number}", handler="ask", schedule=Schedule.once(sim.now))
-            sim.advance(timedelta(seconds=1))
-        errors = [app.executions(f"t-{number}").items[0].error for number in range(2)]
-    assert [error and error.type for error in errors] == ["ValueError", "ValueError"]
-    assert heard == ["first", "second"]

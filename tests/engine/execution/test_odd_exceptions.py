@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -29,9 +30,7 @@ class _Endless(list[str]):
 
 class _Hidden(type):
     def __getattribute__(cls, name: str) -> Any:  # noqa: ANN401 - the same
-        return (
-            _fail() if name in {"__qualname__", "__name__", "__module__", "__mro__"} else super().__getattribute__(name)
-        )
+        return _fail() if name in {"__qualname__", "__name__"} else super().__getattribute__(name)
 
 
 READ = ("__cause__", "__context__", "__traceback__", "__suppress_context__", "__notes__", "__class__", "exceptions")
@@ -50,7 +49,8 @@ def _make_odd() -> dict[str, Callable[[], BaseException]]:
     found: dict[str, Callable[[], BaseException]] = {}
 
     def add(name: str, kind: type[BaseException], body: dict[str, Any], *args: object) -> None:
-        odd: Any = type(kind)("Odd", (kind,), body)
+        meta: Any = type(kind)
+        odd = meta("Odd", (kind,), body)
         found[name] = lambda: odd(*args)
 
     for attribute in (*READ, *READ_MORE):
@@ -59,7 +59,7 @@ def _make_odd() -> dict[str, Callable[[], BaseException]]:
     for base in BASES:
         for attribute in ("__class__", "__cause__", "__traceback__"):
             add(f"{attribute} of {base.__name__} raises", base, {attribute: property(_fail)}, "text")
-        for method in ("__str__", "__repr__", "__getattribute__", "with_traceback", "add_note"):
+        for method in ("__str__", "__repr__", "__bool__", "__eq__", "__hash__", "__getattribute__", "with_traceback"):
             add(f"{method} of {base.__name__} raises", base, {method: _fail}, "text")
             add(f"{method} of {base.__name__} leaves", base, {method: _leave}, "text")
     for kind in (ExceptionGroup, BaseExceptionGroup):
@@ -71,7 +71,7 @@ def _make_odd() -> dict[str, Callable[[], BaseException]]:
     add("half a character", ValueError, {}, "\ud800")
     add("a cause of its own", ValueError, {"__cause__": property(lambda error: error)})
     hidden: Any = _Hidden("Odd", (ValueError,), {})
-    found["its class hides its name"] = lambda: hidden("text")
+    found["its class hides its name"] = partial(hidden, "text")
     return found
 
 

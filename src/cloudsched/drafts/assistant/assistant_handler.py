@@ -20,10 +20,9 @@ from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.documents.task import MAX_NAME, Source, Task, TaskSpec
-from cloudsched.domain.documents.usage import Amounts, RunUsage
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
-from cloudsched.domain.transitions.outcome import Fail, Outcome, go_on
+from cloudsched.domain.transitions.outcome import Fail, Outcome
 from cloudsched.drafts.assistant.brief import (
     INSTRUCTIONS,
     REPAIR,
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Registry
-    from cloudsched.engine.usage.usage_limit import UsageLimit
 
 _BYTES_A_TOKEN: Final = 4
 """Four characters of English are a token, as providers say."""
@@ -200,19 +198,16 @@ class AssistantRun:
         find_model: Callable[[str | None], Model],
         find_name: Callable[[str], str],
         limits: AssistantLimits,
-        usage_limit: Callable[[], UsageLimit],
     ) -> None:
         self._registry = registry
         self._find_model = find_model
         self._find_name = find_name
         self._limits = limits
-        self._usage_limit = usage_limit
 
     def run(self, context: Context, payload: AssistantPayload) -> str | Outcome | None:
         """Return the model's result, None if it has nothing to say, or why there is no result.
 
-        It goes on later if the owner may use no more. That is checked at each start of an attempt, and at each turn of
-        the model within one.
+        It goes on later if the owner may use no more: each turn of the model is a step, which asks that.
         """
         task = context.task
         begun = context.durable_run.perform(_WHAT, pin_value, _BEGIN, lambda: self._begin(task))
@@ -226,10 +221,6 @@ class AssistantRun:
         for turn in range(1, turns + 1):
             if used >= most_tokens:
                 return Fail(f"The assistant has used {used} tokens, of at most {most_tokens}, without a result.")
-            refusal = self._refuse_turn(context)
-            if refusal is not None:
-                return go_on(refusal)  # its start asks again
-
             context.progress(f"Asks the model, {turn} of at most {turns} times")
             asked = _ModelTurn(brief, payload, done, turns - turn, problem)
             reply = context.step(_ASK, self._ask, context, begun["model"], asked)
@@ -249,12 +240,6 @@ class AssistantRun:
 
         times = f"{turns} times, the most for one execution"
         return Fail(f"The assistant has asked the model {times}, without a result.")
-
-    def _refuse_turn(self, context: Context) -> str | None:
-        """Return why the owner may make no further request, or None. A replay makes none."""
-        if context.durable_run.is_replaying:
-            return None
-        return self._usage_limit().find_refusal_of(context.task, _count_running(context))
 
     def _begin(self, task: Task) -> dict[str, Any]:
         """Return what an execution follows to its end, whatever becomes of the settings."""
@@ -344,28 +329,18 @@ class AssistantModels:
     find: Callable[[str | None], Model]
 
 
-def _count_running(context: Context) -> Amounts:
-    """Return what the execution's steps have used that its task has not counted yet."""
-    run = context.task.find_run(context.execution_id)
-    counted = (run and run.usage) or RunUsage()
-    recorded = context.durable_run.recorded.usage
-    queries = max(0, recorded.queries - counted.step_queries)
-    return Amounts(queries, max(0, recorded.tokens - counted.step_tokens))
-
-
 def with_assistant(
     registry: Registry,
     models: AssistantModels,
     find_name: Callable[[str], str],
     limits: AssistantLimits,
-    usage_limit: Callable[[], UsageLimit],
 ) -> Registry:
     """Return a registry that has the assistant. See `AssistantRun` for the other arguments."""
     if ASSISTANT_HANDLER in registry:
         hint = "rename it, or set CLOUDSCHED_ASSISTANT=off"
         raise Misconfigured(f"The app has a handler {ASSISTANT_HANDLER!r} of its own: {hint}.")
 
-    run = AssistantRun(registry, models.find, find_name, limits, usage_limit)
+    run = AssistantRun(registry, models.find, find_name, limits)
     handler = Handler(
         name=ASSISTANT_HANDLER,
         function=run.run,

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.own_logger import own_logger
+from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def report_recovery() -> None:
 
 _running: Final[set[ServiceThread]] = set()
 """Those of this process that were started and have neither ended nor been stopped."""
-_lock = threading.Lock()
+_lock = make_lock()
 
 
 def find_faults() -> dict[str, str]:
@@ -138,12 +139,5 @@ def hide_names(hanging: str) -> str:
     return f"{hanging.partition(':')[0]}, since {hanging.rpartition(', since ')[2]}"
 
 
-def _forget_threads() -> None:
-    """Forget the parent process's threads after a fork: they do not exist in the child."""
-    global _lock  # noqa: PLW0603 - the parent's may be locked
-    _lock = threading.Lock()
-    _running.clear()
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_threads)
+    os.register_at_fork(after_in_child=_running.clear)  # the parent's threads do not exist in the child

@@ -268,9 +268,10 @@ def _report(context: Context, outcome: Outcome, error: BaseException | None = No
     cause = stored = None
     try:
         cause = context.durable_run.find_failure_cause(error) if has_failed else None
-        stored = error and _to_execution_error(error, context.stored_task)
+        if error is not None:
+            stored = _to_execution_error(error, context.stored_task)
     except BaseException as odd:  # noqa: BLE001 - what cannot be read of an error costs only its text
-        stored = truncate_error(type_name(error or odd), "(its text cannot be read)", None)
+        stored = truncate_error(type_name(odd if error is None else error), "(its text cannot be read)", None)
     if error is not None:
         drop_tracebacks(error)
     return context.report(outcome, stored, cause)

@@ -42,21 +42,19 @@ class UsageLimit:
         """Return an edited task with the limits that its author may set. Raises InvalidInput."""
         return task
 
-    def find_refusal(self, owner: str, running: Amounts = NOTHING) -> str | None:  # noqa: ARG002 - the same
-        """Return why an owner may use no more now, None if they may.
-
-        It is the one check before something is spent.
-
-        `running` is what an attempt has used that its task has not counted yet.
-        """
+    def find_refusal(self, owner: str) -> str | None:  # noqa: ARG002 - the same
+        """Return why an owner may use no more now, None if they may."""
         return None
 
-    def find_refusal_of(self, task: Task, running: Amounts = NOTHING) -> str | None:  # noqa: ARG002 - the same
+    def find_refusal_of(self, task: Task) -> str | None:  # noqa: ARG002 - the same
         """Return why a task may use no more now, None if it may."""
         return None
 
     def find_excess(self, task: Task, running: Amounts) -> str | None:  # noqa: ARG002 - the same
-        """Return why a task's own limit leaves nothing, of what was read with it and `running`. Reads nothing."""
+        """Return why a run may use no more, of what was read when it was claimed, or None. Reads nothing.
+
+        `running` is what the run has used since.
+        """
         return None
 
     def note_use(self, owner: str) -> None:

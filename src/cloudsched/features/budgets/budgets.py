@@ -39,7 +39,7 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.state.record_changes import change_record, find_record, iterate_records, note_act
 from cloudsched.engine.storage.pages import Page, iterate_items, make_token, read_token
-from cloudsched.engine.usage.usage_limit import NOTHING, Looks, UsageLimit
+from cloudsched.engine.usage.usage_limit import Looks, UsageLimit
 from cloudsched.engine.usage.usage_watch import is_due
 from cloudsched.errors import InvalidInput, NotAllowed, NotFound, VersionConflict
 from cloudsched.features.budgets.budget import ENFORCED_EVERY, Budget
@@ -93,6 +93,7 @@ class Budgets(UsageLimit):
         self._enforced_at: datetime | None = None
         self._looked_at: datetime | None = None
         self._has_found_none = False
+        self._seen = dict[str, Budget]()  # as the starts of their owners' tasks have read them
 
     @classmethod
     def of(cls, container: Container) -> Budgets:
@@ -345,15 +346,21 @@ class Budgets(UsageLimit):
 
     @override
     def find_excess(self, task: Task, running: Amounts) -> str | None:
-        return find_excess(task, self._clock.now(), running) if task.has_limit else None
+        own = find_excess(task, self._clock.now(), running) if task.has_limit else None
+        seen = self._seen.get(task.owner) if task.has_budget else None
+        if own or seen is None:
+            return own
+        used = {"queries": seen.queries + running.queries, "tokens": seen.tokens + running.tokens}
+        budget = seen.model_copy(update=used)
+        return budget.reason if budget.has_none_left else None
 
     @override
-    def find_refusal_of(self, task: Task, running: Amounts = NOTHING) -> str | None:
-        own = self.find_excess(task, running)
-        return own or (self.find_refusal(task.owner, running) if task.has_budget else None)
+    def find_refusal_of(self, task: Task) -> str | None:
+        own = find_excess(task, self._clock.now()) if task.has_limit else None
+        return own or (self.find_refusal(task.owner) if task.has_budget else None)
 
     @override
-    def find_refusal(self, owner: str, running: Amounts = NOTHING) -> str | None:
+    def find_refusal(self, owner: str) -> str | None:
         """Return why an owner may use no more now, None if they may.
 
         Costs a read if there is no budget. Else four, and one for each task that has changed since it was
@@ -367,8 +374,7 @@ class Budgets(UsageLimit):
         while (changed := self._summation.list_unsummed(owner, limit)) is None:
             self._summation.sum_up(owner, on_changed=self._mark)
             limit *= 4  # it ends, however fast they change
-        counted = self._ledger.count(owner, month, changed)
-        budget = known.with_use(month, Amounts(*map(sum, zip(counted, running, strict=True))))
+        budget = self._seen[owner] = known.with_use(month, self._ledger.count(owner, month, changed))
         if not budget.has_none_left:
             return None
         if not known.is_used_up:  # so that the next look resumes what is paused now

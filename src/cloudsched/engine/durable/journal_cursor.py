@@ -26,6 +26,7 @@ from cloudsched.domain.documents.journal import (
 )
 from cloudsched.domain.documents.json_limits import max_size
 from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.documents.usage import Amounts
 from cloudsched.domain.raised_errors import get_cause, get_members
 from cloudsched.domain.transitions.outcome import Cancel, Fail, Outcome, Suspend
 from cloudsched.engine.durable.arguments import require_name
@@ -478,7 +479,8 @@ class JournalCursor:
 
     def require_use_left(self) -> None:
         """Suspend the handler if its task may use no more. It goes on here once that may."""
-        if reason := self.surroundings.find_excess(sum_entries(self.journal.values())):
+        used = sum_entries(self.journal.values())
+        if reason := self.surroundings.find_excess(Amounts(used.queries, used.tokens)):
             self.suspend(reason, self.clock.now())
 
     def suspend_for_outage(self, reason: str) -> NoReturn:

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Parent, Task
+    from cloudsched.domain.documents.usage import Amounts
     from cloudsched.domain.transitions.commit import Commit
     from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.durable.results import CallOutcome
-    from cloudsched.engine.durable.step_attempt import ReportedUsage
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
 
@@ -186,5 +186,5 @@ class Surroundings:
     """Return the outcome of the call of a handler, by its task's id, or None if it is in progress."""
     draft_call: Callable[[str, Any, str, dict[str, Any], Parent], Task]
     suspend_policy: SuspendPolicy
-    find_excess: Callable[[ReportedUsage], str | None] = lambda _recorded: None
+    find_excess: Callable[[Amounts], str | None] = lambda _recorded: None
     """Return why the task may use no more, of what the run's entries have used, or None. It reads nothing."""

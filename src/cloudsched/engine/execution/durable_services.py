@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Parent, Task
-    from cloudsched.engine.durable.step_attempt import ReportedUsage
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.attempt import Attempt
 
@@ -67,7 +66,7 @@ class DurableServices:
             find_excess=partial(self._find_excess, task, run),
         )
 
-    def _find_excess(self, task: Task, run: Run, recorded: ReportedUsage) -> str | None:
+    def _find_excess(self, task: Task, run: Run, recorded: Amounts) -> str | None:
         counted = run.usage or RunUsage()
         running = Amounts(recorded.queries - counted.step_queries, recorded.tokens - counted.step_tokens)
         return self._engine.usage_limit().find_excess(task, running)

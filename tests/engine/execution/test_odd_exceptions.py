@@ -93,8 +93,8 @@ def _nest(kind: type[BaseExceptionGroup[Any]], depth: int) -> BaseException:
 
 
 def _note(notes: object) -> BaseException:
-    error: Any = ValueError("text")
-    error.__notes__ = notes
+    error = ValueError("text")
+    vars(error)["__notes__"] = notes
     return error
 
 

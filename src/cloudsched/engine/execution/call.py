@@ -284,7 +284,8 @@ def _to_execution_error(error: BaseException, task: Task) -> ExecutionError:
     traceback, because it would show our own code and file paths to an untrusted author.
     """
     cause = get_cause(error)
-    name = type_name(cause if type(error) is WorkflowError and issubclass(type(cause), SystemExit) else error)
+    is_exit = type(error) is WorkflowError and issubclass(type(cause), SystemExit)
+    name = type_name(cause if is_exit and cause is not None else error)
     if task.handler == SCRIPTS:
         return truncate_error(name, _error_text(error), None)
     frames = get_traceback(error)

@@ -36,7 +36,6 @@ WITH_DEFAULT: Final = {
     "engine/handlers/typed_calls.py:__call__.owner": "called by the app's own code, which is trusted",
     "engine/ports/search.py:ExecutionQuery.owner": "part of the public interface; the package always names it (below)",
     "engine/ports/search.py:TaskQuery.owner": "the same",
-    "engine/storage/due_groups.py:DueQuery.owner": "the same",
     "engine/queries/audit_trail.py:AuditQuery.owner": "the same",
     "engine/queries/audit_trail.py:AuditQuery.by": "a text to search for",
     "domain/transitions/lifecycle.py:cancel_for_caller.by": "for the message alone: the app's code if nobody is named",

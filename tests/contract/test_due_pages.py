@@ -9,8 +9,9 @@ from tests.conftest import NOW, MakeTask
 
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
+from cloudsched.engine.ports.search import OccurrenceQuery
 from cloudsched.engine.ports.store import Store
-from cloudsched.engine.queries.occurrences import OccurrenceQuery, list_occurrences
+from cloudsched.engine.queries.occurrences import list_occurrences
 
 AT_ONCE = NOW + timedelta(hours=1)
 BEFORE = NOW + timedelta(minutes=30)

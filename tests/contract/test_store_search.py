@@ -16,12 +16,10 @@ from tests.contract.conftest import OpenStore, iter_pages
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, Suspension
 from cloudsched.domain.documents.run_counts import RunOutcome
-from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.queries.execution_search import find_executions
-from cloudsched.engine.storage.due_groups import DueQuery
 from cloudsched.errors import InvalidInput
 
 FAILURES = {ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT}
@@ -195,34 +193,3 @@ def test_a_token_belongs_to_one_query(store: Store, make_task: MakeTask, make_ex
         ):
             with pytest.raises(InvalidInput, match="pageToken"):
                 page(other, 1, token)
-
-
-def test_groups_of_what_is_due_hold_each_matching_task_once(store: Store, make_task: MakeTask) -> None:
-    """Their numbers add up to the tasks that are due, by any filter. A store that can group has one for one plan."""
-    daily = Schedule(rrule="FREQ=DAILY", dtstart=NOW.replace(tzinfo=None) - timedelta(days=3))
-    later = daily.model_copy(update={"dtstart": NOW.replace(tzinfo=None) - timedelta(days=1)})
-    coming = NOW + timedelta(days=1)
-    recurring = {"is_one_time": False, "next_execution_time": coming, "wake_at": coming}
-    tasks = [
-        make_task(schedule=daily, labels=("a=b",), **recurring),
-        make_task(schedule=later, owner="bob", **recurring),
-        make_task(schedule=daily, max_runs=5, handler="check", **recurring),
-        make_task(at=NOW + timedelta(hours=1)),
-        make_task(at=NOW + timedelta(days=9)),
-    ]
-    for task in tasks:
-        store.commit(Commit(task))
-    until = NOW + timedelta(days=2)
-    cases: list[tuple[dict[str, Any], int]] = [
-        ({}, 4), ({"owner": "bob"}, 1), ({"handler": "check"}, 1), ({"label": "a=b"}, 1), ({"label": "a=c"}, 0),
-        ({"category": Category.OTHERS}, 4), ({"category": Category.REPORT}, 0),
-    ]  # fmt: skip
-    for filters, expected in cases:
-        found = store.search.group_due(DueQuery(until, **filters), 100)
-        assert sum(each.size for each in found.items) == expected, filters
-        assert found.complete_until is None
-        assert [each.next_at for each in found.items] == sorted(each.next_at for each in found.items)
-    groups = store.search.group_due(DueQuery(until), 100).items
-    keys = {each.key for each in groups if each.next_at == coming}
-    assert len(keys) == 2, "a task that counts its runs is alone, and the two others share their key"
-    assert None in keys

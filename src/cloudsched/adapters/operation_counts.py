@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import Commit, LinkedWrite
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.storage.due_groups import DueGroups
     from cloudsched.engine.storage.pages import Page
 
 
@@ -76,11 +75,6 @@ def _read_parts(counts: Sequence[RunCounts], *_: object) -> Mapping[str, int]:
     numbers = {name: [getattr(each, name) for each in counts] for name in kinds}
     parts = sum(max(1, -(-number // 1000)) for each in numbers.values() if any(each) for number in each)
     return {"reads": len(kinds) + parts}
-
-
-def _read_due(groups: DueGroups, *_: object) -> Mapping[str, int]:
-    """Return one read for each task: Firestore reads them all, one by one."""
-    return {"reads": max(1, sum(each.size for each in groups.items))}
 
 
 def _read_groups(groups: Sequence[GroupCount], *_: object) -> Mapping[str, int]:
@@ -150,7 +144,6 @@ SEARCH: Final[Mapping[str, Cost]] = {
     "count_unfinished": _read_thousands,
     "find_last_change": _ONE_READ,
     "get_name_match": _FREE,
-    "group_due": _read_due,
     "group_failures": _read_groups,
     "group_tasks": _read_groups,
     "list_acted_on": _read_page,

@@ -48,7 +48,6 @@ from cloudsched.engine.ports.listener import Listener
 from cloudsched.engine.ports.search import CountStore, ExecutionQuery, SearchStore, TaskQuery, identify_open_list
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.ports.sweep import SweepStore
-from cloudsched.engine.storage.due_groups import DueQuery
 from cloudsched.engine.storage.pages import make_token
 from cloudsched.engine.sweep.shard_sweeps import SweepNote
 from cloudsched.engine.sweep.zone_watch import ZoneRelease
@@ -99,8 +98,7 @@ FILTERS: dict[str, tuple[Any, ...]] = {
     "is_delivery": (False, True),
     "pause_id": (None, "p1"),
     "category": (None, Category.REPORT),
-    "roughly": (None,),  # likewise
-    "most_per_day": (None,),  # only a store that knows how often a task runs leaves any out
+    "roughly": (None,),  # only a store that knows what occurs leaves any out
     "ends_by_itself": (False,),  # likewise for what is paused
 }
 """Values of each filter of a `TaskQuery`."""
@@ -203,7 +201,6 @@ def search_everything(search: SearchStore) -> None:
         "count_open",
         "count_runs",
         "count_unfinished",
-        "group_due",
         "group_failures",
         "group_tasks",
         "count_created_since",
@@ -243,7 +240,6 @@ def count_and_list_names(search: SearchStore) -> None:
     search.count_unfinished("ada", 10)
     search.count_created_since("ada", NOW, 10)
     for owner, by in itertools.product((None, "ada"), ("handler", "owner")):
-        search.group_due(DueQuery(NOW, owner, handler="greet"), 5)
         search.group_failures(ExecutionQuery(owner, since=NOW), by)  # type: ignore[arg-type]
         search.group_tasks(TaskQuery(owner, trouble=Trouble.FAILED))
 

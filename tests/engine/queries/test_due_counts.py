@@ -18,11 +18,11 @@ from cloudsched.domain.documents.task import DueRange, Task
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.planning import note_zone, occurrence_from
+from cloudsched.engine.ports.search import OccurrenceQuery
 from cloudsched.engine.queries import occurrences
 from cloudsched.engine.queries.due_counts import count_due
-from cloudsched.engine.queries.occurrences import OccurrenceQuery, _occurs_more_often, list_occurrences
+from cloudsched.engine.queries.occurrences import _occurs_more_often, list_occurrences
 from cloudsched.engine.queries.time_parts import split_time
-from cloudsched.engine.storage.due_groups import DueQuery
 from cloudsched.testing import START
 
 BEGIN = datetime(2027, 3, 24, 14, 42, 7, tzinfo=UTC)
@@ -108,7 +108,7 @@ def test_each_part_counts_what_the_list_has_there(
     assert (edges[0], edges[-1]) == (BEGIN, until)
     third = len(edges) // 3
     for part in (edges, edges, edges[third : 2 * third]):  # most is remembered from the first, of the whole
-        found = count_due(store, DueQuery(part[-1], since=part[0], **filters), part)
+        found = count_due(store, OccurrenceQuery(part[-1], **{"owner": None, "since": part[0], **filters}), part)
         query = OccurrenceQuery(part[-1], filters.get("owner"), part[0], filters.get("handler"), filters.get("label"))
         listed = [at for at, _ in list_occurrences(store, query, 10_000).items]
         expected = [len([at for at in listed if start <= at < end]) for start, end in pairwise(part)]
@@ -128,7 +128,7 @@ def test_a_task_of_every_second_is_counted_without_a_walk_over_its_month() -> No
     )  # fmt: skip
     store.commit(Commit(task))
     until = BEGIN + timedelta(days=30)
-    found = count_due(store, DueQuery(until), split_time(BEGIN, until, ZoneInfo("UTC"), PartLength.DAY))
+    found = count_due(store, OccurrenceQuery(until, None), split_time(BEGIN, until, ZoneInfo("UTC"), PartLength.DAY))
     assert sum(found.due) == 30 * 86_400
     assert found.complete_until is None
 
@@ -147,7 +147,7 @@ def test_a_count_that_is_cut_says_from_when_on_it_is() -> None:
     until = BEGIN + timedelta(days=30)
     begin = BEGIN.replace(minute=0, second=0, microsecond=0)
     edges = [begin + number * timedelta(minutes=15) for number in range(30 * 96 + 5)]
-    found = count_due(store, DueQuery(until), edges)
+    found = count_due(store, OccurrenceQuery(until, None), edges)
     assert found.complete_until is not None
     assert first is not None
     assert first < found.complete_until < until
@@ -245,4 +245,34 @@ def test_a_day_is_listed_whole_beside_tasks_that_run_on_other_days(monkeypatch: 
         listed += [task.id for _, task in page.items]
         token = page.next_page_token
     assert listed == [f"DAILY-{number}" for number in range(40)]
+    store.close()
+
+
+def test_beyond_a_thousand_tasks_counts_say_at_least_and_lists_are_whole() -> None:
+    """A thousand are counted exactly. A list has each of them on its pages together, again and again, in order."""
+    store = SqliteStore()
+    usual: dict[str, Any] = dict.fromkeys(("created_at", "updated_at", "status_changed_at"), START)
+    edges = (BEGIN, BEGIN + timedelta(hours=1), BEGIN + timedelta(hours=3))
+    expected: list[tuple[datetime, str]] = []
+    for number in range(1100):
+        at = BEGIN + timedelta(seconds=number // 2)
+        schedule = Schedule.every(timedelta(hours=1), start=at) if number % 2 else Schedule.once(at)
+        task = Task(
+            id=f"t{number:04}", owner="ada" if number < 1000 else "grace", title="A task", handler="do",
+            schedule=schedule, is_one_time=not number % 2, timezone="UTC", next_execution_time=at, wake_at=at, **usual,
+        )  # fmt: skip
+        store.commit(Commit(task))
+        expected += [(at + timedelta(hours=each), task.id) for each in range(3 if number % 2 else 1)]
+    exact = count_due(store, OccurrenceQuery(edges[-1], "ada", edges[0]), edges)
+    assert (list(exact.due), exact.complete_until) == ([1000, 1000], None)
+    some = count_due(store, OccurrenceQuery(edges[-1], None, edges[0]), edges)
+    assert (list(some.due), some.complete_until) == ([1000, 1000], BEGIN + timedelta(seconds=499))
+    listed: list[tuple[datetime, str]] = []
+    token: str | None = ""
+    while token is not None:
+        page = list_occurrences(store, OccurrenceQuery(edges[-1], None, edges[0]), 200, token or None)
+        assert page.complete_until is None
+        listed += [(at, task.id) for at, task in page.items]
+        token = page.next_page_token
+    assert listed == sorted(expected)
     store.close()

@@ -16,8 +16,9 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.planning import upcoming_occurrences
+from cloudsched.engine.ports.search import OccurrenceQuery
 from cloudsched.engine.queries import occurrences
-from cloudsched.engine.queries.occurrences import OccurrenceQuery, list_occurrences
+from cloudsched.engine.queries.occurrences import list_occurrences
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 _TASKS = st.lists(

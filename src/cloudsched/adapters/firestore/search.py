@@ -38,9 +38,15 @@ from cloudsched.domain.documents.run_counts import (
     covers_at_least,
 )
 from cloudsched.domain.documents.task import Task
-from cloudsched.engine.ports.search import OMITTED_FIELDS, UNFINISHED_STATUSES, ExecutionQuery, TaskQuery, refuse_count
+from cloudsched.engine.ports.search import (
+    MAX_GROUPS,
+    OMITTED_FIELDS,
+    UNFINISHED_STATUSES,
+    ExecutionQuery,
+    TaskQuery,
+    refuse_count,
+)
 from cloudsched.engine.queries.listing_search import ListingSearch
-from cloudsched.engine.storage.due_groups import MAX_GROUPS
 from cloudsched.engine.storage.matching_rows import find_matching_rows, list_keys
 from cloudsched.engine.storage.pages import (
     MAX_PAGE_BYTES,

@@ -14,16 +14,22 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from typing_extensions import override
 
-from cloudsched.adapters.sqlite.tables import ALONE, from_microseconds, to_microseconds
+from cloudsched.adapters.sqlite.tables import from_microseconds, to_microseconds
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.name_words import NameMatch
 from cloudsched.domain.documents.run_counts import CountedAs, GroupCount, RunCounts
 from cloudsched.domain.documents.task import Task, Trouble
-from cloudsched.domain.transitions.plan_keys import ONCE, STEADY
-from cloudsched.engine.ports.search import OMITTED_FIELDS, UNFINISHED_STATUSES, ExecutionQuery, TaskQuery, refuse_count
+from cloudsched.engine.ports.search import (
+    MAX_GROUPS,
+    OMITTED_FIELDS,
+    UNFINISHED_STATUSES,
+    ExecutionQuery,
+    OccurrenceQuery,
+    TaskQuery,
+    refuse_count,
+)
 from cloudsched.engine.queries.listing_search import ListingSearch
-from cloudsched.engine.storage.due_groups import MAX_GROUPS, DueGroup, DueGroups, DueQuery
 from cloudsched.engine.storage.matching_rows import find_matching_rows, list_keys
 from cloudsched.engine.storage.pages import (
     MAX_PAGE_BYTES,
@@ -41,9 +47,7 @@ BODY = "CAST(body AS BLOB) AS body"
 """A document as bytes. As text, one row that is not UTF-8 would fail the whole query instead of being
 skipped."""
 
-_STEP = f"CAST(substr(plan_key, {len(STEADY) + 1}) AS INTEGER)"
-_IS_RARE = f"(plan_key NOT GLOB '{STEADY} *' OR {_STEP} * ? >= 86400)"
-"""Whether a task runs at most so many times a day, or is not known to run at a steady interval."""
+_RECURS = "CASE WHEN json_valid(body) THEN json_extract(body, '$.isOneTime') END IS NOT 1"
 _ENDS_BY_ITSELF = f"(pause_id IS NULL AND (wake_at IS NOT NULL OR parent IS NOT NULL OR trouble = '{Trouble.HELD}'))"
 """Whether a paused task may go on by itself. A call has no trouble, even if a budget holds it."""
 _LOOKED_FOR = {
@@ -177,20 +181,19 @@ def _limit_times(query: TaskQuery) -> Iterator[tuple[list[str], list[object]]]:
         yield ["next_at >= ?"], [to_microseconds(query.due_from)]
     if query.due_until is not None:
         yield ["next_at < ?"], [to_microseconds(query.due_until)]
-    if query.most_per_day is not None:
-        yield [_IS_RARE], [query.most_per_day]
     if query.roughly is not None:
-        yield _filter_due(query.roughly)
+        yield _filter_occurrences(query.roughly)
 
 
-def _filter_due(query: DueQuery) -> tuple[list[str], list[object]]:
-    """Return the conditions of the filters that no index by time has, and their values."""
-    filters = {"+handler = ?": query.handler, "+category = ?": query.category}
+def _filter_occurrences(query: OccurrenceQuery) -> tuple[list[str], list[object]]:
+    """Return the conditions of tasks that may have such an occurrence, and their values."""
+    filters = {
+        "+handler = ?": query.handler,
+        "+category = ?": query.category,
+        _LOOKED_FOR["label"].format("tasks"): query.label,
+        f"(next_at >= ? OR {_RECURS})": query.since and to_microseconds(query.since),
+    }
     given = {condition: value for condition, value in filters.items() if value is not None}
-    if query.plan is not None:
-        given["plan_key = ?" if query.plan else "plan_key GLOB ?"] = query.plan or f"{ALONE}*"
-    if query.label is not None:
-        given[_LOOKED_FOR["label"].format("tasks")] = query.label
     return [*given], [*given.values()]
 
 
@@ -409,32 +412,6 @@ class SqliteSearch(ListingSearch[SqliteListing]):
             WHERE {where} GROUP BY {column} ORDER BY count(*), {column} LIMIT ?"""
         rows = self._database.read(statement, [*listing.values, MAX_GROUPS])
         return [GroupCount(name, count, from_microseconds(first), key) for name, count, first, key in rows]
-
-    @override
-    def group_due(self, query: DueQuery, up_to: int) -> DueGroups:
-        """Return the groups of the matching tasks, the soonest first. An index has their keys."""
-        conditions = ["NOT is_unlisted", "next_at < ?"]
-        values: list[object] = [to_microseconds(query.until)]
-        if query.since is not None:
-            conditions.append("(next_at >= ? OR plan_key <> ?)")
-            values += [to_microseconds(query.since), ONCE]
-        if query.owner is not None:
-            conditions.append("owner = ?")
-            values.append(query.owner)
-        more, given = _filter_due(query)
-        conditions += more
-        values += given
-        statement = f"""SELECT plan_key, next_at, count(*), id FROM tasks WHERE {" AND ".join(conditions)}
-            GROUP BY next_at, plan_key ORDER BY next_at, plan_key LIMIT ?"""
-        rows = self._database.read(statement, [*values, up_to + 1])
-        found = [
-            DueGroup(None if key.startswith(ALONE) else key, ticks, count, task_id)
-            for key, ticks, count, task_id in rows
-        ]
-        if len(found) <= up_to:
-            return DueGroups(found)
-        last = found[-1]
-        return DueGroups([each for each in found if each.ticks < last.ticks], last.next_at)
 
     def find_last_change(self, owner: str | None) -> str:
         """Return how often tasks were stored or deleted, as text."""

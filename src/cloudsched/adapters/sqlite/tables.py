@@ -14,7 +14,7 @@ from cloudsched.features.table import FEATURES, find_place
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LAYOUT_VERSION: Final = 19
+LAYOUT_VERSION: Final = 20
 
 _LATEST = "scheduled_for, task_id, id"
 _COUNTED = "counted_as, occurrences, is_at_least, is_late"
@@ -34,9 +34,6 @@ _REMOVE_EXECUTION_LABELS = """DELETE FROM execution_labels
     AND is_failure = OLD.is_failure AND scheduled_for = OLD.scheduled_for
     AND task_id = OLD.task_id AND id = OLD.id"""
 
-ALONE: Final = "task "
-"""With its id, this is the key of a task whose plan has none, so all are grouped by their keys."""
-
 LAYOUT: Final[Sequence[str]] = (
     """CREATE TABLE tasks (
         id TEXT PRIMARY KEY,
@@ -48,7 +45,6 @@ LAYOUT: Final[Sequence[str]] = (
         is_unlisted INTEGER NOT NULL,
         created_at INTEGER NOT NULL,
         next_at INTEGER,
-        plan_key TEXT NOT NULL,
         wake_at INTEGER,
         parent TEXT,
         is_delivery INTEGER NOT NULL,
@@ -61,15 +57,11 @@ LAYOUT: Final[Sequence[str]] = (
         names TEXT NOT NULL,
         acted_at INTEGER,
         body TEXT NOT NULL)""",
-    "CREATE INDEX tasks_newest ON tasks (created_at, id) WHERE NOT is_unlisted",
     "CREATE INDEX tasks_newest_of_owner ON tasks (owner, created_at, id) WHERE NOT is_unlisted",
     "CREATE INDEX tasks_newest_of_handler ON tasks (handler, created_at, id) WHERE NOT is_unlisted",
     "CREATE INDEX tasks_newest_of_status ON tasks (status, created_at, id) WHERE NOT is_unlisted",
     "CREATE INDEX tasks_next ON tasks (next_at, id) WHERE NOT is_unlisted AND next_at IS NOT NULL",
-    # Its last column is in all queries, and a query is answered from an index alone only if that has its columns.
-    """CREATE INDEX tasks_due_together ON tasks (next_at, plan_key, id, is_unlisted)
-        WHERE NOT is_unlisted AND next_at IS NOT NULL""",
-    """CREATE INDEX tasks_next_of_owner ON tasks (owner, next_at, id, plan_key)
+    """CREATE INDEX tasks_next_of_owner ON tasks (owner, next_at, id)
         WHERE NOT is_unlisted AND next_at IS NOT NULL""",
     """CREATE INDEX tasks_newest_of_parent ON tasks (parent, created_at, id)
         WHERE NOT is_unlisted AND parent IS NOT NULL""",

@@ -7,14 +7,13 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from cloudsched.adapters.sqlite.tables import ALONE, DELETE_OFFER, to_microseconds
+from cloudsched.adapters.sqlite.tables import DELETE_OFFER, to_microseconds
 from cloudsched.domain.documents.document import Document, find_changes
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_EXPANSION, require_document_fits
 from cloudsched.domain.documents.name_words import fold_names
 from cloudsched.domain.documents.run_counts import classify_run, count_occurrences, covers_at_least, has_started_late
 from cloudsched.domain.documents.task import Task, find_list, find_open_position
 from cloudsched.domain.transitions.needs import find_trouble
-from cloudsched.domain.transitions.plan_keys import KEYED_FIELDS, find_plan_key
 from cloudsched.engine.ports.search import fold_error
 from cloudsched.errors import VersionConflict
 
@@ -124,7 +123,6 @@ _INSTANTS: Final = {"created_at": "created_at", "next_at": "next_execution_time"
 _COLUMNS: Final = (
     *_COPIED,
     *_INSTANTS,
-    "plan_key",
     "is_unlisted",
     "is_delivery",
     "parent",
@@ -202,8 +200,6 @@ def _list_columns(task: Task, changes: Collection[str], stored: Task | None = No
         if name in changes:
             instant = getattr(task, name)
             columns[column] = None if instant is None else to_microseconds(instant)
-    if not KEYED_FIELDS.isdisjoint(changes) or ("zone_plan" in changes and _has_other_data(task, stored)):
-        columns["plan_key"] = find_plan_key(task) or f"{ALONE}{task.id}"
     is_moved = "deleted_at" in changes or "delivery" in changes
     if is_moved:
         is_deleted = task.deleted_at is not None
@@ -236,15 +232,6 @@ def _list_trouble(task: Task, stored: Task | None) -> dict[str, object]:
         return {}
     kind, since = trouble or (None, None)
     return {"trouble": kind, "trouble_since": since and to_microseconds(since)}
-
-
-def _has_other_data(task: Task, stored: Task | None) -> bool:
-    """Return whether a task is planned with other time zone data than before."""
-    before = stored and stored.zone_plan
-    plan = task.zone_plan
-    if not (before and plan):
-        return True
-    return (before.fingerprint, before.is_stale) != (plan.fingerprint, plan.is_stale)
 
 
 def _list_found_by(task: Task, changes: Collection[str]) -> dict[str, object]:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, ExecutionError, ExecutionStatus
     from cloudsched.domain.documents.name_words import NameMatch
     from cloudsched.domain.documents.run_counts import GroupCount, RunCounts
-    from cloudsched.engine.storage.due_groups import DueGroups, DueQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +52,12 @@ class TaskQuery:
     """The reason why they need attention. The latest come first, and of those that wait the last to give up."""
     trouble_until: datetime | None = None
     """The instant before which a wait must give up, exclusively. Goes with `trouble`."""
-    most_per_day: int | None = None
-    """Leaves out tasks that run more often than this a day, as far as the store knows that without reading them."""
     pause_id: str | None = None
     """The change of many tasks that has paused them."""
     is_delivery: bool = False
     """True to list the deliveries that the system made for one owner, and only these. No other list has them."""
-    roughly: DueQuery | None = None
-    """Whose handler, label and category they have, too, as far as the store knows that without reading them."""
+    roughly: OccurrenceQuery | None = None
+    """Leaves out tasks that have no such occurrence, as far as the store knows that without reading them."""
     category: Category | None = None
     """What they are for. It goes with every other filter, and no index has it."""
     ends_by_itself: bool = False
@@ -118,6 +115,34 @@ class TaskQuery:
         return replace(self, **removed)  # type: ignore[arg-type]  # fields that may be None
 
 
+@dataclass(frozen=True, slots=True)
+class OccurrenceQuery:
+    """The filters of a list or a count of occurrences to come. An occurrence must match every filter that is set."""
+
+    until: datetime
+    """Before this instant, exclusively."""
+    owner: str | None
+    """The owner of their tasks. None for all owners."""
+    since: datetime | None = None
+    """Not before this instant."""
+    handler: str | None = None
+    """The handler of their tasks. No index has it, the label or the category by time."""
+    label: str | None = None
+    """One of the labels of their tasks, whole."""
+    category: Category | None = None
+    """The category of their tasks."""
+    most_per_day: int | None = None
+    """Leaves out tasks that occur more often than this in the day from their next occurrence on."""
+
+    def matches(self, task: Task) -> bool:
+        """Return whether a task has the handler, the label and the category."""
+        return (
+            self.handler in {None, task.handler}
+            and self.label in {None, *task.labels}
+            and self.category in {None, task.category}
+        )
+
+
 def fold_error(error: ExecutionError) -> str:
     """Return the text of an error by whose fragments its execution is found, in one case."""
     return f"{error.type}: {error.message}".casefold()
@@ -129,8 +154,8 @@ def refuse_count(looked_for: Mapping[str, str]) -> None:
         raise InvalidInput(name, "cannot be counted with the other filters: no index has them all", "Read the list.")
 
 
-MAX_GROUPED = 1000
-"""The most tasks that `SearchStore.group_due` reads, where it has to read them."""
+MAX_GROUPS = 200
+"""The most handlers or owners that a grouped count returns."""
 UNFINISHED_STATUSES = (TaskStatus.ACTIVE, TaskStatus.PAUSED)
 """The statuses of tasks that have not ended."""
 OMITTED_FIELDS = ("steps", "content", "payload", "log")
@@ -236,13 +261,6 @@ class CountStore(Protocol):
 
     def count_tasks(self, query: TaskQuery, up_to: int) -> int:
         """Return how many tasks match, at most `up_to`. Those that are being deleted may be counted, too."""
-        ...
-
-    def group_due(self, query: DueQuery, up_to: int) -> DueGroups:
-        """Return the groups of the matching tasks that are due before an instant, at most `up_to`, the soonest first.
-
-        Where the database cannot group, a group may be one task, and at most `MAX_GROUPED` tasks are read.
-        """
         ...
 
     def count_runs(self, query: ExecutionQuery, edges: Sequence[datetime]) -> Sequence[RunCounts]:

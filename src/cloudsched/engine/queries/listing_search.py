@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.task import Task
-from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH
-from cloudsched.domain.transitions.plan_keys import find_plan_key
 from cloudsched.engine.ports.search import (
-    MAX_GROUPED,
     ExecutionQuery,
     TaskQuery,
     identify_executions,
@@ -18,7 +15,6 @@ from cloudsched.engine.ports.search import (
     identify_open_list,
     refuse_count,
 )
-from cloudsched.engine.storage.due_groups import TICK, DueGroup, DueGroups, DueQuery
 from cloudsched.engine.storage.pages import start_before
 
 if TYPE_CHECKING:
@@ -28,8 +24,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import ExecutionStatus
     from cloudsched.engine.storage.pages import Page
 
-_PART = 100
-"""The number of tasks that are read at once."""
 L = TypeVar("L")
 D = TypeVar("D", bound="Document")
 
@@ -87,27 +81,6 @@ class ListingSearch(ABC, Generic[L]):
         """Return how many tasks match, at most `up_to`."""
         refuse_count(query.looked_for)
         return self._count(self._list_tasks(query), up_to)
-
-    def group_due(self, query: DueQuery, up_to: int) -> DueGroups:
-        """Return each matching task as a group. They are read, since the database cannot group them."""
-        wanted = TaskQuery(query.owner, due_until=query.until)
-        groups: list[DueGroup] = []
-        token: str | None = None
-        read = 0
-        while True:
-            page = self._fetch(Task, self._list_tasks(wanted), wanted, _PART, token)
-            read += page.read
-            token = page.next_page_token
-            groups += [
-                DueGroup(find_plan_key(task), (task.next_execution_time - UTC_EPOCH) // TICK, 1, task.id, task)
-                for task in page.items
-                if task.next_execution_time is not None and query.matches(task)
-            ]
-            last = page.items[-1].next_execution_time if page.items else None
-            if token is None:
-                return DueGroups(groups)
-            if last is not None and (read >= MAX_GROUPED or len(groups) >= up_to):
-                return DueGroups(groups, last)
 
     def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> int:
         """Return how many tasks have an open run of this status, at most `up_to`."""

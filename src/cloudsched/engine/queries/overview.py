@@ -28,11 +28,10 @@ from cloudsched.domain.responses.overview_responses import (
 )
 from cloudsched.domain.transitions.needs import CAUSES_BY_TROUBLE, GIVES_UP_SOON, find_unstarted, is_late
 from cloudsched.engine.concurrency.fork_safety import make_lock
-from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery
+from cloudsched.engine.ports.search import MAX_GROUPS, ExecutionQuery, SearchStore, TaskQuery
 from cloudsched.engine.queries.execution_search import WITHOUT_CALLS, ExecutionFilter, list_failures
 from cloudsched.engine.queries.stops import find_latest_stops, find_stops
 from cloudsched.engine.queries.time_parts import split_time
-from cloudsched.engine.storage.due_groups import MAX_GROUPS
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo

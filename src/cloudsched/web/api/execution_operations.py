@@ -11,6 +11,7 @@ from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.responses import overview_responses
 from cloudsched.domain.transitions.planning import upcoming_occurrences
+from cloudsched.engine.ports.search import OccurrenceQuery
 from cloudsched.engine.queries.due_counts import count_due
 from cloudsched.engine.queries.execution_search import (
     FoundExecution,
@@ -19,12 +20,11 @@ from cloudsched.engine.queries.execution_search import (
     load_sealed_log,
 )
 from cloudsched.engine.queries.execution_search import list_executions as list_task_executions
-from cloudsched.engine.queries.occurrences import OccurrenceQuery
+from cloudsched.engine.queries.occurrences import LOCAL_EARLIER, MAX_EARLIER
 from cloudsched.engine.queries.occurrences import list_occurrences as list_coming
 from cloudsched.engine.queries.overview import count_by_time
 from cloudsched.engine.queries.overview import summarize_failures as sum_up_failures
 from cloudsched.engine.queries.time_parts import split_time
-from cloudsched.engine.storage.due_groups import DueQuery
 from cloudsched.errors import Forbidden, InvalidInput
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.idempotency_keys import read_idempotency_key
@@ -96,16 +96,17 @@ def list_executions(call: ApiCall, query: bodies.TaskExecutionsQuery) -> Respons
 def list_occurrences(call: ApiCall, query: bodies.OccurrenceListQuery) -> Response:
     """List the upcoming occurrences of all tasks, the soonest first.
 
-    They are those that have not been claimed yet, without jitter. Each request reads only tasks whose
-    next occurrence is before `until`, at most 1000 tasks or 4 MB. SQLite leaves out those that do not
-    occur after `from`. If there are more, some occurrences after `completeUntil` are missing. As long as
-    the response has a `nextPageToken`, repeat the request with it and the same filters.
+    They are those that have not been claimed yet, without jitter. Each request reads at most 1000 tasks that
+    are due next from its start on and before `until`, 1000 (3000 on SQLite) that are due before its start, and 4 MB.
+    If there are more, some occurrences after `completeUntil` are missing. As long as the response has a
+    `nextPageToken`, repeat the request with it and the same filters.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     wanted = OccurrenceQuery(
         query.until, owner, query.since, query.handler, query.label, query.category, query.most_per_day
     )
-    found = list_coming(call.app.container.store, wanted, query.page_size, query.page_token or None)
+    earlier = LOCAL_EARLIER if call.app.container.many_tasks.has_free_counts else MAX_EARLIER
+    found = list_coming(call.app.container.store, wanted, query.page_size, query.page_token or None, earlier=earlier)
     shown = tuple(make_task_occurrence(at, task) for at, task in found.items)
     page = overview_responses.OccurrencePage(
         occurrences=shown, next_page_token=found.next_page_token, complete_until=found.complete_until
@@ -123,17 +124,16 @@ def list_occurrences(call: ApiCall, query: bodies.OccurrenceListQuery) -> Respon
 def count_occurrences(call: ApiCall, query: bodies.OccurrenceCountQuery) -> Response:
     """Count the upcoming occurrences in each day, hour or quarter of an hour.
 
-    They are those that the list of occurrences has. Tasks of one schedule are searched once, so the count
-    is complete for many. Where the store cannot group tasks (Firestore), it reads 1000 of them at most.
-    `completeUntil` says from when on some are missing. Users see the counts of their own tasks.
+    They are those that the list of occurrences has. Beyond 1000 tasks a count means "at least": some occurrences
+    after `completeUntil` are missing. Users see the counts of their own tasks.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     edges = split_time(query.since, query.until, load_tzinfo(query.timezone), query.per)
-    wanted = DueQuery(query.until, owner, query.handler, query.label, query.category, query.since)
+    wanted = OccurrenceQuery(query.until, owner, query.since, query.handler, query.label, query.category)
     found = count_due(call.app.container.store, wanted, edges)
     parts = tuple(
         overview_responses.OccurrencePart(start=start, end=end, due=due)
-        for (start, end), due in zip(pairwise(found.edges), found.due, strict=True)
+        for (start, end), due in zip(pairwise(edges), found.due, strict=True)
     )
     counts = overview_responses.OccurrenceCounts(parts=parts, complete_until=found.complete_until)
     return json_response(counts.to_wire())

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from pydantic.alias_generators import to_camel
 
-if TYPE_CHECKING:
-    from datetime import timedelta
+from cloudsched.domain.call_arguments import show_value
+from cloudsched.errors import InvalidInput
 
+if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.execution import ExecutionStatus
     from cloudsched.domain.documents.run_counts import RunOutcome
@@ -124,12 +125,24 @@ class RetryFilters(KindOfExecution, total=False):
 
 def to_query(filters: Mapping[str, Any]) -> dict[str, str | int | None]:
     """Return the query parameters of a list. `since` becomes ``from``, which is a keyword in Python."""
-    return {"from" if key == "since" else to_camel(key): _to_parameter(value) for key, value in filters.items()}
+    return {"from" if key == "since" else to_camel(key): _to_parameter(key, value) for key, value in filters.items()}
 
 
-def _to_parameter(value: Any) -> str | int | None:  # noqa: ANN401 - any filter
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return f"PT{value.total_seconds()}S" if hasattr(value, "total_seconds") else value
+_SWITCHES: Final = frozenset({"calls", "payloads"})
+
+
+def _to_parameter(name: str, value: Any) -> str | int | None:  # noqa: ANN401 - any filter
+    """Return a filter as text, which the API then reads. Raises InvalidInput for what no text says."""
+    match value:
+        case bool() if name in _SWITCHES:
+            return "true" if value else "false"
+        case int() if name == "page_size" and not isinstance(value, bool):
+            return value
+        case datetime() if value.tzinfo is not None and name.endswith(("since", "from", "until")):
+            return value.isoformat()
+        case timedelta() if name.startswith("min_"):
+            return f"PT{value.total_seconds()}S"
+        case str() | None:
+            return value
+    hint = "Give text, such as the name of a handler, or an aware datetime for an instant."
+    raise InvalidInput(name, f"is {show_value(value)}", hint)

@@ -94,12 +94,17 @@ def _describe(value: object) -> str:
     if value is None:
         return "is None"
     if inspect.isroutine(value):
-        return f"is the function {value.__name__!r}"
+        return f"is {show_value(value)}"
     name = type(value).__name__
     if name == "str":
         return "is text"
     article = "an" if name[0] in "AEIOUaeiou" else "a"
     return f"is {article} {name}"
+
+
+def show_value(value: object) -> str:
+    """Return how an error shows a value that was given."""
+    return f"the function {value.__name__!r}" if inspect.isroutine(value) else repr(value)[:80]
 
 
 def _advise(value: object, types: frozenset[str]) -> str:

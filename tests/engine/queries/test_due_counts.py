@@ -222,32 +222,6 @@ def test_a_filter_finds_all_that_it_means_beside_any_number_of_others(
     store.close()
 
 
-def test_a_day_is_listed_whole_beside_tasks_that_run_on_other_days(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is due at the same instants, and not again on that day, is not read for each page of it."""
-    store = SqliteStore()
-    monkeypatch.setattr(occurrences, "MAX_TASKS", 50)
-    usual: dict[str, Any] = dict.fromkeys(("created_at", "updated_at", "status_changed_at"), START)
-    for number in range(40):
-        at = BEGIN + timedelta(minutes=number)
-        for rule in ("FREQ=DAILY", "FREQ=MONTHLY"):
-            schedule = Schedule(rrule=rule, dtstart=at.replace(tzinfo=None))
-            task = Task(
-                id=f"{rule[5:]}-{number}", owner="ada", title="A task", handler="do", schedule=schedule,
-                is_one_time=False, timezone="UTC", next_execution_time=at, wake_at=at, **usual,
-            )  # fmt: skip
-            store.commit(Commit(task.model_copy(update={"zone_plan": note_zone(task)})))
-    query = OccurrenceQuery(BEGIN + timedelta(days=2), None, BEGIN + timedelta(days=1))
-    listed: list[str] = []
-    token: str | None = ""
-    while token is not None:
-        page = list_occurrences(store, query, 10, token or None)
-        assert page.complete_until is None
-        listed += [task.id for _, task in page.items]
-        token = page.next_page_token
-    assert listed == [f"DAILY-{number}" for number in range(40)]
-    store.close()
-
-
 def test_beyond_a_thousand_tasks_counts_say_at_least_and_lists_are_whole() -> None:
     """A thousand are counted exactly. A list has each of them on its pages together, again and again, in order."""
     store = SqliteStore()

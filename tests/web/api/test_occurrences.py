@@ -103,27 +103,6 @@ def test_only_tasks_that_are_due_are_read(make_task: MakeTask, monkeypatch: pyte
     store.close()
 
 
-def test_many_that_are_due_at_once_are_all_listed(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nine o'clock of a thousand people has more tasks than one request reads: each page reads about its own."""
-    monkeypatch.setattr(occurrences, "MAX_TASKS", 30)
-    store = SqliteStore()
-    daily = {"every": 1440, "first": 5, "max_runs": None, "owner": "ada"}
-    hourly = {**daily, "every": 60}
-    for number in range(100):
-        store.commit(Commit(make_repeating(make_task, number, hourly if number % 20 == 7 else daily)))
-    query = OccurrenceQuery(NOW + timedelta(days=3), None, since=NOW)
-    found: list[str] = []
-    token: str | None = ""
-    while token is not None:
-        page = list_occurrences(store, query, 10, token or None)
-        found += [task.id for _, task in page.items]
-        assert page.complete_until is None, "it has read too many"
-        token = page.next_page_token
-    expected = [each for day in range(3) for each in sorted(f"t{number}" for number in range(100))]
-    assert [each for each in found if int(each[1:]) % 20 != 7] == [each for each in expected if int(each[1:]) % 20 != 7]
-    assert len(found) == 3 * 95 + 3 * 24 * 5
-
-
 def test_the_api_shows_both_clocks(call: Call, greeting: dict[str, Any]) -> None:
     """The instant in UTC and in the task's zone, on both sides of a clock change; paused tasks are left out."""
     schedule = {"rrule": "FREQ=DAILY;BYHOUR=9", "dtstart": "2027-03-26T09:00:00", "timezone": "Europe/Paris"}

@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints, model_validator
 from cloudsched.domain.documents.category import Category, Label
 from cloudsched.domain.documents.document import Duration, Instant, StoredEnum, WireModel
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus
+from cloudsched.domain.documents.filters import ErrorText
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.task import MAX_NAME, Owner, Task, TaskId, TaskStatus
 
@@ -142,9 +143,9 @@ class RetryFilter(WireModel):
     """Scheduled for this instant or later."""
     until: Instant | None = None
     """Scheduled for an earlier instant than this."""
-    error: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)] | None = None
+    error: ErrorText | None = None
     """The error's type or message has this text, in any case."""
-    error_type: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)] | None = None
+    error_type: ErrorText | None = None
     """The error's type, whole."""
     min_duration: Duration | None = None
     min_lateness: Duration | None = None

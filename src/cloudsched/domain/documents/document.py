@@ -166,6 +166,8 @@ def _reject_non_number(value: object) -> object:
 
 def _parse_rfc3339(value: object) -> object:
     """Accept an instant only as text, never as a number of seconds."""
+    if isinstance(value, datetime):  # in Python
+        return value
     if not isinstance(value, str):
         raise ValueError("is not an instant; give RFC 3339 with an offset")  # noqa: TRY004 - pydantic's way to report it
     try:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from pydantic import ValidationError
+
+from cloudsched.domain.call_arguments import show_value
+from cloudsched.domain.documents.filters import ExecutionQueryFields, TaskQueryFields
 from cloudsched.domain.documents.run_counts import OUTCOME_STATUSES, RunOutcome
 from cloudsched.domain.documents.task import Task, TaskStatus, Trouble
 from cloudsched.engine.storage.pages import Page, make_token
@@ -14,10 +18,39 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    from _typeshed import DataclassInstance
+
     from cloudsched.domain.documents.category import Category
+    from cloudsched.domain.documents.document import WireModel
     from cloudsched.domain.documents.execution import Execution, ExecutionError, ExecutionStatus
     from cloudsched.domain.documents.name_words import NameMatch
     from cloudsched.domain.documents.run_counts import GroupCount, RunCounts
+
+
+def read_filters(query: DataclassInstance, model: type[WireModel]) -> None:
+    """Read the filters of a query by the model of requests: a text may name a member of an enum, for instance.
+
+    Raises InvalidInput for each that is of another type, by its name.
+    """
+    given = {name: value for name in model.model_fields if (value := getattr(query, name)) is not None}
+    try:
+        read = model.model_validate(given)
+    except ValidationError as error:
+        from cloudsched.domain.transitions import validation_errors as wording  # noqa: PLC0415 - seldom
+
+        names = {field.alias or name: name for name, field in model.model_fields.items()}
+        faults = wording.to_invalid_input(error).faults
+        values = [show_value(given[names.get(each.field, each.field)]) for each in faults]
+        refused = wording.join_faults(
+            [
+                InvalidInput(each.field, f"is {value}; {each.problem}" + (f" ({each.hint})" if each.hint else ""))
+                for each, value in zip(faults, values, strict=True)
+            ]
+        )
+        wording.say_in_python(refused, given, model)
+        raise refused from None
+    for name in given:
+        object.__setattr__(query, name, getattr(read, name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +66,8 @@ class TaskQuery:
     An index has every other combination, but for what is `looked_for`.
 
     Raises:
-        InvalidInput: A label, a trouble or a pause goes with no other filter than these, or it is a list of deliveries
-            of no owner.
+        InvalidInput: A filter is of another type or not known, a label, a trouble or a pause goes with no other filter
+            than these, or it is a list of deliveries of no owner.
     """
 
     owner: str | None = None
@@ -64,6 +97,7 @@ class TaskQuery:
     """True to leave out what is paused until somebody resumes it, as far as the store knows that without reading it."""
 
     def __post_init__(self) -> None:
+        read_filters(self, TaskQueryFields)
         if self.is_delivery:
             if self.owner is None or replace(self, is_delivery=False) != TaskQuery(owner=self.owner):
                 raise InvalidInput("isDelivery", "goes with an owner and nothing else", "Give the owner alone.")
@@ -194,6 +228,7 @@ class ExecutionQuery:
     """The error's type, likewise."""
 
     def __post_init__(self) -> None:
+        read_filters(self, ExecutionQueryFields)
         if self.outcome is not None and self.status is not None:
             raise InvalidInput("outcome", "goes with no status", "Give one of them.")
         if self.is_late and replace(self, is_late=False) != ExecutionQuery(

@@ -19,6 +19,7 @@ from cloudsched.domain.documents.execution import (
     ExecutionStatus,
     Run,
 )
+from cloudsched.domain.documents.filters import RunConditions
 from cloudsched.domain.documents.task import Task, TaskStatus, find_open_position, get_open_status
 from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.engine.ports.search import (
@@ -28,6 +29,7 @@ from cloudsched.engine.ports.search import (
     identify_open_list,
     make_executions_token,
     make_finished_token,
+    read_filters,
 )
 from cloudsched.engine.storage.pages import Page, bad_token, make_token
 from cloudsched.errors import NotFound
@@ -49,6 +51,9 @@ class TaskExecutionFilter:
     """Scheduled not before this instant."""
     until: datetime | None = None
     """Scheduled before this instant, exclusively."""
+
+    def __post_init__(self) -> None:
+        read_filters(self, RunConditions)
 
     def matches(self, one: Execution) -> bool:
         """Return whether an execution matches."""

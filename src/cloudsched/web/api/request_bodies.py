@@ -13,10 +13,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 from cloudsched.domain.documents.batch_change import BatchAction, RetryFilter, TaskFilter
 from cloudsched.domain.documents.category import Category, Label, Labels
 from cloudsched.domain.documents.document import Duration, InputInstant, WireModel
-from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.filters import ExecutionFields, RunConditions, TaskConditions
 from cloudsched.domain.documents.person import PersonSpec, ZoneName
-from cloudsched.domain.documents.run_counts import STARTED_LATE, PartLength, RunOutcome
-from cloudsched.domain.documents.task import MAX_NAME, Owner, TaskStatus, Trouble
+from cloudsched.domain.documents.run_counts import STARTED_LATE, PartLength
+from cloudsched.domain.documents.task import MAX_NAME, Owner
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.responses.api_responses import MAX_DRAFT_TOKEN
 from cloudsched.domain.schedules.schedule import Schedule
@@ -80,21 +80,9 @@ class OwnerPageQuery(AnyOwnerQuery, PageQuery):
     """The owner of the items to list, and the page of the list to return."""
 
 
-class TaskListQuery(OwnerPageQuery):
+class TaskListQuery(TaskConditions, PageQuery):
     """The tasks to list. All given filters must match."""
 
-    status: TaskStatus | None = None
-    handler: str | None = None
-    label: Label | None = None
-    """One of their labels, ``key=value``. It goes with no filter by time, and the newest come first."""
-    due_from: InputInstant | None = None
-    """The next occurrence is not before this instant."""
-    due_until: InputInstant | None = None
-    """The next occurrence is before this instant."""
-    trouble: Trouble | None = None
-    """Only tasks with this problem, the latest first. No filter but ``owner`` goes with it."""
-    trouble_until: InputInstant | None = None
-    """Of the tasks that wait for an event, only those that give up before this instant. It goes with ``trouble``."""
     search: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
     """Only tasks with each of these words in their title, id, handler, labels or payload. ``payload.about=sales`` is
     the text of a field of the payload, ``category:report`` the category."""
@@ -171,15 +159,8 @@ class AuditListQuery(OwnerPageQuery):
         return AuditQuery(owner, self.by, self.action, self.since, self.until)
 
 
-class TaskExecutionsQuery(PageQuery):
+class TaskExecutionsQuery(RunConditions, PageQuery):
     """The executions of a task to list. All given filters must match."""
-
-    status: ExecutionStatus | None = None
-    """Only executions with this status."""
-    since: InputInstant | None = Field(default=None, alias="from")
-    """Only executions that are scheduled for this instant or later."""
-    until: InputInstant | None = None
-    """Only executions that are scheduled for an earlier instant than this."""
 
     def to_arguments(self) -> dict[str, Any]:
         """Return the arguments for the list."""
@@ -187,30 +168,11 @@ class TaskExecutionsQuery(PageQuery):
         return {**super().to_arguments(), "only": only}
 
 
-class ExecutionFilterQuery(AnyOwnerQuery):
+class ExecutionFilterQuery(ExecutionFields):
     """Filters of executions. All given filters must match."""
 
-    status: ExecutionStatus | None = None
-    """Only executions with this status."""
-    outcome: RunOutcome | None = None
-    """Only ended executions that count as this: skipped are also those that were cancelled or expired, and failed those
-    that timed out. Not together with ``status``."""
-    handler: str | None = None
-    """Only executions of this handler. Not together with ``label`` or ``category``."""
-    label: Label | None = None
-    """Only executions whose task had this label. Not together with ``handler`` or ``category``."""
-    category: Category | None = None
-    """Only executions whose task had this category. Not together with ``handler`` or ``label``."""
-    since: InputInstant | None = Field(default=None, alias="from")
-    """Only executions that are scheduled for this instant or later."""
-    until: InputInstant | None = None
-    """Only executions that are scheduled for an earlier instant than this."""
     calls: bool = True
     """True to list executions of calls, too. A failed call is also in the record of the execution that made it."""
-    error: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)] | None = None
-    """Only executions whose error has this text in its type or message, in any case."""
-    error_type: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)] | None = None
-    """Only executions whose error is exactly of this type."""
     min_duration: Duration | None = None
     """Only executions that took at least this long, from the first attempt's start to the end."""
     min_lateness: Duration | None = None

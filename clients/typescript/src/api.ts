@@ -27,6 +27,12 @@ export type Action =
   | "QUEUE_PURGED"
   | "CONTACT_VERIFIED";
 
+/** What a wait for an event asks, and whom, in their order. */
+export interface AskedWords {
+  text?: string;
+  by: Array<string>;
+}
+
 /** One call of the handler, counted from 1. */
 export interface Attempt {
   number: number;
@@ -403,10 +409,10 @@ export interface ClaimRequest {
 
 /** What keeps many tasks from running at once, in the sentence of their explanations. */
 export interface CommonCause {
-  /** `QUEUE_PAUSED`, `UNKNOWN_HANDLER`, `BUDGET_USED_UP`, or of lost messages `NOT_REACHABLE`. */
+  /** `QUEUE_PAUSED`, `UNKNOWN_HANDLER`, `BUDGET_USED_UP`, `NO_ANSWER`, or of lost messages `NOT_REACHABLE`. */
   reason: Reason;
   sentence: string;
-  /** The queue, handler or owner. Only callers who see the tasks of all owners learn which queue it is. */
+  /** The queue, handler, owner or service. Only callers who see the tasks of all owners learn which queue it is. */
   subject?: string;
   /** The priorities of the tasks that a queue carries. */
   priorities?: Array<Priority>;
@@ -1980,6 +1986,7 @@ export type Reason =
   | "BUDGET_USED_UP"
   | "CHANNEL_NOT_SET_UP"
   | "NOT_REACHABLE"
+  | "NO_ANSWER"
   | "NOT_CHECKED"
   | "NOT_DELIVERED"
   | "LAST_OUTCOME"
@@ -2536,6 +2543,8 @@ export interface StepRecord {
   /** True if the task's owner wrote its request (children or a script). No handler's code may rely on it. */
   isOwners?: boolean;
   error?: StepError;
+  /** The question of a wait for an event: an answer counts only for what was asked. */
+  asked?: AskedWords;
   /** The sender of the event that was taken. */
   sender?: EventSender;
   queries?: number;
@@ -3214,8 +3223,6 @@ export interface CountOccurrencesQuery {
 
 /** List executions of all tasks: first those that failed, then those that run, then all others. */
 export interface FindExecutionsQuery {
-  /** Only items of this owner. */
-  owner?: string;
   /** Only executions with this status. */
   status?: 
     | "RUNNING"
@@ -3227,6 +3234,12 @@ export interface FindExecutionsQuery {
     | "CANCELLED"
     | "EXPIRED"
     | "SKIPPED";
+  /** Only executions that are scheduled for this instant or later. */
+  from?: string;
+  /** Only executions that are scheduled for an earlier instant than this. */
+  until?: string;
+  /** Only items of this owner. */
+  owner?: string;
   /** Only ended executions that count as this: skipped are also those that were cancelled or expired, and failed those that timed out. Not together with `status`. */
   outcome?: "RAN" | "FAILED" | "SKIPPED";
   /** Only executions of this handler. Not together with `label` or `category`. */
@@ -3235,16 +3248,12 @@ export interface FindExecutionsQuery {
   label?: string;
   /** Only executions whose task had this category. Not together with `handler` or `label`. */
   category?: "REMINDER" | "REPORT" | "ANALYSIS" | "OTHERS";
-  /** Only executions that are scheduled for this instant or later. */
-  from?: string;
-  /** Only executions that are scheduled for an earlier instant than this. */
-  until?: string;
-  /** True to list executions of calls, too. A failed call is also in the record of the execution that made it. */
-  calls?: boolean;
   /** Only executions whose error has this text in its type or message, in any case. */
   error?: string;
   /** Only executions whose error is exactly of this type. */
   errorType?: string;
+  /** True to list executions of calls, too. A failed call is also in the record of the execution that made it. */
+  calls?: boolean;
   /** Only executions that took at least this long, from the first attempt's start to the end. In seconds. */
   minDuration?: number;
   /** Only executions that their schedule started at least this long after their instant. In seconds. */
@@ -3277,8 +3286,6 @@ export interface CountExecutionsQuery {
 
 /** Summarize the failures among matching executions: their number, and groups of them. */
 export interface SummarizeFailuresQuery {
-  /** Only items of this owner. */
-  owner?: string;
   /** Only executions with this status. */
   status?: 
     | "RUNNING"
@@ -3290,6 +3297,12 @@ export interface SummarizeFailuresQuery {
     | "CANCELLED"
     | "EXPIRED"
     | "SKIPPED";
+  /** Only executions that are scheduled for this instant or later. */
+  from?: string;
+  /** Only executions that are scheduled for an earlier instant than this. */
+  until?: string;
+  /** Only items of this owner. */
+  owner?: string;
   /** Only ended executions that count as this: skipped are also those that were cancelled or expired, and failed those that timed out. Not together with `status`. */
   outcome?: "RAN" | "FAILED" | "SKIPPED";
   /** Only executions of this handler. Not together with `label` or `category`. */
@@ -3298,16 +3311,12 @@ export interface SummarizeFailuresQuery {
   label?: string;
   /** Only executions whose task had this category. Not together with `handler` or `label`. */
   category?: "REMINDER" | "REPORT" | "ANALYSIS" | "OTHERS";
-  /** Only executions that are scheduled for this instant or later. */
-  from?: string;
-  /** Only executions that are scheduled for an earlier instant than this. */
-  until?: string;
-  /** True to list executions of calls, too. A failed call is also in the record of the execution that made it. */
-  calls?: boolean;
   /** Only executions whose error has this text in its type or message, in any case. */
   error?: string;
   /** Only executions whose error is exactly of this type. */
   errorType?: string;
+  /** True to list executions of calls, too. A failed call is also in the record of the execution that made it. */
+  calls?: boolean;
   /** Only executions that took at least this long, from the first attempt's start to the end. In seconds. */
   minDuration?: number;
   /** Only executions that their schedule started at least this long after their instant. In seconds. */

@@ -75,14 +75,14 @@ def delivered_nothing(world: World) -> None:
 @complaint(
     "Runs fail for days, and nobody is told",
     "openclaw/openclaw#118089",
-    "The first failure is told at once, once, with its reason and the next run. So is that it works again",
+    "The first failure is told at once, once, with when it was and the next run. So is that it works again",
 )
 def nobody_is_told_of_failures(world: World) -> None:
     world.is_broken = True
     task = world.new("every day at 9:00", handler="research", payload={}, channels=["EMAIL"])
     world.expect(task, world.daily("2027-01-01T09:00", 40))
     world.advance(30 * DAY)
-    assert [(each.title, "does not answer" in each.body) for each in world.mail.mails] == [("Failed: Stretch", True)]
+    assert [(each.title, "It runs next" in each.body) for each in world.mail.mails] == [("Failed: Stretch", True)]
     world.is_broken = False
     world.advance(DAY)
     assert any("30 times in a row" in each.body for each in world.mail.mails[1:])

@@ -102,7 +102,7 @@ def require_indexes(rpc: FirestoreRpc, documents: str, count: int) -> None:
     queries = [
         TaskQuery(owner=None, status=status, handler=handler, label=label, due_from=due)
         for status in (None, TaskStatus.ACTIVE)
-        for handler, label in ((None, None), ("x", None), (None, "x"))
+        for handler, label in ((None, None), ("x", None), (None, "x=x"))
         for due in (None, now)
         if label is None or due is None
     ]

@@ -31,7 +31,7 @@ MAX_PAGE = 500
 MAX_PREVIEW = 1000
 MAX_BATCH = 50
 """The largest number of tasks that one request creates. Each takes the processor about a millisecond."""
-_EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
+_EARLIEST = datetime(1583, 1, 1, tzinfo=UTC)
 """Earlier than any occurrence."""
 
 

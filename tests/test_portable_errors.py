@@ -26,6 +26,7 @@ from cloudsched.errors import AwaitedEvent, CloudschedError, InvalidSchedule, Mi
 VALUES: dict[str, object] = {
     "str": "text",
     "int": 3,
+    "bool": True,
     "object": 4,
     "timedelta": timedelta(seconds=5),
     "Sequence[AwaitedEvent]": [AwaitedEvent("go", "e-1", None)],

@@ -67,6 +67,13 @@ class PeopleWiring(Wiring):
         return Senders(own.settings, lambda: own.registry.registrations.mail_template, own.circuits)
 
     @lazy_property
+    def _services(self) -> Mapping[str, Sender]:
+        """The senders that also understand what their services say: those of a simulation only take messages."""
+        from cloudsched.people.senders.channel_senders import Senders  # noqa: PLC0415 - only when used
+
+        return self.senders if isinstance(self.senders, Senders) else Senders(self.container.settings)
+
+    @lazy_property
     def recipients(self) -> PeopleRecipients:
         """Knows how people want to be reached."""
         from cloudsched.people.recipients import PeopleRecipients  # noqa: PLC0415 - only when used
@@ -100,7 +107,7 @@ class PeopleWiring(Wiring):
     def chat_apps(self) -> Mapping[str, ChatApp]:
         """The apps of the chats that are set up, by channel. They understand what their services post."""
         chats = (DeliveryChannel.TELEGRAM, DeliveryChannel.SLACK)
-        return {each: cast("ChatApp", self.senders[each]) for each in chats if each in self.senders}
+        return {each: cast("ChatApp", self._services[each]) for each in chats if each in self._services}
 
     @lazy_property
     def contact_links(self) -> ContactLinks:
@@ -147,7 +154,7 @@ class PeopleWiring(Wiring):
             container.store.records,
             container.clock,
             self.people,
-            lambda: cast("Asker", self.senders[DeliveryChannel.WEBHOOK]),
+            lambda: cast("Asker", self._services[DeliveryChannel.WEBHOOK]),
         )
 
     @lazy_property

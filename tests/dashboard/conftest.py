@@ -146,6 +146,11 @@ def get(url: str, **query: str) -> requests.Response:
     return requests.get(url, params=query, timeout=60)
 
 
+def send(url: str, body: object = None) -> requests.Response:
+    """Ask the API, with a body that is JSON."""
+    return requests.post(url, json=body, timeout=60)
+
+
 def find_execution(ui: str, task: str) -> str:
     return str(get(f"{ui.removesuffix('/ui')}/v1/tasks/{task}/executions").json()["executions"][0]["id"])
 

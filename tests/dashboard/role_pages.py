@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from contextlib import ExitStack
 from typing import Any
 
@@ -41,6 +42,13 @@ class Pages:
 
     def get(self, who: str, path: str) -> TestResponse:
         return self._browsers[who].get(path, base_url="http://localhost")
+
+    def read(self, path: str, who: str = "admin") -> str:
+        return self.get(who, path).text
+
+    def words(self, path: str, who: str = "admin") -> str:
+        """Return a page as people read it, without its escapes."""
+        return html.unescape(self.read(path, who))
 
     def post(self, who: str, path: str, form: dict[str, str]) -> TestResponse:
         return self._browsers[who].post(path, data=form, **ORIGIN)

@@ -65,7 +65,7 @@ def app() -> App:
 
 def start(pages: Pages, who: str, query: str, typed: str = "") -> TestResponse:
     """Answer the question of a bulk act, and return the redirect."""
-    form = read_hidden(pages.get(who, f"/bulk?{query}").text)
+    form = read_hidden(pages.read(f"/bulk?{query}", who))
     return pages.post(who, "/bulk", {**form, "typed": typed})
 
 
@@ -105,33 +105,33 @@ def test_everything_is_paused_and_restored_from_the_pages(pages: Pages, create: 
     before, *_ = create(title="Was paused", **DAILY), create(title="Nightly", **DAILY)
     create(title="Weekly", **DAILY)
     pages.sim.app.pause(before.id)
-    question = pages.get("admin", "/bulk?action=pause&status=ACTIVE").text
+    question = pages.read("/bulk?action=pause&status=ACTIVE")
     assert "<h1>Pause 2 tasks?</h1>" in question
     assert "Nightly" in question
     assert "Left alone: 1 task, paused already." in question
     action = find_action(start(pages, "admin", "action=pause&status=ACTIVE"))
     pages.sim.advance(MINUTE)
-    page = pages.get("admin", f"/actions/{action}").text
+    page = pages.read(f"/actions/{action}")
     assert "<h1>Pause everything</h1>" in page
     assert "Restore these 2…" in page
     for path in ("/", "/tasks"):
-        assert "Restore these 2…" in pages.get("admin", path).text
-        assert "Restore these" not in pages.get("viewer", path).text
-        said = " ".join(html.unescape(re.sub(r"<[^>]+>", "", pages.get("admin", path).text)).split())
+        assert "Restore these 2…" in pages.read(path)
+        assert "Restore these" not in pages.read(path, "viewer")
+        said = " ".join(html.unescape(re.sub(r"<[^>]+>", "", pages.read(path))).split())
         assert "2 tasks are paused, by key:admin, " in said
     for who in ("admin", "viewer"):
-        home = pages.get(who, "/").text
+        home = pages.read("/", who)
         assert "3 tasks are paused." in home
         assert "Nothing is due: 3 tasks are paused" in home
-    assert "Pause everything" in pages.get("admin", "/actions").text
-    assert action not in pages.get("ada", "/actions").text
+    assert "Pause everything" in pages.read("/actions")
+    assert action not in pages.read("/actions", "ada")
 
     undone = find_action(start(pages, "admin", f"action=resume&pauseId={action}"))
     pages.sim.advance(MINUTE)
     assert pages.sim.app.get(before.id).status == "PAUSED"
-    assert "Restore these" not in pages.get("admin", f"/actions/{undone}").text
+    assert "Restore these" not in pages.read(f"/actions/{undone}")
     for path in (f"/actions/{action}", "/", "/tasks"):
-        assert "Restore these" not in pages.get("admin", path).text
+        assert "Restore these" not in pages.read(path)
 
 
 def prepare(pages: Pages, create: Create, chance: random.Random) -> dict[str, int]:
@@ -168,7 +168,7 @@ def test_question_result_and_restore_count_the_same_tasks(pages: Pages, create: 
     marked = numbers["held"] + numbers["until"]
     concerned = numbers["active"] + marked
     before = {each.id: each.status for each in list_tasks(pages)}
-    question = html.unescape(pages.get("admin", "/bulk?action=pause&status=ACTIVE").text)
+    question = pages.words("/bulk?action=pause&status=ACTIVE")
     assert f"<h1>Pause {concerned} tasks?</h1>" in question
     assert re.search(
         rf": {numbers['active']} active, and {marked} whose pauses? would otherwise end without you", question
@@ -177,7 +177,7 @@ def test_question_result_and_restore_count_the_same_tasks(pages: Pages, create: 
 
     action = find_action(start(pages, "admin", "action=pause&status=ACTIVE"))
     pages.sim.advance(MINUTE)
-    page = pages.get("admin", f"/actions/{action}").text
+    page = pages.read(f"/actions/{action}")
     assert re.search(rf"Chosen</dt><dd>{concerned}<", page)
     assert re.search(rf"Succeeded</dt><dd>{concerned}<", page)
     assert re.search(rf"{marked} w(as|ere) already paused", page)
@@ -186,7 +186,7 @@ def test_question_result_and_restore_count_the_same_tasks(pages: Pages, create: 
 
     undone = find_action(start(pages, "admin", f"action=resume&pauseId={action}"))
     pages.sim.advance(MINUTE)
-    page = pages.get("admin", f"/actions/{undone}").text
+    page = pages.read(f"/actions/{undone}")
     assert re.search(rf"Succeeded</dt><dd>{concerned}<", page)
     assert re.search(rf"{marked} stays? paused, as before", page)
     assert f"Pause these {numbers['active']} again…" in page
@@ -205,10 +205,10 @@ def test_what_a_pause_concerns_is_counted_whatever_is_paused_already(
         pages.sim.app.pause(create(**DAILY).id)
     if kind == "free":
         create(**DAILY)
-        assert "<h1>Pause 1 task?</h1>" in pages.get("admin", "/bulk?action=pause&status=ACTIVE").text
+        assert "<h1>Pause 1 task?</h1>" in pages.read("/bulk?action=pause&status=ACTIVE")
         return
     monkeypatch.setattr("cloudsched.adapters.sqlite.search._ENDS_BY_ITSELF", "1")
-    question = pages.get("admin", "/bulk?action=pause&status=ACTIVE").text
+    question = pages.read("/bulk?action=pause&status=ACTIVE")
     assert "<h1>Pause all that match?</h1>" in question
     assert "0 or more" not in question
 
@@ -216,24 +216,24 @@ def test_what_a_pause_concerns_is_counted_whatever_is_paused_already(
 def test_an_action_is_started_once_and_can_be_stopped(pages: Pages, create: Create) -> None:
     """A double click leads to the same one; a stale button of its page stops nothing."""
     task = create(**DAILY)
-    form = read_hidden(pages.get("ada", "/bulk?action=cancel&status=ACTIVE").text)
+    form = read_hidden(pages.read("/bulk?action=cancel&status=ACTIVE", "ada"))
     one, two = (find_action(pages.post("ada", "/bulk", form)) for _ in range(2))
     assert one == two
     page = pages.get("ada", f"/actions/{one}")
     assert "Stop it" in page.text
     for path in (f"/actions/{one}", "/actions"):
-        assert "Waits to start" in pages.get("ada", path).text, "nothing has run it"
+        assert "Waits to start" in pages.read(path, "ada"), "nothing has run it"
     for path in ("/", "/tasks"):
-        text = re.sub(r"\s+", " ", pages.get("ada", path).text)
+        text = re.sub(r"\s+", " ", pages.read(path, "ada"))
         assert re.search(rf'actions/{one}">Cancel tasks with [^<]*status Active[^<]*</a></b> waits to start, ', text)
-        assert one not in pages.get("bob", path).text
+        assert one not in pages.read(path, "bob")
     etag = read_hidden(page.text)["etag"]
     assert pages.post("ada", f"/actions/{one}", {"verb": "stop", "etag": '"stale"'}).status_code == 412
     assert pages.post("ada", f"/actions/{one}", {"verb": "stop", "etag": etag}).status_code == 303
     pages.sim.advance(MINUTE)
     assert pages.sim.app.get(task.id).status == "ACTIVE"
-    assert "waits to start" not in pages.get("ada", "/").text
-    stopped = pages.get("ada", f"/actions/{one}").text
+    assert "waits to start" not in pages.read("/", "ada")
+    stopped = pages.read(f"/actions/{one}", "ada")
     assert "Stopped" in stopped
     assert "Stop it" not in stopped
 
@@ -254,7 +254,7 @@ def test_what_failed_is_listed_with_its_reason_and_tried_again(
         patched.setattr(Scheduler, "pause", pause)
         action = find_action(start(pages, "ada", "action=pause&status=ACTIVE"))
         pages.sim.advance(MINUTE)
-    page = pages.get("ada", f"/actions/{action}").text
+    page = pages.read(f"/actions/{action}", "ada")
     assert "Done in part" in page
     assert "too &lt;b&gt;stubborn&lt;/b&gt;" in page
     again = page[page.index('action="../bulk"') :]
@@ -272,16 +272,16 @@ def test_retrying_ends_on_a_page_and_not_on_json(pages: Pages, create: Create) -
     """It says how many it retried, and how many of these have failed now, with their list."""
     tasks = [create(handler="breaks", schedule="in 1 minute") for _ in range(3)]
     pages.sim.advance(2 * MINUTE)
-    form = read_hidden(pages.get("ada", "/retry?handler=breaks").text)
+    form = read_hidden(pages.read("/retry?handler=breaks", "ada"))
     action = find_action(pages.post("ada", "/retry", form))
     pages.sim.advance(MINUTE)
-    page = pages.get("ada", f"/actions/{action}").text
+    page = pages.read(f"/actions/{action}", "ada")
     assert re.search(r"<h1>Retry failed runs with [^<]*handler breaks", page)
     assert re.search(rf"Tried again</dt><dd>{len(tasks)}<", page)
     failed = re.search(r'Failed now</dt>\s*<dd><a href="\.\./(runs\?[^"]+)">(\d+)<', page)
     assert failed
     assert failed[2] == "3"
-    assert html.unescape(pages.get("ada", f"/{html.unescape(failed[1])}").text).count('data-key="') >= len(tasks)
+    assert pages.words(f"/{html.unescape(failed[1])}", "ada").count('data-key="') >= len(tasks)
     assert "refusals" not in page
 
 
@@ -294,14 +294,14 @@ def test_a_retry_is_not_done_while_what_it_retried_is_open(pages: Pages, create:
     create(handler="sleeps", schedule="in 1 minute")  # it has not failed, and is open all the time
     pages.sim.advance(2 * MINUTE)
     path = "/retry?handler=sleeps" if chosen == "handler" else f"/retry?pick={task.id}/{run.id}"
-    form = read_hidden(pages.get("ada", path).text)
+    form = read_hidden(pages.read(path, "ada"))
     action = find_action(pages.post("ada", "/retry", form))
     pages.sim.advance(MINUTE)
-    page = pages.get("ada", f"/actions/{action}").text
+    page = pages.read(f"/actions/{action}", "ada")
     assert "All tried again, and some are still open" in page
     assert re.search(r"Still open</dt>\s*<dd>1<", page)
     pages.sim.advance(timedelta(days=2))
-    page = pages.get("ada", f"/actions/{action}").text
+    page = pages.read(f"/actions/{action}", "ada")
     assert re.search(r"Still open</dt>\s*<dd>0<", page)
     assert re.search(r"Failed now</dt>\s*<dd>(<a [^>]*>)?0<", page)
     assert "still open" not in page
@@ -326,16 +326,16 @@ def test_the_state_of_a_retry_says_what_has_come_of_it(
     pages.sim.advance(2 * MINUTE)
     IS_MENDED.append(True)
     picked = "&".join(f"pick={task.id}/{pages.sim.executions(task.id)[0].id}" for task in tasks)
-    form = read_hidden(pages.get("ada", f"/retry?{'handler=half' if chosen == 'handler' else picked}").text)
+    form = read_hidden(pages.read(f"/retry?{'handler=half' if chosen == 'handler' else picked}", "ada"))
     answer = pages.post("ada", "/retry", form)
     action = find_action(answer)
     path = f"/actions/{action}?done={answer.headers['Location'].partition('done=')[2]}"
-    assert "<p>Started.</p>" in pages.get("ada", path).text
+    assert "<p>Started.</p>" in pages.read(path, "ada")
     pages.sim.advance(MINUTE)
-    page = pages.get("ada", path).text
+    page = pages.read(path, "ada")
     assert re.search(rf"</svg>\s*{state}\s*<", page), page
     assert "Started." not in page
-    assert bad == 0 or "Done" not in pages.get("ada", "/actions").text
+    assert bad == 0 or "Done" not in pages.read("/actions", "ada")
 
 
 def test_titles_of_actions_are_sentences(pages: Pages, create: Create) -> None:
@@ -345,16 +345,16 @@ def test_titles_of_actions_are_sentences(pages: Pages, create: Create) -> None:
     pages.sim.advance(2 * MINUTE)
     now = pages.sim.now
     query = urlencode({"handler": "breaks", "from": (now - timedelta(hours=1)).isoformat(), "until": now.isoformat()})
-    action = find_action(pages.post("ada", "/retry", read_hidden(pages.get("ada", f"/retry?{query}").text)))
-    title = re.search("<h1>([^<]+)", pages.get("ada", f"/actions/{action}").text)
+    action = find_action(pages.post("ada", "/retry", read_hidden(pages.read(f"/retry?{query}", "ada"))))
+    title = re.search("<h1>([^<]+)", pages.read(f"/actions/{action}", "ada"))
     assert title
     assert re.fullmatch(r"Retry failed runs with owner ada, handler breaks since \w.+ before \w.+", title[1])
 
     paused = find_action(start(pages, "ada", "action=pause&status=ACTIVE"))
     pages.sim.advance(MINUTE)
-    question = pages.get("ada", f"/bulk?action=resume&pauseId={paused}").text
+    question = pages.read(f"/bulk?action=resume&pauseId={paused}", "ada")
     restored = find_action(start(pages, "ada", f"action=resume&pauseId={paused}"))
-    text = html.unescape(pages.get("ada", f"/actions/{restored}").text)
+    text = pages.words(f"/actions/{restored}", "ada")
     assert re.search("<h1>Restore after “Pause everything[^<”]*”</h1>", text)
     for page in (question, text):
         assert re.search(rf'<a href="[^"]*/actions/{paused}">Pause everything[^<]*</a>', page)
@@ -369,17 +369,17 @@ def test_a_resume_of_many_is_taken_back_from_its_page(pages: Pages, create: Crea
         pages.sim.app.pause(task.id)
     resumed = find_action(start(pages, "admin", "action=resume&status=PAUSED"))
     pages.sim.advance(MINUTE)
-    assert "Pause these 3 again…" in pages.get("admin", f"/actions/{resumed}").text
-    assert "Pause these" not in pages.get("viewer", f"/actions/{resumed}").text
+    assert "Pause these 3 again…" in pages.read(f"/actions/{resumed}")
+    assert "Pause these" not in pages.read(f"/actions/{resumed}", "viewer")
     query = f"action=pause&pauseId={resumed}"
-    question = pages.get("admin", f"/bulk?{query}").text
+    question = pages.read(f"/bulk?{query}")
     assert "<h1>Pause 3 tasks?</h1>" in question
     assert "Ran before" not in question
     paused = find_action(start(pages, "admin", query))
     pages.sim.advance(MINUTE)
     assert [pages.sim.app.get(task.id).status for task in tasks] == ["PAUSED"] * 3
-    assert "Restore these 3…" in pages.get("admin", f"/actions/{paused}").text
-    assert "again…" not in pages.get("admin", f"/actions/{resumed}").text
+    assert "Restore these 3…" in pages.read(f"/actions/{paused}")
+    assert "again…" not in pages.read(f"/actions/{resumed}")
 
 
 def test_any_run_to_come_can_be_moved(pages: Pages, create: Create) -> None:
@@ -388,10 +388,10 @@ def test_any_run_to_come_can_be_moved(pages: Pages, create: Create) -> None:
     first, second, third = pages.sim.app.upcoming(task.id, 3)
     path = f"/tasks/{task.id}"
     link = f"?move={second:%Y-%m-%dT%H}%3A00%3A00%2B00%3A00#acts"
-    assert link in pages.get("ada", path).text
-    assert link in pages.get("ada", f"/calendar?day={second:%Y-%m-%d}").text
-    assert link not in pages.get("viewer", f"/calendar?day={second:%Y-%m-%d}").text
-    page = pages.get("ada", f"{path}{link}").text
+    assert link in pages.read(path, "ada")
+    assert link in pages.read(f"/calendar?day={second:%Y-%m-%d}", "ada")
+    assert link not in pages.read(f"/calendar?day={second:%Y-%m-%d}", "viewer")
+    page = pages.read(f"{path}{link}", "ada")
     assert "Move the run of " in page
     form = read_hidden(page[page.index("Move the run of ") :])
     assert pages.post("ada", f"{path}/verbs/move", {**form, "to": "an hour later"}).status_code == 303
@@ -399,7 +399,7 @@ def test_any_run_to_come_can_be_moved(pages: Pages, create: Create) -> None:
     refused = pages.post("ada", f"{path}/verbs/move", {"occurrence": f"{second.isoformat()}", "to": "17:00"})
     assert "is not one of its occurrences to come" in refused.text
     for text in ("yesterday", "2001-01-01T00:00:00Z", "2030-01-01", "<b>"):
-        assert "Move the next run…" in pages.get("ada", f"{path}?move={text}").text
+        assert "Move the next run…" in pages.read(f"{path}?move={text}", "ada")
 
 
 def test_a_move_is_told_from_when_to_when_and_that_it_was_taken_back(pages: Pages, create: Create) -> None:
@@ -408,15 +408,15 @@ def test_a_move_is_told_from_when_to_when_and_that_it_was_taken_back(pages: Page
     due = pages.sim.app.upcoming(task.id, 1)[0]
     path = f"/tasks/{task.id}"
     assert pages.post("ada", f"{path}/verbs/move", {"occurrence": due.isoformat(), "to": "10:30"}).status_code == 303
-    moved = pages.get("ada", path).text
+    moved = pages.read(path, "ada")
     said = f"{due:%Y-%m-%d} 09:00 → 10:30"
     assert re.search(rf"Run: {said}", moved)
     [back] = re.findall(r'href="[^"]*(/tasks/[^"]+/back/\d+)"', moved)
-    question = pages.get("ada", back).text
+    question = pages.read(back, "ada")
     assert "Take back the move of " in question
     assert pages.post("ada", back, read_hidden(question[question.index("What changes") :])).status_code == 303
     assert pages.sim.app.upcoming(task.id, 1) == [due]
-    text = pages.get("ada", path).text
+    text = pages.read(path, "ada")
     assert re.search(rf"Run: {due:%Y-%m-%d} 10:30 → 09:00", text)
     assert back not in text, "what is taken back already is offered once more"
 
@@ -465,15 +465,15 @@ def test_changes_list_deletions_and_budgets(pages: Pages, create: Create) -> Non
     pages.sim.app.container.store.records.write(
         AuditNote.of(HistoryEntry(at=pages.sim.now, action=Action.QUEUE_PAUSED), queue="cloudsched-low"), None
     )
-    text = pages.get("admin", "/audit").text
+    text = pages.read("/audit")
     assert "Quiet &lt;b&gt;plan&lt;/b&gt;" in text
     assert f'href="tasks/{task.id}"' not in text
     assert f"tasks/{task.id}" not in text
     assert "Budget set:" in text
     assert "usage?owner=ada" in text
     assert "Queue paused:" in text
-    owners = pages.get("ada", "/audit").text
+    owners = pages.read("/audit", "ada")
     assert "Budget set:" in owners
     assert "cloudsched-low" not in owners
-    assert "Quiet" in pages.get("admin", "/audit?action=deleted").text
-    assert "usage?owner=ada" not in pages.get("admin", "/audit?action=deleted").text
+    assert "Quiet" in pages.read("/audit?action=deleted")
+    assert "usage?owner=ada" not in pages.read("/audit?action=deleted")

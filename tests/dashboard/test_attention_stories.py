@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from datetime import timedelta
 from typing import Any
@@ -74,7 +73,7 @@ def hourly(app: App, task_id: str, **fields: Any) -> None:
 def read_attention(pages: Pages, who: str = "admin") -> tuple[str, str]:
     """Return Home's sentence, and what it says needs attention."""
     pages.sim.app.container.many_tasks.overview.forget()
-    text = html.unescape(pages.get(who, "/").text)
+    text = pages.words("/", who)
     sentence = re.search(r"<h1>Home</h1><p>(.*?)</p>", text)
     assert sentence
     listed = text[text.index('id="need"') : text.index("</ul>", text.index('id="need"'))]
@@ -107,9 +106,7 @@ def test_a_call_that_failed_stands_with_the_task_that_made_it(pages: Pages, app:
     pages.sim.advance(timedelta(minutes=5))
     assert app.get("caller").status is TaskStatus.COMPLETED
     assert read_attention(pages)[0] == "Nothing needs you. Nothing is open."
-    assert "Nothing failed of what was due in the last 12 hours" in html.unescape(
-        pages.get("admin", "/runs?within=PT12H").text
-    )
+    assert "Nothing failed of what was due in the last 12 hours" in pages.words("/runs?within=PT12H")
 
 
 def test_a_retry_that_a_budget_holds_is_held_and_not_retrying(pages: Pages, app: App) -> None:
@@ -123,8 +120,8 @@ def test_a_retry_that_a_budget_holds_is_held_and_not_retrying(pages: Pages, app:
     assert held.status is ExecutionStatus.SUSPENDED
     assert held.next_attempt_at is not None
     assert held.next_attempt_at < pages.sim.now
-    home, run = pages.get("admin", "/").text, pages.get("admin", f"/tasks/sync/executions/{held.id}").text
-    for text in (home, pages.get("admin", "/runs?within=PT12H").text, run):
+    home, run = pages.read("/"), pages.read(f"/tasks/sync/executions/{held.id}")
+    for text in (home, pages.read("/runs?within=PT12H"), run):
         assert "It waits until its task is resumed" in text
         assert "</svg>Retrying" not in text
     assert "next attempt was due" in home
@@ -140,7 +137,7 @@ def test_a_call_has_its_own_times_before_its_caller_has_noticed(pages: Pages, ap
     began = pages.sim.now
     pages.sim.advance(timedelta(minutes=12))
     [run] = pages.sim.executions("caller")
-    text = html.unescape(pages.get("admin", f"/tasks/caller/executions/{run.id}?step=1").text)
+    text = pages.words(f"/tasks/caller/executions/{run.id}?step=1")
     assert "<dt>Finished, not noticed yet</dt>" in text
     assert "<dt>Its calls ran for</dt><dd>0 s</dd>" in text.replace("\N{NO-BREAK SPACE}", " ")
     app.send_event("caller", "approved")
@@ -161,9 +158,9 @@ def test_many_that_fail_are_one_line_with_the_count(pages: Pages, app: App) -> N
     assert listed.count("23 tasks") == 1
     assert "23 tasks of shaky are failing. The first failed" in listed
     assert len(re.findall(r"the database of t\d\d is gone", listed)) == 1
-    page = html.unescape(pages.get("admin", "/tasks?trouble=FAILED").text)
+    page = pages.words("/tasks?trouble=FAILED")
     assert len(set(re.findall(r'data-key="(t\d\d)"', page))) == 23
-    assert "Failing 23" in html.unescape(pages.get("admin", "/tasks").text)
+    assert "Failing 23" in pages.words("/tasks")
 
 
 def test_one_that_has_just_begun_to_fail_is_named_among_many_of_its_handler(pages: Pages, app: App) -> None:
@@ -273,7 +270,7 @@ def test_the_list_of_tasks_says_what_keeps_them_from_running_as_home_does(pages:
     """A handler that is gone, and a queue without a worker: no task of theirs has failed, and neither is well."""
 
     def read(query: str = "") -> str:
-        return html.unescape(pages.get("admin", f"/tasks{query}").text)
+        return pages.words(f"/tasks{query}")
 
     app.handler("gone")(lambda: None)
     app.create(id="nightly", owner="ada", handler="gone", schedule="every day at 9:00")
@@ -305,7 +302,7 @@ def test_a_paused_queue_concerns_the_tasks_that_it_carries(pages: Pages, app: Ap
     for priority in (Priority.LOW, Priority.NORMAL):
         app.create(id=f"is-{priority}".lower(), handler="shaky", priority=priority, schedule="every day at 9:00")
     for query, is_told in {"": True, "?q=low": True, "?handler=shaky": True, "?q=normal": False}.items():
-        assert ("1 thing keeps tasks from running" in pages.get("admin", f"/tasks{query}").text) == is_told, query
+        assert ("1 thing keeps tasks from running" in pages.read(f"/tasks{query}")) == is_told, query
 
 
 def test_what_a_retry_has_mended_is_no_failure_in_the_row(pages: Pages, app: App) -> None:
@@ -326,7 +323,7 @@ def test_what_a_retry_has_mended_is_no_failure_in_the_row(pages: Pages, app: App
         pages.sim.advance(timedelta(minutes=5))
         assert f"Payroll failed {said}" in read_attention(pages)[1]
         assert ("in a row" in read_attention(pages)[1]) == bool(said)
-        assert ("before it failed, too" in pages.get("admin", "/tasks/payroll").text) == bool(said)
+        assert ("before it failed, too" in pages.read("/tasks/payroll")) == bool(said)
     pages.post("admin", "/tasks/payroll/verbs/retry", {"executionId": failed[-1]})
     pages.sim.advance(timedelta(minutes=5))
     assert read_attention(pages)[0].startswith("Nothing needs you")
@@ -341,7 +338,7 @@ def test_what_is_open_says_since_when(pages: Pages, app: App) -> None:
 
     app.create(handler="asks", title="Ask", owner="ada")
     pages.sim.advance(timedelta(days=3, hours=2))
-    text = html.unescape(pages.get("admin", "/").text).replace("\N{NO-BREAK SPACE}", " ")
+    text = pages.words("/").replace("\N{NO-BREAK SPACE}", " ")
     assert re.search(r">3 d 2 h ago</time><small>started</small>", text)
 
 
@@ -354,7 +351,7 @@ def test_the_sentence_counts_what_the_list_of_open_runs_is_of(pages: Pages, app:
 
     hourly(app, "many", handler="asks", overlap="allow")
     pages.sim.advance(timedelta(hours=3, minutes=5))
-    text = html.unescape(pages.get("admin", "/").text)
+    text = pages.words("/")
     assert "1 task has open runs." in text
     table = text[text.index("<caption>Open") : text.index("</table>", text.index("<caption>Open"))]
     assert len(re.findall("<tr data-key", table)) == 3
@@ -364,8 +361,8 @@ def test_the_sentence_counts_what_the_list_of_open_runs_is_of(pages: Pages, app:
 def test_the_first_failure_of_a_window_is_not_said_to_be_the_first_of_all(pages: Pages, app: App) -> None:
     hourly(app, "payroll")
     pages.sim.advance(timedelta(hours=5, minutes=5))
-    assert "First due in this time</th>" in pages.get("admin", "/runs?within=PT1H").text
-    assert "First due</th>" in pages.get("admin", "/runs?within=any").text
+    assert "First due in this time</th>" in pages.read("/runs?within=PT1H")
+    assert "First due</th>" in pages.read("/runs?within=any")
 
 
 def test_a_retry_that_waits_is_not_offered_again(pages: Pages, app: App) -> None:
@@ -384,7 +381,7 @@ def test_a_retry_that_waits_is_not_offered_again(pages: Pages, app: App) -> None
 def test_one_task_that_needs_attention_is_counted_as_one(pages: Pages, app: App) -> None:
     hourly(app, "payroll")
     pages.sim.advance(timedelta(hours=1, minutes=5))
-    assert "1 task; 1 of them needs attention and comes first." in html.unescape(pages.get("admin", "/tasks").text)
+    assert "1 task; 1 of them needs attention and comes first." in pages.words("/tasks")
 
 
 def test_a_failure_has_one_age(pages: Pages, app: App) -> None:
@@ -392,7 +389,7 @@ def test_a_failure_has_one_age(pages: Pages, app: App) -> None:
     hourly(app, "payroll", handler="patient", schedule=Schedule.once(pages.sim.now + timedelta(minutes=1)))
     pages.sim.advance(timedelta(hours=1))
     pages.sim.app.container.many_tasks.overview.forget()
-    home, task = pages.get("admin", "/").text, pages.get("admin", "/tasks/payroll").text
+    home, task = pages.read("/"), pages.read("/tasks/payroll")
     ages = [
         re.search('<time class="t" datetime="([^"]+)"', text[text.index(begin) :])
         for text, begin in ((home, "<b>Payroll</b>"), (task, 'aria-label="Why"'))
@@ -409,7 +406,7 @@ def test_the_page_of_a_task_says_each_finding_and_the_zone_once(pages: Pages, ap
     pages.sim.advance(timedelta(hours=3))
     findings = [each.sentence for each in app.explain("payroll").findings]
     assert sum("(Europe/Paris)" in each for each in findings) > 1
-    page = html.unescape(pages.get("admin", "/tasks/payroll").text)
+    page = pages.words("/tasks/payroll")
     why = re.sub(r"<[^>]+>", " ", page[page.index('aria-label="Why"') : page.index('id="asked"')])
     assert why.count("(Europe/Paris)") == 1
     assert all(why.count(each.partition(" (")[0]) == 1 for each in findings)

@@ -36,8 +36,8 @@ def test_only_an_admin_may_set_a_budget(pages: Pages, create: Callable[..., Task
     for form in ({"owner": "ada", "tokens": "900"}, {"owner": "ada", "tokens": "900", "shown": ""}):
         assert pages.post(who, "/usage", form).status_code in {403, 404}, "others are told that there is none"
     assert pages.sim.app.get(task.id).status == "PAUSED"
-    assert 'name="tokens"' not in pages.get(who, "/usage?owner=ada").text
-    page = pages.get("ada", f"/tasks/{task.id}").text
+    assert 'name="tokens"' not in pages.read("/usage?owner=ada", who)
+    page = pages.read(f"/tasks/{task.id}", "ada")
     assert "An admin can raise the budget of ada." in page
     assert not re.search(r"verbs/(resume|trigger)", page)
 
@@ -47,7 +47,7 @@ def test_a_resume_in_vain_is_no_success(pages: Pages, create: Callable[..., Task
     task = create(**DAILY)
     pages.post("admin", "/usage", {"owner": "ada", "queries": "0"})
     address = pages.post("admin", f"/tasks/{task.id}/verbs/resume", {}).headers["Location"]
-    page = pages.get("admin", f"/tasks/{task.id}?{urlsplit(address).query}").text
+    page = pages.read(f"/tasks/{task.id}?{urlsplit(address).query}")
     assert "its budget or limit is used up" in page
     assert "/verbs/pause" in page[page.index('id="said"') :].partition("Undo")[0]
 
@@ -58,18 +58,18 @@ def test_the_main_button_of_a_task_without_budget_leads_to_the_budget(
     """Resume is dashed with its reason, since the next start would pause it again; raising the budget resumes it."""
     task = create(**DAILY)
     pages.post("admin", "/usage", {"owner": "ada", "queries": "0"})
-    page = pages.get("admin", f"/tasks/{task.id}").text
+    page = pages.read(f"/tasks/{task.id}")
     assert 'href="../usage?owner=ada#budget-ada"' in page
     assert not re.search(r"verbs/(resume|trigger)", page)
     assert "The budget is used up: the next start would pause it again." in page
-    usage = pages.get("admin", "/usage?owner=ada").text
+    usage = pages.read("/usage?owner=ada")
     assert 'id="budget-ada"' in usage
     shown = re.search(r'name="shown" value="([^"]*)"', usage)
     assert shown
     form = {"owner": "ada", "queries": "1,000", "tokens": "", "shown": shown[1]}
     assert pages.post("admin", "/usage", form).status_code == 303
     assert pages.sim.app.get(task.id).status == "ACTIVE"
-    assert "verbs/pause" in pages.get("admin", f"/tasks/{task.id}").text
+    assert "verbs/pause" in pages.read(f"/tasks/{task.id}")
     stale = pages.post("admin", "/usage", {**form, "queries": "5"})
     assert stale.status_code == 412
     assert "Somebody has changed this budget" in stale.text
@@ -93,7 +93,7 @@ def test_what_is_no_budget_is_refused(pages: Pages, form: dict[str, str]) -> Non
     """Nothing is set, and the page says what is wrong."""
     answer = pages.post("admin", "/usage", form)
     assert 400 <= answer.status_code < 500
-    assert "budget-ada" not in pages.get("admin", "/usage").text
+    assert "budget-ada" not in pages.read("/usage")
 
 
 @pytest.mark.parametrize(("path", "field", "words"), [("move", "to", "17:00"), ("pause", "until", "in 3 days")])
@@ -102,7 +102,7 @@ def test_the_next_run_is_moved_and_a_pause_has_an_end(
 ) -> None:
     """Both forms stand on the task's page, take words, and refuse a stale page and what is no time."""
     task = create(**DAILY)
-    page = pages.get("ada", f"/tasks/{task.id}").text
+    page = pages.read(f"/tasks/{task.id}", "ada")
     at = f"/tasks/{task.id}/verbs/{path}"
     form = page[page.index(f'name="{field}"') - 500 :]
     etag = re.findall(r'name="etag" value="([^"]*)"', form)[0].replace("&#34;", '"')
@@ -116,6 +116,6 @@ def test_the_next_run_is_moved_and_a_pause_has_an_end(
         assert after.next_execution_time is not None
         assert after.next_execution_time.hour == 17
         assert after.next_execution_time != before.next_execution_time
-        assert "Take it back…" in pages.get("ada", f"/tasks/{task.id}?done=move").text
+        assert "Take it back…" in pages.read(f"/tasks/{task.id}?done=move", "ada")
     else:
         assert after.paused_until is not None

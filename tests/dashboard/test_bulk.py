@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 import requests
-from tests.dashboard.conftest import ATTACK, get, post, read_hidden, visit
+from tests.dashboard.conftest import ATTACK, get, post, read_hidden, send, visit
 
 from cloudsched.dashboard.views import bulk as bulk_view
 from cloudsched.local.stack import Stack
@@ -31,7 +31,7 @@ def add_task(stack: Stack, label: str, number: int) -> None:
         "labels": [label],
         "schedule": {"rrule": "FREQ=DAILY", "dtstart": "2030-01-01T09:00:00", "timezone": "UTC"},
     }
-    response = requests.post(f"{stack.url}/v1/tasks", json=task, timeout=60)
+    response = send(f"{stack.url}/v1/tasks", task)
     assert response.status_code == 201, response.text
 
 
@@ -61,7 +61,7 @@ def test_what_matches_is_counted_asked_and_done(stack: Stack, ui: str, label: st
     assert "<h1>Pause tasks with label" in first.text
     run = first.url.split("/")[-1].partition("?")[0]
     stack.clock.now()
-    requests.post(f"{stack.url}/dev/clock", json={"advance": "PT10S"}, timeout=60)
+    send(f"{stack.url}/dev/clock", {"advance": "PT10S"})
     assert statuses(stack, label) == ["PAUSED"] * 3
     assert get(f"{stack.url}/v1/tasks/{run}").status_code == 200
     assert second.status_code in {200, 412}
@@ -72,7 +72,7 @@ def test_what_matches_is_counted_asked_and_done(stack: Stack, ui: str, label: st
 def test_an_action_is_named_in_words(stack: Stack, ui: str) -> None:
     """On its page and in the list: its filters are those of the API, with an ISO instant and a status in capitals."""
     body = {"action": "PAUSE", "filter": {"status": "ACTIVE", "dueFrom": "2041-01-01T00:00:00Z"}}
-    answer = requests.post(f"{stack.url}/v1/tasks/batchChange", json=body, timeout=60)
+    answer = send(f"{stack.url}/v1/tasks/batchChange", body)
     assert answer.ok, answer.text
     action = answer.json()["id"]
     for path in (f"actions/{action}", "actions"):

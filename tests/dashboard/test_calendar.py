@@ -9,10 +9,9 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
-import requests
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.dashboard.conftest import NOW, look, visit
+from tests.dashboard.conftest import NOW, get, look, send, visit
 
 from cloudsched.dashboard.api import Json
 from cloudsched.dashboard.calendar import view as calendar_view
@@ -175,10 +174,10 @@ def test_paused_tasks_are_named_only_where_something_is_to_come(stack: Stack, ui
     """What they ran before is shown, so a day that is over leaves nothing out."""
     name = f"idle-{uuid.uuid4().hex[:8]}"
     task = {"id": name, "owner": name, "handler": "report", "schedule": {"at": "2030-01-01T00:00:00Z"}}
-    assert requests.post(f"{stack.url}/v1/tasks", json=task, timeout=60).ok
-    assert requests.post(f"{stack.url}/v1/tasks/{name}/pause", timeout=60).ok
+    assert send(f"{stack.url}/v1/tasks", task).ok
+    assert send(f"{stack.url}/v1/tasks/{name}/pause").ok
     for day, is_told in (("2027-03-25", False), ("2027-03-27", True), ("2027-03-28", True)):
-        text = requests.get(f"{ui}/calendar", params={"day": day, "owner": name}, timeout=60).text
+        text = get(f"{ui}/calendar", day=day, owner=name).text
         assert ("1 paused task are not shown" in text) == is_told, day
 
 
@@ -276,13 +275,13 @@ def test_a_short_table_has_the_latest_failures_of_each_handler() -> None:
 def test_the_week_shows_past_and_future(ui: str) -> None:
     """Of the demo's week: what failed and ran, and on Sunday what is due, an hour later by the clock change."""
     week = {"week": "2027-03-22", "tz": "Europe/Paris"}
-    text = requests.get(f"{ui}/calendar", params=week, timeout=60).text
+    text = get(f"{ui}/calendar", **week).text
     assert "Weekday report, Fri\N{NO-BREAK SPACE}26" in text
     assert "23 hours" in text
     assert "03:30 Sync catalogue" in text
-    only = requests.get(f"{ui}/calendar", params={"week": "2027-03-22", "owner": "shop"}, timeout=60).text
+    only = get(f"{ui}/calendar", week="2027-03-22", owner="shop").text
     assert "Weekday report" not in only
-    failed = requests.get(f"{ui}/calendar", params={**week, "status": "FAILED"}, timeout=60).text
+    failed = get(f"{ui}/calendar", **week, status="FAILED").text
     assert "Only past runs with the status failed are shown" in failed
     assert "Weekday report, Fri" not in failed  # which ran
     assert "Weekday report, Mon" not in failed  # likewise
@@ -293,16 +292,16 @@ def test_a_category_hides_other_tasks(ui: str) -> None:
     """In the past and the future; with a label as well, both must match; one that there is not is a bad request."""
     for week in ("2027-03-29", "2027-03-22"):
         asked = {"week": week, "tz": "Europe/Paris"}
-        others = requests.get(f"{ui}/calendar", params={**asked, "category": "others"}, timeout=60).text
+        others = get(f"{ui}/calendar", **asked, category="others").text
         assert "Weekday report" in others
         assert '<option value="OTHERS" selected>' in others
         for more in ({}, {"label": "team=sales"}, {"handler": "report"}):
-            hidden = requests.get(f"{ui}/calendar", params={**asked, **more, "category": "REPORT"}, timeout=60)
+            hidden = get(f"{ui}/calendar", **asked, **more, category="REPORT")
             assert hidden.status_code == 200
             assert "Weekday report" not in hidden.text
         both = {**asked, "label": "team=sales", "handler": "report", "category": "OTHERS"}
-        assert "Weekday report" in requests.get(f"{ui}/calendar", params=both, timeout=60).text
-    assert requests.get(f"{ui}/calendar", params={"category": "news"}, timeout=60).status_code == 400
+        assert "Weekday report" in get(f"{ui}/calendar", **both).text
+    assert get(f"{ui}/calendar", category="news").status_code == 400
 
 
 def test_what_was_skipped_is_counted_whole_and_has_its_own_word() -> None:

@@ -10,10 +10,9 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 import pytest
-import requests
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.dashboard.conftest import PARIS, look
+from tests.dashboard.conftest import PARIS, get, look
 from tests.dashboard.test_calendar import answer, ended, occurrence
 
 from cloudsched.dashboard.calendar import view as calendar_view
@@ -101,7 +100,7 @@ def test_an_open_run_is_counted_beside_any_number_of_failures(span: dict[str, st
 
 def test_the_month_shows_past_and_future(ui: str) -> None:
     """Of the demo: days on which something failed, today, the day on which clocks change, and what is due."""
-    text = requests.get(f"{ui}/calendar", params={"month": "2027-03", "tz": "Europe/Paris"}, timeout=60).text
+    text = get(f"{ui}/calendar", month="2027-03", tz="Europe/Paris").text
     today = datetime(2027, 3, 27, tzinfo=PARIS)
     assert f'aria-label="{today.day} March, ' in text
     assert 'aria-current="date"' in text
@@ -112,7 +111,7 @@ def test_the_month_shows_past_and_future(ui: str) -> None:
     text = html.unescape(text)
     for words in ("1 failed", "1 due"):  # a day's numbers lead to the lists that they count
         list_of = re.findall(rf'<small class="\w*"><a href="([^"]+)">{words}<', text)[-1]
-        rows = requests.get(f"{ui}/{list_of.removeprefix('./')}", timeout=60).text
+        rows = get(f"{ui}/{list_of.removeprefix('./')}").text
         assert rows.count("data-row>") >= 1
         assert f">{'Scheduled for' if 'failed' in words else 'Due'}<" in rows
     assert timedelta(hours=23) == make_day(date(2027, 3, 28), PARIS).length

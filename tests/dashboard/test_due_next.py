@@ -21,7 +21,7 @@ def app() -> App:
 
 def list_due(pages: Pages, who: str = "admin") -> list[tuple[str, str]]:
     """Return the rows: the title, and how often it is due."""
-    text = pages.get(who, "/").text.partition("<caption>Due next</caption>")[2].partition("</table>")[0]
+    text = pages.read("/", who).partition("<caption>Due next</caption>")[2].partition("</table>")[0]
     rows = re.findall(r"data-row>([^<]*)</a>\s*<small>(.*?)</small>", text)
     return [(html.unescape(title), words) for title, words in rows]
 
@@ -58,7 +58,7 @@ def test_bounds_that_mean_nothing_are_refused(pages: Pages, app: App, query: str
         answer = pages.get("admin", path)
         assert answer.status_code == 400, path
         assert said in answer.text, path
-    assert "Tick" in pages.get("admin", "/due").text
+    assert "Tick" in pages.read("/due")
     assert pages.get("admin", "/due?from=2027-01-01T03:00&until=2027-01-01T03:00").status_code == 200
 
 
@@ -66,9 +66,9 @@ def test_the_next_hour_is_one_click_away(pages: Pages, app: App) -> None:
     """Its number is that of its list, with the filters that were chosen before."""
     app.create(owner="ada", title="Tick", handler="tick", schedule="every 10 minutes", id="tick")
     app.create(owner="bob", title="Tock", handler="tick", schedule="every 5 minutes", id="tock")
-    page = html.unescape(pages.get("admin", "/due?owner=ada").text)
+    page = pages.words("/due?owner=ada")
     (href,) = re.findall(r'href="([^"]+)">hour</a>', page)
-    hour = html.unescape(pages.get("admin", f"/due{href}").text)
+    hour = pages.words(f"/due{href}")
     count = hour.count('<tr data-key="tick')
     assert 5 <= count <= 7
     assert f"{count} runs are due" in hour
@@ -86,7 +86,7 @@ def test_the_next_hour_is_one_click_away(pages: Pages, app: App) -> None:
 )
 def test_the_window_that_is_shown_is_marked(pages: Pages, query: str, shown: list[str]) -> None:
     """Bounds of an address are none of the windows to choose from, and what is over is not in the next hours."""
-    page = pages.get("admin", f"/due{query}").text
+    page = pages.read(f"/due{query}")
     assert re.findall(r'aria-current="true">([^<]+)</a>', page[page.index("</header>") :]) == shown
     assert ("In the next" in page) == ("2026" not in query)
 
@@ -96,6 +96,6 @@ def test_a_window_from_now_on_moves_with_the_clock(pages: Pages, app: App) -> No
     app.create(title="Tick", handler="tick", owner="ada", schedule=Schedule.every(timedelta(hours=1)))
     for _ in range(2):
         pages.sim.advance(timedelta(days=2))
-        shown = {name: pages.get("admin", f"/due.csv?within={name}").text.count("Tick") for name in ("PT1H", "P1D")}
+        shown = {name: pages.read(f"/due.csv?within={name}").count("Tick") for name in ("PT1H", "P1D")}
         assert shown == {"PT1H": 1, "P1D": 24}
-    assert "within=P7D" in pages.get("admin", "/due?within=PT1H").text
+    assert "within=P7D" in pages.read("/due?within=PT1H")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import random
 import re
@@ -57,12 +56,12 @@ def fill(pages: Pages, make_task: MakeTask, seed: int) -> None:
 
 
 def list_tasks(pages: Pages, query: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(pages.get("admin", f"/tasks.json?{query}").text)["tasks"]
+    found: list[dict[str, Any]] = json.loads(pages.read(f"/tasks.json?{query}"))["tasks"]
     return found
 
 
 def read_text(pages: Pages, query: str) -> str:
-    return html.unescape(pages.get("admin", f"/tasks?{query}").text)
+    return pages.words(f"/tasks?{query}")
 
 
 @pytest.mark.parametrize("filters", FILTERS, ids=urlencode)
@@ -238,9 +237,7 @@ def test_a_list_of_a_cause_names_each_handler_with_its_number(
 @pytest.mark.parametrize("query", ["", "trouble=FAILED", "trouble=WAITING&owner=ada"])
 def test_each_field_of_the_form_goes_with_the_filters_of_the_page(pages: Pages, query: str) -> None:
     """A form offers no field whose value the page would refuse beside the filters that it keeps."""
-    form = re.findall(
-        r"<form[^>]*role=\"search\"[^>]*>.*?</form>", pages.get("admin", f"/tasks?{query}").text, re.DOTALL
-    )
+    form = re.findall(r"<form[^>]*role=\"search\"[^>]*>.*?</form>", pages.read(f"/tasks?{query}"), re.DOTALL)
     text = next(each for each in form if 'name="handler"' in each)
     kept = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', text))
     assert kept.items() <= dict(parse_qsl(query)).items()

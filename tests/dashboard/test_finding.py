@@ -10,7 +10,7 @@ import pytest
 import requests
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.dashboard.conftest import find_execution, get, look, visit
+from tests.dashboard.conftest import find_execution, get, look, send, visit
 
 from cloudsched.dashboard.local_instants import read_instant
 from cloudsched.dashboard.views import audit as audit_view
@@ -157,7 +157,7 @@ def test_a_row_shows_why_it_matches(stack: Stack, ui: str) -> None:
     body = {"id": "zz-41", "owner": "nobody-else", "title": "Plain", "handler": "echo", "schedule": schedule}
     body |= {"labels": ["floor=attic"], "payload": {"about": "<b>chimneys", "long": "n" * 500}}
     try:
-        assert requests.post(f"{stack.url}/v1/tasks", json=body, timeout=60).status_code == 201
+        assert send(f"{stack.url}/v1/tasks", body).status_code == 201
         for path, asked in (
             ("/search", {"q": "attic"}),
             ("/tasks", {"q": "attic"}),

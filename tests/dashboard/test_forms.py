@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 import requests
 from pydantic import BaseModel, Field
-from tests.dashboard.conftest import ATTACK, NOW, get, make_app, post, read_form
+from tests.dashboard.conftest import ATTACK, NOW, get, make_app, post, read_form, send
 from tests.harness import wait_until
 
 from cloudsched import App, Context
@@ -68,7 +68,7 @@ def task(stack: Stack) -> str:
         "labels": ["team=shop"],
         "schedule": {"rrule": "FREQ=DAILY", "dtstart": "2027-03-21T02:30:00", "timezone": "Europe/Paris"},
     }
-    response = requests.post(f"{stack.url}/v1/tasks", json=made, timeout=60)
+    response = send(f"{stack.url}/v1/tasks", made)
     assert response.status_code == 201, response.text
     return str(made["id"])
 
@@ -202,7 +202,7 @@ def test_words_with_several_meanings_are_asked_back(stack: Stack, ui: str) -> No
     """Each meaning is a button. Choosing one leaves words in the field that mean only it, and previews it."""
     for words in ("daily at 5", "every 2nd monday at 9:00", "on 3/4 at 9:00", "friday at midnight", "jeden Tag um 5"):
         asked = {"schedule": words, "timezone": "Europe/Paris"}
-        refused = requests.post(f"{stack.url}/v1/schedules/preview", json=asked, timeout=60).json()
+        refused = send(f"{stack.url}/v1/schedules/preview", asked).json()
         page = new(ui, title="Ambiguous", schedule=words, timezone="Europe/Paris")
         assert page.status_code == 400
         assert "These words have several meanings." in page.text
@@ -213,7 +213,7 @@ def test_words_with_several_meanings_are_asked_back(stack: Stack, ui: str) -> No
             form = read_form(chosen.text)
             assert "{" not in form["schedule"]
             meant, read = (
-                requests.post(f"{stack.url}/v1/schedules/preview", json=each, timeout=60).json()["occurrences"]
+                send(f"{stack.url}/v1/schedules/preview", each).json()["occurrences"]
                 for each in (
                     {"schedule": reading["schedule"]},
                     {"schedule": form["schedule"], "timezone": form["timezone"]},
@@ -281,7 +281,7 @@ def test_runs_are_no_conflict(stack: Stack, ui: str, task: str) -> None:
     """The ETag changes with every run; an edit is refused only if somebody has edited."""
     url = f"{ui}/tasks/{task}/edit"
     form = {**read_form(get(url).text), "title": "Ran meanwhile", "verb": "save"}
-    assert requests.post(f"{stack.url}/v1/tasks/{task}/trigger", timeout=60).status_code == 200
+    assert send(f"{stack.url}/v1/tasks/{task}/trigger").status_code == 200
     assert post(url, form).status_code == 200
     assert get(f"{stack.url}/v1/tasks/{task}").json()["title"] == "Ran meanwhile"
 
@@ -321,7 +321,7 @@ def test_choices_are_those_of_the_api() -> None:
 def test_an_awaited_event_is_answered_in_a_form_of_its_fields(stack: Stack, ui: str) -> None:
     """What is wrong is said at its field; an event of no declared shape takes JSON as before."""
     body = {"owner": "a", "title": "Ask", "handler": "asking"}
-    task_id = requests.post(f"{stack.url}/v1/tasks", json=body, timeout=60).json()["id"]
+    task_id = send(f"{stack.url}/v1/tasks", body).json()["id"]
     wait_until(lambda: "Answer decision…" in get(f"{ui}/tasks/{task_id}").text, "it waits for the decision")
     (link,) = set(re.findall(rf'href="[^"]*tasks/{task_id}(/events/[^"]*)"', get(f"{ui}/tasks/{task_id}").text))
     run = link.partition("executionId=")[2]

@@ -42,7 +42,7 @@ def strand(pages: Pages, record: dict[str, Any], run: dict[str, Any], **task: An
 
 
 def read(pages: Pages, path: str) -> str:
-    text = html.unescape(re.sub(r"<[^>]+>", " ", pages.get("admin", path).text))
+    text = html.unescape(re.sub(r"<[^>]+>", " ", pages.read(path)))
     return re.sub(r"\s+", " ", text).replace("\N{NO-BREAK SPACE}", " ")
 
 

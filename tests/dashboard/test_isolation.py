@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from html import unescape
 
 import pytest
-import requests
-from tests.dashboard.conftest import NOW, add_plain_handlers
+from tests.dashboard.conftest import NOW, add_plain_handlers, get, send
 
 from cloudsched import App, Context
 from cloudsched.dashboard.rendering import TEMPLATES
@@ -45,8 +44,8 @@ def hostile() -> Iterator[Stack]:
                 "handler": "breaks",
                 "schedule": {"at": NOW.isoformat()},
             }
-            assert requests.post(f"{running.url}/v1/tasks", json=body, timeout=60).status_code == 201
-        requests.post(f"{running.url}/dev/clock", json={"advance": "PT1H"}, timeout=60)
+            assert send(f"{running.url}/v1/tasks", body).status_code == 201
+        send(f"{running.url}/dev/clock", {"advance": "PT1H"})
         yield running
 
 
@@ -55,7 +54,7 @@ def list_pages(stack: Stack) -> Iterator[str]:
     for name in HOSTILE:
         yield f"tasks/{name}"
         yield f"tasks/{name}/edit"
-        (run, *_) = requests.get(f"{stack.url}/v1/tasks/{name}/executions", timeout=60).json()["executions"]
+        (run, *_) = get(f"{stack.url}/v1/tasks/{name}/executions").json()["executions"]
         yield f"tasks/{name}/executions/{run['id']}"
 
 
@@ -63,7 +62,7 @@ def test_no_page_obeys_a_text_of_somebodys(hostile: Stack) -> None:
     """On every page: no character that turns or hides others in texts and tooltips, and right-to-left ones in <bdi>."""
     seen = ""
     for path in list_pages(hostile):
-        page = requests.get(f"{hostile.url}/ui/{path}", timeout=60)
+        page = get(f"{hostile.url}/ui/{path}")
         assert page.ok, path
         html = re.sub(r"<textarea.*?</textarea>", "", page.text, flags=re.DOTALL)
         for text in map("".join, TEXT.findall(html)):
@@ -78,7 +77,7 @@ def test_no_page_obeys_a_text_of_somebodys(hostile: Stack) -> None:
 
 def test_what_a_form_sends_back_is_unchanged(hostile: Stack) -> None:
     """The field of the title holds the title, so that saving it again does not rename the task."""
-    page = requests.get(f"{hostile.url}/ui/tasks/turned/edit", timeout=60).text
+    page = get(f"{hostile.url}/ui/tasks/turned/edit").text
     assert f'value="{TURNED}"' in unescape(page)
 
 

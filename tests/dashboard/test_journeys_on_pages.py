@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import requests
-from tests.dashboard.conftest import get, post, read_form
+from tests.dashboard.conftest import get, post, read_form, send
 
 from cloudsched.local.stack import Stack
 
@@ -20,7 +20,7 @@ def _zone_of_ada(stack: Stack) -> None:
 def make(stack: Stack, task_id: str) -> dict[str, Any]:
     schedule = {"rrule": "FREQ=DAILY;BYHOUR=9", "timezone": "owner"}
     made = {"id": task_id, "owner": "ada", "title": "Tea", "handler": "report", "schedule": schedule}
-    answer = requests.post(f"{stack.url}/v1/tasks", json=made, timeout=60)
+    answer = send(f"{stack.url}/v1/tasks", made)
     assert answer.status_code == 201, answer.text
     task: dict[str, Any] = answer.json()
     return task

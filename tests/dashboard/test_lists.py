@@ -69,12 +69,12 @@ def test_a_search_says_what_was_looked_through_and_goes_on(
     monkeypatch.setattr("cloudsched.adapters.sqlite.search.SqliteSearch.get_name_match", lambda _: NameMatch.NEWEST)
     for number in range(12):
         create(app, f"t{number:02}", title="needle" if number == 0 else "hay")
-    text = html.unescape(pages.get("admin", "/tasks?q=needle").text)
+    text = pages.words("/tasks?q=needle")
     assert "Nothing matches needle among the tasks searched so far" in text
     assert "5 tasks were searched, and there are more" in text
     further = re.search(r'<a href="(\?[^"]+)">search the rest', text)
     assert further
-    assert "5 tasks were searched" in pages.get("admin", f"/tasks{further[1]}").text
+    assert "5 tasks were searched" in pages.read(f"/tasks{further[1]}")
 
 
 def test_a_search_finds_all_names_and_offers_the_payloads(
@@ -85,11 +85,11 @@ def test_a_search_finds_all_names_and_offers_the_payloads(
     for number in range(12):
         create(app, f"t{number:02}", title="needle" if number == 0 else "hay")
     for word, rows in (("needle", ["t00"]), ("nowhere", [])):
-        text = html.unescape(pages.get("admin", f"/tasks?q={word}").text)
+        text = pages.words(f"/tasks?q={word}")
         assert list_rows(text) == rows
         assert "search the rest" not in text
         [further] = re.findall(r'<a href="(\?[^"]+)">Search the payloads, too', text)
-        assert "tasks were searched, and there are more" in pages.get("admin", f"/tasks{further}").text
+        assert "tasks were searched, and there are more" in pages.read(f"/tasks{further}")
 
 
 def test_what_is_shown_becomes_a_file(pages: Pages, app: App) -> None:
@@ -102,13 +102,13 @@ def test_what_is_shown_becomes_a_file(pages: Pages, app: App) -> None:
     assert 'filename="tasks-ada-' in answer.headers["Content-Disposition"]
     [row] = csv.DictReader(io.StringIO(answer.text))
     assert (row["id"], row["title"]) == ("one", '\'=HYPERLINK("http://evil")')
-    found = json.loads(pages.get("admin", "/tasks.json").text)["tasks"]
+    found = json.loads(pages.read("/tasks.json"))["tasks"]
     assert {each["id"] for each in found} == {"one", "two"}
-    runs = list(csv.DictReader(io.StringIO(pages.get("bob", "/runs.csv").text)))
+    runs = list(csv.DictReader(io.StringIO(pages.read("/runs.csv", "bob"))))
     assert [each["taskId"] for each in runs] == ["two"]
     assert pages.get("bob", "/tasks.csv?owner=ada").status_code == 403
     for list_name, name, text in (("tasks", "orderBy", "createdAt+desc"), ("runs", "within", "P1D")):
-        shown = pages.get("admin", f"/{list_name}?owner=ada&{name}={text}&done=same").text
+        shown = pages.read(f"/{list_name}?owner=ada&{name}={text}&done=same")
         assert f'href="./{list_name}.csv?owner=ada&amp;{name}={text}" download' in shown
 
 
@@ -149,7 +149,7 @@ def test_a_filter_form_keeps_each_filter_of_the_address(
     for page in (path, f"{path}?{urlencode(query)}"):
         assert pages.get("admin", page).status_code == 200
     asked = urlencode({**query, "done": "same"})
-    sent = read_search_form(pages.get("admin", f"{path}?{asked}").text)
+    sent = read_search_form(pages.read(f"{path}?{asked}"))
     assert query.items() <= sent.items()
     assert "done" not in sent
     assert pages.get("admin", f"{path}?{urlencode(sent)}").status_code == 200

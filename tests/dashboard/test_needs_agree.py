@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import random
 import re
@@ -76,7 +75,7 @@ def test_all_answers_agree_on_what_needs_somebody(pages: Pages, make_task: MakeT
     shown = {cause: {task_id for task_id in needs if cause in needs[task_id]} for cause in NeedCause}
     assert not [each["id"] for each in listed if each.get("parent") and needs[each["id"]] - {NeedCause.OVERDUE}]
 
-    page = html.unescape(pages.get("admin", "/tasks?calls=1").text)
+    page = pages.words("/tasks?calls=1")
     for address, cause in re.findall(r'href="\?(trouble=([A-Z]+)[^"]*)"', page):
         found = {each["id"] for each in list_tasks(pages, address)}
         assert cause == NeedCause.DELIVERY or found == shown[NeedCause(cause)], address
@@ -89,7 +88,7 @@ def test_all_answers_agree_on_what_needs_somebody(pages: Pages, make_task: MakeT
     common = {each.subject: each.count or 0 for each in sim.app.container.causes.find(None)}  # unregistered handlers
     failing = [group for each in needing if each.cause is NeedCause.FAILED for group in each.groups]
     told = sum(each.count for each in failing if each.count <= common.get(each.handler, 0))
-    home = html.unescape(pages.get("admin", "/").text)
+    home = pages.words("/")
     assert f"<p>{sum(counted.values()) - told + len(common)} things need you" in home
     linked = re.findall(r'href="[^"]*tasks\?([^"]*trouble=([A-Z]+)[^"]*)"', home)
     assert linked
@@ -99,5 +98,5 @@ def test_all_answers_agree_on_what_needs_somebody(pages: Pages, make_task: MakeT
 
 
 def list_tasks(pages: Pages, query: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(pages.get("admin", f"/tasks.json?{query}").text)["tasks"]
+    found: list[dict[str, Any]] = json.loads(pages.read(f"/tasks.json?{query}"))["tasks"]
     return found

@@ -28,7 +28,7 @@ def app() -> App:
 def count_listed(pages: Pages, link: str) -> dict[str, int]:
     """Return what the list behind a link has: of runs those that are no calls, by how they ended."""
     path, _, query = html.unescape(link).removeprefix("./").partition("?")
-    found = json.loads(pages.get("admin", f"/{path}.json?{query}").text)
+    found = json.loads(pages.read(f"/{path}.json?{query}"))
     assert "error" not in found
     if path == "due":
         return {"due": len(found["occurrences"])}
@@ -46,11 +46,11 @@ def test_the_numbers_of_home_are_those_of_their_lists(pages: Pages, seed: int) -
     """Of each hour: what ran, failed, was skipped and began late, and what is due."""
     live(pages.sim, random.Random(seed))  # noqa: S311 - the same tasks in each run
     pages.sim.app.container.many_tasks.overview.forget()
-    numbers = NUMBER.findall(pages.get("admin", "/").text)
+    numbers = NUMBER.findall(pages.read("/"))
     assert len(numbers) > 20, "hardly anything was tried"
     for link, number in numbers:
         assert sum(count_listed(pages, link).values()) == int(number.replace(",", "")), link
-        page = pages.get("admin", "/" + html.unescape(link)).text
+        page = pages.read("/" + html.unescape(link))
         assert re.search(rf"<h1>[^<]+</h1><p>{number} ", page), f"the page does not say its number: {link}"
 
 
@@ -61,7 +61,7 @@ def test_a_day_says_how_much_it_lists_of_all(pages: Pages) -> None:
         at = (pages.sim.now + number * HOUR / 9).isoformat()
         pages.sim.app.create(title=f"T{number}", owner="ada", handler="works", schedule={"at": at})
     pages.sim.advance(HOUR)
-    text = pages.get("admin", f"/calendar?day={pages.sim.now:%Y-%m-%d}").text
+    text = pages.read(f"/calendar?day={pages.sim.now:%Y-%m-%d}")
     listed, total, links = re.findall(r"<span>([\d,]+) of ([\d,]+) are listed\.(.*?)</span>", text)[0]
     found = [count_listed(pages, link) for link in re.findall(r'href="([^"]+)"', links)]
     assert (int(listed), len(found)) == (50, 2)
@@ -78,7 +78,7 @@ def test_the_bars_of_the_calendar_are_those_of_their_lists(pages: Pages, view: s
     pages.sim.app.create(title="Often", owner="bob", handler="works", schedule="every 10 minutes")
     now = pages.sim.now
     days = {"day": f"{now:%Y-%m-%d}", "next": f"{now.replace(day=now.day + 1):%Y-%m-%d}"}
-    bars = BAR.findall(pages.get("admin", f"/{view.format(**days)}").text)
+    bars = BAR.findall(pages.read(f"/{view.format(**days)}"))
     assert len(bars) > 9, "hardly anything was tried"
     for link, words in bars:
         said = {kind: int(number.replace(",", "")) for number, kind in WORDS.findall(words)}

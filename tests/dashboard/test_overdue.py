@@ -4,30 +4,49 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import requests
-from tests.dashboard.conftest import START, make_app
+from tests.dashboard.conftest import START, get, make_app, send
 
 from cloudsched.emulator.runtime.clock import MovableClock
-from cloudsched.local.stack import run_stack
+from cloudsched.local.stack import Stack, run_stack
+
+HOURLY = {"rrule": "FREQ=HOURLY", "dtstart": START.replace(tzinfo=None).isoformat(), "timezone": "UTC"}
+GPU = {"queue": "gpu"}
+
+
+@contextmanager
+def run_until(hours: float, *, is_paused: bool = False, **fields: Any) -> Iterator[Stack]:
+    """Let a task be for so many hours, in which its queue may be paused."""
+    with run_stack(make_app(), store="sqlite", clock=MovableClock(START, frozen=True)) as stack:
+        if is_paused:
+            queue = f"{stack.url}/v1/dispatch-queues/cloudsched"
+            assert requests.patch(queue, json={"state": "PAUSED"}, timeout=60).ok
+        task = {"id": "t", "owner": "ada", "title": "T", "handler": "report", **fields}
+        assert send(f"{stack.url}/v1/tasks", task).ok
+        stack.mover.move({"advanceTo": (START + timedelta(hours=hours)).isoformat()})
+        yield stack
+
+
+def read(stack: Stack, path: str) -> str:
+    return get(f"{stack.url}/ui/{path}").text
 
 
 def explain(url: str) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = requests.get(f"{url}/v1/tasks/t/explain", timeout=60).json()["findings"]
+    found: list[dict[str, str]] = get(f"{url}/v1/tasks/t/explain").json()["findings"]
     return found
 
 
 def test_home_names_what_is_to_come() -> None:
     """A run that waits for a worker leaves its task's next occurrences behind; the clock is not moved back to them."""
-    hourly = {"rrule": "FREQ=HOURLY", "dtstart": START.replace(tzinfo=None).isoformat(), "timezone": "UTC"}
-    task = {"id": "t", "owner": "ada", "title": "T", "handler": "report", "pull": {"queue": "gpu"}, "schedule": hourly}
-    with run_stack(make_app(), store="sqlite", clock=MovableClock(START, frozen=True)) as stack:
-        assert requests.post(f"{stack.url}/v1/tasks", json=task, timeout=60).status_code == 201
-        stack.mover.move({"advanceTo": (START + timedelta(hours=5, minutes=30)).isoformat()})
-        found = requests.get(f"{stack.url}/v1/tasks/t", timeout=60).json()
+    with run_until(5.5, schedule=HOURLY, pull=GPU) as stack:
+        found = get(f"{stack.url}/v1/tasks/t").json()
         assert found["nextExecutionTime"] < "2027-03-20T13:00:00Z", "it is overdue"
-        home = requests.get(f"{stack.url}/ui/", timeout=60).text.replace("\N{NO-BREAK SPACE}", " ")
+        home = read(stack, "").replace("\N{NO-BREAK SPACE}", " ")
     assert "Next: T, in 30 min" in home
     assert 'name="to" value="2027-03-20T13:30:00+00:00"' in home
     due = home.partition("<caption>Due next")[2].partition("</table>")[0]
@@ -39,13 +58,10 @@ def test_home_names_what_is_to_come() -> None:
 
 def test_a_run_that_waits_for_a_worker_is_told_before_it_is_recorded() -> None:
     """The task's page knows of it, and says once that the task is paused and then waits for nobody."""
-    task = {"id": "t", "owner": "ada", "handler": "report", "pull": {"queue": "gpu"}}
-    with run_stack(make_app(), store="sqlite", clock=MovableClock(START, frozen=True)) as stack:
-        assert requests.post(f"{stack.url}/v1/tasks", json=task, timeout=60).status_code == 201
-        stack.mover.move({"advanceTo": (START + timedelta(minutes=5)).isoformat()})
-        page = requests.get(f"{stack.url}/ui/tasks/t", timeout=60).text
+    with run_until(1 / 12, pull=GPU) as stack:
+        page = read(stack, "tasks/t")
         assert "Nothing has run yet: a run waits for a worker." in page
-        assert requests.post(f"{stack.url}/v1/tasks/t/pause", timeout=60).ok
+        assert send(f"{stack.url}/v1/tasks/t/pause").ok
         summary = " ".join(each["sentence"] for each in explain(stack.url))
         assert "waits for a worker on the queue 'gpu' once its task is resumed" in summary
         assert summary.lower().count("paused") == 1
@@ -56,22 +72,18 @@ def test_a_run_that_no_worker_has_taken_waits_on_each_calendar() -> None:
 
     On Home, its queue has the same mark.
     """
-    task = {"id": "t", "title": "Render", "owner": "ada", "handler": "report", "pull": {"queue": "gpu"}}
-    with run_stack(make_app(), store="sqlite", clock=MovableClock(START, frozen=True)) as stack:
-        assert requests.post(f"{stack.url}/v1/tasks", json=task, timeout=60).status_code == 201
-        stack.mover.move({"advanceTo": (START + timedelta(minutes=5)).isoformat()})
+    with run_until(1 / 12, title="Render", pull=GPU) as stack:
         for query in ("day=2027-03-20", "week=2027-03-15", "month=2027-03", "owner=ada&handler=report"):
-            page = requests.get(f"{stack.url}/ui/calendar?{query}", timeout=60).text
+            page = read(stack, f"calendar?{query}")
             assert "1 waits for a worker" in page, query
             assert "1 open" not in page
             assert '#s-offer"' in page
             assert re.search(r'<a href="[^"]*/tasks/t" data-row>Render</a>', page)
         for query in ("owner=bob", "handler=other", "status=FAILED"):
-            assert "1 waits" not in requests.get(f"{stack.url}/ui/calendar?{query}", timeout=60).text, query
-        assert '#s-offer"' in requests.get(f"{stack.url}/ui/", timeout=60).text
-        claims = {"worker": "w"}
-        assert requests.post(f"{stack.url}/v1/queues/gpu/claim", json=claims, timeout=60).ok
-        assert "1 open" in requests.get(f"{stack.url}/ui/calendar?day=2027-03-20", timeout=60).text
+            assert "1 waits" not in read(stack, f"calendar?{query}"), query
+        assert '#s-offer"' in read(stack, "")
+        assert send(f"{stack.url}/v1/queues/gpu/claim", {"worker": "w"}).ok
+        assert "1 open" in read(stack, "calendar?day=2027-03-20")
 
 
 def test_what_is_late_since_yesterday_is_in_the_calendar_of_yesterday() -> None:
@@ -80,20 +92,18 @@ def test_what_is_late_since_yesterday_is_in_the_calendar_of_yesterday() -> None:
     What is due more often than its marks show has a line, too, also where it is too much to be listed.
     """
     rarely = {"rrule": "FREQ=HOURLY;INTERVAL=5", "dtstart": "2027-03-20T08:00:00", "timezone": "UTC"}
-    often = {**rarely, "rrule": "FREQ=MINUTELY;INTERVAL=5"}
-    with run_stack(make_app(), store="sqlite", clock=MovableClock(START, frozen=True)) as stack:
-        for name, schedule in (("rarely", rarely), ("often", often)):
-            task = {"id": name, "title": name, "owner": "ada", "handler": "report", "pull": {"queue": "gpu"}}
-            made = requests.post(f"{stack.url}/v1/tasks", json={**task, "schedule": schedule}, timeout=60)
-            assert made.status_code == 201
+    often: dict[str, Any] = {"owner": "ada", "title": "often", "handler": "report", "pull": GPU}
+    often["schedule"] = {**rarely, "rrule": "FREQ=MINUTELY;INTERVAL=5"}
+    with run_until(0, title="rarely", schedule=rarely, pull=GPU) as stack:
+        assert send(f"{stack.url}/v1/tasks", often).ok
         stack.mover.move({"advanceTo": (START + timedelta(days=1)).isoformat()})
-        page = requests.get(f"{stack.url}/ui/calendar?day=2027-03-20&tz=UTC", timeout=60).text
+        page = read(stack, "calendar?day=2027-03-20&tz=UTC")
         table = page.partition('id="table"')[2]
         link = re.search(r'href="([^"]*)">All that has not started', table)
         assert link is not None
-        text = requests.get(f"{stack.url}/ui/{html.unescape(link[1])}", timeout=60).text
+        text = read(stack, html.unescape(link[1]))
         for query in ("day=2027-03-23", "week=2027-03-22", "month=2027-04"):
-            to_come = requests.get(f"{stack.url}/ui/calendar?{query}&tz=UTC", timeout=60).text
+            to_come = read(stack, f"calendar?{query}&tz=UTC")
             assert re.search(r"data-row>often</a>\s*<small>and \d+ more until", to_come), query
     assert "rarely" in table
     assert re.search(r"data-row>often</a>\s*<small>and \d+ more until \d\d:\d\d</small>", table)
@@ -103,16 +113,8 @@ def test_what_is_late_since_yesterday_is_in_the_calendar_of_yesterday() -> None:
 
 def test_a_late_task_is_called_late_wherever_it_stands() -> None:
     """While its queue is paused for hours: in the list, on its page, and on Home."""
-    hourly = {"rrule": "FREQ=HOURLY", "dtstart": START.replace(tzinfo=None).isoformat(), "timezone": "UTC"}
-    task = {"id": "t", "owner": "ada", "title": "T", "handler": "report", "schedule": hourly}
-    with run_stack(make_app(), store="sqlite", clock=MovableClock(START, frozen=True)) as stack:
-        queue = f"{stack.url}/v1/dispatch-queues/cloudsched"
-        assert requests.patch(queue, json={"state": "PAUSED"}, timeout=60).ok
-        assert requests.post(f"{stack.url}/v1/tasks", json=task, timeout=60).status_code == 201
-        stack.mover.move({"advanceTo": (START + timedelta(hours=2, minutes=30)).isoformat()})
-        home, tasks, page = (
-            requests.get(f"{stack.url}/ui/{path}", timeout=60).text for path in ("", "tasks", "tasks/t")
-        )
+    with run_until(2.5, is_paused=True, schedule=HOURLY) as stack:
+        home, tasks, page = (read(stack, path) for path in ("", "tasks", "tasks/t"))
     assert "were due and have not started" in home
     (told,) = re.findall(r"Of the runs due since ([^:]*:\d\d)", home)
     assert told.endswith((START - timedelta(hours=9) + timedelta(minutes=30)).strftime("%H:%M")), "twelve hours"
@@ -125,14 +127,8 @@ def test_a_late_task_is_called_late_wherever_it_stands() -> None:
 
 def test_what_waits_for_an_open_run_is_not_called_late() -> None:
     """Nothing is wrong: it starts, or is skipped, once that run has ended. Home counts it as not started."""
-    hourly = {"rrule": "FREQ=HOURLY", "dtstart": START.replace(tzinfo=None).isoformat(), "timezone": "UTC"}
-    task = {"id": "t", "owner": "ada", "title": "T", "handler": "report", "schedule": hourly, "pull": {"queue": "gpu"}}
-    with run_stack(make_app(), store="sqlite", clock=MovableClock(START, frozen=True)) as stack:
-        assert requests.post(f"{stack.url}/v1/tasks", json=task, timeout=60).status_code == 201
-        stack.mover.move({"advanceTo": (START + timedelta(hours=4, minutes=-30)).isoformat()})
-        home, tasks, page = (
-            requests.get(f"{stack.url}/ui/{path}", timeout=60).text for path in ("", "tasks", "tasks/t")
-        )
+    with run_until(3.5, schedule=HOURLY, pull=GPU) as stack:
+        home, tasks, page = (read(stack, path) for path in ("", "tasks", "tasks/t"))
     assert "were due and have not started" in home
     assert "Due since" in page
     assert "Late since" not in page
@@ -141,14 +137,9 @@ def test_what_waits_for_an_open_run_is_not_called_late() -> None:
 
 def test_no_overdue_occurrence_is_offered_as_one_to_come() -> None:
     """The task's page calls it overdue, and only what is ahead can be moved. If all are, it does not say upcoming."""
-    hourly = {"rrule": "FREQ=HOURLY", "dtstart": START.replace(tzinfo=None).isoformat(), "timezone": "UTC"}
-    task = {"id": "t", "owner": "ada", "title": "T", "handler": "report", "schedule": hourly}
-    with run_stack(make_app(), store="sqlite", clock=MovableClock(START, frozen=True)) as stack:
-        assert requests.patch(f"{stack.url}/v1/dispatch-queues/cloudsched", json={"state": "PAUSED"}, timeout=60).ok
-        assert requests.post(f"{stack.url}/v1/tasks", json=task, timeout=60).status_code == 201
-        for hours, overdue in ((4, 4), (40, 10)):
-            stack.mover.move({"advanceTo": (START + timedelta(hours=hours, minutes=-30)).isoformat()})
-            page = requests.get(f"{stack.url}/ui/tasks/t", timeout=60).text
+    for hours, overdue in ((3.5, 4), (39.5, 10)):
+        with run_until(hours, is_paused=True, schedule=HOURLY) as stack:
+            page = read(stack, "tasks/t")
             panel = page.partition('<th scope="col" class="num wide">In</th>')
             assert ("Upcoming" in panel[0][-600:]) == (overdue < 10)
             rows = re.findall("<tr>.*?</tr>", panel[2].partition("</table>")[0], re.DOTALL)

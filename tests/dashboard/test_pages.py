@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 import requests
 from tests.cases import try_each
-from tests.dashboard.conftest import ATTACK, NOW, find_execution, get, make_app, post
+from tests.dashboard.conftest import ATTACK, NOW, find_execution, get, make_app, post, send
 from werkzeug.test import Client as Browser
 
 import cloudsched.dashboard
@@ -118,7 +118,7 @@ def test_a_task_may_be_called_new(stack: Stack, ui: str) -> None:
     schedule = {"at": "2099-01-01T00:00:00Z"}
     body = {"id": "new", "owner": "nobody-else", "title": "Called new", "handler": "report", "schedule": schedule}
     try:
-        assert requests.post(f"{stack.url}/v1/tasks", json=body, timeout=60).status_code == 201
+        assert send(f"{stack.url}/v1/tasks", body).status_code == 201
         assert "<h1>Called new</h1>" in get(f"{ui}/tasks/new").text
         assert "<h1>Edit Called new</h1>" in get(f"{ui}/tasks/new/edit").text
         assert "<h1>New task</h1>" in get(f"{ui}/new").text
@@ -196,7 +196,7 @@ def test_other_sites_change_nothing(stack: Stack, ui: str) -> None:
         assert post(url, {}, Origin="https://evil.example").status_code == 403
         for site in ("cross-site", "same-site", "none"):  # another port of this machine is the same site
             assert post(url, {}, Sec_Fetch_Site=site).status_code == 403
-        assert requests.post(url, timeout=60).status_code == 403
+        assert send(url).status_code == 403
     assert requests.get(f"{ui}/tasks", headers={"Host": "evil.example"}, timeout=60).status_code == 403
     clock = f"{stack.url}/dev/clock"
     evil = {"Origin": "https://evil.example"}
@@ -211,7 +211,7 @@ def test_other_sites_change_nothing(stack: Stack, ui: str) -> None:
 @pytest.mark.parametrize("path", ["/ui/tasks", "/dev/clock", "/dev/mailbox", "/v1/tasks"])
 def test_what_a_proxy_forwards_is_not_of_this_machine(stack: Stack, path: str) -> None:
     """A proxy that calls it as localhost, for whoever asks, says so in a header: whatever is open here stays closed."""
-    assert requests.get(stack.url + path, timeout=60).status_code == 200
+    assert get(stack.url + path).status_code == 200
     for header in ("X-Forwarded-For", "CF-Connecting-IP", "Via"):
         assert requests.get(stack.url + path, headers={header: "10.0.0.7"}, timeout=60).status_code in {401, 403}
 

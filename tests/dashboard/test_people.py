@@ -72,7 +72,7 @@ def test_a_question_in_the_inbox_leads_to_its_page(pages: Pages, app: App) -> No
     app.create(title="Plants", owner="bob", handler="ask")
     pages.sim.advance(timedelta(minutes=1))
     for who, is_linked in (("ada", True), ("admin", False)):
-        page = pages.get(who, "/deliveries?owner=ada").text
+        page = pages.read("/deliveries?owner=ada", who)
         assert ("Shall I?" in page, "/v1/links/answer/" in page) == (True, is_linked)
 
 

@@ -7,12 +7,13 @@ import re
 
 import pytest
 import requests
+from tests.dashboard.conftest import get
 
 from cloudsched.local.stack import Stack
 
 
 def read(ui: str, path: str) -> str:
-    text = requests.get(f"{ui}{path}", timeout=30).text
+    text = get(f"{ui}{path}").text
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", text)))
 
 

@@ -64,7 +64,7 @@ def test_who_may_only_look_is_offered_nothing(pages: Pages, create: Callable[...
         assert not re.search(r'method="post"|/edit"|/run"|\./new|id="bulk"|type="checkbox" form', page.text), path
     for path in ("/new", f"/tasks/{task.id}/edit", f"/tasks/{task.id}/run", "/bulk?action=pause&handler=work"):
         assert pages.get(who, path).status_code == 403, path
-    assert "You can look, but not change anything." in pages.get(who, f"/tasks/{task.id}").text
+    assert "You can look, but not change anything." in pages.read(f"/tasks/{task.id}", who)
 
 
 @pytest.mark.parametrize("who", ["ada", "admin"])
@@ -82,7 +82,7 @@ def test_who_may_act_is_offered_it_and_can(pages: Pages, create: Callable[..., T
     assert found.payload == task.payload
     pages.sim.advance(timedelta(minutes=1))
     own = next(each.id for each in pages.sim.executions(task.id) if each.payload)
-    assert "It had its own payload." in pages.get(who, f"{at}/executions/{own}").text
+    assert "It had its own payload." in pages.read(f"{at}/executions/{own}", who)
     new = pages.post(who, "/new", {**NEW, "title": "Own"})
     assert new.status_code == 303
     made = pages.sim.app.get(new.location.split("/")[-1].partition("?")[0])
@@ -91,8 +91,8 @@ def test_who_may_act_is_offered_it_and_can(pages: Pages, create: Callable[..., T
 
 def test_only_who_sees_all_tasks_names_an_owner(pages: Pages) -> None:
     """A user's form has no field for the owner; a forged one is refused alike, whether that person is known or not."""
-    assert 'name="owner"' in pages.get("admin", "/new?handler=work").text
-    assert 'name="owner"' not in pages.get("ada", "/new?handler=work").text
+    assert 'name="owner"' in pages.read("/new?handler=work")
+    assert 'name="owner"' not in pages.read("/new?handler=work", "ada")
     PeopleWiring.of(pages.sim.app.container).people.put("bob", PersonSpec(timezone="Asia/Tokyo"), by=OWN_CODE)
     pages.sim.clock.each_look = timedelta(0)  # the two answers show when they were given
     for form in (NEW, {**NEW, "verb": "check"}, {**NEW, "timezone": "owner"}):
@@ -107,11 +107,11 @@ def test_a_message_is_marked_as_read_once(pages: Pages, create: Callable[..., Ta
     """By its owner or an admin, with a form of its own."""
     task = create(deliveryChannels=["WEB"])
     pages.sim.run_until_idle()
-    text = pages.get("ada", "/deliveries").text
+    text = pages.read("/deliveries", "ada")
     assert "1 message in the inbox, 1 unread." in text
     [message] = re.findall(r'name="message" value="([^"]+)"', text)
     assert pages.post("ada", "/deliveries", {"owner": "ada", "message": message}).status_code == 303
-    assert "Mark as read" not in pages.get("ada", "/deliveries").text
+    assert "Mark as read" not in pages.read("/deliveries", "ada")
     assert pages.post("ada", "/deliveries", {"owner": "bob", "message": message}).status_code == 404
     assert pages.post("ada", "/deliveries", {"owner": "ada", "message": ".."}).status_code == 404
     assert task.id in text

@@ -28,7 +28,7 @@ def app() -> App:
 
 def read(pages: Pages, task_id: str, status: ExecutionStatus = ExecutionStatus.SUCCEEDED) -> str:
     run = next(each for each in pages.sim.executions(task_id) if each.status is status)
-    return pages.get("admin", f"/tasks/{task_id}/executions/{run.id}").text
+    return pages.read(f"/tasks/{task_id}/executions/{run.id}")
 
 
 def test_a_run_that_never_started_has_nothing_that_a_handler_did(pages: Pages, app: App) -> None:

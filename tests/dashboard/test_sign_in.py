@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 import requests
-from tests.dashboard.conftest import make_app
+from tests.dashboard.conftest import get, make_app
 
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
@@ -60,12 +60,12 @@ def follow(session: requests.Session, response: requests.Response) -> str:
 def test_a_browser_that_keeps_no_cookie_is_told_so(keyed: str) -> None:
     """Instead of being asked for its key again and again. A wrong key is not said to be right."""
     _, response = sign_in(keyed, ADMIN[0], then="tasks/t")
-    asked = requests.get(requests.compat.urljoin(response.url, response.headers["Location"]), timeout=60)
+    asked = get(requests.compat.urljoin(response.url, response.headers["Location"]))
     assert asked.status_code == 401
     assert "did not send back the cookie" in asked.text
     assert 'name="then" value="tasks/t"' in asked.text
     assert "cookie" not in sign_in(keyed, "csk_boss_" + "A" * 43)[1].text
-    assert "cookie" not in requests.get(f"{keyed}sign-in", timeout=60).text
+    assert "cookie" not in get(f"{keyed}sign-in").text
 
 
 def test_a_workers_key_opens_nothing(keyed: str) -> None:
@@ -79,13 +79,13 @@ def test_a_workers_key_opens_nothing(keyed: str) -> None:
 @pytest.mark.parametrize("path", ["", "tasks", "tasks/t", "calendar", "changes", "nothing"])
 def test_without_a_key_nothing_is_shown(keyed: str, path: str) -> None:
     """Every address is a 401 with a form; no task, no time and no script of the page."""
-    response = requests.get(keyed + path, timeout=60)
+    response = get(keyed + path)
     assert response.status_code == 401
     assert "<h1>Sign in</h1>" in response.text
     assert "ada" not in response.text
     assert "unsafe" not in response.headers["Content-Security-Policy"]
     stylesheet = re.findall(r'href="([^"]+\.css)"', response.text)[0]
-    assert requests.get(requests.compat.urljoin(response.url, stylesheet), timeout=60).status_code == 200
+    assert get(requests.compat.urljoin(response.url, stylesheet)).status_code == 200
 
 
 def test_a_key_opens_the_page_that_was_asked_for(keyed: str) -> None:
@@ -210,5 +210,5 @@ def test_the_way_back_leads_nowhere_else(keyed: str, then: str) -> None:
 
 def test_the_address_is_only_text_in_the_form(keyed: str) -> None:
     """What stands in the address cannot end the form's attribute."""
-    text = requests.get(f'{keyed}tasks?q="><script>alert(1)</script>', timeout=60).text
+    text = get(f'{keyed}tasks?q="><script>alert(1)</script>').text
     assert "<script>" not in text

@@ -42,7 +42,7 @@ def test_a_sleep_ends_in_the_zone_of_its_page(pages: Pages) -> None:
         f"tasks/{task.id}/executions/{run.execution_id}?tz=Asia/Tokyo": "Asia/Tokyo",
     }
     for path, zone in zones.items():
-        text = pages.get("ada", f"/{path}").text.replace("\N{NO-BREAK SPACE}", " ")
+        text = pages.read(f"/{path}", "ada").replace("\N{NO-BREAK SPACE}", " ")
         shown = f"{WAKES.astimezone(ZoneInfo(zone)):%a %d %b %Y %H:%M %z}"
         assert f"It sleeps until {shown}." in text, path
         assert f"sleeps until {WAKES.isoformat()}" not in text, path

@@ -120,16 +120,16 @@ def test_usage_is_that_of_the_server(pages: Pages, app: App) -> None:
         app.create(owner=owner, title="Spend", handler="spend", schedule=hourly)
     pages.sim.advance(timedelta(hours=6, minutes=1))
     Budgets.of(app.container).put("ada", 40, by=OWN_CODE)
-    everything = pages.get("admin", "/usage").text
+    everything = pages.read("/usage")
     assert "54 of 40" in everything
     assert 'data-key="bob spend"' in everything
     assert "queries of all owners" in everything
-    assert "queries of bob" in pages.get("admin", "/usage?owner=bob").text
+    assert "queries of bob" in pages.read("/usage?owner=bob")
     assert "USD leaves out queries and tokens, which have no price" in everything
     head, _, foot = everything[everything.index("<caption>By ") :].partition("</thead>")
     foot = foot[foot.index("<tfoot>") : foot.index("</tfoot>")]
     assert len(re.findall("<th ", head)) == len(re.findall("<t[hd] ", foot))
-    form = pages.get("admin", "/usage?by=handler&sort=-tokens").text.partition('aria-label="Usage"')[2]
+    form = pages.read("/usage?by=handler&sort=-tokens").partition('aria-label="Usage"')[2]
     assert read_hidden('<form method="post"' + form[: form.index("</form>")]) == {"by": "handler", "sort": "-tokens"}
     assert 'data-every="0"' in everything
     assert 'id="live"' not in everything
@@ -149,14 +149,14 @@ def test_a_budget_has_the_numbers_of_the_usage_beside_it(
     stored = budgets.get("ada")
     assert (stored.queries, stored.queries_before) == (0, 0), "nobody has looked"
 
-    usage = pages.get("admin", "/usage?owner=ada").text
+    usage = pages.read("/usage?owner=ada")
     assert f"90 of 200 queries (45{BLANK}%)" in usage
     assert "110 queries are left" in usage
     assert "90 queries of ada" in usage
-    assert "90 of 200 queries" in pages.get("admin", "/people/ada").text
+    assert "90 of 200 queries" in pages.read("/people/ada")
     assert budgets.get("ada") == stored, "a look at a page writes nothing"
 
     budgets.put("ada", 80, by=OWN_CODE)
     budgets.enforce_for("ada")
     app.container.forget_causes()
-    assert "90 of 80 queries" in pages.get("admin", "/").text
+    assert "90 of 80 queries" in pages.read("/")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
 
 GREET: dict[str, Any] = {"owner": "ada", "title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}
+IN_BOTH_COLOURS = pytest.mark.parametrize("is_async", [False, True])
 DAILY = {"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:00:00"}
 
 
@@ -29,6 +31,10 @@ class Flaky:
         """How the next requests are answered instead."""
         self.loses = False
         """Whether what is answered instead was done all the same."""
+
+    def fail(self, *statuses: int) -> None:
+        """Answer the next requests with these, one each."""
+        self.fails = [partial(Response, status=status) for status in statuses]
 
     def __call__(self, request: Request) -> Response:
         self.asked.append(request)

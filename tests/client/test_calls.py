@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.cases import try_each
-from tests.client.harness import GREET, Flaky, catch_error
+from tests.client.harness import GREET, IN_BOTH_COLOURS, Flaky, catch_error
 from tests.people.senders.mail_server import make_tls
 from werkzeug.wrappers import Response
 
@@ -103,7 +103,7 @@ def closed_port() -> int:
 
 
 @pytest.mark.usefixtures("waits")
-@pytest.mark.parametrize("is_async", [False, True])
+@IN_BOTH_COLOURS
 def test_an_error_of_a_creation_names_the_key_to_repeat_it(closed_port: int, *, is_async: bool) -> None:
     """The caller's own, or the one that was made; a task with an id needs none."""
     url = f"http://127.0.0.1:{closed_port}"
@@ -164,7 +164,7 @@ def without_tls() -> Iterator[str]:
         yield f"https://{where}"
 
 
-@pytest.mark.parametrize("is_async", [False, True])
+@IN_BOTH_COLOURS
 def test_what_lasts_is_not_repeated_and_says_what_to_mend(
     url: str,
     flaky: Flaky,
@@ -202,13 +202,13 @@ def test_what_lasts_is_not_repeated_and_says_what_to_mend(
 # Time and repetitions
 
 
-@pytest.mark.parametrize("is_async", [False, True])
+@IN_BOTH_COLOURS
 def test_repetitions_are_spread_and_end_with_the_timeout(
     url: str, flaky: Flaky, waits: list[float], *, is_async: bool
 ) -> None:
     """Clients that failed together do not come back together, and one that may wait no longer does not."""
     for _ in range(8):
-        flaky.fails = [lambda: Response(status=502)] * 2
+        flaky.fail(502, 502)
         call(lambda client: client.create(**GREET), url, is_async=is_async)
     assert len(set(waits)) == len(waits)
     assert max(waits) < 10
@@ -219,9 +219,9 @@ def test_repetitions_are_spread_and_end_with_the_timeout(
     assert waits == []
 
 
-@pytest.mark.parametrize("is_async", [False, True])
+@IN_BOTH_COLOURS
 def test_the_number_of_repetitions_is_the_callers(url: str, flaky: Flaky, *, is_async: bool) -> None:
-    flaky.fails = [lambda: Response(status=502)]
+    flaky.fail(502)
     with pytest.raises(Unavailable):
         call(lambda client: client.get("t"), url, is_async=is_async, max_retries=0)
     assert len(flaky.asked) == 1
@@ -262,7 +262,7 @@ def answer(request: httpx.Request) -> httpx.Response:
     return httpx.Response(200, json={"occurrences": [], "agent": request.headers["User-Agent"]})
 
 
-@pytest.mark.parametrize("is_async", [False, True])
+@IN_BOTH_COLOURS
 def test_it_says_who_it_is_and_uses_what_it_is_given(*, is_async: bool) -> None:
     """A transport is closed with the client, and an HTTP client of the caller's is not; its headers stay its own."""
     agents: list[str] = []
@@ -290,7 +290,7 @@ def test_it_says_who_it_is_and_uses_what_it_is_given(*, is_async: bool) -> None:
         call(ask, "http://api.example", is_async=is_async, http_client=given)
 
 
-@pytest.mark.parametrize("is_async", [False, True])
+@IN_BOTH_COLOURS
 def test_a_given_transport_keeps_the_timeout(*, is_async: bool) -> None:
     class Drips(httpx.SyncByteStream, httpx.AsyncByteStream):
         def __iter__(self) -> Iterator[bytes]:
@@ -353,7 +353,7 @@ def test_threads_do_not_wait_for_each_other() -> None:
     assert found == [[]] * CALLERS
 
 
-@pytest.mark.parametrize("is_async", [False, True])
+@IN_BOTH_COLOURS
 def test_a_connection_is_used_again(*, is_async: bool) -> None:
     """By the next call, whose server would else see a new one for each request, until the client is closed."""
     accepted: list[socket.socket] = []

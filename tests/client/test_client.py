@@ -165,7 +165,7 @@ def test_unsafe_requests_are_not_repeated(client: Client, flaky: Flaky, waits: l
     """A feed whose response was lost is not made again, because nothing names it. Reads are repeated, a few times."""
     client.create(**GREET, id="t", schedule=DAILY)
     flaky.asked.clear()
-    flaky.fails = [lambda: Response(status=503)] * 10
+    flaky.fail(*[503] * 10)
     assert type(catch_error(lambda: client.create_feed("ada"))) is Unavailable
     assert len(flaky.asked) == 1
     assert type(catch_error(lambda: client.get("t"))) is Unavailable
@@ -178,7 +178,7 @@ def test_a_trigger_is_repeated_with_its_key(client: Client, flaky: Flaky) -> Non
     """Under one key, which is made if none is given: so it starts one run, whose execution the answer names."""
     task = client.create(**GREET, id="t", schedule=DAILY)
     flaky.asked.clear()
-    flaky.fails = [lambda: Response(status=503)] * 2
+    flaky.fail(503, 503)
     found = client.trigger(task.id, {"name": "Grace"})
     assert found.triggered is not None
     assert found.triggered.payload == {"name": "Grace"}
@@ -217,7 +217,7 @@ def test_redirects_are_not_followed(url: str, flaky: Flaky) -> None:
 def test_waiting_outlasts_an_outage(client: Client, flaky: Flaky, sim: Simulation, waits: list[float]) -> None:
     """The API may be down, overloaded or over its quota in between; none of that ends the wait."""
     task = client.create(**GREET, schedule={"at": "2027-01-01T00:00:00Z"})
-    flaky.fails = [lambda: Response(status=503), lambda: Response(status=502), lambda: Response(status=429)] * 4
+    flaky.fail(*[503, 502, 429] * 4)
 
     def finish_and_fail() -> Response:
         sim.advance(timedelta(minutes=1))
@@ -254,13 +254,13 @@ def test_logs_follow_through_an_outage(
     """After one response, later failures are retried; a wrong address raises at once."""
     client.create(**GREET, id="t", schedule=DAILY)
     monkeypatch.setattr(tasks_command, "time", type("", (), {"sleep": lambda _: sim.advance(timedelta(days=1))}))
-    flaky.fails = [lambda: Response(status=500)]
+    flaky.fail(500)
     with pytest.raises(Unavailable):
         next(tasks_command.follow_executions(client, "t", 20, once=False))
     sim.advance(timedelta(hours=10))
     followed = tasks_command.follow_executions(client, "t", 20, once=False)
     assert next(followed).id == "20270101T090000Z"
-    flaky.fails = [lambda: Response(status=500)]
+    flaky.fail(500)
     assert next(followed).id == "20270102T090000Z"
     assert "will retry: The API at" in capsys.readouterr().err
 

@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from tests.cases import try_each
+from tests.client.harness import IN_BOTH_COLOURS
 
 from cloudsched.client import AsyncClient, Client
 from cloudsched.client.connection import find_proxy
@@ -51,7 +52,7 @@ def proxy() -> Iterator[HTTPServer]:
     server.server_close()
 
 
-@pytest.mark.parametrize("is_async", [False, True])
+@IN_BOTH_COLOURS
 def test_every_client_asks_the_proxy(proxy: HTTPServer, monkeypatch: pytest.MonkeyPatch, *, is_async: bool) -> None:
     """Blocking or not, and neither for an address of this machine."""
 

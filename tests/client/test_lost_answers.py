@@ -235,13 +235,14 @@ def test_an_event_that_is_repeated_is_sent_once(client: Client, url: str, flaky:
 def test_a_task_whose_deletion_is_repeated_is_deleted(client: Client, flaky: Flaky, sim: Simulation) -> None:
     """What is gone when an answer was lost is done; what was never there, or was not asked for, is not found."""
     client.create(**GREET, id="t", schedule="in 5 hours")
-    flaky.loses, flaky.fails = True, [lambda: Response(status=502)]
+    flaky.loses = True
+    flaky.fail(502)
     client.delete("t")
     assert not flaky.fails
     assert sim.app.tasks(TaskQuery()).items == []
     with pytest.raises(NotFound):
         client.delete("t")
-    flaky.fails = [lambda: Response(status=502)]
+    flaky.fail(502)
     with pytest.raises(NotFound):
         client.get("t")
 

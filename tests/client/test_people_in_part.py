@@ -12,7 +12,6 @@ from typing import Any, Final
 import pytest
 from click.testing import CliRunner
 from tests.client.harness import Flaky, catch_error
-from werkzeug.wrappers import Response
 
 from cloudsched.app import AsyncApp
 from cloudsched.cli.main import cloudsched
@@ -50,6 +49,7 @@ assert WHOLE.keys() == OTHERS.keys() == PersonSpec.model_fields.keys() == Person
 UNSET: Final[dict[str, Any]] = PersonSpec().model_dump(mode="json", by_alias=True)
 
 Change = Callable[..., Any]
+ADA_IS_STORED = pytest.mark.usefixtures("secret")
 
 
 def show(sim: Simulation) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _open_door(request: pytest.FixtureRequest, sim: Simulation) -> Iterator[Chan
             yield run
 
 
-@pytest.mark.usefixtures("secret")
+@ADA_IS_STORED
 def test_a_change_in_part_keeps_all_else(sim: Simulation, change: Change) -> None:
     """Each field alone, to another value and to nothing: all others are as they were, at every door."""
     for name, value in OTHERS.items():
@@ -107,7 +107,7 @@ def test_a_change_in_part_keeps_all_else(sim: Simulation, change: Change) -> Non
     assert show(sim) == UNSET
 
 
-@pytest.mark.usefixtures("secret")
+@ADA_IS_STORED
 def test_a_category_is_changed_alone(sim: Simulation, change: Change) -> None:
     """Who has ended mails of one kind does not get them again because another kind was changed."""
     change(channels={"ANALYSIS": ["EMAIL"]})
@@ -118,7 +118,7 @@ def test_a_category_is_changed_alone(sim: Simulation, change: Change) -> None:
     assert "REMINDER" in show(sim)["channels"]
 
 
-@pytest.mark.usefixtures("secret")
+@ADA_IS_STORED
 def test_what_is_misspelled_is_refused_with_the_right_name(sim: Simulation, change: Change) -> None:
     """Also if it is set to nothing, inside a contact, and among categories; nothing of the rest is changed."""
     for changes, words in (
@@ -184,7 +184,7 @@ def put(request: pytest.FixtureRequest, sim: Simulation) -> Iterator[Change]:
             yield lambda **fields: client.put_person("ada", **fields)
 
 
-@pytest.mark.usefixtures("secret")
+@ADA_IS_STORED
 def test_what_would_remove_something_has_to_say_so(sim: Simulation, put: Change) -> None:
     """Whatever is left out, emptied or cut; the refusal names it, and says how to change the rest alone."""
     cut = {"devices": [{"token": "tablet"}], "channels": {"REMINDER": ["EMAIL"]}}
@@ -211,7 +211,7 @@ def test_what_would_remove_something_has_to_say_so(sim: Simulation, put: Change)
         put(**WHOLE)
 
 
-@pytest.mark.usefixtures("secret")
+@ADA_IS_STORED
 def test_what_removes_nothing_needs_no_permission(sim: Simulation, put: Change) -> None:
     """Another value in place of the old one, and one more; what is the same is not even written."""
     before = sim.app.person("ada")
@@ -224,7 +224,7 @@ def test_what_removes_nothing_needs_no_permission(sim: Simulation, put: Change) 
         sim.app.put_person("ada", **WHOLE, replace=True)
 
 
-@pytest.mark.usefixtures("secret")
+@ADA_IS_STORED
 def test_changes_at_the_same_time_are_all_kept(sim: Simulation) -> None:
     """One that another overtakes is decided again; with an etag it is refused, and overwrites nothing."""
     others: list[dict[str, Any]] = [{"locale": "de"}, {"channels": {"REPORT": ["WEB"]}}, {"timezone": "Asia/Tokyo"}]
@@ -271,7 +271,7 @@ def test_a_change_that_is_refused_late_takes_no_secret_away(sim: Simulation, sec
     assert [each.secrets for each in found] == [(secret,)]
 
 
-@pytest.mark.usefixtures("secret")
+@ADA_IS_STORED
 def test_two_devices_that_are_added_at_once_are_both_kept(sim: Simulation, client: Client) -> None:
     """Each is added to those that were read, by their etag; who was too late reads again."""
     first, second = client.person("ada"), client.person("ada")
@@ -283,20 +283,21 @@ def test_two_devices_that_are_added_at_once_are_both_kept(sim: Simulation, clien
     assert [each["token"] for each in show(sim)["devices"]] == ["phone", "tablet", "a", "b"]
 
 
-@pytest.mark.usefixtures("secret")
+@ADA_IS_STORED
 def test_a_change_whose_answer_is_lost_succeeds_when_it_is_repeated(
     sim: Simulation, client: Client, flaky: Flaky, waits: list[float]
 ) -> None:
     """Though its etag is that of the state before: what it asks for is there already."""
-    flaky.loses, flaky.fails = True, [lambda: Response(status=503)]
+    flaky.loses = True
+    flaky.fail(503)
     client.update_person("ada", etag=client.person("ada").etag, name="B")
-    flaky.fails = [lambda: Response(status=503)]
+    flaky.fail(503)
     client.put_person("ada", etag=client.person("ada").etag, name="C")
     assert waits
     assert show(sim) == {**UNSET, "name": "C"}
 
 
-@pytest.mark.usefixtures("secret")
+@ADA_IS_STORED
 def test_models_are_taken_as_fields(sim: Simulation, client: Client) -> None:
     """By the app and by the clients, like their JSON."""
     sim.app.update_person("ada", devices=(Device.model_validate({"token": "a"}),))
@@ -304,7 +305,7 @@ def test_models_are_taken_as_fields(sim: Simulation, client: Client) -> None:
     assert (show(sim)["devices"], show(sim)["email"]["address"]) == ([{"token": "a"}], "b@example.com")
 
 
-@pytest.mark.usefixtures("secret")
+@ADA_IS_STORED
 def test_a_test_meets_what_production_refuses(sim: Simulation) -> None:
     """`add_person` fills no contacts in again for somebody who is stored, so a test of a loss fails."""
     assert "update_person" in str(catch_error(lambda: sim.add_person("ada", timezone="Asia/Tokyo")))

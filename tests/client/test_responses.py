@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from tests.authorities import A_USER
-from tests.client.harness import DAILY, GREET, Flaky, catch_error
+from tests.client.harness import DAILY, GREET, IN_BOTH_COLOURS, Flaky, catch_error
 from werkzeug.wrappers import Response
 
 from cloudsched import App
@@ -113,7 +113,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
     [OK + b"X-Long: ", OK + b"Content-Length: 100\r\n\r\n{", OK + b"Transfer-Encoding: chunked\r\n\r\n"],
     ids=["head", "body", "chunks"],
 )
-@pytest.mark.parametrize("is_async", [False, True])
+@IN_BOTH_COLOURS
 def test_a_response_that_does_not_end_is_unavailable(head: bytes, waits: list[float], *, is_async: bool) -> None:
     """The timeout applies to the whole call: not to each of its bytes, nor to each sending of its request."""
 

@@ -174,7 +174,7 @@ def test_idempotent_requests_are_retried(
     """A request whose response is lost, before or after it took effect, is sent again; it takes effect once."""
     (claim,) = client.claim("gpu")
     flaky.loses = is_lost
-    flaky.fails = [lambda: Response(status=503), lambda: Response(status=502)]
+    flaky.fail(503, 502)
     flaky.asked.clear()
     if verb == "heartbeat":
         assert client.heartbeat(claim).lease_until == about(claim.lease_until)
@@ -194,7 +194,7 @@ def test_a_claim_is_not_retried(
     """A claim whose response was lost is not repeated, which might claim more: its lease has to end first."""
     flaky.asked.clear()
     flaky.loses = True
-    flaky.fails = [lambda: Response(status=503)]
+    flaky.fail(503)
     with pytest.raises(Unavailable):
         client.claim("gpu")
     assert (len(flaky.asked), waits) == (1, [])
@@ -234,7 +234,7 @@ def test_a_repeated_release_takes_effect_once(client: Client, flaky: Flaky, wait
     """If the first response was lost, the repeated request succeeds; by then another worker may have claimed it."""
     (claim,) = client.claim("gpu")
     flaky.loses = True
-    flaky.fails = [lambda: Response(status=503)]
+    flaky.fail(503)
     client.release(claim)
     assert client.get(task_id).offered_at
     assert len(waits) <= RETRIES

@@ -29,7 +29,7 @@ def test_it_has_a_door_beside_the_api() -> None:
 @pytest.mark.parametrize("door", ITS_DOORS, ids=lambda each: each.name)
 def test_a_door_does_it(door: Door) -> None:
     """It calls the decision, whose change is stored."""
-    with WORLDS.enter("own", "active") as (world, target):
+    with WORLDS.enter("active") as (world, target):
         answer = door.attempt(world, "ada", ACT, target)
         assert answer.status == 0, answer
         assert world.app.get(target.task_id).title == "nudged: next"
@@ -41,12 +41,12 @@ def read_task(world: World, task_id: str) -> dict[str, object]:
 
 
 def test_tasks_say_that_it_is_allowed() -> None:
-    with WORLDS.enter("own", "active") as (world, target):
+    with WORLDS.enter("active") as (world, target):
         assert "nudge" in str(read_task(world, target.task_id)["allowedVerbs"])
 
 
 def test_a_page_has_its_button() -> None:
-    with WORLDS.enter("own", "active") as (world, target):
+    with WORLDS.enter("active") as (world, target):
         browser = Browser(Dashboard(world.client("ada"), place="a test", hosts=None))
         assert "Nudge it" in browser.get(f"/tasks/{target.task_id}", base_url=URL).text
 

@@ -33,7 +33,7 @@ MARKS = (*(f"title of {origin}" for origin in OWNED), *(f"{origin}'s payload" fo
 
 def enter(door: Door, who: str, act: Act, origin: str) -> Outcome:
     """Try an act through a door, in a world of its own."""
-    with WORLDS.enter(origin, act.state) as (world, target):
+    with WORLDS.enter(act.state, origin) as (world, target):
         answer = door.attempt(world, who, act, target)
         stored = world.look()
     text = answer.text.replace("&#39;", "'")
@@ -63,7 +63,7 @@ def compare(door: Door, act: Act, who: str, origin: str, expected: Outcome, foun
 @cache
 def see_all(who: str, origin: str, state: str) -> frozenset[str]:
     """Return of whom the API shows a person something, in answer to any question about a task."""
-    with WORLDS.enter(origin, state) as (world, target):
+    with WORLDS.enter(state, origin) as (world, target):
         shown = " ".join(FRONT.attempt(world, who, act, target).text for act in READS_OF_A_TASK)
     return frozenset(mark for mark in MARKS if mark in shown)
 
@@ -71,7 +71,7 @@ def see_all(who: str, origin: str, state: str) -> frozenset[str]:
 @cache
 def leave(origin: str, state: str) -> tuple[Any, ...]:
     """Return what is stored if nobody tries anything."""
-    with WORLDS.enter(origin, state) as (world, _):
+    with WORLDS.enter(state, origin) as (world, _):
         return world.look()
 
 

@@ -39,7 +39,7 @@ def test_what_a_user_does_sends_mail_to_no_new_address(door: Door, act: Act) -> 
         return
     for who in [each for each in door.actors if each in ACTORS and each != "admin"]:
         for is_proven in (False, True):
-            with WORLDS.enter("own", act.state) as (world, target):
+            with WORLDS.enter(act.state) as (world, target):
                 if is_proven:
                     PeopleWiring.of(world.app.container).people.put(
                         "ada", PersonSpec.model_validate(PROVEN), by=OWN_CODE, may_remove=True
@@ -56,7 +56,7 @@ def test_a_client_with_a_users_key_proves_nothing(
     address: str, *, stored: bool | None, says: bool | None, in_part: bool
 ) -> None:
     """Whatever is stored before: only the very address that was verified before stays so, and 403 says so."""
-    with WORLDS.enter("own", "records") as (world, _):
+    with WORLDS.enter("records") as (world, _):
         if stored is not None:
             known = {"email": {"address": "ada@example.com", "verified": stored}}
             PeopleWiring.of(world.app.container).people.put(
@@ -77,7 +77,7 @@ def test_a_client_with_a_users_key_proves_nothing(
 
 def test_an_address_that_was_left_is_no_longer_verified() -> None:
     """Who goes back to it has to show again that it is theirs, and a deletion forgets it as well."""
-    with WORLDS.enter("own", "records") as (world, _):
+    with WORLDS.enter("records") as (world, _):
         ada, people = world.client("ada"), PeopleWiring.of(world.app.container).people
         for leave in (lambda: ada.update_person("ada", email={"address": VICTIM}), lambda: ada.delete_person("ada")):
             people.put("ada", PersonSpec.model_validate(PROVEN), by=OWN_CODE, may_remove=True)
@@ -88,7 +88,7 @@ def test_an_address_that_was_left_is_no_longer_verified() -> None:
 
 def test_an_export_that_is_put_back_verifies_nothing() -> None:
     """What was exported says that an address is verified; after a deletion that is only what a user says."""
-    with WORLDS.enter("own", "records") as (world, _):
+    with WORLDS.enter("records") as (world, _):
         PeopleWiring.of(world.app.container).people.put(
             "ada", PersonSpec.model_validate(PROVEN), by=OWN_CODE, may_remove=True
         )

@@ -98,7 +98,7 @@ def test_a_zone_stays_unless_another_is_given(door: str) -> None:
             continue  # nothing is asked for
         given = HOME if door == NAMES_ZONE and zone is None else zone
         change = {"schedule": AFTER[after][0], "timezone": given}
-        with WORLDS.enter("own", "none") as (world, _):
+        with WORLDS.enter() as (world, _):
             made = world.app.create(owner="ada", title="It", handler="open", schedule=BEFORE[before][0], timezone=HOME)
             DOORS[door](world, made.id, {name: value for name, value in change.items() if value is not None})
             task = world.app.get(made.id)
@@ -109,7 +109,7 @@ def test_a_zone_stays_unless_another_is_given(door: str) -> None:
 
 def test_python_is_told_what_was_assumed() -> None:
     """The task that a call returns says it, as the API's answer does; one that is loaded has nothing to say."""
-    with WORLDS.enter("own", "none") as (world, _):
+    with WORLDS.enter() as (world, _):
         app = world.app
         made = app.create(owner="ada", handler="open", schedule="tomorrow", timezone=HOME)
         assert "No time was given" in made.assumed[0]
@@ -127,7 +127,7 @@ def test_python_is_told_what_was_assumed() -> None:
 
 def test_a_task_that_follows_its_owner_goes_on_until_a_zone_is_given() -> None:
     """Words and notations leave it so; a zone ends it, and "owner" begins it, with its times."""
-    with WORLDS.enter("own", "none") as (world, _):
+    with WORLDS.enter() as (world, _):
         app = world.app
         lives = {"name": "Ada", "timezone": HOME}
         assert world.ask("PUT", "/v1/people/ada", lives, headers_of("ada")).status_code in {200, 201}
@@ -143,7 +143,7 @@ def test_a_task_that_follows_its_owner_goes_on_until_a_zone_is_given() -> None:
 @pytest.mark.parametrize("text", ["next week", "tomorrow", "2 hours later", "also Saturdays", "except holidays"])
 def test_a_phrase_that_is_no_whole_schedule_and_no_change_of_this_one_is_refused(text: str) -> None:
     """Nothing of what was said is left out in silence, and the task stays as it is."""
-    with WORLDS.enter("own", "none") as (world, _):
+    with WORLDS.enter() as (world, _):
         made = world.app.create(owner="ada", handler="open", schedule="every 2 hours")
         with pytest.raises(InvalidInput):
             world.app.update(made.id, schedule=text)

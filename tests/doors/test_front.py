@@ -114,7 +114,7 @@ def test_an_owner_has_their_own_tasks(name: str) -> None:
 
 def run_servers_task(handler: str | None, act: Act | None) -> tuple[int, list[dict[str, Any]], list[Any]]:
     """Let a server's task for Ada refer to all that there is, and Ada act; return what has run, and what was posted."""
-    with WORLDS.enter("own", "none") as (world, _):
+    with WORLDS.enter() as (world, _):
         world.prepare("served", "records")
         for owner, url in (("ada", "https://ada.example"), ("system", HOOK)):
             person = {"name": owner, "webhook": {"url": url, "verified": True}}
@@ -173,7 +173,7 @@ def test_every_kind_of_what_tasks_refer_to_is_listed() -> None:
 
 def test_every_handler_of_the_system_is_listed() -> None:
     """A new one is no user's to name, unless it runs what users may name anyway."""
-    with WORLDS.enter("own", "none") as (world, _):
+    with WORLDS.enter() as (world, _):
         built_in = set(world.app.container.registry._built_in)  # noqa: SLF001 - nothing else lists them
     listed = {fields.get("handler") for fields in FROM_SERVERS_ALONE.values()}
     assert built_in - {CHILDREN_HANDLER, SCRIPT_HANDLER, ASSISTANT_HANDLER} <= listed

@@ -38,7 +38,7 @@ def each_look_takes(duration: timedelta, clock: ManualClock) -> Iterator[None]:
 @try_each("words", (*SAID, *SOON))
 def test_what_says_now_runs_now(door: Door, words: str, moves_by: timedelta) -> None:
     """It is no instant in the past, whatever reading it took, and the setting for drafts has no part in it."""
-    with WORLDS.enter("own", "none") as (world, target):
+    with WORLDS.enter() as (world, target):
         act = Act("create now", "create_task", {**NOTHING, "schedule": words, "timezone": "UTC"}, state="none")
         with each_look_takes(moves_by, world.sim.clock):
             answer = door.attempt(world, "ada", act, target)
@@ -66,7 +66,7 @@ def test_what_says_now_runs_now(door: Door, words: str, moves_by: timedelta) -> 
 )
 def test_what_names_no_time_runs_now(how: str) -> None:
     """The same for requests, for Python in the process and for the client."""
-    with WORLDS.enter("own", "none") as (world, _), world.client("ada") as client:
+    with WORLDS.enter() as (world, _), world.client("ada") as client:
         later: Task = world.app.create(owner="ada", title="Later", handler="open", schedule=Schedule.after(DAY))
         found: Any
         if how == "the API":
@@ -91,7 +91,7 @@ def test_what_names_no_time_runs_now(how: str) -> None:
 
 def test_a_task_of_an_id_of_ones_own_runs_once_however_often_the_client_asks() -> None:
     """Running it now is a creation, which is safe to repeat; `trigger` runs what there is once more."""
-    with WORLDS.enter("own", "none") as (world, _), world.client("ada") as client:
+    with WORLDS.enter() as (world, _), world.client("ada") as client:
         made = [client.run_now("open", id="mine", title="Mine") for _ in range(2)]
         world.sim.advance(timedelta(0))
         client.run_now("open", id="mine", title="Mine")
@@ -103,7 +103,7 @@ def test_a_task_of_an_id_of_ones_own_runs_once_however_often_the_client_asks() -
 @try_each("words", (*SAID, *SOON))
 def test_an_edit_to_now_runs_now_on_a_clock_that_moves(words: str) -> None:
     """By Python and by the client."""
-    with WORLDS.enter("own", "none") as (world, _), world.client("ada") as client:
+    with WORLDS.enter() as (world, _), world.client("ada") as client:
         for update in (world.app.update, client.update):
             later = world.app.create(owner="ada", title="Later", handler="open", schedule=Schedule.after(DAY))
             with each_look_takes(timedelta(seconds=2), world.sim.clock):

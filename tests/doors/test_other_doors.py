@@ -59,7 +59,7 @@ AT_THE_STORE: Final = [name for name, why in NOT_ASKED_BY_COMMANDS.items() if "a
 @pytest.fixture
 def world() -> Iterator[World]:
     """A world in which ada has contacts, and somebody else has, too; nobody uses it again."""
-    with WORLDS.enter("own", "records") as (world, target):
+    with WORLDS.enter("records") as (world, target):
         world.has_records = True
         PeopleWiring.of(world.app.container).feeds.create("ada", by=OWN_CODE)
         assert target.owner == "ada"
@@ -186,7 +186,7 @@ def test_a_persons_credential_opens_no_store(name: str, tmp_path: Path, monkeypa
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("CLOUDSCHED_URL", URL)
     monkeypatch.setenv("CLOUDSCHED_KEY", key_of("ada"))
-    with WORLDS.enter("own", "active") as (world, _):
+    with WORLDS.enter("active") as (world, _):
         before = world.read()
         result = CliRunner().invoke(command_line, [*name.split(), *ARGUMENTS[name]])
         assert isinstance(result.exception, Misconfigured), result.output

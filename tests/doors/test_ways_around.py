@@ -25,7 +25,7 @@ DAILY: dict[str, Any] = {"rrule": "FREQ=DAILY", "timezone": "UTC"}
 @pytest.fixture
 def world() -> Iterator[World]:
     """A world in which there is nothing yet."""
-    with WORLDS.enter("own", "none") as (world, _):
+    with WORLDS.enter() as (world, _):
         world.has_records = True  # not only tasks change, so nobody uses it again
         yield world
 
@@ -82,7 +82,7 @@ def test_a_users_stored_script_is_a_users_in_a_servers_task(world: World, author
 @pytest.mark.parametrize("action", ["pause", "resume", "cancel", "delete", "retryFailed"])
 def test_a_batch_does_not_say_which_tasks_of_others_there_are(action: str) -> None:
     """Its counts for another's task are those for none: ids that people choose can be guessed."""
-    with WORLDS.enter("own", "active") as (world, target):
+    with WORLDS.enter("active") as (world, target):
         counts = []
         for task_id in (target.task_id, "there-is-none"):
             body = {"action": action, "filter": {"ids": [task_id]}}
@@ -148,7 +148,7 @@ REFUSED: dict[str, dict[str, Any]] = {
 def test_a_creation_that_is_refused_leaves_no_link(why: str, own_id: dict[str, str]) -> None:
     """What finds a task by its calendar or its owner's zone is written before it, and no quota counts that."""
     is_full = why.startswith("there is no room")
-    with WORLDS.enter("own", "full" if is_full else "none") as (world, _):
+    with WORLDS.enter("full" if is_full else "none") as (world, _):
         world.has_records = True
         ask(world, "ada", "PUT", "/v1/calendars/mine", {"weekdays": ["MO"]})
         if is_full:

@@ -35,13 +35,13 @@ def test_every_door_shows_the_words_that_are_not_understood(door: Door, words: s
     """Of a new task, and of the change of one."""
     body = {"title": "Words", "handler": "open", "schedule": words, "timezone": "UTC"}
     shown = UNKNOWN[words]
-    with WORLDS.enter("own", "none") as (world, target):
+    with WORLDS.enter() as (world, target):
         answer = door.attempt(world, "ada", Act("create words", "create_task", body, state="none"), target)
         assert answer.status != DONE
         assert shown in _decode(answer.text)
     if isinstance(door, ManyNew):
         return
-    with WORLDS.enter("own", "active") as (world, target):
+    with WORLDS.enter("active") as (world, target):
         changed = Target("own", "ada", target.task_id)
         answer = door.attempt(world, "ada", Act("change", "update_task", {"schedule": words}), changed)
         assert answer.status != DONE
@@ -59,7 +59,7 @@ def _decode(text: str) -> str:
 def test_programs_get_the_words_that_are_not_understood() -> None:
     """Over HTTP, and in the Python client."""
     body: dict[str, Any] = {"title": "Words", "handler": "open", "schedule": "every Monday banana at 9am"}
-    with WORLDS.enter("own", "none") as (world, _):
+    with WORLDS.enter() as (world, _):
         problem = world.ask("POST", "/v1/tasks", body, headers_of("ada")).get_json()
         assert problem["words"] == "banana"
         with world.client("ada") as client, pytest.raises(InvalidSchedule) as caught:
@@ -74,12 +74,12 @@ def test_programs_get_the_words_that_are_not_understood() -> None:
 def test_every_door_that_tells_a_schedule_tells_it_in_the_language_of_the_words(door: Door) -> None:
     """Of a new task and of the change of one, and with no locale given."""
     body = {"title": "Words", "handler": "open", "schedule": "alle 2 Wochen dienstags um 9:30 Uhr", "timezone": "UTC"}
-    with WORLDS.enter("own", "none") as (world, target):
+    with WORLDS.enter() as (world, target):
         answer = door.attempt(world, "ada", Act("create words", "create_task", body, state="none"), target)
         assert "alle 2 Wochen am Dienstag um 09:30" in _unfold(answer.text)
     if isinstance(door, ManyNew):
         return
-    with WORLDS.enter("own", "active") as (world, target):
+    with WORLDS.enter("active") as (world, target):
         changed = Target("own", "ada", target.task_id)
         change = {"schedule": "am letzten Werktag jedes Monats um 18 Uhr"}
         answer = door.attempt(world, "ada", Act("change", "update_task", change), changed)
@@ -92,7 +92,7 @@ def _unfold(text: str) -> str:
 
 def test_a_preview_is_in_the_language_of_the_words_or_in_the_one_that_is_asked_for() -> None:
     """A notation has no language of its own."""
-    with WORLDS.enter("own", "none") as (world, _):
+    with WORLDS.enter() as (world, _):
 
         def preview(**fields: str) -> str:
             told: str = world.ask("POST", "/v1/schedules/preview", fields, headers_of("ada")).get_json()["description"]
@@ -120,7 +120,7 @@ ORDERS = (
 @try_each("words", (*UNKNOWABLE, *ORDERS))
 def test_no_door_takes_what_cannot_be_known_or_makes_no_task(door: Door, words: str) -> None:
     """Nothing is stored, with a title or without one, and the schedule of a task stays."""
-    with WORLDS.enter("own", "active") as (world, target):
+    with WORLDS.enter("active") as (world, target):
         before = {each.id: each.to_wire() for each in world.app.tasks().items}
         for title in ({"title": "Words"}, {}):
             if not title and isinstance(door, Agents | CommandLine):
@@ -153,7 +153,7 @@ MEANT = {
 def test_a_zone_that_is_none_is_refused_with_the_zone_that_is_meant(door: Door, name: str) -> None:
     """In the field beside the words."""
     body: dict[str, Any] = {"title": "There", "handler": "open", "schedule": "every day at 9:00", "timezone": name}
-    with WORLDS.enter("own", "none") as (world, target):
+    with WORLDS.enter() as (world, target):
         answer = door.attempt(world, "ada", Act("create there", "create_task", body, state="none"), target)
     assert answer.status != DONE
     for part in MEANT[name]:
@@ -174,7 +174,7 @@ IN_PYTHON: dict[str, Callable[[App, str], object]] = {
 @try_each("name", MEANT)
 def test_a_zone_that_is_none_is_refused_in_python(how: str, name: str) -> None:
     """By everything that takes the name of a zone."""
-    with WORLDS.enter("own", "none") as (world, _):
+    with WORLDS.enter() as (world, _):
         world.app.create(id="it", owner="ada", handler="open", schedule="every day at 9")
         with pytest.raises((CloudschedError, ValueError)) as refused:
             IN_PYTHON[how](world.app, name)
@@ -183,7 +183,7 @@ def test_a_zone_that_is_none_is_refused_in_python(how: str, name: str) -> None:
 
 def test_the_zone_of_a_stored_task_is_no_reason_to_refuse_its_edits() -> None:
     """A task that was stored before stays as it is, and can be edited; a new schedule needs another zone."""
-    with WORLDS.enter("own", "none") as (world, _):
+    with WORLDS.enter() as (world, _):
         app = world.app
         task = app.create(owner="ada", handler="open", schedule="every day at 9", timezone="America/Panama")
         stored = app.container.store.load(task.id)

@@ -314,7 +314,7 @@ class Worlds:
         self._apps: list[App] = []
 
     @contextmanager
-    def enter(self, origin: str, state: str) -> Iterator[tuple[World, Target]]:
+    def enter(self, state: str = "none", origin: str = "own") -> Iterator[tuple[World, Target]]:
         """Give a world that has what is of an origin, in a state; clients reach its API without a socket."""
         unused = self._unused.setdefault((origin, state), [])
         world, target, before = unused.pop() if unused else self._make(origin, state)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 from tests import greeting_app
 from tests.harness import LocalClient
 from werkzeug.test import Client, TestResponse
-from werkzeug.wrappers import Request
+from werkzeug.wrappers import Request, Response
 
 from cloudsched import App, Context, Schedule
 from cloudsched.config.access import Access
@@ -21,6 +21,8 @@ from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
 TASK = {"title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}
+GREETING: dict[str, Any] = {"owner": "ada", **TASK}
+"""The smallest request that creates a task."""
 PEOPLE: dict[str, tuple[Role, str | None]] = {
     "ada": (Role.USER, "ada"),
     "bob": (Role.USER, "bob"),
@@ -43,6 +45,24 @@ KEYS: dict[str, tuple[Role, str | None]] = {
 }
 
 
+class Answer(TestResponse):
+    """An answer whose JSON need not be asked whether it is there."""
+
+    @property
+    def json(self) -> Any:  # noqa: ANN401 - what a test expects
+        return self.get_json()
+
+
+class ApiClient(LocalClient):
+    def open(self, *arguments: Any, **options: Any) -> Answer:
+        return cast("Answer", super().open(*arguments, **options))
+
+
+def open_api(app: App, serve: Callable[[App, Request], Response] = serve_api) -> ApiClient:
+    """Return a client of one of the deployables, the API if none is named, on its own machine."""
+    return ApiClient(Request.application(lambda request: serve(app, request)))
+
+
 def make_keys(people: Mapping[str, tuple[Role, str | None]], **limits: Any) -> tuple[dict[str, str], Access]:
     """Return a key for each caller, and the access that accepts them."""
     made = {name: create_key(name, role, owner) for name, (role, owner) in people.items()}
@@ -57,22 +77,26 @@ class RoleHarness:
     def __init__(self, sim: Simulation, keys: dict[str, str]) -> None:
         self.sim = sim
         self._keys = keys
-        self._client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+        self._client = open_api(sim.app)
 
-    def ask(self, who: str | None, method: str, path: str, body: object = None, **headers: str) -> TestResponse:
+    def ask(self, who: str | None, method: str, path: str, body: object = None, **headers: str) -> Answer:
         """Send a request with a caller's credential, or without one."""
         key = {} if who is None else {"X-Api-Key": self._keys[who]}
         content: dict[str, Any] = {} if body is None else {"json": body}
         return self._client.open(path, method=method, headers={**key, **headers}, **content)
+
+    def fetch(self, who: str | None, path: str) -> Any:  # noqa: ANN401 - JSON
+        return self.ask(who, "GET", path).json
+
+    def create_task(self, who: str | None, task: object, **headers: str) -> Answer:
+        return self.ask(who, "POST", "/v1/tasks", task, **headers)
 
     def headers(self, who: str) -> dict[str, str]:
         """Return a caller's credential."""
         return {"X-Api-Key": self._keys[who]}
 
     def task(self, owner: str, **more: object) -> str:
-        answer = self.ask("admin", "POST", "/v1/tasks", {**TASK, "owner": owner, **more})
-        assert answer.status_code == 201, answer.text
-        return str(answer.get_json()["id"])
+        return str(self.create_task("admin", {**TASK, "owner": owner, **more}).json["id"])
 
 
 @contextmanager
@@ -94,15 +118,15 @@ class ApiWorld:
 
     def ask(
         self, who: str, path: str, body: object = None, method: str = "POST", headers: dict[str, str] | None = None
-    ) -> TestResponse:
+    ) -> Answer:
         """Send a request with a caller's credential."""
         content: dict[str, Any] = {} if body is None else {"json": body}
         named = {"X-Api-Key": self._keys[who], **(headers or {})}
-        return self._client.open(path, method=method, headers=named, **content)
+        return cast("Answer", self._client.open(path, method=method, headers=named, **content))
 
-    def ask_with(self, path: str, headers: dict[str, str]) -> TestResponse:
+    def ask_with(self, path: str, headers: dict[str, str]) -> Answer:
         """GET with credentials of the test's own."""
-        return self._client.get(path, headers=headers)
+        return cast("Answer", self._client.get(path, headers=headers))
 
     def offer(self, task_id: str, **fields: Any) -> None:
         """Create a task of ada's for the queue ``gpu``, and let it come due."""
@@ -112,7 +136,7 @@ class ApiWorld:
 
     def claim(self, who: str) -> dict[str, Any]:
         """Claim one run of the queue ``gpu``, which has to be there."""
-        (claim,) = self.ask(who, "/v1/queues/gpu/claim", {"worker": "box"}).get_json()["claims"]
+        (claim,) = self.ask(who, "/v1/queues/gpu/claim", {"worker": "box"}).json["claims"]
         found: dict[str, Any] = claim
         return found
 
@@ -123,14 +147,14 @@ class ApiWorld:
         answer = self.ask(who, "/v1/tasks", {"title": "T", **owner, **due, **fields})
         assert answer.status_code == 201, answer.text
         self.sim.advance(2 * SECOND)
-        return str(answer.get_json()["id"])
+        return str(answer.json["id"])
 
     def claim_all(self, who: str, queue: str = "gpu") -> list[dict[str, Any]]:
         """Claim everything that a queue offers a caller."""
-        found: list[dict[str, Any]] = self.ask(who, f"/v1/queues/{queue}/claim", {"limit": 9}).get_json()["claims"]
+        found: list[dict[str, Any]] = self.ask(who, f"/v1/queues/{queue}/claim", {"limit": 9}).json["claims"]
         return found
 
-    def report(self, who: str, verb: str, run: str, token: str) -> TestResponse:
+    def report(self, who: str, verb: str, run: str, token: str) -> Answer:
         return self.ask(who, f"{run}/{verb}", {"leaseToken": token, **(ERROR if verb == "fail" else {})})
 
 

@@ -7,19 +7,15 @@ from typing import Any, Protocol
 
 import pytest
 from tests import greeting_app
-from tests.harness import LocalClient
-from tests.web.callers import KEYS, ApiWorld, RoleHarness, make_keys, open_roles
-from werkzeug.test import TestResponse
-from werkzeug.wrappers import Request
+from tests.web.callers import GREETING, KEYS, Answer, ApiWorld, RoleHarness, make_keys, open_api, open_roles
 
 from cloudsched import App
 from cloudsched.client import task_inquiries
 from cloudsched.testing import Simulation
-from cloudsched.web.functions import serve_api
 
 
 class Call(Protocol):
-    def __call__(self, method: str, path: str, body: object = ..., **more: Any) -> TestResponse: ...
+    def __call__(self, method: str, path: str, body: object = ..., **more: Any) -> Answer: ...
 
 
 @pytest.fixture(autouse=True)
@@ -52,16 +48,24 @@ def world(simulate: Callable[..., Simulation]) -> ApiWorld:
 @pytest.fixture
 def call(sim: Simulation) -> Call:
     """Send a request to the API, with a body that is JSON, or bytes as they are."""
-    client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+    client = open_api(sim.app)
 
-    def send(method: str, path: str, body: object = None, **more: Any) -> TestResponse:
+    def send(method: str, path: str, body: object = None, **more: Any) -> Answer:
         content = {"data": body} if isinstance(body, bytes) else {} if body is None else {"json": body}
         return client.open(path, method=method, **content, **more)
 
     return send
 
 
+def fetch(call: Call, path: str) -> Any:  # noqa: ANN401 - JSON
+    return call("GET", path).json
+
+
+def create(call: Call, **fields: Any) -> Answer:
+    return call("POST", "/v1/tasks", {**GREETING, **fields})
+
+
 @pytest.fixture
 def greeting() -> dict[str, Any]:
     """Return the smallest request that creates a task."""
-    return {"owner": "ada", "title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}
+    return GREETING

@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tests import held_frames
-from tests.harness import LocalClient
 from tests.held_frames import DURABLE, PLAIN
-from werkzeug.wrappers import Request
+from tests.web.callers import open_api
 
 from cloudsched import App, Schedule
 from cloudsched.domain.transitions.claim import DeliveryAction, DeliveryResult
@@ -19,12 +18,12 @@ def test_an_attempt_that_has_ended_holds_nothing() -> None:
     """Failed, suspended, cancelled or put off: what was delivered to `execute` is answered, and nothing is kept."""
     app, handlers = App(), PLAIN | DURABLE
     held_frames.register(app, handlers)
-    client = LocalClient(Request.application(lambda request: serve_execute(app, request)))
+    client = open_api(app, serve_execute)
 
     def deliver(body: bytes, token: str) -> DeliveryResult:
-        answer = client.post("/", data=body, headers={TOKEN_HEADER: token})
-        assert answer.status_code == 200, answer.text
-        return DeliveryResult(DeliveryAction(answer.get_json()["action"]), "")
+        return DeliveryResult(
+            DeliveryAction(client.post("/", data=body, headers={TOKEN_HEADER: token}).get_json()["action"]), ""
+        )
 
     with Simulation(app) as sim, held_frames.watch():
         sim.queue.deliver = deliver

@@ -15,10 +15,8 @@ from typing import Any
 
 import pytest
 from tests.greeting_app import app as greeting_app
-from tests.harness import LocalClient
 from tests.web.auth.token_issuer import AUDIENCE, PROJECT, Issuer, publish_keys
-from tests.web.callers import clear_authenticators
-from werkzeug.wrappers import Request
+from tests.web.callers import clear_authenticators, open_api
 
 from cloudsched import App, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -29,7 +27,7 @@ from cloudsched.runtime.telemetry import CloudFormatter
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
-from cloudsched.web.functions import serve_api, serve_execute, serve_sweep
+from cloudsched.web.functions import serve_execute, serve_sweep
 
 SECRET = "the-present-secret-of-the-tests"  # noqa: S105 - it is looked for everywhere
 PREVIOUS = "the-former-secret-of-the-tests"
@@ -108,9 +106,9 @@ def test_no_secret_is_in_a_document_a_queue_a_log_or_a_response(tmp_path: Path, 
 
 def _use_everything(sim: Simulation, said: list[str], proofs: dict[str, str]) -> None:
     """Do all that can be done, and all that can go wrong."""
-    api = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
-    execute = LocalClient(Request.application(lambda request: serve_execute(sim.app, request)))
-    sweep = LocalClient(Request.application(lambda request: serve_sweep(sim.app, request)))
+    api = open_api(sim.app)
+    execute = open_api(sim.app, serve_execute)
+    sweep = open_api(sim.app, serve_sweep)
     as_user = {"Authorization": f"Bearer {proofs['user']}"}
     for proof in (as_user, {"Authorization": f"Bearer {proofs['account']}"}, {"X-Api-Key": proofs["key"]}):
         body: dict[str, Any] = {"owner": "ada", "title": "T", "handler": "greet", "payload": {"name": PAYLOAD}}
@@ -144,8 +142,8 @@ def _use_everything(sim: Simulation, said: list[str], proofs: dict[str, str]) ->
         SigningKeys(SECRET).sign(delivered.body),
         SigningKeys(PREVIOUS).sign(delivered.body),
     ):
-        answer = execute.post("/", data=delivered.body, headers={TOKEN: token})
-        said += [answer.get_data(as_text=True), str(answer.headers)]
+        executed = execute.post("/", data=delivered.body, headers={TOKEN: token})
+        said += [executed.get_data(as_text=True), str(executed.headers)]
     said.append(sweep.post("/", headers={"Authorization": f"Bearer {proofs['account']}"}).get_data(as_text=True))
     said.append(sweep.post("/", headers=as_user).get_data(as_text=True))
     logging.getLogger("tests").error("settings are %s", sim.app.container.settings)

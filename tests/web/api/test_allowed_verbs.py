@@ -162,7 +162,7 @@ def test_verb_is_allowed_if_and_only_if_api_accepts_it(world: World, kind: str) 
         fields = STATES[state]
         task_id = world.copy(pattern, fields)
         answer = world.ask(who, "GET", f"/v1/tasks/{task_id}")
-        allowed = set(answer.get_json().get("allowedVerbs", ()))
+        allowed = set(answer.json.get("allowedVerbs", ()))
         accepted = set()
         for verb, (method, path, body) in CHANGES.items():
             stored = world.sim.app.container.store.load(task_id)
@@ -177,9 +177,9 @@ def test_verb_is_allowed_if_and_only_if_api_accepts_it(world: World, kind: str) 
 def test_paused_task_past_its_only_instant_cannot_be_resumed(world: World) -> None:
     """Time alone takes `resume` away: the only instant of a paused task has passed."""
     task_id = world.copy(world.create("once"), PAUSED)
-    assert "resume" in world.ask("ada", "GET", f"/v1/tasks/{task_id}").get_json()["allowedVerbs"]
+    assert "resume" in world.ask("ada", "GET", f"/v1/tasks/{task_id}").json["allowedVerbs"]
     world.sim.advance(timedelta(hours=2))
-    assert "resume" not in world.ask("ada", "GET", f"/v1/tasks/{task_id}").get_json()["allowedVerbs"]
+    assert "resume" not in world.ask("ada", "GET", f"/v1/tasks/{task_id}").json["allowedVerbs"]
     assert world.ask("ada", "POST", f"/v1/tasks/{task_id}/resume").status_code == 409
 
 
@@ -194,8 +194,8 @@ def test_execution_is_offered_for_retry_if_and_only_if_api_retries_it(world: Wor
         record = Execution(id="e1", task_id="", owner="ada", scheduled_for=PAST, status=status)
         task_id = world.copy(pattern, fields, (record,))
         for who in ("viewer", "ada", "root"):
-            answer = world.ask(who, "GET", f"/v1/tasks/{task_id}/executions/e1").get_json()
-            listed = world.ask(who, "GET", f"/v1/tasks/{task_id}/executions").get_json()["executions"]
+            answer = world.ask(who, "GET", f"/v1/tasks/{task_id}/executions/e1").json
+            listed = world.ask(who, "GET", f"/v1/tasks/{task_id}/executions").json["executions"]
             shown = [each["allowedVerbs"] for each in listed if each["id"] == "e1"]
             sent = world.ask(who, "POST", f"/v1/tasks/{task_id}/retry", {"executionId": "e1"})
             assert ("retry" in answer["allowedVerbs"]) == (sent.status_code == 200), f"{who}, {kind}, {state}, {status}"
@@ -210,14 +210,14 @@ def test_execution_whose_steps_are_gone_is_not_offered(world: World) -> None:
         id="e1", task_id="", owner="ada", scheduled_for=PAST, status=ExecutionStatus.FAILED, steps_reference="gone"
     )
     task_id = world.copy(world.create("users'"), {}, (record,))
-    assert world.ask("ada", "GET", f"/v1/tasks/{task_id}/executions/e1").get_json()["allowedVerbs"] == []
+    assert world.ask("ada", "GET", f"/v1/tasks/{task_id}/executions/e1").json["allowedVerbs"] == []
     assert world.ask("ada", "POST", f"/v1/tasks/{task_id}/retry", {"executionId": "e1"}).status_code == 409
 
 
 def test_open_execution_takes_events(world: World) -> None:
     """An open execution offers `sendEvent`, and no retry; so the API does."""
     task_id = world.copy(world.create("users'"), {"runs": (waits_for("approved"),)})
-    answer = world.ask("ada", "GET", f"/v1/tasks/{task_id}/executions/run-0").get_json()
+    answer = world.ask("ada", "GET", f"/v1/tasks/{task_id}/executions/run-0").json
     assert answer["allowedVerbs"] == ["sendEvent"]
     assert world.ask("ada", "POST", f"/v1/tasks/{task_id}/retry", {"executionId": "run-0"}).status_code == 409
     sent = world.ask("ada", "POST", f"/v1/tasks/{task_id}/events/approved", {"executionId": "run-0"})
@@ -229,10 +229,10 @@ def test_lists_and_changes_say_the_same(world: World) -> None:
     for kind in ("users'", "servers'", "own lock"):
         world.copy(world.create(kind), {})
     for who in ("ada", "viewer", "root"):
-        for task in world.ask(who, "GET", "/v1/tasks").get_json()["tasks"]:
-            alone = world.ask(who, "GET", f"/v1/tasks/{task['id']}").get_json()
+        for task in world.ask(who, "GET", "/v1/tasks").json["tasks"]:
+            alone = world.ask(who, "GET", f"/v1/tasks/{task['id']}").json
             assert task["allowedVerbs"] == alone["allowedVerbs"]
-    paused = world.ask("ada", "POST", "/v1/tasks/t1/pause").get_json()
+    paused = world.ask("ada", "POST", "/v1/tasks/t1/pause").json
     assert "resume" in paused["allowedVerbs"]
     assert "pause" not in paused["allowedVerbs"]
 
@@ -247,11 +247,11 @@ def test_executions_of_all_tasks_say_what_is_known_without_reading_their_tasks(w
         before = world.sim.counts.copy()
         world.sim.app.find_executions(ExecutionQuery(owner="ada" if who in {"ada", "reader"} else None))
         plain = world.sim.counts.copy()
-        found = world.ask(who, "GET", "/v1/executions").get_json()["executions"]
+        found = world.ask(who, "GET", "/v1/executions").json["executions"]
         assert world.sim.counts.since(plain).reads == plain.since(before).reads
         assert [each["id"] for each in found] == ["e1", "run-0", "e2"]
         for each in found:
-            alone = world.ask(who, "GET", f"/v1/tasks/{each['taskId']}/executions/{each['id']}").get_json()
+            alone = world.ask(who, "GET", f"/v1/tasks/{each['taskId']}/executions/{each['id']}").json
             may_change = who in {"ada", "root"}
             known = None if each["id"] == "e1" and may_change else alone["allowedVerbs"]
             assert each.get("allowedVerbs") == known

@@ -57,7 +57,7 @@ def create(roles: RoleHarness, **more: Any) -> str:
 
 
 def find_questions(roles: RoleHarness, who: str, owner: str) -> list[dict[str, Any]]:
-    found = roles.ask(who, "GET", f"/v1/inboxes/{owner}/messages").get_json()["messages"]
+    found = roles.fetch(who, f"/v1/inboxes/{owner}/messages")["messages"]
     return [each for each in found if "event" in each]
 
 
@@ -74,7 +74,7 @@ def test_a_person_finds_the_question_and_answers_it_with_a_key_of_their_own(role
     for other in ("ada", "admin"):
         refused = answer(roles, other, question)
         assert refused.status_code == 409
-        assert "awaited from user:bob" in refused.get_json()["detail"]
+        assert "awaited from user:bob" in refused.json["detail"]
     assert answer(roles, "bob", question, executionId=question["executionId"]).status_code == 204
     assert answer(roles, "bob", question, executionId=question["executionId"]).status_code == 204, "a second click"
     roles.sim.advance(timedelta(minutes=1))
@@ -147,7 +147,7 @@ def test_an_answer_that_comes_too_late_is_told_so_as_one_to_no_task_is(roles: Ro
     roles.sim.advance(2 * DAY)
     late, stray = answer(roles, "bob", question), answer(roles, "bob", {**question, "taskId": "none"})
     assert (late.status_code, stray.status_code) == (404, 404)
-    assert "its time is over" in late.get_json()["detail"]
+    assert "its time is over" in late.json["detail"]
     assert late.text.replace(question["taskId"], "none") == stray.text
 
 

@@ -41,18 +41,18 @@ def roles(model: ScriptedModel) -> Iterator[RoleHarness]:
 def test_a_user_drafts_confirms_and_gets_the_result(roles: RoleHarness) -> None:
     """The record has the result, its chat, what was expected and what was used; nobody else sees any of it."""
     context = {"chatId": "c1", "messageId": "m1"}
-    drafted = roles.ask("ada", "POST", "/v1/tasks/draft", {**TEXT, "context": context}).get_json()
+    drafted = roles.ask("ada", "POST", "/v1/tasks/draft", {**TEXT, "context": context}).json
     assert drafted["task"]["payload"] == {"tools": ["search"]}, drafted
-    confirmed = roles.ask("ada", "POST", "/v1/tasks", {**drafted["task"], "draftToken": drafted["draftToken"]})
+    confirmed = roles.create_task("ada", {**drafted["task"], "draftToken": drafted["draftToken"]})
     assert confirmed.status_code == 201, confirmed.text
-    path = f"/v1/tasks/{confirmed.get_json()['id']}"
+    path = f"/v1/tasks/{confirmed.json['id']}"
     roles.sim.advance(timedelta(days=7))
-    [record] = roles.ask("ada", "GET", f"{path}/executions").get_json()["executions"]
+    [record] = roles.fetch("ada", f"{path}/executions")["executions"]
     assert (record["status"], record["content"], record["chatId"]) == ("SUCCEEDED", "7 were sold.", "c1")
-    [message] = roles.ask("ada", "GET", "/v1/inboxes/ada/messages").get_json()["messages"]
+    [message] = roles.fetch("ada", "/v1/inboxes/ada/messages")["messages"]
     assert (message["body"], message["id"]) == ("7 were sold.", record["messageId"])
     assert (record["queries"], record["tokens"], record["estimatedQueries"]) == (2, 250, 2)
-    assert record["estimatedTokens"] == confirmed.get_json()["tokensPerExecution"]
+    assert record["estimatedTokens"] == confirmed.json["tokensPerExecution"]
     assert roles.ask("bob", "GET", path).status_code == 404
 
 
@@ -60,9 +60,9 @@ def test_an_owner_may_start_a_task_that_a_server_wrote(roles: RoleHarness, model
     """It does nothing with more than its owner's rights."""
     del model.answers[0]
     body = {**TASK, "owner": "ada", "payload": {"tools": ["search"]}, "schedule": {"rrule": "FREQ=YEARLY"}}
-    made = roles.ask("admin", "POST", "/v1/tasks", body)
-    path = f"/v1/tasks/{made.get_json()['id']}"
+    made = roles.create_task("admin", body)
+    path = f"/v1/tasks/{made.json['id']}"
     started = roles.ask("ada", "POST", f"{path}/trigger")
     assert started.status_code < 300, started.text
     roles.sim.advance(timedelta(minutes=1))
-    assert roles.ask("ada", "GET", f"{path}/executions").get_json()["executions"][0]["content"] == "7 were sold."
+    assert roles.fetch("ada", f"{path}/executions")["executions"][0]["content"] == "7 were sold."

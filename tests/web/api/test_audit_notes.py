@@ -30,7 +30,7 @@ def read(world: ApiWorld, query: str = "", who: str = "root") -> list[dict[str, 
     found: list[dict[str, Any]] = []
     token = ""
     while True:
-        page = world.ask(who, f"/v1/audit?{query}{token and f'&pageToken={token}'}", method="GET").get_json()
+        page = world.ask(who, f"/v1/audit?{query}{token and f'&pageToken={token}'}", method="GET").json
         assert page["isComplete"]
         found += page["entries"]
         token = page.get("nextPageToken")

@@ -44,20 +44,20 @@ def run(roles: RoleHarness, owner: str, handler: str, count: int = 1) -> None:
     """Let so many tasks run once."""
     for number in range(count):
         body = {"owner": owner, "title": f"{handler} {number}", "handler": handler}
-        assert roles.ask("admin", "POST", "/v1/tasks", body).status_code == 201
+        assert roles.create_task("admin", body).status_code == 201
     roles.sim.advance(MINUTE)
 
 
 def find(roles: RoleHarness, who: str, path: str = FAILURES) -> Any:  # noqa: ANN401 - JSON
     answer = roles.ask(who, "GET", path)
     assert answer.status_code == 200, answer.text
-    return answer.get_json()
+    return answer.json
 
 
 def ask(roles: RoleHarness, who: str, *, dry: bool = False, **chosen: Any) -> Any:  # noqa: ANN401 - JSON
     answer = roles.ask(who, "POST", RETRY, {"filter": chosen, "dryRun": dry})
     assert answer.status_code == (200 if dry else 202), answer.text
-    return answer.get_json()
+    return answer.json
 
 
 def retry(roles: RoleHarness, who: str, **chosen: Any) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def test_a_repeated_request_retries_once(roles: RoleHarness) -> None:
     """With the same key the same task answers."""
     run(roles, "ada", "load")
     body = {"filter": {"handler": "load"}}
-    tasks = [roles.ask("ada", "POST", RETRY, body, **{"Idempotency-Key": "k"}).get_json()["id"] for _ in range(2)]
+    tasks = [roles.ask("ada", "POST", RETRY, body, **{"Idempotency-Key": "k"}).json["id"] for _ in range(2)]
     assert tasks[0] == tasks[1]
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from tests.web.conftest import Call
+from tests.web.conftest import Call, create
 
 from cloudsched.web.api.operations import OPERATIONS
 
 LATER, EARLIER = "2027-01-02T00:00:00Z", "2027-01-01T00:00:00Z"
 
 
-def test_every_list_and_count_refuses_an_end_before_its_beginning(call: Call, greeting: dict[str, Any]) -> None:
-    task = call("POST", "/v1/tasks", greeting).get_json()["id"]
+def test_every_list_and_count_refuses_an_end_before_its_beginning(call: Call) -> None:
+    task = create(call).json["id"]
     fields = {each: each.query.model_fields for each in OPERATIONS if each.method == "GET" and each.query is not None}
     bounded = [each for each, names in fields.items() if {"since", "until"} <= names.keys()]
     assert len(bounded) > 5, "hardly anything was tried"

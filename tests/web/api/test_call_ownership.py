@@ -49,7 +49,7 @@ def app() -> App:
 
 def lowest_call(world: ApiWorld, task_id: str) -> str:
     """Return the id of the only call at the bottom of a task's tree, as ada sees it."""
-    tree = world.ask("ada", f"/v1/tasks/{task_id}/tree", method="GET").get_json()
+    tree = world.ask("ada", f"/v1/tasks/{task_id}/tree", method="GET").json
     while tree["children"]:
         (tree,) = tree["children"]
     assert tree["task"]["id"] != task_id

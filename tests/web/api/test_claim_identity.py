@@ -50,8 +50,8 @@ def test_only_the_claiming_caller_may_use_its_token(world: ApiWorld, who: str, v
     claim = world.claim("gpu-1")
     refused = world.report(who, verb, run_path(claim), claim["leaseToken"])
     wrong = world.report(who, verb, run_path(claim), "0" * 32)
-    assert (refused.status_code, refused.get_json()["type"].rsplit("/", 1)[-1]) == (409, "lease-lost")
-    assert refused.get_json() == wrong.get_json()
+    assert (refused.status_code, refused.json["type"].rsplit("/", 1)[-1]) == (409, "lease-lost")
+    assert refused.json == wrong.json
     assert world.report("gpu-1", "heartbeat", run_path(claim), claim["leaseToken"]).status_code == 200
 
 
@@ -70,7 +70,7 @@ def test_an_admin_may_end_a_claim_but_not_renew_it(world: ApiWorld, verb: str) -
         (run,) = world.sim.app.get("a").runs
         assert run.released_by == "key:root"
     else:
-        (attempt,) = world.ask("ada", run_path(claim), method="GET").get_json()["attempts"]
+        (attempt,) = world.ask("ada", run_path(claim), method="GET").json["attempts"]
         assert (attempt["worker"], attempt["endedBy"]) == ("box", "key:root")
 
 

@@ -22,12 +22,12 @@ Ask = Callable[..., Any]
 
 
 def find_causes(ask: Ask, who: str) -> list[dict[str, Any]]:
-    causes: list[dict[str, Any]] = ask(who, "/v1/overview").get_json()["causes"]
+    causes: list[dict[str, Any]] = ask(who, "/v1/overview").json["causes"]
     return causes
 
 
 def explain(ask: Ask, who: str, task_id: str) -> list[str]:
-    return [each["sentence"] for each in ask(who, f"/v1/tasks/{task_id}/explain").get_json()["findings"]]
+    return [each["sentence"] for each in ask(who, f"/v1/tasks/{task_id}/explain").json["findings"]]
 
 
 @pytest.fixture

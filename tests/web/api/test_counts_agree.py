@@ -120,5 +120,5 @@ def test_more_failures_than_are_looked_at_are_counted(
 def ask(call: Call, path: str, **query: str) -> dict[str, Any]:
     answer = call("GET", path, query_string=query)
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.get_json()
+    found: dict[str, Any] = answer.json
     return found

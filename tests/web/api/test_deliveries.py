@@ -40,7 +40,7 @@ def body(**fields: Any) -> dict[str, Any]:
 def make_delivery(roles: RoleHarness) -> tuple[Task, Task]:
     """Return one of ada's tasks, and its delivery, which cannot be sent for now."""
     roles.sim.channel("EMAIL").is_down = True
-    created = roles.ask("ada", "POST", "/v1/tasks", body(deliveryChannels=["EMAIL"])).get_json()
+    created = roles.create_task("ada", body(deliveryChannels=["EMAIL"])).json
     roles.sim.advance_to(roles.sim.app.get(created["id"]).schedule.at or roles.sim.now)
     roles.sim.advance(timedelta(seconds=2))
     task = roles.sim.app.get(created["id"])
@@ -76,9 +76,9 @@ def test_nobody_creates_or_rewrites_a_delivery(roles: RoleHarness, name: str) ->
     task, delivery = make_delivery(roles)
     forged = {"handler": "cloudsched.delivery", "owner": "ada", "payload": {"title": "Hi", "body": "Click"}}
     for fields in (forged, {**forged, "id": delivery.id}):
-        assert roles.ask(name, "POST", "/v1/tasks", body(**fields)).status_code in {400, 403, 404, 422}
+        assert roles.create_task(name, body(**fields)).status_code in {400, 403, 404, 422}
     children = {"title": "c", "owner": "ada", "children": [{"handler": "cloudsched.delivery"}]}
-    assert roles.ask(name, "POST", "/v1/tasks", children).status_code in {400, 422}
+    assert roles.create_task(name, children).status_code in {400, 422}
     assert roles.ask(name, "PATCH", f"/v1/tasks/{task.id}", {"handler": "cloudsched.delivery"}).status_code >= 400
     assert roles.sim.app.get(delivery.id) == delivery
 
@@ -86,8 +86,8 @@ def test_nobody_creates_or_rewrites_a_delivery(roles: RoleHarness, name: str) ->
 def test_a_user_takes_no_id_of_a_delivery(roles: RoleHarness) -> None:
     """A creation with its id, which its owner may compute, makes another task."""
     _, delivery = make_delivery(roles)
-    created = roles.ask("ada", "POST", "/v1/tasks", body(id=delivery.id, schedule={"at": "2027-01-03T09:01:00Z"}))
-    assert created.get_json()["id"] != delivery.id
+    created = roles.create_task("ada", body(id=delivery.id, schedule={"at": "2027-01-03T09:01:00Z"}))
+    assert created.json["id"] != delivery.id
     assert roles.sim.app.get(delivery.id) == delivery
 
 
@@ -96,15 +96,15 @@ def test_a_delivery_is_in_no_list_and_no_quota(roles: RoleHarness) -> None:
     task, delivery = make_delivery(roles)
     assert delivery.is_active
     for name in ("ada", "admin"):
-        listed = roles.ask(name, "GET", "/v1/tasks").get_json()["tasks"]
+        listed = roles.fetch(name, "/v1/tasks")["tasks"]
         assert [each["id"] for each in listed] == [task.id]
     later = {"at": "2027-01-03T09:01:00Z"}
-    assert roles.ask("ada", "POST", "/v1/tasks", body(schedule=later)).status_code == 201
+    assert roles.create_task("ada", body(schedule=later)).status_code == 201
 
 
 def list_deliveries(roles: RoleHarness, task: Task, name: str = "ada") -> Any:  # noqa: ANN401 - JSON
     (execution,) = roles.sim.executions(task.id)
-    return roles.ask(name, "GET", f"/v1/tasks/{task.id}/executions/{execution.id}/deliveries").get_json()
+    return roles.fetch(name, f"/v1/tasks/{task.id}/executions/{execution.id}/deliveries")
 
 
 def test_an_execution_says_how_far_its_deliveries_have_come(roles: RoleHarness) -> None:
@@ -125,9 +125,7 @@ def test_an_execution_says_how_far_its_deliveries_have_come(roles: RoleHarness) 
 
 
 def list_sent(roles: RoleHarness, who: str, query: str = "") -> list[dict[str, Any]]:
-    answer = roles.ask(who, "GET", f"/v1/deliveries{query}")
-    assert answer.status_code == 200, answer.text
-    return list(answer.get_json()["deliveries"])
+    return list(roles.fetch(who, f"/v1/deliveries{query}")["deliveries"])
 
 
 def test_what_was_sent_to_somebody_is_listed_with_its_result(roles: RoleHarness) -> None:

@@ -125,7 +125,7 @@ def test_an_event_that_nobody_awaits_is_told_what_is(client: Client, call: Call,
     (run,) = client.executions("w")
     assert run.started_at is not None
     answer = call("POST", "/v1/tasks/w/events/decided", {"payload": {"note": "fine"}})
-    problem = answer.get_json()
+    problem = answer.json
     assert (answer.status_code, answer.mimetype) == (409, "application/problem+json")
     assert problem["type"].endswith("/not-awaited")
     (awaited,) = problem["awaited"]
@@ -166,5 +166,5 @@ def test_children_are_their_task_s_owner_s(call: Call, sim: Simulation) -> None:
     body = {"title": "W", "owner": "ada", "children": [{"handler": "part", "payload": {"n": 1}, "owner": "eve"}]}
     answer = call("POST", "/v1/tasks", body)
     assert answer.status_code == 400
-    assert answer.get_json()["field"] == "children.0.owner"
+    assert answer.json["field"] == "children.0.owner"
     assert list(sim.app.tasks().items) == []

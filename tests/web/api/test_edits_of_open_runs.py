@@ -42,12 +42,12 @@ def test_an_edit_opens_no_log(world: ApiWorld, *, is_open: bool) -> None:
     """What a handler has logged for admins is not shown because its task now runs one that logs for owners."""
     task = f"/v1/tasks/{world.create(handler='inner')}"
     world.sim.advance(timedelta(0) if is_open else timedelta(days=1))
-    (execution,) = world.ask("ada", f"{task}/executions", method="GET").get_json()["executions"]
+    (execution,) = world.ask("ada", f"{task}/executions", method="GET").json["executions"]
     assert world.ask("ada", task, {"handler": "outer"}, "PATCH").status_code == 200
     logs = f"{task}/executions/{execution['id']}/logs"
     assert world.ask("ada", logs, method="GET").status_code == 403
     assert "hunter2" in world.ask("root", logs, method="GET").text
-    shown = world.ask("ada", logs.removesuffix("/logs"), method="GET").get_json()
+    shown = world.ask("ada", logs.removesuffix("/logs"), method="GET").json
     assert shown["handler"] == "inner"
     assert "log" not in shown
 
@@ -55,11 +55,11 @@ def test_an_edit_opens_no_log(world: ApiWorld, *, is_open: bool) -> None:
 def test_a_worker_gets_what_the_run_began_with(world: ApiWorld) -> None:
     """In each attempt, also at another queue, and whichever handlers it says that it has."""
     task = f"/v1/tasks/{world.create(handler='paint', payload={'n': 1})}"
-    (first,) = world.ask("gpu-1", "/v1/queues/gpu/claim", {}).get_json()["claims"]
+    (first,) = world.ask("gpu-1", "/v1/queues/gpu/claim", {}).json["claims"]
     assert world.report("gpu-1", "fail", run_path(first), first["leaseToken"]).status_code == 200
     edit = {"handler": "outer", "payload": {}, "pull": "press"}
     assert world.ask("root", task, edit, "PATCH").status_code == 200
     world.sim.advance(timedelta(hours=1))
-    assert world.ask("gpu-2", "/v1/queues/press/claim", {"handlers": ["outer"]}).get_json()["claims"] == []
-    (again,) = world.ask("gpu-2", "/v1/queues/press/claim", {"handlers": ["paint"]}).get_json()["claims"]
+    assert world.ask("gpu-2", "/v1/queues/press/claim", {"handlers": ["outer"]}).json["claims"] == []
+    (again,) = world.ask("gpu-2", "/v1/queues/press/claim", {"handlers": ["paint"]}).json["claims"]
     assert (again["attempt"], again["task"]["handler"], again["task"]["payload"]) == (2, "paint", {"n": 1})

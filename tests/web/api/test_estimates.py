@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.engine.usage.harness import create_hourly
-from tests.web.conftest import Call
+from tests.web.conftest import Call, fetch
 
 from cloudsched import App, Context, Settings
 from cloudsched.engine.handlers.registry import Declaration
@@ -64,7 +64,7 @@ def test_usage_counts_it_beside_what_was_reported(sim: Simulation, call: Call) -
     create_hourly(sim)
     for _ in range(HOURS):
         sim.advance(HOUR)
-    total = call("GET", "/v1/usage?owner=ada").get_json()["total"]
+    total = fetch(call, "/v1/usage?owner=ada")["total"]
     assert (total["queries"], total["estimatedQueries"], total["estimatedTokens"]) == (HOURS, 2 * HOURS, 500 * HOURS)
 
 
@@ -95,6 +95,6 @@ def test_a_declared_task_gets_the_estimate_of_its_new_handler(sim: Simulation) -
 
 def test_whoever_may_name_a_handler_sees_its_estimate(call: Call) -> None:
     """Before a task is made."""
-    shown = {each["name"]: each for each in call("GET", "/v1/handlers").get_json()["handlers"]}
+    shown = {each["name"]: each for each in fetch(call, "/v1/handlers")["handlers"]}
     assert (shown["spend"]["queryPerExecution"], shown["spend"]["tokensPerExecution"]) == (2, 500)
     assert "queryPerExecution" not in shown["free"]

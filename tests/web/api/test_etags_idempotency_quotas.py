@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from tests.greeting_app import app
 from tests.harness import LocalClient
-from tests.web.callers import PEOPLE, TASK, RoleHarness, make_keys
-from tests.web.conftest import Call
-from werkzeug.wrappers import Request
+from tests.web.callers import GREETING, PEOPLE, TASK, RoleHarness, make_keys, open_api
+from tests.web.conftest import Call, create, fetch
 
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.verbs import Verb
@@ -21,16 +20,15 @@ from cloudsched.web.api.openapi import build_document
 from cloudsched.web.api.operation import Operation
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.request_bodies import MAX_BATCH
-from cloudsched.web.functions import serve_api
 
 DAILY = {"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:00:00"}
 CONDITIONAL = [each for each in OPERATIONS if each.is_conditional and "{taskId}" in each.path]
 
 
 @pytest.mark.parametrize("operation", CONDITIONAL, ids=lambda each: each.name)
-def test_an_edit_of_a_changed_task_is_refused(call: Call, greeting: dict[str, Any], operation: Operation) -> None:
+def test_an_edit_of_a_changed_task_is_refused(call: Call, operation: Operation) -> None:
     """With If-Match, a change applies only to the state that its caller has seen."""
-    made = call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY})
+    made = create(call, id="t", schedule=DAILY)
     seen = made.headers["ETag"]
     assert call("GET", "/v1/tasks/t").headers["ETag"] == seen
     call("PATCH", "/v1/tasks/t", {"title": "Meanwhile"})
@@ -43,7 +41,7 @@ def test_an_edit_of_a_changed_task_is_refused(call: Call, greeting: dict[str, An
     for stale in (seen, '"x"', f"W/{seen}", f'{seen[:-1]}-gzip"', f'{now.headers["ETag"][:-1]}0"'):
         refused = call(operation.method, path, body, headers={"If-Match": stale})
         assert refused.status_code == 412
-        assert call("GET", "/v1/tasks/t").get_json() == now.get_json()
+        assert fetch(call, "/v1/tasks/t") == now.json
     accepted = call(operation.method, path, body, headers={"If-Match": f'"x", {now.headers["ETag"]}'})
     assert accepted.status_code != 412
 
@@ -53,11 +51,9 @@ PROXIES = {"nginx": "W/{}", "Apache": '{:.{all}}-gzip"', "Caddy": '{:.{all}}-zst
 
 
 @pytest.mark.parametrize("written", PROXIES.values(), ids=PROXIES)
-def test_a_tag_that_a_proxy_has_rewritten_names_the_same_state(
-    call: Call, greeting: dict[str, Any], written: str
-) -> None:
+def test_a_tag_that_a_proxy_has_rewritten_names_the_same_state(call: Call, written: str) -> None:
     """A caller who gives it back unchanged is not told for ever to read the task again, nor sent it again."""
-    tag = call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY}).headers["ETag"]
+    tag = create(call, id="t", schedule=DAILY).headers["ETag"]
     given = written.format(tag, all=len(tag) - 1)
     assert call("GET", "/v1/tasks/t", headers={"If-None-Match": given}).status_code == 304
     assert call("PATCH", "/v1/tasks/t", {"title": "Mine"}, headers={"If-Match": given}).status_code == 200
@@ -66,9 +62,9 @@ def test_a_tag_that_a_proxy_has_rewritten_names_the_same_state(
 
 
 @pytest.mark.parametrize("given", ['""', 'W/""', '"", "none"'])
-def test_an_empty_tag_names_no_state(call: Call, greeting: dict[str, Any], given: str) -> None:
+def test_an_empty_tag_names_no_state(call: Call, given: str) -> None:
     """HTTP allows it. It is another tag than any of ours."""
-    call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY})
+    create(call, id="t", schedule=DAILY)
     assert call("GET", "/v1/tasks/t", headers={"If-None-Match": given}).status_code == 200
     assert call("PATCH", "/v1/tasks/t", {"title": "Mine"}, headers={"If-Match": given}).status_code == 412
 
@@ -98,33 +94,33 @@ def test_the_document_is_made_once(call: Call, monkeypatch: pytest.MonkeyPatch) 
     assert (kept.status_code, kept.data) == (304, b"")
 
 
-def test_an_idempotency_key_belongs_to_one_request(call: Call, greeting: dict[str, Any]) -> None:
+def test_an_idempotency_key_belongs_to_one_request(call: Call) -> None:
     """The same key with another body is a 422, and changes nothing; another owner's key is another key."""
     headers = {"Idempotency-Key": "once"}
-    made = call("POST", "/v1/tasks", greeting, headers=headers).get_json()
-    refused = call("POST", "/v1/tasks", {**greeting, "title": "Other"}, headers=headers)
-    assert (refused.status_code, refused.get_json()["field"]) == (422, "Idempotency-Key")
-    assert call("GET", f"/v1/tasks/{made['id']}").get_json().items() <= made.items()
-    assert call("POST", "/v1/tasks", {**greeting, "owner": "bob"}, headers=headers).status_code == 201
-    assert call("POST", "/v1/tasks", {**greeting, "id": "t"}, headers=headers).status_code == 400
+    made = call("POST", "/v1/tasks", GREETING, headers=headers).json
+    refused = call("POST", "/v1/tasks", {**GREETING, "title": "Other"}, headers=headers)
+    assert (refused.status_code, refused.json["field"]) == (422, "Idempotency-Key")
+    assert fetch(call, f"/v1/tasks/{made['id']}").items() <= made.items()
+    assert call("POST", "/v1/tasks", {**GREETING, "owner": "bob"}, headers=headers).status_code == 201
+    assert call("POST", "/v1/tasks", {**GREETING, "id": "t"}, headers=headers).status_code == 400
 
 
 @pytest.mark.parametrize(
     "key", ["", " ", "%20", "é".encode("latin-1"), "%E9", "%ED%A0%80", "x" * 256, "%F0%9F%8E%89" * 256, "a\tb", "a%0Ab"]
 )
-def test_an_invalid_idempotency_key_is_refused(call: Call, greeting: dict[str, Any], key: str | bytes) -> None:
+def test_an_invalid_idempotency_key_is_refused(call: Call, key: str | bytes) -> None:
     """A key is a text of 1 to 255 characters in UTF-8, which may be percent-encoded."""
     sent = key.encode() if isinstance(key, str) else key
     headers = {"Idempotency-Key": sent.decode("latin-1")}
-    assert call("POST", "/v1/tasks", greeting, headers=headers).status_code == 400
+    assert call("POST", "/v1/tasks", GREETING, headers=headers).status_code == 400
 
 
-def test_concurrent_creations_with_one_key_make_one_task(sim: Simulation, greeting: dict[str, Any]) -> None:
+def test_concurrent_creations_with_one_key_make_one_task(sim: Simulation) -> None:
     """Of any number of requests with one key at the same time one is new, and all get the same task."""
 
     def create(_: int) -> tuple[int, str]:
         client = _client(sim)
-        answer = client.post("/v1/tasks", json=greeting, headers={"Idempotency-Key": "k"})
+        answer = client.post("/v1/tasks", json=GREETING, headers={"Idempotency-Key": "k"})
         return answer.status_code, answer.get_json()["id"]
 
     with ThreadPoolExecutor(8) as threads:
@@ -133,31 +129,31 @@ def test_concurrent_creations_with_one_key_make_one_task(sim: Simulation, greeti
     assert len({task_id for _, task_id in answers}) == 1
 
 
-def test_a_batch_has_a_result_for_each(call: Call, greeting: dict[str, Any]) -> None:
+def test_a_batch_has_a_result_for_each(call: Call) -> None:
     """Each task of a batch succeeds or fails alone, and the results stand in the order of the request."""
-    tasks: list[Any] = [{**greeting, "title": f"T{number}"} for number in range(40)]
-    tasks[7] = {**greeting, "handler": "unknown"}
+    tasks: list[Any] = [{**GREETING, "title": f"T{number}"} for number in range(40)]
+    tasks[7] = {**GREETING, "handler": "unknown"}
     tasks[9] = {}
-    results = call("POST", "/v1/tasks/batchCreate", {"tasks": tasks}).get_json()["results"]
+    results = call("POST", "/v1/tasks/batchCreate", {"tasks": tasks}).json["results"]
     assert [result["status"] for result in results] == [400 if number in {7, 9} else 201 for number in range(40)]
     assert all(results[n]["task"]["title"] == f"T{n}" for n in range(40) if n not in {7, 9})
     assert [results[n]["problem"]["field"] for n in (7, 9)] == ["handler", "handler"]
     headers = {"Idempotency-Key": "b"}
     first, second = (call("POST", "/v1/tasks/batchCreate", {"tasks": tasks[:5]}, headers=headers) for _ in range(2))
-    ids = [[result["task"]["id"] for result in answer.get_json()["results"]] for answer in (first, second)]
+    ids = [[result["task"]["id"] for result in answer.json["results"]] for answer in (first, second)]
     assert ids[0] == ids[1]
     assert len(set(ids[0])) == 5
 
 
-def test_keys_of_batches_and_of_single_creations_never_collide(call: Call, greeting: dict[str, Any]) -> None:
+def test_keys_of_batches_and_of_single_creations_never_collide(call: Call) -> None:
     """A batch with the key K and single creations with K, K#0 or K#1 make tasks of their own, in either order."""
-    single = [call("POST", "/v1/tasks", greeting, headers={"Idempotency-Key": key}) for key in ("K", "K#0")]
-    batch = call("POST", "/v1/tasks/batchCreate", {"tasks": [greeting] * 2}, headers={"Idempotency-Key": "K"})
-    after = call("POST", "/v1/tasks", greeting, headers={"Idempotency-Key": "K#1"})
-    results = batch.get_json()["results"]
+    single = [call("POST", "/v1/tasks", GREETING, headers={"Idempotency-Key": key}) for key in ("K", "K#0")]
+    batch = call("POST", "/v1/tasks/batchCreate", {"tasks": [GREETING] * 2}, headers={"Idempotency-Key": "K"})
+    after = call("POST", "/v1/tasks", GREETING, headers={"Idempotency-Key": "K#1"})
+    results = batch.json["results"]
     assert [response.status_code for response in (*single, after)] == [201] * 3
     assert [result["status"] for result in results] == [201] * 2
-    assert len(call("GET", "/v1/tasks").get_json()["tasks"]) == 5
+    assert len(fetch(call, "/v1/tasks")["tasks"]) == 5
 
 
 @pytest.mark.parametrize(
@@ -171,24 +167,24 @@ def test_keys_of_batches_and_of_single_creations_never_collide(call: Call, greet
 )
 def test_the_size_of_a_batch_is_limited(call: Call, tasks: object, field: str) -> None:
     """From 1 to `MAX_BATCH` tasks."""
-    assert call("POST", "/v1/tasks/batchCreate", {"tasks": tasks}).get_json()["field"] == field
+    assert call("POST", "/v1/tasks/batchCreate", {"tasks": tasks}).json["field"] == field
 
 
-def test_a_list_has_the_order_that_is_asked_for(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
+def test_a_list_has_the_order_that_is_asked_for(call: Call, sim: Simulation) -> None:
     """The newest first; or the soonest first, without those that have no next occurrence."""
     for day in (3, 1, 2):
         at = {"at": f"2027-02-0{day}T00:00:00Z"}
-        call("POST", "/v1/tasks", {**greeting, "id": f"d{day}", "schedule": at})
+        create(call, id=f"d{day}", schedule=at)
         sim.advance(timedelta(seconds=1))
     call("POST", "/v1/tasks/d2/pause")
 
     def list_ids(query: str) -> list[str]:
-        return [task["id"] for task in call("GET", f"/v1/tasks{query}").get_json()["tasks"]]
+        return [task["id"] for task in fetch(call, f"/v1/tasks{query}")["tasks"]]
 
     assert list_ids("") == list_ids("?orderBy=createdAt%20desc") == ["d2", "d1", "d3"]
     assert list_ids("?orderBy=nextExecutionTime") == ["d1", "d3"]
     wrong = call("GET", "/v1/tasks?orderBy=createdAt%20desc&dueFrom=2027-01-01T00:00:00Z")
-    assert wrong.get_json()["field"] == "orderBy"
+    assert wrong.json["field"] == "orderBy"
 
 
 def test_an_owner_s_creations_per_minute_are_limited(simulate: Callable[..., Simulation]) -> None:
@@ -196,7 +192,7 @@ def test_an_owner_s_creations_per_minute_are_limited(simulate: Callable[..., Sim
     keys, access = make_keys(PEOPLE, max_creations=5)
     sim = simulate(access=access)
     world = RoleHarness(sim, keys)
-    batch = world.ask("ada", "POST", "/v1/tasks/batchCreate", {"tasks": [TASK] * 7}).get_json()["results"]
+    batch = world.ask("ada", "POST", "/v1/tasks/batchCreate", {"tasks": [TASK] * 7}).json["results"]
     assert [result["status"] for result in batch] == [201] * 5 + [429] * 2
     refused = world.ask("ada", "POST", "/v1/tasks", TASK)
     assert (refused.status_code, refused.headers["Retry-After"]) == (429, "60")
@@ -207,7 +203,7 @@ def test_an_owner_s_creations_per_minute_are_limited(simulate: Callable[..., Sim
 
 
 def _client(sim: Simulation) -> LocalClient:
-    return LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+    return open_api(sim.app)
 
 
 def _list_key_headers() -> set[str]:

@@ -43,7 +43,7 @@ def test_owners_read_what_handlers_say_is_theirs(world: ApiWorld) -> None:
     def read(who: str, task_id: str) -> tuple[int, list[str]]:
         execution = world.sim.executions(task_id)[0].id
         answer = world.ask(who, f"/v1/tasks/{task_id}/executions/{execution}/logs", method="GET")
-        return answer.status_code, [each["text"] for each in answer.get_json().get("lines", [])]
+        return answer.status_code, [each["text"] for each in answer.json.get("lines", [])]
 
     assert read("root", ids["inner"]) == (200, ["the password is hunter2"])
     assert read("ada", ids["inner"]) == (403, [])

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.conftest import Call
+from tests.web.conftest import Call, fetch
 
 from cloudsched import App, Context, RetryPolicy, Settings
 from cloudsched.testing import Simulation
@@ -50,9 +50,7 @@ def run(call: Call, sim: Simulation, *handlers: str, **more: Any) -> None:
 
 def find(call: Call, query: str = "") -> list[tuple[str, str]]:
     """Return task and status of what is listed."""
-    answer = call("GET", f"/v1/executions?{query}")
-    assert answer.status_code == 200, answer.text
-    return [(one["taskId"], one["status"]) for one in answer.get_json()["executions"]]
+    return [(one["taskId"], one["status"]) for one in fetch(call, f"/v1/executions?{query}")["executions"]]
 
 
 def test_failures_come_first_then_what_is_open(call: Call, sim: Simulation) -> None:
@@ -65,7 +63,7 @@ def test_failures_come_first_then_what_is_open(call: Call, sim: Simulation) -> N
     assert find(call, "status=SUSPENDED") == [("wait3", "SUSPENDED")]
     assert find(call, "status=SUCCEEDED&handler=work&owner=ada&pageSize=1") == [("work4", "SUCCEEDED")]
     assert find(call, f"until={PAST}") == find(call, "from=2030-01-01T00:00:00Z") == []
-    (failed,) = call("GET", "/v1/executions?status=FAILED").get_json()["executions"]
+    (failed,) = fetch(call, "/v1/executions?status=FAILED")["executions"]
     assert (failed["title"], failed["handler"], failed["error"]["type"]) == ("A fail", "fail", "KeyError")
 
 
@@ -81,7 +79,7 @@ def test_a_category_finds_executions(call: Call, sim: Simulation) -> None:
         assert call("PATCH", f"/v1/tasks/{task}", {"category": "ANALYSIS"}).status_code == 200
     assert find(call, "category=REPORT") == [("fail1", "FAILED"), ("work0", "SUCCEEDED")]
     assert find(call, "category=ANALYSIS") == [("try2", "RETRYING")]
-    (ended,) = call("GET", "/v1/tasks/work0/executions").get_json()["executions"]
+    (ended,) = fetch(call, "/v1/tasks/work0/executions")["executions"]
     assert ended["category"] == "REPORT"
 
 

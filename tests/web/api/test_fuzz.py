@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.web.conftest import Call
+from tests.web.conftest import Call, create, fetch
 
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.testing import Simulation
@@ -84,7 +84,7 @@ def test_no_body_of_a_creation_causes_a_server_error(call: Call, sim: Simulation
         assert "field" in answer.get_json(force=True), answer.get_data(as_text=True)
         assert sim.counts.since(before).commits == 0
     else:
-        task_id = answer.get_json()["id"]
+        task_id = answer.json["id"]
         assert call("GET", f"/v1/tasks/{task_id}").status_code == 200, "what was stored can be read"
         assert call("GET", f"/v1/tasks/{task_id}/upcoming").status_code == 200
         assert call("DELETE", f"/v1/tasks/{task_id}").status_code == 204
@@ -92,19 +92,17 @@ def test_no_body_of_a_creation_causes_a_server_error(call: Call, sim: Simulation
 
 @FUZZ
 @given(patch=BODIES | st.dictionaries(NAMES, ANYTHING | SCHEDULES | POLICIES, max_size=3))
-def test_no_patch_causes_a_server_error(
-    call: Call, sim: Simulation, greeting: dict[str, Any], patch: dict[str, Any]
-) -> None:
+def test_no_patch_causes_a_server_error(call: Call, sim: Simulation, patch: dict[str, Any]) -> None:
     """PATCH answers 200 or a 4xx that names a field; after a 4xx the task is as it was."""
-    call("POST", "/v1/tasks", {**greeting, "id": "t"})
+    create(call, id="t")
     patch.pop("owner", None)
-    before, known = sim.counts.copy(), call("GET", "/v1/tasks/t").get_json()
+    before, known = sim.counts.copy(), fetch(call, "/v1/tasks/t")
     answer = call("PATCH", "/v1/tasks/t", _encoded(patch))
     assert answer.status_code < 500, answer.get_data(as_text=True)
     if answer.status_code >= 400:
         assert "field" in answer.get_json(force=True), answer.get_data(as_text=True)
         assert sim.counts.since(before).commits == 0
-        assert call("GET", "/v1/tasks/t").get_json() == known
+        assert fetch(call, "/v1/tasks/t") == known
     else:
-        assert call("GET", "/v1/tasks/t").get_json()["revision"] >= known["revision"]
+        assert fetch(call, "/v1/tasks/t")["revision"] >= known["revision"]
     call("DELETE", "/v1/tasks/t")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.call_counts import count_calls
 from tests.cases import try_each
-from tests.web.conftest import Call
-from werkzeug.test import TestResponse
+from tests.web.callers import Answer
+from tests.web.conftest import Call, create, fetch
 
 from cloudsched.testing import Simulation
 from cloudsched.web.api.parse import MAX_VALUES
@@ -64,7 +64,7 @@ BAD_BODIES: dict[str, bytes] = {
 }
 
 
-def read_problem(answer: TestResponse, status: int = 400) -> dict[str, Any]:
+def read_problem(answer: Answer, status: int = 400) -> dict[str, Any]:
     """Return an answer's problem document, which has all that RFC 9457 asks for."""
     assert answer.status_code == status, answer.get_data(as_text=True)
     assert answer.content_type == "application/problem+json"
@@ -78,24 +78,22 @@ def read_problem(answer: TestResponse, status: int = 400) -> dict[str, Any]:
 
 @try_each("more, field", BAD_FIELDS.values())
 def test_a_bad_field_is_named_and_nothing_is_stored(
-    call: Call, sim: Simulation, greeting: dict[str, Any], more: dict[str, Any], field: str
+    call: Call, sim: Simulation, more: dict[str, Any], field: str
 ) -> None:
     """The answer is 400 with the field's path as the caller wrote it; no task, and no part of one, is stored."""
-    found = read_problem(call("POST", "/v1/tasks", {**greeting, **more}))
+    found = read_problem(create(call, **more))
     assert found["field"] == field
     assert not sim.app.tasks().items
     assert sim.counts.commits == 0
 
 
 @try_each("more, field", BAD_FIELDS.values())
-def test_a_bad_edit_changes_nothing(
-    call: Call, sim: Simulation, greeting: dict[str, Any], more: dict[str, Any], field: str
-) -> None:
+def test_a_bad_edit_changes_nothing(call: Call, sim: Simulation, more: dict[str, Any], field: str) -> None:
     """The same holds for an edit, which may not touch id, owner and status at all."""
-    call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY})
-    before = call("GET", "/v1/tasks/t").get_json()
+    create(call, id="t", schedule=DAILY)
+    before = fetch(call, "/v1/tasks/t")
     assert read_problem(call("PATCH", "/v1/tasks/t", more))["field"] == field
-    assert call("GET", "/v1/tasks/t").get_json() == before
+    assert fetch(call, "/v1/tasks/t") == before
     assert sim.counts.commits == 1
 
 
@@ -110,21 +108,19 @@ def test_a_body_that_is_not_json_is_refused(call: Call, sim: Simulation, method:
 
 
 @pytest.mark.parametrize("patch", [{"unknown": None}, {"revision": None}, {"max_runs": 5}, {"retry": {"x": None}}])
-def test_a_misspelled_field_is_refused_even_if_it_is_null(
-    call: Call, greeting: dict[str, Any], patch: dict[str, Any]
-) -> None:
+def test_a_misspelled_field_is_refused_even_if_it_is_null(call: Call, patch: dict[str, Any]) -> None:
     """Otherwise a merge patch that removes an unknown field would be answered as if it had worked."""
-    call("POST", "/v1/tasks", {**greeting, "id": "t"})
+    create(call, id="t")
     read_problem(call("PATCH", "/v1/tasks/t", patch))
 
 
-def test_an_end_before_the_first_run_is_refused(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
+def test_an_end_before_the_first_run_is_refused(call: Call, sim: Simulation) -> None:
     """A task that could never run is not created; an end put into the past later on completes the task."""
     over = {"until": "2026-12-31T00:00:00Z"}
-    assert read_problem(call("POST", "/v1/tasks", {**greeting, "schedule": DAILY, **over}))["field"] == "until"
+    assert read_problem(create(call, schedule=DAILY, **over))["field"] == "until"
     assert sim.counts.commits == 0
-    call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY})
-    assert call("PATCH", "/v1/tasks/t", over).get_json()["status"] == "COMPLETED"
+    create(call, id="t", schedule=DAILY)
+    assert call("PATCH", "/v1/tasks/t", over).json["status"] == "COMPLETED"
 
 
 NAMES = 80_000
@@ -152,16 +148,16 @@ def test_a_name_that_stands_twice_is_found_in_one_pass(call: Call) -> None:
     assert compared < 20_000
     twice = "{" + ",".join(f'"{number}":0' for number in range(NAMES)) + f',"{NAMES - 1}":0}}'
     answer = call("POST", "/v1/tasks", twice.encode())
-    assert (answer.status_code, answer.get_json()["field"]) == (400, "(body)")
-    assert f"'{NAMES - 1}' appears twice" in answer.get_json()["detail"]
+    assert (answer.status_code, answer.json["field"]) == (400, "(body)")
+    assert f"'{NAMES - 1}' appears twice" in answer.json["detail"]
 
 
 def test_a_body_has_so_many_values_at_most(call: Call) -> None:
     """More are refused before they are made; commas and braces within texts are none."""
     many = b'{"payload":{"a":[' + b"0," * MAX_VALUES + b"0]}}"
     answer = call("POST", "/v1/tasks", many)
-    assert (answer.status_code, answer.get_json()["field"]) == (400, "(body)")
-    assert "values" in answer.get_json()["detail"]
+    assert (answer.status_code, answer.json["field"]) == (400, "(body)")
+    assert "values" in answer.json["detail"]
     text = {"owner": "ada", "title": "t", "handler": "anything", "payload": {"a": "[" * 110_000}}
     assert call("POST", "/v1/tasks", json.dumps(text).encode()).status_code == 201
 
@@ -181,7 +177,7 @@ def test_the_first_of_many_mistakes_is_named(call: Call, content: dict[str, Any]
     with count_calls() as calls:
         answer = call("POST", "/v1/tasks", body)
     assert answer.status_code == 400
-    assert answer.get_json()["field"].startswith(field)
+    assert answer.json["field"].startswith(field)
     assert calls.count < 25_000, calls.count
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from tests.web.conftest import Call
+from tests.web.conftest import Call, fetch
 
 from cloudsched.testing import Simulation
 
@@ -23,7 +23,7 @@ TASK: dict[str, Any] = {
 def be_in(call: Call, sim: Simulation, zone: str) -> None:
     answer = call("PUT", "/v1/people/ada", {"timezone": zone})
     assert answer.status_code < 300, answer.text
-    assert "zoneRevision" not in answer.get_json()
+    assert "zoneRevision" not in answer.json
     sim.advance(timedelta(minutes=2))
 
 
@@ -32,30 +32,30 @@ def test_a_task_follows_and_says_so(call: Call, sim: Simulation) -> None:
     refused = call("POST", "/v1/tasks", TASK)
     assert (refused.status_code, refused.get_json(force=True)["field"]) == (400, "schedule.timezone")
     be_in(call, sim, "Europe/Berlin")
-    made = call("POST", "/v1/tasks", TASK).get_json()
+    made = call("POST", "/v1/tasks", TASK).json
     assert made["schedule"] | {"timezone": "Europe/Berlin", "followsOwner": True} == made["schedule"]
     assert made["timezone"] == "Europe/Berlin"
     assert "It follows ada, who is in Europe/Berlin." in made["readBack"]["assumed"]
     be_in(call, sim, "Asia/Tokyo")
-    moved = call("GET", "/v1/tasks/t").get_json()
+    moved = fetch(call, "/v1/tasks/t")
     assert (moved["timezone"], moved["nextExecutionTime"]) == ("Asia/Tokyo", "2027-01-02T00:00:00Z")
-    again = call("PATCH", "/v1/tasks/t", {"schedule": made["schedule"]}).get_json()
+    again = call("PATCH", "/v1/tasks/t", {"schedule": made["schedule"]}).json
     assert (again["revision"], again["timezone"]) == (moved["revision"], "Asia/Tokyo")
-    (first, *_) = call("GET", "/v1/tasks/t/upcoming?count=1").get_json()["occurrences"]
+    (first, *_) = fetch(call, "/v1/tasks/t/upcoming?count=1")["occurrences"]
     assert first["local"] == "2027-01-02T09:00:00+09:00"
     ics = call("GET", "/v1/tasks/t.ics").text
     assert "Follows its owner\\, in Asia/Tokyo now." in ics.replace("\r\n ", "")
-    sentences = [each["sentence"] for each in call("GET", "/v1/tasks/t/explain").get_json()["findings"]]
+    sentences = [each["sentence"] for each in fetch(call, "/v1/tasks/t/explain")["findings"]]
     assert "It follows ada from one time zone to another, and is in Asia/Tokyo." in sentences
 
 
 def test_a_preview_is_where_the_owner_is(call: Call, sim: Simulation) -> None:
     """It says whom the schedule follows, and where they are; or that it does not know."""
-    unknown = call("POST", "/v1/schedules/preview", {"schedule": AT_NINE, "owner": "ada"}).get_json()
+    unknown = call("POST", "/v1/schedules/preview", {"schedule": AT_NINE, "owner": "ada"}).json
     assert "is not known here" in unknown["assumptions"][0]
     be_in(call, sim, "Asia/Tokyo")
     for given in ({"schedule": AT_NINE}, {"schedule": "every day at 9, wherever I am"}):
-        shown = call("POST", "/v1/schedules/preview", {**given, "owner": "ada", "count": 1}).get_json()
+        shown = call("POST", "/v1/schedules/preview", {**given, "owner": "ada", "count": 1}).json
         assert shown["occurrences"][0]["local"] == "2027-01-02T09:00:00+09:00"
         assert "It follows ada, who is in Asia/Tokyo." in shown["assumptions"]
         assert "wherever its owner is (Asia/Tokyo)" in shown["description"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.web.conftest import Call
+from tests.web.conftest import Call, create, fetch
 
 DAYS = {
     "title": "Closed",
@@ -28,19 +28,19 @@ DAYS = {
 def test_a_wrong_calendar_is_refused_by_field(call: Call, body: dict[str, Any], field: str) -> None:
     """Nothing is stored, and the problem names the field."""
     answer = call("PUT", "/v1/calendars/wrong", body)
-    assert (answer.status_code, answer.get_json().get("field")) == (400, field), answer.text
+    assert (answer.status_code, answer.json.get("field")) == (400, field), answer.text
     assert call("GET", "/v1/calendars/wrong").status_code == 404
 
 
 def test_a_calendars_days_are_removed_only_on_purpose(call: Call) -> None:
     """A body without any days is refused while the calendar has some, and an empty list removes them."""
     call("PUT", "/v1/calendars/closed", DAYS)
-    days = call("GET", "/v1/calendars/closed").get_json()["days"]
+    days = fetch(call, "/v1/calendars/closed")["days"]
     answer = call("PUT", "/v1/calendars/closed", {"title": "Closed for ever"})
-    assert (answer.status_code, answer.get_json().get("field")) == (400, "days"), answer.text
-    assert call("GET", "/v1/calendars/closed").get_json()["days"] == days != []
+    assert (answer.status_code, answer.json.get("field")) == (400, "days"), answer.text
+    assert fetch(call, "/v1/calendars/closed")["days"] == days != []
     assert call("PUT", "/v1/calendars/closed", {"title": "Open", "days": []}).status_code == 200
-    assert call("GET", "/v1/calendars/closed").get_json()["days"] == []
+    assert fetch(call, "/v1/calendars/closed")["days"] == []
     assert call("PUT", "/v1/calendars/closed", {"title": "Still open"}).status_code == 200
 
 
@@ -48,19 +48,19 @@ def test_a_calendars_days_are_removed_only_on_purpose(call: Call) -> None:
 def test_a_name_that_a_calendar_cannot_have_is_refused(call: Call, name: str) -> None:
     """Names are 1 to 64 letters, digits, hyphens and underscores, and no one else's."""
     answer = call("PUT", f"/v1/calendars/{name}", DAYS)
-    assert (answer.status_code, answer.get_json().get("field")) == (400, "id"), answer.text
+    assert (answer.status_code, answer.json.get("field")) == (400, "id"), answer.text
 
 
-def test_a_preview_and_a_task_respect_calendars_and_do_not_show_the_days(call: Call, greeting: dict[str, Any]) -> None:
+def test_a_preview_and_a_task_respect_calendars_and_do_not_show_the_days(call: Call) -> None:
     """The preview's occurrences skip the days; the task's schedule names the calendar, and a copy of it can be sent."""
     call("PUT", "/v1/calendars/closed", DAYS)
     schedule = {"rrule": "FREQ=DAILY;BYHOUR=9", "dtstart": "2027-07-30T09:00:00", "calendars": [{"id": "closed"}]}
     preview = call("POST", "/v1/schedules/preview", {"schedule": schedule, "from": "2027-08-01T00:00:00Z", "count": 2})
-    assert [each["utc"] for each in preview.get_json()["occurrences"]] == [
+    assert [each["utc"] for each in preview.json["occurrences"]] == [
         "2027-08-01T09:00:00Z",
         "2027-08-21T09:00:00Z",
     ]
-    made = call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": schedule}).get_json()
+    made = create(call, id="t", schedule=schedule).json
     assert made["schedule"]["calendars"] == [{"id": "closed", "on": "SKIP"}]
     changed = call("PATCH", "/v1/tasks/t", {"schedule": made["schedule"], "title": "Same"})
     assert changed.status_code == 200, changed.text
@@ -75,14 +75,14 @@ def test_a_script_is_put_read_listed_and_deleted(call: Call) -> None:
     """It is read as it was put; a list leaves the sources out; after its deletion it is a 404."""
     made = call("PUT", "/v1/scripts/hello", {**HELLO, "owner": "ada"})
     assert made.status_code == 200, made.text
-    content = made.get_json()
+    content = made.json
     assert content.keys() == {"name", "owner", "description", "source", "version", "createdAt", "updatedAt"}
     assert (content["name"], content["owner"], content["version"]) == ("hello", "ada", 1)
-    assert call("GET", "/v1/scripts/hello?owner=ada").get_json() == content
+    assert fetch(call, "/v1/scripts/hello?owner=ada") == content
     assert call("GET", "/v1/scripts/hello").status_code == 404
-    (listed,) = call("GET", "/v1/scripts?owner=ada").get_json()["scripts"]
+    (listed,) = fetch(call, "/v1/scripts?owner=ada")["scripts"]
     assert listed == {name: value for name, value in content.items() if name != "source"}
-    assert call("PUT", "/v1/scripts/hello", {"source": "return 2", "owner": "ada"}).get_json()["version"] == 2
+    assert call("PUT", "/v1/scripts/hello", {"source": "return 2", "owner": "ada"}).json["version"] == 2
     assert call("DELETE", "/v1/scripts/hello?owner=ada").status_code == 204
     assert call("GET", "/v1/scripts/hello?owner=ada").status_code == 404
     assert call("DELETE", "/v1/scripts/hello?owner=ada").status_code == 404
@@ -101,7 +101,7 @@ def test_a_script_is_put_read_listed_and_deleted(call: Call) -> None:
 def test_a_wrong_script_is_refused_by_field(call: Call, body: dict[str, Any], field: str) -> None:
     """Nothing is stored, and the problem names the field."""
     answer = call("PUT", "/v1/scripts/wrong", body)
-    assert (answer.status_code, answer.get_json().get("field")) == (400, field), answer.text
+    assert (answer.status_code, answer.json.get("field")) == (400, field), answer.text
     assert call("GET", "/v1/scripts/wrong").status_code == 404
 
 

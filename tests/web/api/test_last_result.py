@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.conftest import Call
+from tests.web.conftest import Call, fetch
 
 from cloudsched import App, Settings
 from cloudsched.client.views import TaskView
@@ -45,13 +45,13 @@ def read_reads(sim: Simulation, call: Call, **headers: str) -> tuple[int, Any]:
 def test_a_task_shows_what_its_last_execution_shows(call: Call, sim: Simulation) -> None:
     """One request says how it went. A later run takes the place of an earlier one's result and error."""
     make(call)
-    assert call("GET", "/v1/tasks/t").get_json().keys().isdisjoint({"lastResult", "lastError"})
+    assert fetch(call, "/v1/tasks/t").keys().isdisjoint({"lastResult", "lastError"})
     for payload in ({}, {"fail": True}, {}):
         call("PATCH", "/v1/tasks/t", {"payload": None})
         call("PATCH", "/v1/tasks/t", {"payload": payload})
         sim.advance(timedelta(hours=1))
-        task = call("GET", "/v1/tasks/t").get_json()
-        execution = call("GET", f"/v1/tasks/t/executions/{task['lastExecutionId']}").get_json()
+        task = fetch(call, "/v1/tasks/t")
+        execution = fetch(call, f"/v1/tasks/t/executions/{task['lastExecutionId']}")
         assert [task.get("lastResult"), task.get("lastError")] == [execution.get("content"), execution.get("error")]
         view = TaskView.from_response(task)
         assert view.last_result == execution.get("content")
@@ -63,8 +63,8 @@ def test_only_the_answer_for_one_task_has_them(call: Call, sim: Simulation) -> N
     """A page of tasks costs one read a task, and changes show what the caller has changed."""
     make(call)
     sim.advance(timedelta(hours=1))
-    (listed,) = call("GET", "/v1/tasks?owner=ada").get_json()["tasks"]
-    for shown in (listed, call("PATCH", "/v1/tasks/t", {"title": "U"}).get_json()):
+    (listed,) = fetch(call, "/v1/tasks?owner=ada")["tasks"]
+    for shown in (listed, call("PATCH", "/v1/tasks/t", {"title": "U"}).json):
         assert "lastResult" not in shown
 
 
@@ -97,6 +97,6 @@ def test_a_record_that_is_gone_leaves_the_task_readable(call: Call, sim: Simulat
     sim.advance(timedelta(days=9))
     sim.app.sweep()
     task = call("GET", "/v1/tasks/t")
-    assert call("GET", f"/v1/tasks/t/executions/{task.get_json()['lastExecutionId']}").status_code == 404
+    assert call("GET", f"/v1/tasks/t/executions/{task.json['lastExecutionId']}").status_code == 404
     assert task.status_code == 200
-    assert "lastResult" not in task.get_json()
+    assert "lastResult" not in task.json

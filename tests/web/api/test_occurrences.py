@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import MakeTask
-from tests.web.conftest import Call
+from tests.web.conftest import Call, create, fetch
 
 from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -103,19 +103,19 @@ def test_only_tasks_that_are_due_are_read(make_task: MakeTask, monkeypatch: pyte
     store.close()
 
 
-def test_the_api_shows_both_clocks(call: Call, greeting: dict[str, Any]) -> None:
+def test_the_api_shows_both_clocks(call: Call) -> None:
     """The instant in UTC and in the task's zone, on both sides of a clock change; paused tasks are left out."""
     schedule = {"rrule": "FREQ=DAILY;BYHOUR=9", "dtstart": "2027-03-26T09:00:00", "timezone": "Europe/Paris"}
-    call("POST", "/v1/tasks", {**greeting, "id": "a", "schedule": schedule})
-    call("POST", "/v1/tasks", {**greeting, "id": "b", "schedule": schedule})
+    create(call, id="a", schedule=schedule)
+    create(call, id="b", schedule=schedule)
     call("POST", "/v1/tasks/b/pause")
-    shown = call("GET", "/v1/occurrences?from=2027-03-27T00:00:00Z&until=2027-03-29T00:00:00Z").get_json()
+    shown = fetch(call, "/v1/occurrences?from=2027-03-27T00:00:00Z&until=2027-03-29T00:00:00Z")
     assert [(one["utc"], one["local"]) for one in shown["occurrences"]] == [
         ("2027-03-27T08:00:00Z", "2027-03-27T09:00:00+01:00"),
         ("2027-03-28T07:00:00Z", "2027-03-28T09:00:00+02:00"),
     ]
     assert {one["taskId"] for one in shown["occurrences"]} == {"a"}
-    first = call("GET", "/v1/occurrences?until=2027-04-09T00:00:00Z&pageSize=1").get_json()
+    first = fetch(call, "/v1/occurrences?until=2027-04-09T00:00:00Z&pageSize=1")
     token = first["nextPageToken"]
     assert call("GET", f"/v1/occurrences?until=2027-05-09T00:00:00Z&pageToken={token}").status_code == 400
 

@@ -81,14 +81,14 @@ def test_the_counts_are_those_of_the_lists(ask: Any) -> None:  # noqa: ANN401 - 
         ("ada", {"ACTIVE": 1, "COMPLETED": 1, "FAILED": 1}, (1, 1), 0),
         ("bob", {"ACTIVE": 1, "FAILED": 1}, (1, 0), 1),
     ):
-        shown = ask(who, "/v1/overview").get_json()
+        shown = ask(who, "/v1/overview").json
         assert {status: count for status, count in shown["tasks"].items() if count} == tasks, who
         assert shown["open"]["SUSPENDED"] == (0 if who == "bob" else 1)
         last = shown["hours"][-1]
         assert (last["failed"], last["ran"]) == hour
         assert len(shown["hours"]) == 12
         assert shown["dueSoon"] == due
-    assert ask("viewer", "/v1/overview?owner=bob").get_json()["tasks"]["FAILED"] == 1
+    assert ask("viewer", "/v1/overview?owner=bob").json["tasks"]["FAILED"] == 1
 
 
 def test_many_who_look_cost_what_one_does(sim: Simulation) -> None:
@@ -144,7 +144,7 @@ def test_what_needs_somebody_is_counted_anew_once_a_task_has_changed(ask: Any) -
     """Whoever looks after a failure sees it, however shortly before somebody has looked."""
 
     def count_failed() -> int:
-        needs = ask("admin", "/v1/overview").get_json()["needs"]
+        needs = ask("admin", "/v1/overview").json["needs"]
         return next(int(each["count"]) for each in needs if each["cause"] == "FAILED")
 
     assert count_failed() == 0
@@ -155,12 +155,12 @@ def test_what_needs_somebody_is_counted_anew_once_a_task_has_changed(ask: Any) -
 
 def test_handlers_have_the_schemas_of_their_payloads(ask: Any) -> None:  # noqa: ANN401 - the fixture above
     """For forms: admins and viewers see all, users those that they may name."""
-    names = {who: [one["name"] for one in ask(who, "/v1/handlers").get_json()["handlers"]] for who in ("admin", "ada")}
+    names = {who: [one["name"] for one in ask(who, "/v1/handlers").json["handlers"]] for who in ("admin", "ada")}
     assert names["admin"] == ["fail", "report", "secret-maintenance", "wait"]
     assert names["ada"] == ["fail", "report", "wait"]
     assert "secret-maintenance" not in ask("bob", "/v1/handlers").text
     assert "secret-maintenance" in ask("viewer", "/v1/handlers").text
-    (report,) = [one for one in ask("ada", "/v1/handlers").get_json()["handlers"] if one["name"] == "report"]
+    (report,) = [one for one in ask("ada", "/v1/handlers").json["handlers"] if one["name"] == "report"]
     assert report["description"] == "Write a report."
     assert report["payloadSchema"]["required"] == ["about"]
     assert report["payloadSchema"]["properties"]["pages"]["default"] == 1
@@ -171,7 +171,7 @@ def test_a_cursor_says_whether_anything_has_changed(ask: Any) -> None:  # noqa: 
     body = {"owner": "ada", "title": "T", "handler": "wait", "schedule": "every year"}
 
     def look() -> dict[str, str]:
-        return {who: ask(who, "/v1/changes").get_json()["cursor"] for who in ("admin", "ada", "bob")}
+        return {who: ask(who, "/v1/changes").json["cursor"] for who in ("admin", "ada", "bob")}
 
     first = look()
     before = ask.sim.counts.reads
@@ -189,12 +189,11 @@ def test_what_an_open_run_holds_back_is_not_overdue(ask: Any) -> None:  # noqa: 
     sim, overview = ask.sim, ask.sim.app.container.many_tasks.overview
     hourly = {"owner": "ada", "title": "T", "handler": "wait", "schedule": "every hour"}
     held = [
-        ask("admin", "/v1/tasks", {**hourly, "overlap": overlap}).get_json()["id"]
-        for overlap in ("skip", "buffer", "allow")
+        ask("admin", "/v1/tasks", {**hourly, "overlap": overlap}).json["id"] for overlap in ("skip", "buffer", "allow")
     ]
     sim.advance(timedelta(hours=MAX_OPEN_RUNS + 2))
     assert all(sim.app.get(task_id).next_execution_time < sim.now for task_id in held)
-    assert "overdueSince" not in ask("ada", "/v1/overview").get_json()
+    assert "overdueSince" not in ask("ada", "/v1/overview").json
     assert sim.app.sweep().overdue_seconds == 0
     due = sim.now + timedelta(minutes=1)
     once = {"owner": "ada", "title": "T", "handler": "fail", "schedule": {"at": due.isoformat()}}
@@ -202,7 +201,7 @@ def test_what_an_open_run_holds_back_is_not_overdue(ask: Any) -> None:  # noqa: 
     sim.clock.move_to(due + timedelta(minutes=5))
     overview.forget()
     before = sim.counts.reads
-    late = ask("ada", "/v1/overview").get_json()
+    late = ask("ada", "/v1/overview").json
     assert datetime.fromisoformat(late["overdueSince"]) == due
     assert sim.counts.reads - before <= MOST_READS + 5 + len(held)
 
@@ -210,7 +209,7 @@ def test_what_an_open_run_holds_back_is_not_overdue(ask: Any) -> None:  # noqa: 
 def test_the_sweep_says_when_it_ran(ask: Any) -> None:  # noqa: ANN401 - the fixture above
     """Once a minute for one write, however often it runs; only those who see all tasks are told, with its lag."""
     app, counts = ask.sim.app, ask.sim.counts
-    assert "sweep" not in ask("admin", "/v1/overview").get_json()
+    assert "sweep" not in ask("admin", "/v1/overview").json
     app.container.many_tasks.sweep_notes.run(app.sweep)
     before = counts.copy()
     for _ in range(5):
@@ -222,8 +221,8 @@ def test_the_sweep_says_when_it_ran(ask: Any) -> None:  # noqa: ANN401 - the fix
     assert (counts.since(before).writes, counts.since(before).commits) == (1, 1)
     ask.sim.clock.advance(timedelta(minutes=4))
     for who in ("admin", "viewer"):
-        assert ask(who, "/v1/overview").get_json()["sweep"]["lag"] == pytest.approx(240, abs=1)
-    assert "sweep" not in ask("ada", "/v1/overview").get_json()
+        assert ask(who, "/v1/overview").json["sweep"]["lag"] == pytest.approx(240, abs=1)
+    assert "sweep" not in ask("ada", "/v1/overview").json
 
 
 def test_a_sweep_that_cannot_be_noted_is_a_sweep_all_the_same(ask: Any) -> None:  # noqa: ANN401 - the fixture above

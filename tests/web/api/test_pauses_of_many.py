@@ -33,7 +33,7 @@ def ask(roles: RoleHarness, who: str, body: dict[str, Any]) -> dict[str, Any]:
     answer = roles.ask(who, "POST", PATH, body)
     assert answer.status_code in {200, 202}, answer.text
     roles.sim.advance(MINUTE)
-    return dict(answer.get_json())
+    return dict(answer.json)
 
 
 def restore(roles: RoleHarness, stop: dict[str, Any], who: str = "admin", **more: Any) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def restore(roles: RoleHarness, stop: dict[str, Any], who: str = "admin", **more
 
 def read(roles: RoleHarness, task_id: str) -> dict[str, Any]:
     """Return a task."""
-    return dict(roles.ask("admin", "GET", f"/v1/tasks/{task_id}").get_json())
+    return dict(roles.fetch("admin", f"/v1/tasks/{task_id}"))
 
 
 def test_a_question_names_what_it_would_change_and_what_it_leaves_alone(roles: RoleHarness) -> None:
@@ -92,7 +92,7 @@ def test_the_number_to_restore_is_exact_however_many_there_are(
     restore(roles, stop)
     assert restore(roles, stop, dryRun=True)["count"] == 0
     again = restore(roles, stop)
-    (run,) = roles.ask("admin", "GET", f"/v1/tasks/{again['id']}/executions").get_json()["executions"]
+    (run,) = roles.fetch("admin", f"/v1/tasks/{again['id']}/executions")["executions"]
     assert run["content"]["changed"] == 0, "restoring twice does nothing the second time"
     assert [read(roles, f"t{number}")["status"] for number in range(7)] == ["PAUSED"] * 4 + ["ACTIVE"] * 3
 
@@ -142,18 +142,18 @@ def test_what_is_paused_already_keeps_since_when_by_whom_and_why(roles: RoleHarn
 
     def tell(name: str) -> tuple[Any, ...]:
         shown = read(roles, name)
-        entries = roles.ask("admin", "GET", f"/v1/tasks/{name}/history").get_json()["entries"]
+        entries = roles.fetch("admin", f"/v1/tasks/{name}/history")["entries"]
         return (*(shown.get(each) for each in ("status", "statusChangedAt", "message", "pausedUntil")), entries)
 
     names = ("held", "ends", "hand")
     before = [tell(name) for name in names]
-    said = roles.ask("admin", "GET", "/v1/tasks/held/explain").get_json()["findings"][0]["sentence"]
+    said = roles.fetch("admin", "/v1/tasks/held/explain")["findings"][0]["sentence"]
     for who in ("admin", "bob"):
         stop = ask(roles, who, EVERYTHING)
         assert [tell(name) for name in names] == before
         if who == "admin":
             assert read(roles, "runs")["status"] == "PAUSED"
-        now = roles.ask("admin", "GET", "/v1/tasks/held/explain").get_json()["findings"][0]["sentence"]
+        now = roles.fetch("admin", "/v1/tasks/held/explain")["findings"][0]["sentence"]
         assert now == said.replace("again:", "again and the tasks that were paused meanwhile are restored:")
         restore(roles, stop, who)
         assert [tell(name) for name in names] == before
@@ -169,11 +169,11 @@ def test_who_paused_a_task_is_said_as_its_history_knows_it(roles: RoleHarness) -
     roles.ask("ada", "POST", "/v1/tasks/own/pause", {})
     assert read(roles, "own")["message"] == "Paused by its owner."
     stop = ask(roles, "admin", EVERYTHING)
-    (entry, *_) = roles.ask("admin", "GET", "/v1/tasks/t/history").get_json()["entries"]
+    (entry, *_) = roles.fetch("admin", "/v1/tasks/t/history")["entries"]
     who = entry["by"]["subject"]
     assert who
     assert read(roles, "t")["message"] == f"Paused by {who}."
-    said = roles.ask("ada", "GET", "/v1/tasks/t/explain").get_json()
+    said = roles.fetch("ada", "/v1/tasks/t/explain")
     assert f"by {who}," in said["findings"][0]["sentence"]
     restore(roles, stop)
     assert read(roles, "t")["message"] == f"Resumed by {who}."

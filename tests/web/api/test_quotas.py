@@ -91,9 +91,7 @@ def list_unfinished(app: App) -> list[Any]:
 def create(roles: RoleHarness, who: str = "ada", **fields: Any) -> str:
     """Create a task of ada's that is due at once, and return its id."""
     due = {"schedule": {"at": roles.sim.now.isoformat()}}
-    answer = roles.ask(who, "POST", "/v1/tasks", {"title": "T", "owner": "ada", **due, **fields})
-    assert answer.status_code == 201, answer.text
-    return str(answer.get_json()["id"])
+    return str(roles.create_task(who, {"title": "T", "owner": "ada", **due, **fields}).json["id"])
 
 
 # ── Repeated creations ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -109,14 +107,14 @@ def test_a_repeated_creation_is_answered_as_the_first_was(
     """When the quota is full, too: it creates nothing. A new task, or the key for another one, is refused."""
     roles = open_limited_api(**limits)
     body, headers = (NEW, {"Idempotency-Key": "k"}) if named == "key" else ({**NEW, "id": "mine"}, {})
-    first = roles.ask("ada", "POST", "/v1/tasks", body, **headers)
-    again = roles.ask("ada", "POST", "/v1/tasks", body, **headers)
+    first = roles.create_task("ada", body, **headers)
+    again = roles.create_task("ada", body, **headers)
     assert (first.status_code, again.status_code) == (201, 200)
-    assert again.get_json() == first.get_json()
-    assert roles.ask("ada", "POST", "/v1/tasks", NEW).status_code == 429
+    assert again.json == first.json
+    assert roles.create_task("ada", NEW).status_code == 429
     if named == "key":
-        other = roles.ask("ada", "POST", "/v1/tasks", {**NEW, "title": "Other"}, **headers)
-        assert (other.status_code, other.get_json()["type"]) != (429, first.get_json().get("type"))
+        other = roles.create_task("ada", {**NEW, "title": "Other"}, **headers)
+        assert (other.status_code, other.json["type"]) != (429, first.json.get("type"))
 
 
 def test_a_repeated_batch_is_answered_as_the_first_was(open_limited_api: Callable[..., RoleHarness]) -> None:
@@ -126,7 +124,7 @@ def test_a_repeated_batch_is_answered_as_the_first_was(open_limited_api: Callabl
 
     def send() -> list[Any]:
         answer = roles.ask("ada", "POST", "/v1/tasks/batchCreate", body, **{"Idempotency-Key": "b"})
-        return [each["status"] for each in answer.get_json()["results"]]
+        return [each["status"] for each in answer.json["results"]]
 
     assert send() == [201] * LIMIT + [429] * (20 - LIMIT)
     assert send() == [200] * LIMIT + [429] * (20 - LIMIT)
@@ -146,13 +144,13 @@ def edit(roles: RoleHarness, task_id: str) -> int:
 
 def create_again(roles: RoleHarness, task_id: str) -> int:
     own = roles.sim.app.get(task_id).title
-    return roles.ask("ada", "POST", "/v1/tasks", {**NEW, **LATER, "id": own, "title": own}).status_code
+    return roles.create_task("ada", {**NEW, **LATER, "id": own, "title": own}).status_code
 
 
 def create_again_in_a_batch(roles: RoleHarness, task_id: str) -> int:
     own = roles.sim.app.get(task_id).title
     body = {"tasks": [{**NEW, **LATER, "id": own, "title": own}]}
-    results = roles.ask("ada", "POST", "/v1/tasks/batchCreate", body).get_json()["results"]
+    results = roles.ask("ada", "POST", "/v1/tasks/batchCreate", body).json["results"]
     return int(results[0]["status"])
 
 
@@ -169,7 +167,7 @@ def retry_in_a_batch(roles: RoleHarness, task_id: str) -> int:
     answer = roles.ask("ada", "POST", "/v1/tasks/batchChange", body)
     assert answer.status_code == 202, answer.text
     roles.sim.advance(timedelta(seconds=10))
-    (execution,) = roles.sim.executions(answer.get_json()["id"])
+    (execution,) = roles.sim.executions(answer.json["id"])
     content = dict(execution.content)
     return 200 if content["changed"] else 429 if "may have" in str(content["refusals"]) else 500
 
@@ -184,9 +182,9 @@ def make_ended(roles: RoleHarness, count: int, *, fails: bool) -> list[str]:
         body = {**NEW, "id": f"t{number}", "title": f"t{number}"}
         if fails:
             body |= {"handler": "break", "schedule": {"at": roles.sim.now.isoformat()}}
-        made = roles.ask("ada", "POST", "/v1/tasks", body)
+        made = roles.create_task("ada", body)
         assert made.status_code == 201, made.text
-        ended.append(str(made.get_json()["id"]))
+        ended.append(str(made.json["id"]))
         if fails:
             roles.sim.advance(timedelta(seconds=1))
         else:
@@ -205,7 +203,7 @@ def test_a_revival_counts_like_a_creation(open_limited_api: Callable[..., RoleHa
     assert len(list_unfinished(roles.sim.app)) == LIMIT
     counted = roles.ask("ada", "PATCH", f"/v1/tasks/{ended[0]}", {"title": "New"})
     assert counted.status_code == 200, "it is one of those that count"
-    assert roles.ask("ada", "POST", "/v1/tasks", NEW).status_code == 429
+    assert roles.create_task("ada", NEW).status_code == 429
     assert roles.ask("admin", "PATCH", f"/v1/tasks/{ended[-1]}", LATER).status_code == 200
 
 
@@ -214,7 +212,7 @@ def test_a_retry_in_a_batch_needs_room(open_limited_api: Callable[..., RoleHarne
     roles = open_limited_api(max_active_tasks=LIMIT)
     (failed,) = make_ended(roles, 1, fails=True)
     for _ in range(LIMIT):
-        assert roles.ask("ada", "POST", "/v1/tasks", NEW).status_code == 201
+        assert roles.create_task("ada", NEW).status_code == 201
     roles.sim.app.pause(list_unfinished(roles.sim.app)[0].id)  # what is paused counts
     before = roles.sim.app.get(failed)
     assert retry_in_a_batch(roles, failed) == 429
@@ -280,7 +278,7 @@ def test_tasks_that_wait_for_calls_do_not_take_their_room(
     """Where tasks that only wait for calls fill the quota, each may make one call: none waits for ever."""
     roles = open_limited_api(max_active_tasks=limit)
     created = [create(roles, **fields) for _ in range(limit)]
-    assert roles.ask("ada", "POST", "/v1/tasks", NEW).status_code == 429
+    assert roles.create_task("ada", NEW).status_code == 429
     roles.sim.run_until_idle(DAYS)
     assert {roles.sim.app.get(each).status for each in created} == {"COMPLETED"}
 
@@ -299,10 +297,10 @@ def test_the_reason_is_on_the_task_and_on_its_record(open_limited_api: Callable[
     """The owner reads why the task waits, and what to do."""
     roles, task_id, _ = wait_for_room(open_limited_api)
     reason = "An owner may have 3 tasks that have not ended. Cancel or delete some of them."
-    task = roles.ask("ada", "GET", f"/v1/tasks/{task_id}").get_json()
+    task = roles.fetch("ada", f"/v1/tasks/{task_id}")
     assert task["status"] == "ACTIVE"
     assert task["message"] == f"Created. Calls wait for room: {reason}"
-    (record,) = roles.ask("ada", "GET", f"/v1/tasks/{task_id}/executions").get_json()["executions"]
+    (record,) = roles.fetch("ada", f"/v1/tasks/{task_id}/executions")["executions"]
     assert record["status"] == "SUSPENDED"
     assert record["message"] == f"It waits for 2 calls; a call waits for room: {reason}"
 

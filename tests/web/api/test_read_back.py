@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.web.conftest import Call
+from tests.web.callers import GREETING
+from tests.web.conftest import Call, create, fetch
 
-TASK = {"owner": "ada", "title": "Tea", "handler": "greet", "payload": {"name": "Ada"}}
 WEEKDAYS = {"schedule": "every weekday at 9:00", "timezone": "Europe/Paris"}
 NEXT = [f"2027-01-{day:02}T09:00:00+01:00" for day in (1, 4, 5, 6, 7)]
 TOLD = {
@@ -21,24 +21,22 @@ TOLD = {
 
 def test_creations_and_edits_tell_what_they_understood(call: Call) -> None:
     """Alone, in a batch, only validated and repeated; what changes no schedule, or only reads, does not."""
-    created = call("POST", "/v1/tasks", {**TASK, **WEEKDAYS, "id": "tea"}).get_json()
+    created = create(call, **WEEKDAYS, id="tea").json
     assert created["readBack"] == TOLD
     path = f"/v1/tasks/{created['id']}"
-    assert call("POST", "/v1/tasks", {**TASK, **WEEKDAYS, "id": "tea"}).get_json()["readBack"] == TOLD
-    assert call("POST", "/v1/tasks?validateOnly=true", {**TASK, **WEEKDAYS}).get_json()["readBack"] == TOLD
-    batch = call("POST", "/v1/tasks/batchCreate", {"tasks": [{**TASK, **WEEKDAYS}] * 2}).get_json()
+    assert create(call, **WEEKDAYS, id="tea").json["readBack"] == TOLD
+    assert call("POST", "/v1/tasks?validateOnly=true", {**GREETING, **WEEKDAYS}).json["readBack"] == TOLD
+    batch = call("POST", "/v1/tasks/batchCreate", {"tasks": [{**GREETING, **WEEKDAYS}] * 2}).json
     assert [each["task"]["readBack"] for each in batch["results"]] == [TOLD, TOLD]
-    moved = call("PATCH", path, {"schedule": "an hour later"}).get_json()
+    moved = call("PATCH", path, {"schedule": "an hour later"}).json
     assert moved["readBack"]["description"] == "every weekday at 10:00, Europe/Paris"
     assert (
-        call("PATCH", f"{path}?validateOnly=true", {"schedule": "make it 11:00"}).get_json()["readBack"]["next"][0][
-            11:16
-        ]
+        call("PATCH", f"{path}?validateOnly=true", {"schedule": "make it 11:00"}).json["readBack"]["next"][0][11:16]
         == "11:00"
     )
-    assert "readBack" not in call("PATCH", path, {"title": "Coffee"}).get_json()
-    assert "readBack" not in call("GET", path).get_json()
-    assert all("readBack" not in each for each in call("GET", "/v1/tasks").get_json()["tasks"])
+    assert "readBack" not in call("PATCH", path, {"title": "Coffee"}).json
+    assert "readBack" not in fetch(call, path)
+    assert all("readBack" not in each for each in fetch(call, "/v1/tasks")["tasks"])
 
 
 @pytest.mark.parametrize(
@@ -60,7 +58,7 @@ def test_creations_and_edits_tell_what_they_understood(call: Call) -> None:
 )
 def test_what_was_assumed_is_said(call: Call, fields: dict[str, Any], assumed: list[str]) -> None:
     """The zone, the time of day and the start, where the request left them open; and nothing that it said."""
-    task = call("POST", "/v1/tasks", {**TASK, **fields}).get_json()
+    task = create(call, **fields).json
     expected = [each.format(dtstart=task["schedule"].get("dtstart")) for each in assumed]
     assert task["readBack"]["assumed"] == expected
 
@@ -68,45 +66,45 @@ def test_what_was_assumed_is_said(call: Call, fields: dict[str, Any], assumed: l
 def test_a_search_that_is_given_up_costs_the_read_back_and_not_the_task(call: Call) -> None:
     """A schedule whose second instant is too far away to be found is created, and told nothing of."""
     sparse = {"rrule": "FREQ=SECONDLY;INTERVAL=86413;BYHOUR=9;BYMINUTE=0;BYSECOND=0", "dtstart": "2027-01-01T09:00:00"}
-    answer = call("POST", "/v1/tasks", {**TASK, "schedule": sparse})
+    answer = create(call, schedule=sparse)
     assert answer.status_code == 201
-    assert "readBack" not in answer.get_json()
+    assert "readBack" not in answer.json
 
 
-def create(call: Call, **fields: Any) -> dict[str, Any]:
-    answer = call("POST", "/v1/tasks", {**TASK, **fields})
+def make(call: Call, **fields: Any) -> dict[str, Any]:
+    answer = create(call, **fields)
     assert answer.status_code == 201, answer.text
-    task: dict[str, Any] = answer.get_json()
+    task: dict[str, Any] = answer.json
     return task
 
 
 def test_the_title_may_be_in_the_words(call: Call) -> None:
     """It is taken where the task has none. Beside a title it would be lost, so that the words are refused."""
     words = {"schedule": "remind me to call mum every Sunday at 6pm"}
-    answer = call("POST", "/v1/tasks", {**{name: TASK[name] for name in ("owner", "handler", "payload")}, **words})
-    assert answer.get_json()["title"] == "call mum"
-    assert call("POST", "/v1/tasks", {**TASK, **words}).status_code == 400
+    answer = call("POST", "/v1/tasks", {**{name: GREETING[name] for name in ("owner", "handler", "payload")}, **words})
+    assert answer.json["title"] == "call mum"
+    assert create(call, **words).status_code == 400
 
 
 def test_the_language_is_said_or_found_out(call: Call) -> None:
     """`locale` names it, and settles the order of a date; without it the words tell, and an unknown one is refused."""
-    german = create(call, schedule="jeden Montag um 9 Uhr", locale="de")
+    german = make(call, schedule="jeden Montag um 9 Uhr", locale="de")
     assert german["schedule"]["rrule"] == "FREQ=WEEKLY;BYDAY=MO;BYHOUR=9;BYMINUTE=0"
     assert german["readBack"]["description"].startswith("jeden Montag")
-    found = create(call, schedule="jeden Montag um 9 Uhr")
+    found = make(call, schedule="jeden Montag um 9 Uhr")
     assert found["schedule"]["rrule"] == german["schedule"]["rrule"]
     assert "Die Wörter wurden als Deutsch gelesen." in found["readBack"]["assumed"]
     assert found["readBack"]["description"] == german["readBack"]["description"]
     assert "Ohne Zeitzone gilt UTC." in found["readBack"]["assumed"]
-    last = create(call, schedule="jeden fünften Montag im Monat um 14 Uhr", timezone="Etc/GMT-2")
+    last = make(call, schedule="jeden fünften Montag im Monat um 14 Uhr", timezone="Etc/GMT-2")
     assert [each[:40] for each in last["readBack"]["assumed"] if "Deutsch" not in each] == [
         "Etc/GMT-2 ist UTC um 2 Stunden voraus.",
         "Es läuft nur in Monaten, die einen 5. Mo",
     ]
-    american = create(call, schedule="every year on 03/04 at 9:00", locale="en-US")
+    american = make(call, schedule="every year on 03/04 at 9:00", locale="en-US")
     assert "BYMONTH=3" in american["schedule"]["rrule"]
-    answer = call("POST", "/v1/tasks", {**TASK, "schedule": "every Monday at 9", "locale": "xx"})
+    answer = create(call, schedule="every Monday at 9", locale="xx")
     assert (answer.status_code, answer.get_json(force=True)["field"]) == (400, "locale")
-    answer = call("POST", "/v1/tasks", {**TASK, "schedule": "jeden Montag um 9", "locale": "en"})
+    answer = create(call, schedule="jeden Montag um 9", locale="en")
     assert answer.status_code == 400
     assert "German" in answer.get_data(as_text=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tests.verb_requests import REQUESTS
 from tests.web.api.test_allowed_verbs import CHANGES
-from tests.web.conftest import Call
+from tests.web.callers import GREETING
+from tests.web.conftest import Call, create, fetch
 
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.testing import Simulation
@@ -16,60 +15,60 @@ NEXT = [f"2027-03-{day}T09:00:00+0{1 if day < 28 else 2}:00" for day in (26, 27,
 PROMISED = {"scheduled": True, "next": NEXT, "dueBy": "2027-03-26T09:03:00+01:00", "doubts": []}
 
 
-def test_creations_and_edits_have_a_receipt(call: Call, greeting: dict[str, Any]) -> None:
+def test_creations_and_edits_have_a_receipt(call: Call) -> None:
     """One by one, in a batch, and as they would be. A task has it where it is asked for, and a list never."""
-    body = {**greeting, "schedule": DAILY}
-    made = call("POST", "/v1/tasks", body).get_json()
+    body = {**GREETING, "schedule": DAILY}
+    made = call("POST", "/v1/tasks", body).json
     path = f"/v1/tasks/{made['id']}"
-    again = call("GET", f"{path}?receipt=true").get_json()
+    again = fetch(call, f"{path}?receipt=true")
     assert made["receipt"] == again["receipt"] == PROMISED
-    assert call("POST", "/v1/tasks?validateOnly=true", body).get_json()["receipt"] == PROMISED
-    batch = call("POST", "/v1/tasks/batchCreate", {"tasks": [body, body]}).get_json()
+    assert call("POST", "/v1/tasks?validateOnly=true", body).json["receipt"] == PROMISED
+    batch = call("POST", "/v1/tasks/batchCreate", {"tasks": [body, body]}).json
     assert [each["task"]["receipt"] for each in batch["results"]] == [PROMISED, PROMISED]
-    assert call("PATCH", path, {"title": "Other"}).get_json()["receipt"] == PROMISED
-    assert "receipt" not in call("GET", path).get_json()
-    assert "receipt" not in call("GET", f"{path}?receipt=false").get_json()
-    assert not [each for each in call("GET", "/v1/tasks").get_json()["tasks"] if "receipt" in each]
+    assert call("PATCH", path, {"title": "Other"}).json["receipt"] == PROMISED
+    assert "receipt" not in fetch(call, path)
+    assert "receipt" not in fetch(call, f"{path}?receipt=false")
+    assert not [each for each in fetch(call, "/v1/tasks")["tasks"] if "receipt" in each]
 
 
-def test_each_verb_has_a_receipt(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
+def test_each_verb_has_a_receipt(call: Call, sim: Simulation) -> None:
     """Of a task that is in a state in which it is allowed."""
-    daily = {**greeting, "schedule": {**DAILY, "dtstart": "2026-12-30T09:00:00"}}
+    daily = {**GREETING, "schedule": {**DAILY, "dtstart": "2026-12-30T09:00:00"}}
     before = {Verb.RESUME: ["pause"], Verb.SNOOZE: ["trigger"], Verb.RETRY: ["trigger"], Verb.SEND_EVENT: []}
     tried = set()
     for verb, (_, end, body) in {**CHANGES, Verb.RETRY: ("POST", *REQUESTS[Verb.RETRY])}.items():
         if verb in {Verb.EDIT, Verb.DELETE}:
             continue
-        task_id = call("POST", "/v1/tasks", daily).get_json()["id"]
+        task_id = call("POST", "/v1/tasks", daily).json["id"]
         for each in before.get(verb, []):
             call("POST", f"/v1/tasks/{task_id}/{each}")
             sim.run_until_idle()
         answer = call("POST", f"/v1/tasks/{task_id}{end}", body)
         if answer.status_code == 200:
-            assert {"scheduled", "next", "doubts"} <= answer.get_json()["receipt"].keys(), verb
+            assert {"scheduled", "next", "doubts"} <= answer.json["receipt"].keys(), verb
             tried.add(verb)
     assert tried >= {Verb.PAUSE, Verb.RESUME, Verb.CANCEL, Verb.TRIGGER, Verb.SNOOZE, Verb.BACKFILL}
 
 
-def test_a_schedule_without_a_zone_is_in_that_of_its_owner(call: Call, greeting: dict[str, Any]) -> None:
+def test_a_schedule_without_a_zone_is_in_that_of_its_owner(call: Call) -> None:
     """In words, as cron and as a rule, and the answer says so. A zone that is given counts, and an edit keeps it."""
     call("PUT", "/v1/people/ada", {"timezone": "Asia/Tokyo"})
     rule = {"rrule": "FREQ=DAILY;BYHOUR=9", "dtstart": "2027-01-01T09:00:00"}
     told = "No time zone was given, so it is that of its owner, Asia/Tokyo."
     for schedule in ("every day at 9:00", "0 9 * * *", {"cron": "0 9 * * *"}, rule):
-        made = call("POST", "/v1/tasks", {**greeting, "schedule": schedule}).get_json()
+        made = create(call, schedule=schedule).json
         assert (made["timezone"], made["nextExecutionTime"]) == ("Asia/Tokyo", "2027-01-02T00:00:00Z"), schedule
         assert told in made["readBack"]["assumed"]
-        assert call("POST", "/v1/tasks?validateOnly=true", {**greeting, "schedule": schedule}).get_json()[
-            "timezone"
-        ] == ("Asia/Tokyo")
+        assert call("POST", "/v1/tasks?validateOnly=true", {**GREETING, "schedule": schedule}).json["timezone"] == (
+            "Asia/Tokyo"
+        )
         moved = call("PATCH", f"/v1/tasks/{made['id']}", {"schedule": "every day at 10:00", "timezone": "Europe/Paris"})
-        assert moved.get_json()["timezone"] == "Europe/Paris"
-        kept = call("PATCH", f"/v1/tasks/{made['id']}", {"schedule": rule}).get_json()
+        assert moved.json["timezone"] == "Europe/Paris"
+        kept = call("PATCH", f"/v1/tasks/{made['id']}", {"schedule": rule}).json
         assert kept["timezone"] == "Europe/Paris"
         assert told not in kept["readBack"]["assumed"]
     for schedule in ("every day at 9:00 in Paris", "every day at 9:00 UTC", {**rule, "timezone": "UTC"}):
-        made = call("POST", "/v1/tasks", {**greeting, "schedule": schedule}).get_json()
+        made = create(call, schedule=schedule).json
         assert made["timezone"] != "Asia/Tokyo"
         assert told not in made["readBack"]["assumed"]
-    assert call("POST", "/v1/tasks", {**greeting, "owner": "bob", "schedule": rule}).get_json()["timezone"] == "UTC"
+    assert create(call, owner="bob", schedule=rule).json["timezone"] == "UTC"

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.web.conftest import fetch
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.transitions.run_records import MAX_RECENT
@@ -46,12 +47,12 @@ def test_it_has_the_statuses_of_the_latest_executions(sim: Simulation, call: Cal
     chance = random.Random(seed)  # noqa: S311 - a test's
     BAD.update(chance.sample(range(24), 9))
     task_id = create(sim)
-    assert call("GET", f"/v1/tasks/{task_id}").get_json()["recentStatuses"] == []
+    assert fetch(call, f"/v1/tasks/{task_id}")["recentStatuses"] == []
     for _ in range(4):
         sim.advance(HOUR * chance.randint(1, 9))
         wanted = [each.status.value for each in sim.executions(task_id)][-MAX_RECENT:]
-        assert call("GET", f"/v1/tasks/{task_id}").get_json()["recentStatuses"] == wanted
-        (listed,) = call("GET", "/v1/tasks").get_json()["tasks"]
+        assert fetch(call, f"/v1/tasks/{task_id}")["recentStatuses"] == wanted
+        (listed,) = fetch(call, "/v1/tasks")["tasks"]
         assert listed["recentStatuses"] == wanted
 
 
@@ -70,20 +71,20 @@ def test_an_earlier_run_that_is_retried_counts_once_too(
         if succeeds:
             BAD.discard(hour)
         sim.app.retry(task_id, run.id)
-        assert len(call("GET", f"/v1/tasks/{task_id}").get_json()["recentStatuses"]) == 4
+        assert len(fetch(call, f"/v1/tasks/{task_id}")["recentStatuses"]) == 4
         sim.advance(timedelta(seconds=30))
         wanted = sorted(each.status.value for each in sim.executions(task_id))
-        assert sorted(call("GET", f"/v1/tasks/{task_id}").get_json()["recentStatuses"]) == wanted
+        assert sorted(fetch(call, f"/v1/tasks/{task_id}")["recentStatuses"]) == wanted
 
 
 def test_what_is_skipped_and_what_is_open_count(sim: Simulation, call: Callable[..., Any]) -> None:
     """Occurrences that an open one keeps from running are skipped; the open one is last, whatever came after it."""
     task_id = create(sim, "asks")
     sim.advance(4 * HOUR)
-    assert call("GET", f"/v1/tasks/{task_id}").get_json()["recentStatuses"][-1] == "SUSPENDED"
+    assert fetch(call, f"/v1/tasks/{task_id}")["recentStatuses"][-1] == "SUSPENDED"
     sim.app.send_event(task_id, "approved")
     sim.advance(timedelta(minutes=1))
-    found = call("GET", f"/v1/tasks/{task_id}").get_json()["recentStatuses"]
+    found = fetch(call, f"/v1/tasks/{task_id}")["recentStatuses"]
     assert found[0] == "SUCCEEDED"
     assert "SKIPPED" in found
     assert len(found) <= MAX_RECENT

@@ -13,8 +13,8 @@ from tests.authorities import A_USER
 from tests.doors.world import WORLDS, World, headers_of
 from tests.instants import about
 from tests.verb_requests import REQUESTS
-from tests.web.conftest import Call
-from werkzeug.test import TestResponse
+from tests.web.callers import GREETING, Answer
+from tests.web.conftest import Call, create, fetch
 
 from cloudsched import (
     App,
@@ -41,7 +41,6 @@ WORDS: list[Any] = [
     "2027-01-01T00:30:00Z",
 ]
 """What means another instant, or none, an hour later; and what always means the same. None is now."""
-TASK: dict[str, Any] = {"owner": "ada", "title": "Pay", "handler": "greet", "payload": {"name": "Ada"}}
 Send = tuple[str, dict[str, Any], dict[str, str]]
 
 
@@ -106,9 +105,9 @@ def list_tasks(sim: Simulation) -> list[tuple[str, int, TaskStatus]]:
     return [(each.id, len(sim.executions(each.id)), each.status) for each in tasks]
 
 
-def results_of(answer: TestResponse) -> list[tuple[int, dict[str, Any]]]:
+def results_of(answer: Answer) -> list[tuple[int, dict[str, Any]]]:
     """Return the status and the task of each that was asked for."""
-    content = answer.get_json()
+    content = answer.json
     if "results" in content:
         return [(each["status"], each.get("task", each)) for each in content["results"]]
     return [(answer.status_code, content)]
@@ -121,7 +120,7 @@ def test_a_creation_that_is_sent_again_changes_nothing(
 ) -> None:
     """It is answered by the tasks as they are now, though its words mean another instant or one that has passed."""
     zone = {"timezone": "UTC"} if isinstance(words, str) else {}
-    path, body, headers = creation({**TASK, "schedule": words, **zone})
+    path, body, headers = creation({**GREETING, "schedule": words, **zone})
     made = results_of(call("POST", path, body, headers=headers))
     assert [status for status, _ in made] == [201] * len(made)
     sim.advance(HOUR)
@@ -132,7 +131,7 @@ def test_a_creation_that_is_sent_again_changes_nothing(
         told = task.pop("readBack")
         assert told["description"]
         assert "doubts" in task.pop("receipt")
-        assert task.items() <= call("GET", f"/v1/tasks/{task['id']}").get_json().items()
+        assert task.items() <= fetch(call, f"/v1/tasks/{task['id']}").items()
     sim.advance(HOUR)
     assert list_tasks(sim) == ran
     assert {status for *_, status in ran} == {TaskStatus.COMPLETED}
@@ -144,7 +143,7 @@ def test_a_creation_that_is_sent_again_undoes_no_edit(
     sim: Simulation, call: Call, creation: Callable[[dict[str, Any]], Send]
 ) -> None:
     """What somebody has changed since stays, also a cancel, and nothing is written."""
-    path, body, headers = creation({**TASK, "schedule": "in 30 minutes"})
+    path, body, headers = creation({**GREETING, "schedule": "in 30 minutes"})
     made = [task["id"] for _, task in results_of(call("POST", path, body, headers=headers))]
     for task_id in made:
         call("PATCH", f"/v1/tasks/{task_id}", {"title": "Edited", "schedule": "in 3 days"})
@@ -161,26 +160,26 @@ def test_a_creation_that_is_sent_again_undoes_no_edit(
 
 def test_another_creation_with_the_id_is_an_edit(sim: Simulation, call: Call) -> None:
     """Also of the first one's words, once another creation has edited the task in between."""
-    first, second = ({**TASK, "id": "t", "schedule": words} for words in ("in 1 hour", "in 3 hours"))
+    first, second = ({**GREETING, "id": "t", "schedule": words} for words in ("in 1 hour", "in 3 hours"))
     for body in (first, second):
         call("POST", "/v1/tasks", body)
     sim.advance(HOUR)
     assert list_tasks(sim) == [("t", 0, TaskStatus.ACTIVE)]
-    assert call("POST", "/v1/tasks", first).get_json()["nextExecutionTime"] == "2027-01-01T02:00:00Z"
-    assert call("POST", "/v1/tasks", {**first, "owner": "bob"}).get_json()["field"] == "id"
+    assert call("POST", "/v1/tasks", first).json["nextExecutionTime"] == "2027-01-01T02:00:00Z"
+    assert call("POST", "/v1/tasks", {**first, "owner": "bob"}).json["field"] == "id"
     sim.advance(HOUR)
     assert list_tasks(sim) == [("t", 1, TaskStatus.COMPLETED)]
 
 
 def test_an_edit_that_changed_nothing_is_known_too(sim: Simulation, call: Call) -> None:
     """Words that meant what the task had, and mean something else when their creation is sent again."""
-    call("POST", "/v1/tasks", {**TASK, "id": "t", "schedule": {"at": "2027-01-01T00:30:00Z"}})
-    words = {**TASK, "id": "t", "schedule": "in 30 minutes"}
-    before = call("GET", "/v1/tasks/t").get_json()
-    again = call("POST", "/v1/tasks", words).get_json()
+    create(call, id="t", schedule={"at": "2027-01-01T00:30:00Z"})
+    words = {**GREETING, "id": "t", "schedule": "in 30 minutes"}
+    before = fetch(call, "/v1/tasks/t")
+    again = call("POST", "/v1/tasks", words).json
     assert again.pop("readBack")["next"] == again.pop("receipt")["next"] == ["2027-01-01T00:30:00Z"]
     assert again == before
-    assert [each["action"] for each in call("GET", "/v1/tasks/t/history").get_json()["entries"]] == ["CREATED"]
+    assert [each["action"] for each in fetch(call, "/v1/tasks/t/history")["entries"]] == ["CREATED"]
     sim.advance(HOUR)
     assert call("POST", "/v1/tasks", words).status_code == 200
     sim.advance(HOUR)
@@ -190,20 +189,20 @@ def test_an_edit_that_changed_nothing_is_known_too(sim: Simulation, call: Call) 
 @pytest.mark.parametrize("words", ["in 10 minutes", "one hour later", "PT10M", None], ids=str)
 def test_an_edit_under_if_match_is_made_once(sim: Simulation, call: Call, words: str | None) -> None:
     """Sent again with the same ETag, it gets the task as it is, also once others have changed or run it."""
-    seen = call("POST", "/v1/tasks", {**TASK, "id": "t", "schedule": "in 30 minutes"}).headers["ETag"]
+    seen = create(call, id="t", schedule="in 30 minutes").headers["ETag"]
     patch = {"title": "Later", **({} if words is None else {"schedule": words})}
 
-    def edit() -> TestResponse:
+    def edit() -> Answer:
         return call("PATCH", "/v1/tasks/t", patch, headers={"If-Match": seen})
 
     first = edit()
     sim.advance(timedelta(minutes=1))
-    assert edit().get_json() == first.get_json()
+    assert edit().json == first.json
     call("PATCH", "/v1/tasks/t", {"description": "Theirs"})
     checked = call("PATCH", "/v1/tasks/t?validateOnly=true", patch, headers={"If-Match": seen})
-    assert (checked.status_code, checked.get_json()["description"]) == (200, "Theirs")
+    assert (checked.status_code, checked.json["description"]) == (200, "Theirs")
     again = edit()
-    assert (again.status_code, again.get_json()["description"]) == (200, "Theirs")
+    assert (again.status_code, again.json["description"]) == (200, "Theirs")
     sim.advance(3 * HOUR)
     assert edit().status_code == 200
     sim.advance(3 * HOUR)
@@ -212,7 +211,7 @@ def test_an_edit_under_if_match_is_made_once(sim: Simulation, call: Call, words:
 
 def test_another_edit_of_a_state_that_has_gone_is_refused(sim: Simulation, call: Call) -> None:
     """Another content, and another ETag, are other edits; and one that names any state is made each time."""
-    seen = call("POST", "/v1/tasks", {**TASK, "id": "t", "schedule": "in 30 minutes"}).headers["ETag"]
+    seen = create(call, id="t", schedule="in 30 minutes").headers["ETag"]
     later = {"schedule": "one hour later"}
     call("PATCH", "/v1/tasks/t", later, headers={"If-Match": seen})
     assert call("PATCH", "/v1/tasks/t", {"schedule": "2 hours later"}, headers={"If-Match": seen}).status_code == 412
@@ -225,7 +224,7 @@ def test_another_edit_of_a_state_that_has_gone_is_refused(sim: Simulation, call:
 
 def test_a_task_remembers_a_few_edits(call: Call) -> None:
     """Its latest, so that what it stores is bounded; an earlier one is refused as before."""
-    seen = [call("POST", "/v1/tasks", {**TASK, "id": "t", "schedule": "in 30 minutes"}).headers["ETag"]]
+    seen = [create(call, id="t", schedule="in 30 minutes").headers["ETag"]]
     for number in range(MAX_REQUESTS + 1):
         edit = call("PATCH", "/v1/tasks/t", {"title": f"{number}"}, headers={"If-Match": seen[-1]})
         seen.append(edit.headers["ETag"])
@@ -238,14 +237,14 @@ def test_a_task_remembers_a_few_edits(call: Call) -> None:
 
 def test_other_requests_make_a_task_forget_no_creation(sim: Simulation, call: Call) -> None:
     """However many there are: the creation that is sent again undoes no edit."""
-    for path, body, headers in (creation({**TASK, "schedule": "in 5 hours"}) for creation in (by_id, by_key)):
-        task_id = call("POST", path, body, headers=headers).get_json()["id"]
+    for path, body, headers in (creation({**GREETING, "schedule": "in 5 hours"}) for creation in (by_id, by_key)):
+        task_id = call("POST", path, body, headers=headers).json["id"]
         call("PATCH", f"/v1/tasks/{task_id}", {"title": "Edited"})
         for number in range(MAX_REQUESTS + 1):
             call("POST", f"/v1/tasks/{task_id}/trigger")
             call("POST", f"/v1/tasks/{task_id}/trigger", headers={"Idempotency-Key": f"{number}"})
             sim.advance(timedelta(0))
-        assert call("POST", path, body, headers=headers).get_json()["title"] == "Edited"
+        assert call("POST", path, body, headers=headers).json["title"] == "Edited"
         assert len(sim.app.get(task_id).recent_requests) == MAX_REQUESTS + MAX_UNNAMED_REQUESTS + 1
 
 
@@ -268,7 +267,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 def prepare(call: Call, sim: Simulation, verb: str, schedule: str = "every hour from 2027-01-01T01:00Z") -> str:
     """Make a task of which something has failed; return its ETag."""
-    call("POST", "/v1/tasks", {**TASK, "id": "t", "handler": "fails", "schedule": schedule, "retry": {"maxRetries": 0}})
+    create(call, id="t", handler="fails", schedule=schedule, retry={"maxRetries": 0})
     sim.advance(timedelta(hours=3, minutes=30))
     if verb == "resume":
         call("POST", "/v1/tasks/t/pause")
@@ -295,11 +294,11 @@ def test_a_verb_that_is_sent_again_is_done_once(sim: Simulation, call: Call, ver
     theirs = {"title": "Theirs", "schedule": {"at": "2027-01-04T00:00:00Z"}}
     assert call("PATCH", "/v1/tasks/t", theirs).status_code == 200
     sim.advance(HOUR)
-    ran, stored, writes = count_attempts(sim), call("GET", "/v1/tasks/t").get_json(), sim.counts.writes
+    ran, stored, writes = count_attempts(sim), fetch(call, "/v1/tasks/t"), sim.counts.writes
     again = call("POST", path, body, headers=headers)
-    assert (again.status_code, again.get_json()["title"]) == (200, "Theirs")
+    assert (again.status_code, again.json["title"]) == (200, "Theirs")
     assert sim.counts.writes == writes
-    assert call("GET", "/v1/tasks/t").get_json() == stored
+    assert fetch(call, "/v1/tasks/t") == stored
     sim.advance(HOUR)
     assert count_attempts(sim) == ran
     if named_by == "state":
@@ -335,11 +334,11 @@ def test_a_keyed_verb_that_changed_nothing_is_known_too(sim: Simulation, call: C
     assert call("POST", path, body, headers={"Idempotency-Key": "k"}).status_code == 200
     call("POST", "/v1/tasks/t/resume")
     sim.advance(HOUR)
-    ran, stored = count_attempts(sim), call("GET", "/v1/tasks/t").get_json()
+    ran, stored = count_attempts(sim), fetch(call, "/v1/tasks/t")
     assert call("POST", path, body, headers={"Idempotency-Key": "k"}).status_code == 200
     sim.advance(HOUR)
-    assert (count_attempts(sim), call("GET", "/v1/tasks/t").get_json()) == (ran, stored)
-    entries = call("GET", "/v1/tasks/t/history").get_json()["entries"]
+    assert (count_attempts(sim), fetch(call, "/v1/tasks/t")) == (ran, stored)
+    entries = fetch(call, "/v1/tasks/t/history")["entries"]
     assert Counter(each["action"] for each in entries).most_common(1)[0][1] == 1
 
 
@@ -394,7 +393,7 @@ def test_a_deletion_of_an_earlier_task_is_not_one_of_the_next(sim: Simulation, c
 
 def test_a_cancel_that_is_sent_again_leaves_what_was_started_since(sim: Simulation, call: Call, app: App) -> None:
     """A task that was rescheduled after its cancel keeps its calls, also while its dispatch is yet to be sent."""
-    call("POST", "/v1/tasks", {**TASK, "id": "t", "handler": "calls", "payload": {}, "schedule": "in 1 hour"})
+    create(call, id="t", handler="calls", payload={}, schedule="in 1 hour")
     key = {"Idempotency-Key": "k"}
     call("POST", "/v1/tasks/t/cancel", headers=key)
     call("PATCH", "/v1/tasks/t", {"schedule": "in 2 hours"})
@@ -413,7 +412,7 @@ def test_a_cancel_that_is_sent_again_leaves_what_was_started_since(sim: Simulati
 @pytest.fixture
 def world() -> Iterator[World]:
     """A world with several people, in which there is nothing yet."""
-    with WORLDS.enter("own", "none") as (world, _):
+    with WORLDS.enter() as (world, _):
         world.has_records = True  # nobody uses it again
         yield world
 

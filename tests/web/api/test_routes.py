@@ -8,27 +8,28 @@ from typing import Any
 
 import pytest
 from tests.web.api.test_invalid_input import DAILY, read_problem
-from tests.web.conftest import Call
+from tests.web.callers import GREETING
+from tests.web.conftest import Call, create, fetch
 
 from cloudsched import TaskQuery
 from cloudsched.engine.storage.pages import make_token
 from cloudsched.testing import START, Simulation
 
 
-def test_a_task_runs_from_creation_to_its_record(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
+def test_a_task_runs_from_creation_to_its_record(call: Call, sim: Simulation) -> None:
     """It is created (201, with its location), read, listed and run, and its execution is read below that location."""
-    made = call("POST", "/v1/tasks", {**greeting, "deliveryChannels": ["WEB"]})
+    made = create(call, deliveryChannels=["WEB"])
     assert made.status_code == 201
     place = made.headers["Location"]
-    task = {name: value for name, value in made.get_json().items() if name not in {"readBack", "receipt"}}
-    assert call("GET", place).get_json() == task
-    assert call("GET", "/v1/tasks?owner=ada&status=ACTIVE").get_json()["tasks"] == [task]
+    task = {name: value for name, value in made.json.items() if name not in {"readBack", "receipt"}}
+    assert fetch(call, place) == task
+    assert fetch(call, "/v1/tasks?owner=ada&status=ACTIVE")["tasks"] == [task]
     sim.advance(timedelta(minutes=5))
-    assert call("GET", place).get_json()["status"] == "COMPLETED"
-    (execution,) = call("GET", f"{place}/executions").get_json()["executions"]
+    assert fetch(call, place)["status"] == "COMPLETED"
+    (execution,) = fetch(call, f"{place}/executions")["executions"]
     assert (execution["status"], execution["content"]) == ("SUCCEEDED", "hello Ada")
-    assert call("GET", f"{place}/executions/{execution['id']}").get_json() == execution
-    (message,) = call("GET", "/v1/inboxes/ada/messages").get_json()["messages"]
+    assert fetch(call, f"{place}/executions/{execution['id']}") == execution
+    (message,) = fetch(call, "/v1/inboxes/ada/messages")["messages"]
     assert message["body"] == "hello Ada"
     assert call("DELETE", place).status_code == 204
     read_problem(call("GET", place), 404)
@@ -59,18 +60,16 @@ def test_a_path_that_is_nearly_right_says_which_is_meant(call: Call, path: str, 
         ({"timezone": "Europe/Paris", "schedule": None}, "timezone"),
     ],
 )
-def test_what_would_be_without_effect_is_refused(
-    call: Call, greeting: dict[str, Any], change: dict[str, Any], field: str
-) -> None:
+def test_what_would_be_without_effect_is_refused(call: Call, change: dict[str, Any], field: str) -> None:
     """Alone, in a batch and in a check, each with what to write; nothing is stored."""
-    task = {**greeting, **change}
+    task = {**GREETING, **change}
     for answer in (call("POST", "/v1/tasks", task), call("POST", "/v1/tasks?validateOnly=true", task)):
         problem = read_problem(answer)
         assert problem["field"] == field
         assert problem["hint"]
-    (result,) = call("POST", "/v1/tasks/batchCreate", {"tasks": [task]}).get_json()["results"]
+    (result,) = call("POST", "/v1/tasks/batchCreate", {"tasks": [task]}).json["results"]
     assert result["problem"]["field"] == field
-    assert call("GET", "/v1/tasks").get_json()["tasks"] == []
+    assert fetch(call, "/v1/tasks")["tasks"] == []
 
 
 @pytest.mark.parametrize(
@@ -82,25 +81,23 @@ def test_what_would_be_without_effect_is_refused(
         {"schedule": {"rrule": "FREQ=DAILY", "timezone": "Etc/GMT+2"}},
     ],
 )
-def test_a_zone_that_counts_west_is_told_in_a_preview_and_with_the_task(
-    call: Call, greeting: dict[str, Any], schedule: dict[str, Any]
-) -> None:
+def test_a_zone_that_counts_west_is_told_in_a_preview_and_with_the_task(call: Call, schedule: dict[str, Any]) -> None:
     """Once each, in words, in a notation and in an object."""
-    preview = call("POST", "/v1/schedules/preview", schedule).get_json()
-    made = call("POST", "/v1/tasks", {**greeting, **schedule}).get_json()
+    preview = call("POST", "/v1/schedules/preview", schedule).json
+    made = create(call, **schedule).json
     for told in (preview["assumptions"], made["readBack"]["assumed"]):
         assert told.count("Etc/GMT+2 is 2 hours behind UTC.") == 1
 
 
-def test_null_resets_a_field_to_its_default(call: Call, greeting: dict[str, Any]) -> None:
+def test_null_resets_a_field_to_its_default(call: Call) -> None:
     """In a patch, null means the default: also a handler's own, and the schedule that a task has by itself."""
-    made = {**greeting, "id": "t", "schedule": DAILY, "maxRuns": 3, "retry": {"maxRetries": 9}, "purpose": "fun"}
+    made = {**GREETING, "id": "t", "schedule": DAILY, "maxRuns": 3, "retry": {"maxRetries": 9}, "purpose": "fun"}
     call("POST", "/v1/tasks", made)
     patch = {"maxRuns": None, "retry": None, "purpose": None, "schedule": None}
-    found = call("PATCH", "/v1/tasks/t", patch).get_json()
+    found = call("PATCH", "/v1/tasks/t", patch).json
     assert ("maxRuns" in found, found["retry"]["maxRetries"], found["purpose"]) == (False, 2, "")
     assert found["schedule"]["at"] == found["updatedAt"]
-    assert call("PATCH", "/v1/tasks/t", {"title": None}).get_json()["title"] == "greet"
+    assert call("PATCH", "/v1/tasks/t", {"title": None}).json["title"] == "greet"
     assert read_problem(call("PATCH", "/v1/tasks/t", {"handler": None}))["field"] == "handler"
 
 
@@ -113,16 +110,16 @@ def test_null_resets_a_field_to_its_default(call: Call, greeting: dict[str, Any]
         ({"start": "2026-02-01T00:00:00Z", "end": "2028-01-01T00:00:00Z"}, "end"),
     ],
 )
-def test_a_bad_range_is_named(call: Call, greeting: dict[str, Any], body: dict[str, Any], field: str) -> None:
+def test_a_bad_range_is_named(call: Call, body: dict[str, Any], field: str) -> None:
     """A backfill needs two instants with offsets, in order, both past."""
-    call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY})
+    create(call, id="t", schedule=DAILY)
     assert read_problem(call("POST", "/v1/tasks/t/backfill", body))["field"] == field
 
 
 @pytest.mark.parametrize("count", ["0", "1001", "1e3", "٣", "9" * 5000, ""])
-def test_a_count_is_a_number_within_bounds(call: Call, greeting: dict[str, Any], count: str) -> None:
+def test_a_count_is_a_number_within_bounds(call: Call, count: str) -> None:
     """No spelling of the number requests more than the maximum."""
-    call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY})
+    create(call, id="t", schedule=DAILY)
     assert read_problem(call("GET", "/v1/tasks/t/upcoming", query_string={"count": count}))["field"] == "count"
     preview = {"schedule": DAILY, "count": count}
     assert read_problem(call("POST", "/v1/schedules/preview", preview))["field"] == "count"
@@ -163,9 +160,9 @@ def test_a_wrong_method_says_which_are_right(call: Call, method: str, path: str)
     assert answer.headers["Allow"]
 
 
-def test_head_is_get_without_its_body(call: Call, greeting: dict[str, Any]) -> None:
+def test_head_is_get_without_its_body(call: Call) -> None:
     """HEAD answers what GET would, and no body."""
-    call("POST", "/v1/tasks", {**greeting, "id": "t"})
+    create(call, id="t")
     answer = call("HEAD", "/v1/tasks/t")
     assert (answer.status_code, answer.get_data()) == (200, b"")
 
@@ -185,17 +182,17 @@ def test_an_unknown_path_is_not_found(call: Call, path: str) -> None:
     read_problem(call("GET", path), 404)
 
 
-def test_a_queue_that_is_down_defers_and_says_so(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
+def test_a_queue_that_is_down_defers_and_says_so(call: Call, sim: Simulation) -> None:
     """The task is saved, the response says that its dispatch is deferred, and the sweep sends it."""
     sim.queue.is_down = True
-    made = call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": "PT5M"})
+    made = create(call, id="t", schedule="PT5M")
     assert made.status_code == 201
-    assert made.get_json()["dispatchDeferred"] is True
-    assert "deferred" in made.get_json()["message"]
+    assert made.json["dispatchDeferred"] is True
+    assert "deferred" in made.json["message"]
     sim.queue.is_down = False
     sim.advance(timedelta(minutes=2))
-    assert "dispatchDeferred" not in call("GET", "/v1/tasks/t").get_json()
+    assert "dispatchDeferred" not in fetch(call, "/v1/tasks/t")
     sim.advance(timedelta(minutes=3))
     assert [one.status for one in sim.executions("t")] == ["SUCCEEDED"]
-    due = made.get_json()["nextExecutionTime"]
+    due = made.json["nextExecutionTime"]
     assert [delivery.at for delivery in sim.queue.deliveries] == [datetime.fromisoformat(due)]

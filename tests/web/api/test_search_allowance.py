@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 from tests.call_counts import count_calls
-from tests.web.conftest import Call
+from tests.web.conftest import Call, fetch
 
 from cloudsched.domain.recurrence import allowance
 from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, TASK_STEPS, Allowance
@@ -50,7 +50,7 @@ def test_a_preview_that_takes_too_long_is_refused_with_what_to_do(call: Call, co
     schedule = {"rrule": "FREQ=SECONDLY", **START, "calendars": [{"id": "full", "on": "after"}]}
     answer = call("POST", "/v1/schedules/preview", {"schedule": schedule, "count": 1000})
     assert answer.status_code == 400
-    problem = answer.get_json()
+    problem = answer.json
     assert problem["type"].endswith("search-limit-reached")
     assert problem["field"] == "schedule"
     assert problem["hint"]
@@ -65,7 +65,7 @@ def test_a_calendar_of_the_whole_week_is_answered_at_once(call: Call, counted: t
         for on in ("skip", "before", "after"):
             schedule = {"rrule": rule, **START, "calendars": [{"id": "full", "on": on}]}
             answer = call("POST", "/v1/schedules/preview", {"schedule": schedule})
-            assert answer.get_json()["occurrences"] == []
+            assert answer.json["occurrences"] == []
     assert counted.spent < 200
 
 
@@ -75,12 +75,12 @@ def test_a_batch_has_one_allowance(call: Call, counted: type[CountedAllowance]) 
     counts = [f"FREQ=DAILY;BYHOUR={each};COUNT=99999" for each in range(20)]
     long_ago = {"rrule": counts, "dtstart": "1990-01-01T09:00:00"}
     tasks = [{**TASK, "title": str(number), "schedule": long_ago} for number in range(40)]
-    results = call("POST", "/v1/tasks/batchCreate", {"tasks": [ordinary, *tasks]}).get_json()["results"]
+    results = call("POST", "/v1/tasks/batchCreate", {"tasks": [ordinary, *tasks]}).json["results"]
     assert counted.spent < REQUEST_STEPS * 1.2
     refused = [each["problem"] for each in results if "problem" in each]
     assert refused
     assert {each["field"] for each in refused} == {"schedule"}
-    stored = call("GET", "/v1/tasks?pageSize=100").get_json()["tasks"]
+    stored = fetch(call, "/v1/tasks?pageSize=100")["tasks"]
     assert len(stored) == len(results) - len(refused)
 
 
@@ -102,7 +102,7 @@ def test_lists_search_no_schedule(call: Call, counted: type[CountedAllowance]) -
         assert call("POST", "/v1/tasks", {**TASK, "schedule": fields}).status_code == 201
     compile_recurrence.cache_clear()
     counted.spent = 0
-    tasks = call("GET", "/v1/tasks?pageSize=100").get_json()["tasks"]
+    tasks = fetch(call, "/v1/tasks?pageSize=100")["tasks"]
     assert len(tasks) == 25
     assert counted.spent == 0
     with count_calls() as calls:
@@ -115,7 +115,7 @@ def test_a_past_to_backfill_is_known_without_a_search(call: Call, sim: Simulatio
     """From the first occurrence on, also if the task was created later, edited or paused over it."""
 
     def may_backfill() -> bool:
-        return "backfill" in call("GET", "/v1/tasks/a").get_json()["allowedVerbs"]
+        return "backfill" in fetch(call, "/v1/tasks/a")["allowedVerbs"]
 
     def has_past() -> bool:
         first = sim.app.get("a").schedule.first()
@@ -143,7 +143,7 @@ def test_one_task_does_not_use_up_a_list_of_all(call: Call, sim: Simulation, cou
     draft = TaskDraft.of(**TASK, id="b", schedule=Schedule(rrule=many, **START))
     sim.app.put(draft)
     sim.app.put(TaskDraft.of(**TASK, id="c", schedule=Schedule(rrule=LATER_SPARSE, **START)))
-    answer = call("GET", "/v1/occurrences?until=2028-01-01T00:00:00Z&pageSize=500").get_json()
+    answer = fetch(call, "/v1/occurrences?until=2028-01-01T00:00:00Z&pageSize=500")
     assert {each["taskId"] for each in answer["occurrences"]} == {"a", "b", "c"}
     assert answer["completeUntil"] < "2027-01-03"
     assert counted.spent < 2 * TASK_STEPS + 30_000
@@ -153,11 +153,11 @@ def test_a_task_that_becomes_too_sparse_to_search_is_paused(call: Call, sim: Sim
     """It runs, and says why it runs no more. Its dispatch was delivered again and again, and searched each time."""
     sim.app.put(TaskDraft.of(**TASK, id="c", schedule=Schedule(rrule=LATER_SPARSE, **START)))
     sim.advance(timedelta(days=3))
-    task = call("GET", "/v1/tasks/c").get_json()
+    task = fetch(call, "/v1/tasks/c")
     assert task["status"] == "PAUSED"
     assert "next occurrence was not found" in task["message"]
     assert [each.status for each in sim.executions("c")] == ["SUCCEEDED"]
     assert call("POST", "/v1/tasks/c/resume").status_code == 400
     patched = call("PATCH", "/v1/tasks/c", {"schedule": {"rrule": "FREQ=DAILY", **START}})
     assert patched.status_code == 200
-    assert call("POST", "/v1/tasks/c/resume").get_json()["status"] == "ACTIVE"
+    assert call("POST", "/v1/tasks/c/resume").json["status"] == "ACTIVE"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.web.conftest import Call
+from tests.web.conftest import Call, create, fetch
 
 SAID = [{"role": "user", "content": "Greet me each day"}, {"role": "assistant", "content": "With pleasure."}]
 
@@ -20,20 +20,20 @@ SAID = [{"role": "user", "content": "Greet me each day"}, {"role": "assistant", 
         ({"model": {"maxTurns": 0}}, "source.model.maxTurns"),
     ],
 )
-def test_a_source_has_bounds(call: Call, greeting: dict[str, Any], wrong: dict[str, Any], field: str) -> None:
+def test_a_source_has_bounds(call: Call, wrong: dict[str, Any], field: str) -> None:
     """64 KiB together, at most 101 messages, known roles and settings alone: the answer names what is wrong."""
-    refused = call("POST", "/v1/tasks", {**greeting, "source": wrong})
-    assert (refused.status_code, refused.get_json()["field"]) == (400, field)
+    refused = create(call, source=wrong)
+    assert (refused.status_code, refused.json["field"]) == (400, field)
 
 
-def test_a_label_finds_its_tasks(call: Call, greeting: dict[str, Any]) -> None:
+def test_a_label_finds_its_tasks(call: Call) -> None:
     """After an edit by what the task has then; they are sorted by key."""
-    made = call("POST", "/v1/tasks", {**greeting, "id": "a", "labels": ["team=payments", "env=prod"]})
-    assert made.get_json()["labels"] == ["env=prod", "team=payments"]
-    call("POST", "/v1/tasks", {**greeting, "id": "b", "labels": ["team=payroll"]})
+    made = create(call, id="a", labels=["team=payments", "env=prod"])
+    assert made.json["labels"] == ["env=prod", "team=payments"]
+    create(call, id="b", labels=["team=payroll"])
 
     def find(label: str) -> list[str]:
-        return sorted(task["id"] for task in call("GET", f"/v1/tasks?label={label}").get_json()["tasks"])
+        return sorted(task["id"] for task in fetch(call, f"/v1/tasks?label={label}")["tasks"])
 
     assert (find("team=payments"), find("team=pay")) == (["a"], [])
     call("PATCH", "/v1/tasks/a", {"labels": ["team=payroll"]})
@@ -51,11 +51,9 @@ def test_a_label_finds_its_tasks(call: Call, greeting: dict[str, Any]) -> None:
     ],
     ids=str,
 )
-def test_a_label_that_nobody_could_list_by_is_refused(
-    call: Call, greeting: dict[str, Any], labels: object, says: str
-) -> None:
+def test_a_label_that_nobody_could_list_by_is_refused(call: Call, labels: object, says: str) -> None:
     """The answer names the label."""
-    answer = call("POST", "/v1/tasks", {**greeting, "labels": labels})
+    answer = create(call, labels=labels)
     assert answer.status_code == 400
     assert says in answer.text
 

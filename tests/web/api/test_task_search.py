@@ -32,7 +32,7 @@ def app() -> App:
 
 def create(roles: RoleHarness, owner: str, title: str, handler: str = "tidy", **more: Any) -> None:
     body = {"owner": owner, "title": title, "handler": handler, "schedule": "every year", **more}
-    answer = roles.ask("admin", "POST", "/v1/tasks", body)
+    answer = roles.create_task("admin", body)
     assert answer.status_code == 201, answer.text
 
 
@@ -42,7 +42,7 @@ def walk(roles: RoleHarness, who: str, query: str) -> list[list[str]]:
     while True:
         answer = roles.ask(who, "GET", f"/v1/tasks?{query}{token}")
         assert answer.status_code == 200, answer.text
-        page = answer.get_json()
+        page = answer.json
         pages.append([each["title"] for each in page["tasks"]])
         if "nextPageToken" not in page:
             return pages
@@ -90,7 +90,7 @@ def test_every_match_is_on_one_page_however_few_match(
     found = [title for page in pages for title in page]
     assert sorted(found) == [f"needle {number:02}" for number in range(0, 30, 5)]
     assert all(len(page) <= 2 for page in pages)
-    first = roles.ask("ada", "GET", f"/v1/tasks?search=nothing{order}").get_json()
+    first = roles.fetch("ada", f"/v1/tasks?search=nothing{order}")
     assert (first["tasks"], first["lookedThrough"]) == ([], 7)
     assert "nextPageToken" in first
 
@@ -104,7 +104,7 @@ def test_names_alone_are_all_looked_at_at_once(roles: RoleHarness, monkeypatch: 
     for order in ("", "&orderBy=nextExecutionTime", "&owner=ada"):
         sizes = [len(page) for page in walk(roles, "ada", f"search=needle&payloads=false&pageSize=4{order}")]
         assert sizes == [4, 2], order
-        first = roles.ask("ada", "GET", f"/v1/tasks?search=nothing&payloads=false{order}").get_json()
+        first = roles.fetch("ada", f"/v1/tasks?search=nothing&payloads=false{order}")
         assert "nextPageToken" not in first
     assert sum(len(page) for page in walk(roles, "ada", "search=needle")) == 7
     fields = "search=payload.about%3D%22a+needle%22&payloads=false"
@@ -114,7 +114,7 @@ def test_names_alone_are_all_looked_at_at_once(roles: RoleHarness, monkeypatch: 
 def test_calls_are_left_out_if_that_is_asked(roles: RoleHarness) -> None:
     """The task that made them stays."""
     body = {"owner": "ada", "title": "Calls", "handler": "calls"}
-    assert roles.ask("admin", "POST", "/v1/tasks", body).status_code == 201
+    assert roles.create_task("admin", body).status_code == 201
     roles.sim.advance(timedelta(minutes=1))
     assert sum(len(page) for page in walk(roles, "admin", "pageSize=2")) == 4
     assert [title for page in walk(roles, "admin", "calls=false&pageSize=2") for title in page] == ["Calls"]

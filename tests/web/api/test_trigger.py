@@ -47,14 +47,14 @@ def test_the_run_is_named_with_its_payload(world: ApiWorld) -> None:
     task = create(world)
     answer = world.ask("ada", f"/v1/tasks/{task}/trigger", {"payload": {"n": 7}})
     assert answer.status_code == 200, answer.text
-    shown = answer.get_json()
+    shown = answer.json
     execution = shown["triggered"]["executionId"]
     assert (shown["payload"], shown["triggered"]["payload"]) == ({"n": 1}, {"n": 7})
     world.sim.advance(MINUTE)
     assert SEEN == [{"n": 7}]
-    record = world.ask("ada", f"/v1/tasks/{task}/executions/{execution}", method="GET").get_json()
+    record = world.ask("ada", f"/v1/tasks/{task}/executions/{execution}", method="GET").json
     assert (record["content"], record["payload"]) == (execution, {"n": 7})
-    listed = world.ask("ada", "/v1/executions", method="GET").get_json()["executions"]
+    listed = world.ask("ada", "/v1/executions", method="GET").json["executions"]
     assert [each["id"] for each in listed] == [execution]
     assert not any("payload" in each for each in listed)
 
@@ -66,9 +66,9 @@ def test_a_dry_run_starts_nothing(world: ApiWorld) -> None:
     path = f"/v1/tasks/{task}/trigger?validateOnly=true"
     answer = world.ask("ada", path, {"payload": {"n": 7}}, headers={"Idempotency-Key": "k"})
     assert answer.status_code == 200, answer.text
-    assert answer.get_json()["triggered"] == {"payload": {"n": 7}}
+    assert answer.json["triggered"] == {"payload": {"n": 7}}
     refused = world.ask("ada", path, {"payload": {"n": "x"}})
-    assert (refused.status_code, refused.get_json()["field"]) == (400, "payload.n")
+    assert (refused.status_code, refused.json["field"]) == (400, "payload.n")
     spent = world.sim.counts.since(before)
     assert (spent.commits, spent.writes, spent.dispatches) == (0, 0, 0)
     world.sim.advance(MINUTE)
@@ -81,7 +81,7 @@ def test_who_may_not_edit_the_payload_may_not_give_one(world: ApiWorld) -> None:
     assert world.ask("ada", f"/v1/tasks/{private}/trigger", {"payload": {"n": 2}}).status_code in {400, 403}
     world.sim.app.trigger(flow)
     world.sim.advance(MINUTE)
-    (child,) = world.ask("ada", f"/v1/tasks/{flow}/tree", method="GET").get_json()["children"]
+    (child,) = world.ask("ada", f"/v1/tasks/{flow}/tree", method="GET").json["children"]
     call = child["task"]["id"]
     assert world.ask("ada", f"/v1/tasks/{call}/trigger", {"payload": {"n": 2}}).status_code == 403
     theirs = create(world, "t3", owner="bob")

@@ -54,7 +54,7 @@ def test_what_was_used_is_summed_and_priced(ask: Any) -> None:  # noqa: ANN401 -
     """By owner and handler, actual and estimated, with our own operations, in dollars by the prices that are set."""
     fill(ask.sim)
     ask.sim.advance(10 * HOUR)
-    page = ask("admin", "/v1/usage").get_json()
+    page = ask("admin", "/v1/usage").json
     assert (page["month"], page["isComplete"]) == ("2027-01", True)
     assert page["summedUntil"].startswith("2027-01-01T10:00:00")
     rows = {(each["owner"], each["handler"]): each for each in page["usage"]}
@@ -75,12 +75,12 @@ def test_months_handlers_and_pages(ask: Any) -> None:  # noqa: ANN401 - the fixt
     fill(ask.sim)
     ask.sim.advance(timedelta(days=2))
     ask.sim.advance(HOUR)
-    january = ask("ada", "/v1/usage?month=2027-01&handler=spend").get_json()
+    january = ask("ada", "/v1/usage?month=2027-01&handler=spend").json
     assert [(each["handler"], each["executions"]) for each in january["usage"]] == [("spend", 2 * 24)]
-    assert [each["executions"] for each in ask("ada", "/v1/usage").get_json()["usage"]] == [1, 1]
-    assert ask("ada", "/v1/usage?month=2026-12").get_json()["usage"] == []
-    first = ask("admin", "/v1/usage?pageSize=1").get_json()
-    second = ask("admin", f"/v1/usage?pageSize=1&pageToken={first['nextPageToken']}").get_json()
+    assert [each["executions"] for each in ask("ada", "/v1/usage").json["usage"]] == [1, 1]
+    assert ask("ada", "/v1/usage?month=2026-12").json["usage"] == []
+    first = ask("admin", "/v1/usage?pageSize=1").json
+    second = ask("admin", f"/v1/usage?pageSize=1&pageToken={first['nextPageToken']}").json
     assert "nextPageToken" not in second
     assert sorted(each["owner"] for page in (first, second) for each in page["usage"]) == ["ada", "ada", "bob", "bob"]
     for wrong in ("month=2027-13", "month=January", "pageToken=x", f"month=2026-12&pageToken={first['nextPageToken']}"):
@@ -99,40 +99,40 @@ def test_only_admins_set_budgets(ask: Any) -> None:  # noqa: ANN401 - the fixtur
     assert ask("admin", path, body, "PUT").status_code == 201
     for wrong in ({}, {"maxQueriesPerMonth": -1}, {"maxQueriesPerMonth": "5"}, {"maxQueriesPerMonth": True}):
         assert ask("admin", path, wrong, "PUT").status_code == 400, wrong
-    shown = ask("ada", path).get_json()
+    shown = ask("ada", path).json
     assert (shown["maxQueriesPerMonth"], shown["queries"], shown["isUsedUp"]) == (100, 3, False)
     assert ask("bob", path).status_code == 404
-    used_up = ask("admin", path, {"maxQueriesPerMonth": 3}, "PUT").get_json()
+    used_up = ask("admin", path, {"maxQueriesPerMonth": 3}, "PUT").json
     assert used_up["isUsedUp"]
-    tasks = {(each["owner"], each["status"]) for each in ask("admin", "/v1/tasks").get_json()["tasks"]}
+    tasks = {(each["owner"], each["status"]) for each in ask("admin", "/v1/tasks").json["tasks"]}
     assert tasks == {("ada", "PAUSED"), ("bob", "ACTIVE")}
-    (paused, *_) = [each for each in ask("ada", "/v1/tasks").get_json()["tasks"] if each["handler"] == "spend"]
+    (paused, *_) = [each for each in ask("ada", "/v1/tasks").json["tasks"] if each["handler"] == "spend"]
     refused = ask("ada", f"/v1/tasks/{paused['id']}/resume", {}, "POST")
     assert refused.status_code == 409
-    assert "used up its budget" in refused.get_json()["detail"]
-    assert "used up its budget" in ask("ada", f"/v1/tasks/{paused['id']}/explain").get_json()["summary"]
+    assert "used up its budget" in refused.json["detail"]
+    assert "used up its budget" in ask("ada", f"/v1/tasks/{paused['id']}/explain").json["summary"]
     assert ask("ada", path, None, "DELETE").status_code == 403
     assert ask("admin", path, None, "DELETE").status_code == 204
     assert ask("admin", path, None, "DELETE").status_code == 404
-    assert {each["status"] for each in ask("ada", "/v1/tasks").get_json()["tasks"]} == {"ACTIVE"}
+    assert {each["status"] for each in ask("ada", "/v1/tasks").json["tasks"]} == {"ACTIVE"}
 
 
 def test_budgets_are_listed_to_who_may_see_them(ask: Any) -> None:  # noqa: ANN401 - the fixture above
     """An admin and a viewer see all, page by page, a user the own one, a worker's key none."""
     fill(ask.sim)
     ask.sim.advance(2 * HOUR)
-    assert ask("admin", "/v1/budgets").get_json() == {"budgets": []}
+    assert ask("admin", "/v1/budgets").json == {"budgets": []}
     for owner in ("ada", "bob", "cy"):
         assert ask("admin", f"/v1/people/{owner}/budget", {"maxQueriesPerMonth": 100}, "PUT").status_code == 201
 
     def show(who: str, query: str = "") -> dict[str, Any]:
-        answer: dict[str, Any] = ask(who, f"/v1/budgets{query}").get_json()
+        answer: dict[str, Any] = ask(who, f"/v1/budgets{query}").json
         budgets = [{**each, "summedUntil": ""} for each in answer["budgets"]]  # each look counts anew
         return {**answer, "budgets": budgets}
 
     shown = show("viewer")["budgets"]
     assert [(each["owner"], each["queries"]) for each in shown] == [("ada", 6), ("bob", 6), ("cy", 0)]
-    alone = ask("ada", "/v1/people/ada/budget").get_json()
+    alone = ask("ada", "/v1/people/ada/budget").json
     assert shown[0] == {**alone, "summedUntil": ""}
     assert show("ada") == {"budgets": [shown[0]]}
     assert show("admin", "?owner=bob") == {"budgets": [shown[1]]}
@@ -172,7 +172,7 @@ def test_usage_is_summed_by_the_value_of_a_label(ask: Any) -> None:  # noqa: ANN
     sim.advance(30 * HOUR)
 
     def ask_by_label(who: str, more: str = "") -> dict[str, int]:
-        page = ask(who, f"/v1/usage?by=LABEL&labelKey=team{more}").get_json()
+        page = ask(who, f"/v1/usage?by=LABEL&labelKey=team{more}").json
         assert page["usage"] == []
         assert sum(each["executions"] for each in page["sums"]) == page["total"]["executions"]
         return {each["name"]: each["executions"] for each in page["sums"]}
@@ -190,5 +190,5 @@ def test_more_tasks_than_are_read_are_refused(ask: Any, monkeypatch: pytest.Monk
     fill(ask.sim)
     ask.sim.advance(HOUR)
     refused = ask("admin", "/v1/usage?by=LABEL&labelKey=team")
-    assert (refused.status_code, "at most 3 tasks" in refused.get_json()["detail"]) == (400, True)
+    assert (refused.status_code, "at most 3 tasks" in refused.json["detail"]) == (400, True)
     assert ask("admin", "/v1/usage?by=LABEL&labelKey=team&owner=ada").status_code == 200

@@ -53,7 +53,7 @@ def test_a_user_is_not_offered_what_a_server_asked_for(world: ApiWorld, fields: 
     """Although they own the task; a worker gets it."""
     world.create("root", **{"handler": "paint", **fields})
     queue = fields.get("pull", "gpu")
-    assert world.ask("ada", f"/v1/queues/{queue}/claim", {"limit": 9}).get_json().get("claims", []) == []
+    assert world.ask("ada", f"/v1/queues/{queue}/claim", {"limit": 9}).json.get("claims", []) == []
     assert len(world.claim_all("gpu-1", queue)) == 1
 
 
@@ -61,7 +61,7 @@ def test_a_user_listens_only_where_something_of_theirs_may_wait(world: ApiWorld)
     """Each queue that they named was a note of a worker, or 16. The answer says which queues there are for them."""
     for queue in ("bank", "nowhere"):
         refused = world.ask("ada", f"/v1/queues/{queue}/claim", {"worker": "box"})
-        assert (refused.status_code, "gpu" in refused.get_json()["detail"]) == (403, True)
+        assert (refused.status_code, "gpu" in refused.json["detail"]) == (403, True)
         assert world.ask("gpu-1", f"/v1/queues/{queue}/claim", {"limit": 1}).status_code == 200
     notes = world.sim.app.container.store.records.list_all(WorkerPresence, limit=9)
     assert {each.claimed_by for each in notes} == {"key:gpu-1"}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from tests.web.callers import GREETING
 from tests.web.conftest import Call
 
 from cloudsched.testing import Simulation
@@ -17,20 +16,20 @@ def count_changes(sim: Simulation) -> tuple[int, int, int, int]:
     return counts.commits, counts.writes, counts.deletes, counts.dispatches
 
 
-def test_a_creation_is_only_checked(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
+def test_a_creation_is_only_checked(call: Call, sim: Simulation) -> None:
     """The answer is the task as it would be, with its next ten occurrences; nothing is written and nothing sent."""
     before = count_changes(sim)
-    answer = call("POST", "/v1/tasks?validateOnly=true", {**greeting, "id": "a", "schedule": DAILY})
+    answer = call("POST", "/v1/tasks?validateOnly=true", {**GREETING, "id": "a", "schedule": DAILY})
     assert answer.status_code == 200, answer.text
     assert "Location" not in answer.headers
-    shown = answer.get_json()
+    shown = answer.json
     assert (shown["id"], shown["status"], len(shown["upcoming"])) == ("a", "ACTIVE", 10)
     assert shown["upcoming"][2]["local"] == "2027-03-28T09:00:00+02:00"
     assert count_changes(sim) == before
     assert call("GET", "/v1/tasks/a").status_code == 404
-    made = call("POST", "/v1/tasks?validateOnly=false", {**greeting, "id": "a", "schedule": DAILY})
+    made = call("POST", "/v1/tasks?validateOnly=false", {**GREETING, "id": "a", "schedule": DAILY})
     assert made.status_code == 201
-    stored = made.get_json()
+    stored = made.json
     assert stored.pop("allowedVerbs")
     written = ("createdAt", "updatedAt", "statusChangedAt")
     assert stored["createdAt"] > shown["createdAt"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.web.callers import PEOPLE, RoleHarness, make_keys
-from tests.web.conftest import Call
+from tests.web.conftest import Call, fetch
 
 from cloudsched import App, Settings
 from cloudsched.adapters.operation_counts import Counts, count_store
@@ -47,29 +47,29 @@ def test_queues_say_what_waits_and_who_listens(call: Call, sim: Simulation) -> N
     queue_up(
         call, sim, {"id": "a"}, {"id": "b", "pull": cuda}, {"id": "c", "priority": "HIGH"}, {"id": "d", "pull": "gpu-2"}
     )
-    shown = call("GET", "/v1/queues").get_json()["queues"]
+    shown = fetch(call, "/v1/queues")["queues"]
     assert [(one["queue"], one.get("skill"), one["waiting"], one["workers"]) for one in shown] == [
         ("gpu", None, 2, 0),
         ("gpu-2", None, 1, 0),
         ("gpu", "cuda", 1, 0),
     ]
-    tasks = call("GET", "/v1/queues/gpu/tasks").get_json()["tasks"]
+    tasks = fetch(call, "/v1/queues/gpu/tasks")["tasks"]
     assert [(one["taskId"], one.get("skill"), one["priority"]) for one in tasks] == [
         ("c", None, "HIGH"),
         ("a", None, "NORMAL"),
         ("b", "cuda", "NORMAL"),
     ]
-    first = call("GET", "/v1/queues/gpu/tasks?pageSize=2").get_json()
-    rest = call("GET", f"/v1/queues/gpu/tasks?pageSize=2&pageToken={first['nextPageToken']}").get_json()
+    first = fetch(call, "/v1/queues/gpu/tasks?pageSize=2")
+    rest = fetch(call, f"/v1/queues/gpu/tasks?pageSize=2&pageToken={first['nextPageToken']}")
     assert [one["taskId"] for one in (*first["tasks"], *rest["tasks"])] == ["c", "a", "b"]
     assert call("GET", f"/v1/queues/gpu-2/tasks?pageToken={first['nextPageToken']}").status_code == 400
     order = [
         claim["task"]["id"]
         for _ in range(3)
-        for claim in call("POST", "/v1/queues/gpu/claim", {"worker": "box", "skills": ["cuda"]}).get_json()["claims"]
+        for claim in call("POST", "/v1/queues/gpu/claim", {"worker": "box", "skills": ["cuda"]}).json["claims"]
     ]
     assert order == ["c", "a", "b"]
-    (queue,) = [one for one in call("GET", "/v1/queues").get_json()["queues"] if one["queue"] == "gpu"]
+    (queue,) = [one for one in fetch(call, "/v1/queues")["queues"] if one["queue"] == "gpu"]
     assert (queue["waiting"], queue["workers"]) == (0, 1)
 
 
@@ -78,7 +78,7 @@ def test_a_worker_is_noted_once_a_minute(call: Call, sim: Simulation) -> None:
     for _ in range(3):
         call("POST", "/v1/queues/gpu/claim", {"worker": "box", "skills": ["cuda"]})
         sim.advance(timedelta(seconds=10))
-    (worker,) = call("GET", "/v1/workers").get_json()["workers"]
+    (worker,) = fetch(call, "/v1/workers")["workers"]
     assert (worker["worker"], worker["queue"], worker["skills"], worker["isListening"]) == (
         "box",
         "gpu",
@@ -87,14 +87,14 @@ def test_a_worker_is_noted_once_a_minute(call: Call, sim: Simulation) -> None:
     )
     assert worker["seenAt"].startswith("2027-01-01T00:00:00")
     sim.advance(timedelta(minutes=3))
-    (worker,) = call("GET", "/v1/workers").get_json()["workers"]
+    (worker,) = fetch(call, "/v1/workers")["workers"]
     assert not worker["isListening"]
     call("POST", "/v1/queues/gpu/claim", {"worker": "box"})
-    (worker,) = call("GET", "/v1/workers").get_json()["workers"]
+    (worker,) = fetch(call, "/v1/workers")["workers"]
     assert worker["isListening"]
     sim.advance(timedelta(days=1, minutes=2))
     sim.app.container.store.sweep.expire(sim.now)  # what the sweep does, and Firestore itself
-    assert call("GET", "/v1/workers").get_json()["workers"] == []
+    assert fetch(call, "/v1/workers")["workers"] == []
 
 
 def test_two_processes_note_a_worker_once(sim: Simulation) -> None:
@@ -125,9 +125,9 @@ def test_a_user_hides_no_server_s_worker(call: Call, sim: Simulation) -> None:
         notes.note(WorkerFilter(f"q{number}", owner="eve", worker="w"), eve)
     for number in range(20):
         notes.note(WorkerFilter("gpu", worker=f"real-{number}"), THIS_PROCESS)
-    shown = [one["worker"] for one in call("GET", "/v1/workers").get_json()["workers"]]
+    shown = [one["worker"] for one in fetch(call, "/v1/workers")["workers"]]
     assert {f"real-{number}" for number in range(20)} <= set(shown)
-    (queue,) = [one for one in call("GET", "/v1/queues").get_json()["queues"] if one["queue"] == "gpu"]
+    (queue,) = [one for one in fetch(call, "/v1/queues")["queues"] if one["queue"] == "gpu"]
     assert queue["workers"] == 20
 
 
@@ -141,7 +141,7 @@ def test_a_store_that_fails_keeps_no_worker_from_work(
 
     queue_up(call, sim, {"id": "a"})
     monkeypatch.setattr(SqliteRecords, "write", fail)
-    claims = call("POST", "/v1/queues/gpu/claim", {}).get_json()["claims"]
+    claims = call("POST", "/v1/queues/gpu/claim", {}).json["claims"]
     assert [claim["task"]["id"] for claim in claims] == ["a"]
 
 
@@ -151,14 +151,14 @@ def test_locks_show_holders_and_the_wait_list(call: Call, sim: Simulation) -> No
         queue_up(call, sim, {"id": f"h{number}", "title": f"H{number}", "lockKey": "printer"})
     queue_up(call, sim, {"id": "own", "lockKey": "a/b", "lockScope": "owner"})
     call("POST", "/v1/queues/gpu/claim", {"limit": 9})
-    locks = call("GET", "/v1/locks").get_json()["locks"]
+    locks = fetch(call, "/v1/locks")["locks"]
     shown = [(one["key"], one["scope"], one.get("owner")) for one in locks]
     assert shown == [("a/b", "OWNER", "ada"), ("printer", "GLOBAL", None)]
     (printer,) = [one for one in locks if one["key"] == "printer"]
     assert [(one["taskId"], one["title"]) for one in printer["holders"]] == [("h0", "H0")]
     assert [one["taskId"] for one in printer["waiters"]] == ["h1", "h2", "h3"]
-    first = call("GET", "/v1/locks?pageSize=1").get_json()
-    second = call("GET", f"/v1/locks?pageSize=1&pageToken={first['nextPageToken']}").get_json()
+    first = fetch(call, "/v1/locks?pageSize=1")
+    second = fetch(call, f"/v1/locks?pageSize=1&pageToken={first['nextPageToken']}")
     assert [one["key"] for page in (first, second) for one in page["locks"]] == ["a/b", "printer"]
     assert "nextPageToken" not in second
     assert call("GET", "/v1/locks?pageToken=x").status_code == 400
@@ -170,7 +170,7 @@ def test_a_lock_shows_its_first_ten_waiters(call: Call, sim: Simulation, tasks: 
     for number in range(tasks):
         queue_up(call, sim, {"id": f"h{number:02}", "lockKey": "printer"})
     call("POST", "/v1/queues/gpu/claim", {"limit": 20})
-    (printer,) = call("GET", "/v1/locks").get_json()["locks"]
+    (printer,) = fetch(call, "/v1/locks")["locks"]
     assert [one["taskId"] for one in printer["waiters"]] == [f"h{number:02}" for number in range(1, 11)]
     assert printer["hasMoreWaiters"] is is_cut
 
@@ -192,7 +192,7 @@ def test_everybody_sees_their_own(simulate: Callable[..., Simulation]) -> None:
     sim.advance(timedelta(minutes=7))
     ask("ada", "/v1/queues/q-ada/claim", {"worker": "mine", "handlers": ["none"]})
     for owner in ("ada", "bob"):
-        assert ask("admin", f"/v1/queues/lock-{owner}/claim", {"worker": "server"}).get_json()["claims"]
+        assert ask("admin", f"/v1/queues/lock-{owner}/claim", {"worker": "server"}).json["claims"]
     ask("w", "/v1/queues/q-ada/claim", {"worker": "box", "handlers": ["none"]})
     for path, name, seen in (
         ("queues", "queue", {"admin": ["lock-ada", "lock-bob", "q-ada", "q-bob"], "ada": ["q-ada"], "bob": ["q-bob"]}),
@@ -201,9 +201,9 @@ def test_everybody_sees_their_own(simulate: Callable[..., Simulation]) -> None:
         ("locks", "owner", {"admin": ["ada", "bob"], "ada": ["ada"], "bob": ["bob"]}),
     ):
         for who, expected in seen.items():
-            (found,) = [each for each in ask(who, f"/v1/{path}").get_json().values() if isinstance(each, list)]
+            (found,) = [each for each in ask(who, f"/v1/{path}").json.values() if isinstance(each, list)]
             assert sorted(one[name] for one in found) == expected, (path, who)
         assert ask("bob", f"/v1/{path}?owner=ada").status_code == 403
         assert ask("w", f"/v1/{path}").status_code == 403
-    (queue,) = ask("ada", "/v1/queues").get_json()["queues"]
+    (queue,) = ask("ada", "/v1/queues").json["queues"]
     assert queue["workers"] == 2

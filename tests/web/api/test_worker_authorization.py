@@ -10,8 +10,7 @@ import pytest
 from click.testing import CliRunner
 from tests.authorities import as_user
 from tests.web.auth.token_issuer import AUDIENCE, Issuer, publish_keys
-from tests.web.callers import ERROR, VERBS, RoleHarness, run_path
-from werkzeug.test import TestResponse
+from tests.web.callers import ERROR, VERBS, Answer, RoleHarness, run_path
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
@@ -51,7 +50,7 @@ class WorkerRoleHarness(RoleHarness):
             assert self.post("admin", "/v1/tasks", body).status_code == 201
         sim.advance(timedelta(minutes=5))
 
-    def post(self, who: str, path: str, body: object = None) -> TestResponse:
+    def post(self, who: str, path: str, body: object = None) -> Answer:
         """POST with a caller's credential."""
         return self.ask(who, "POST", path, body)
 
@@ -59,7 +58,7 @@ class WorkerRoleHarness(RoleHarness):
         """Claim everything that a queue offers to a caller."""
         answer = self.post(who, f"/v1/queues/{queue}/claim", {"limit": 100})
         assert answer.status_code in {200, 403}, answer.text
-        found: list[dict[str, Any]] = answer.get_json().get("claims", [])
+        found: list[dict[str, Any]] = answer.json.get("claims", [])
         return found
 
 
@@ -110,7 +109,7 @@ def test_only_permitted_workers_may_claim_for_one_owner(worker_roles: WorkerRole
         assert answer.status_code == 403
         assert {claim["task"]["owner"] for claim in worker_roles.claims("admin", "gpu")} == {"ada", "bob"}
     else:
-        assert [claim["task"]["id"] for claim in answer.get_json()["claims"]] == ["bob-gpu"]
+        assert [claim["task"]["id"] for claim in answer.json["claims"]] == ["bob-gpu"]
 
 
 @pytest.mark.parametrize("who", [name for name in WORKERS if name not in {"admin", "every"}])
@@ -135,13 +134,13 @@ def test_a_lost_lease_reveals_nothing_new(worker_roles: WorkerRoleHarness) -> No
     """A repeated report returns the task's state, but not what its owner has changed since."""
     claim, _ = worker_roles.claims("adas-gpu", "gpu")
     said = {"leaseToken": claim["leaseToken"], "content": "done"}
-    told = worker_roles.post("adas-gpu", f"{run_path(claim)}/complete", said).get_json()
+    told = worker_roles.post("adas-gpu", f"{run_path(claim)}/complete", said).json
     assert told["status"] == "COMPLETED"
-    again = worker_roles.post("adas-gpu", f"{run_path(claim)}/complete", said).get_json()
+    again = worker_roles.post("adas-gpu", f"{run_path(claim)}/complete", said).json
     assert not {"payload", "description", "purpose", "source", "children", "script"} & set(again)
     (claim,) = worker_roles.claims("admin", "gpu")
     said = {"leaseToken": claim["leaseToken"], "content": "done"}
-    assert "payload" in worker_roles.post("admin", f"{run_path(claim)}/complete", said).get_json()
+    assert "payload" in worker_roles.post("admin", f"{run_path(claim)}/complete", said).json
 
 
 def test_a_key_is_made_for_queues_and_an_owner() -> None:

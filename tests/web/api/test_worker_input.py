@@ -11,7 +11,7 @@ from tests.cases import try_each
 from tests.web.api.test_invalid_input import DEEP, read_problem
 from tests.web.api.test_worker_operations import claim_from_queue
 from tests.web.callers import run_path
-from tests.web.conftest import Call
+from tests.web.conftest import Call, create, fetch
 
 from cloudsched.domain.documents.task import MAX_COUNT
 from cloudsched.engine.execution.call import MAX_MESSAGE, MAX_TRACEBACK
@@ -66,20 +66,18 @@ BAD_WORDS: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 @pytest.fixture
-def claim(call: Call, sim: Simulation, greeting: dict[str, Any]) -> dict[str, Any]:
+def claim(call: Call, sim: Simulation) -> dict[str, Any]:
     """A run that was claimed just now."""
-    call("POST", "/v1/tasks", {**greeting, "id": "t", "pull": "gpu", "expectedDuration": 3600})
+    create(call, id="t", pull="gpu", expectedDuration=3600)
     sim.advance(timedelta(minutes=5))
     (made,) = claim_from_queue(call)
     return made
 
 
 @pytest.mark.parametrize(("wish", "field"), BAD_WISHES.values(), ids=BAD_WISHES)
-def test_an_invalid_claim_request_claims_nothing(
-    call: Call, sim: Simulation, greeting: dict[str, Any], wish: object, field: str
-) -> None:
+def test_an_invalid_claim_request_claims_nothing(call: Call, sim: Simulation, wish: object, field: str) -> None:
     """400 names the invalid field, and the offer is still there."""
-    call("POST", "/v1/tasks", {**greeting, "pull": "gpu"})
+    create(call, pull="gpu")
     sim.advance(timedelta(minutes=5))
     before = sim.counts.commits
     assert read_problem(call("POST", "/v1/queues/gpu/claim", json.dumps(wish).encode()))["field"] == field
@@ -125,7 +123,7 @@ def test_long_texts_are_shortened_as_in_process(call: Call, claim: dict[str, Any
     assert call("POST", f"{run_path(claim)}/heartbeat", {**token, "progress": steps}).status_code == 200
     error = {"type": "T" * 500, "message": "m" * 5000, "traceback": "a" * 5000 + "z" * 10}
     assert call("POST", f"{run_path(claim)}/fail", {**token, "error": error}).status_code == 200
-    record = call("GET", run_path(claim)).get_json()
+    record = fetch(call, run_path(claim))
     assert len(record["progress"]) == MAX_PROGRESS_NOTES
     assert record["progress"][-1]["text"] == steps[-1]["text"][:MAX_TEXT]
     kept = record["error"]
@@ -134,5 +132,5 @@ def test_long_texts_are_shortened_as_in_process(call: Call, claim: dict[str, Any
     (again,) = claim_from_queue(call)
     told = {"leaseToken": again["leaseToken"], "notices": [{"title": "t" * 500, "body": "b" * 5000}] * MAX_NOTICES}
     assert call("POST", f"{run_path(again)}/complete", told).status_code == 200
-    messages = call("GET", "/v1/inboxes/ada/messages").get_json()["messages"]
+    messages = fetch(call, "/v1/inboxes/ada/messages")["messages"]
     assert [(len(each["title"]), each["body"].count("b")) for each in messages] == [(MAX_TEXT, 5000)] * MAX_NOTICES

@@ -41,7 +41,7 @@ def read(world: ApiWorld, claim: dict[str, Any]) -> dict[str, Any]:
     """Read the log of a claimed run, as an admin."""
     answer = world.ask("root", f"{run_path(claim)}/logs", method="GET")
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.get_json()
+    found: dict[str, Any] = answer.json
     return found
 
 

@@ -8,9 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.callers import run_path
-from tests.web.conftest import Call
-from werkzeug.test import TestResponse
+from tests.web.callers import Answer, run_path
+from tests.web.conftest import Call, create
 
 from cloudsched.testing import Simulation
 
@@ -19,11 +18,11 @@ SOON = timedelta(minutes=5)
 
 
 @pytest.fixture
-def offer(call: Call, sim: Simulation, greeting: dict[str, Any]) -> Callable[..., str]:
+def offer(call: Call, sim: Simulation) -> Callable[..., str]:
     """Let a task of the queue `gpu` come due; return its path."""
 
     def offer_task(**more: object) -> str:
-        answer = call("POST", "/v1/tasks", {**greeting, "pull": "gpu", "schedule": "PT5M", **more})
+        answer = create(call, pull="gpu", schedule="PT5M", **more)
         assert answer.status_code == 201, answer.text
         sim.advance(SOON)
         return answer.headers["Location"]
@@ -35,7 +34,7 @@ def claim_from_queue(call: Call, queue: str = "gpu", **wanted: object) -> list[d
     answer = call("POST", f"/v1/queues/{queue}/claim", wanted or None)
     assert answer.status_code == 200, answer.text
     assert answer.headers["Cache-Control"] == "no-store"
-    found: list[dict[str, Any]] = answer.get_json()["claims"]
+    found: list[dict[str, Any]] = answer.json["claims"]
     return found
 
 
@@ -64,7 +63,7 @@ def test_a_lease_token_appears_only_in_its_claim(
     place = offer(retry={"maxRetries": 1})
     (claim,) = claim_from_queue(call)
     token = claim["leaseToken"]
-    seen: list[TestResponse] = []
+    seen: list[Answer] = []
 
     def collect_answers() -> None:
         paths = (place, f"{place}/executions", run_path(claim), f"{place}/tree", "/v1/tasks", "/v1/tasks?status=ACTIVE")

@@ -15,7 +15,6 @@ import pytest
 import time_machine
 from tests.cases import try_each
 from tests.greeting_app import app
-from tests.harness import LocalClient
 from tests.subject_cases import REFUSED
 from tests.web.auth.token_issuer import (
     AUDIENCE,
@@ -26,7 +25,7 @@ from tests.web.auth.token_issuer import (
     publish_keys,
     user_claims,
 )
-from tests.web.callers import clear_authenticators
+from tests.web.callers import clear_authenticators, open_api
 from werkzeug.test import Client
 from werkzeug.wrappers import Request, Response
 
@@ -61,7 +60,7 @@ def issuer_requests(issuer: Issuer) -> Iterator[list[str]]:
 def request_status(token: str, access: Access = ACCESS, **headers: str) -> int:
     """Return the status of the response to a list request with this token."""
     with Simulation(app, access=access) as sim:
-        client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+        client = open_api(sim.app)
         answer = client.get("/v1/tasks", headers={"Authorization": f"Bearer {token}", **headers})
         if answer.status_code == 401:
             assert answer.headers["WWW-Authenticate"].startswith("Bearer")
@@ -101,7 +100,7 @@ def test_an_admin_claim_sees_all(
     """A user whose token has `admin: true` sees all tasks; values that merely resemble true do not count."""
     sim = simulate(access=ACCESS)
     sim.app.create(owner="bob", title="T", handler="anything")
-    client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+    client = open_api(sim.app)
     answer = client.get("/v1/tasks", headers={"Authorization": f"Bearer {issuer.make_user_token(admin=claim)}"})
     assert len(answer.get_json()["tasks"]) == sees
 
@@ -111,7 +110,7 @@ def test_nothing_is_created_after_a_tokens_end(issuer: Issuer, monkeypatch: pyte
     monkeypatch.setattr("cloudsched.web.api.router.time", SimpleNamespace(time=lambda: time.time() + 7200))
     task = {"title": "T", "handler": "anything", "payload": {}, "schedule": "every day at 9", "timezone": "UTC"}
     with Simulation(app, access=ACCESS) as sim:
-        client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+        client = open_api(sim.app)
         credential = {"Authorization": f"Bearer {issuer.make_user_token()}"}
         answer = client.post("/v1/tasks/batchCreate", headers=credential, json={"tasks": [task, task]})
         assert [each["status"] for each in answer.get_json()["results"]] == [401, 401]
@@ -274,7 +273,7 @@ def test_a_deployed_api_without_credentials_says_so(
 ) -> None:
     """With no authentication configured, a deployed API answers only its health check, and logs what to set."""
     sim = simulate(is_deployed=True, tasks_emulator="none")
-    client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+    client = open_api(sim.app)
     paths = ("/v1/tasks", "/ready", "/v1/tasks/x", "/v1/inboxes/ada/messages")
     assert {client.get(path).status_code for path in paths} == {503}
     assert client.get("/health").status_code == 200
@@ -308,7 +307,7 @@ def test_tokens_without_signature_need_trust_in_cloud_run(issuer: Issuer) -> Non
 def test_the_sweep_accepts_only_its_own_account(issuer: Issuer, simulate: Callable[..., Simulation]) -> None:
     """With a sweeper named, only a token of that account for this service sweeps."""
     sim = simulate(access=Access(sweeper=ROBOT, audiences=(AUDIENCE,)))
-    client = LocalClient(Request.application(lambda request: serve_sweep(sim.app, request)))
+    client = open_api(sim.app, serve_sweep)
 
     def sweep_status(token: str) -> int:
         return client.post("/", headers={"Authorization": f"Bearer {token}"}).status_code
@@ -411,7 +410,7 @@ def test_a_malformed_origin_is_refused() -> None:
 
 def test_a_refused_request_is_told_what_to_do(sim: Simulation) -> None:
     """Whoever works through a proxy, such as Cloud Shell's web preview, learns which header it was, and what to do."""
-    client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+    client = open_api(sim.app)
     forwarded = client.get("/v1/tasks", headers={"X-Forwarded-For": "10.0.0.7"}).get_json()["detail"]
     renamed = client.get("/v1/tasks", headers={"Host": "8080-shell.cloudshell.dev"}).get_json()["detail"]
     remote = client.get("/v1/tasks", environ_base={"REMOTE_ADDR": "10.0.0.7"}).get_json()["detail"]

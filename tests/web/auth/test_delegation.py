@@ -63,14 +63,14 @@ def test_a_delegate_does_nothing_by_itself(roles: RoleHarness, operation: Operat
     answer = roles.ask(
         "delegate", operation.method, path_for(operation, roles.task("ada", **TASK)), body_for(operation)
     )
-    assert (answer.status_code, ON_BEHALF_OF in answer.get_json()["detail"]) == (403, True)
+    assert (answer.status_code, ON_BEHALF_OF in answer.json["detail"]) == (403, True)
 
 
 def test_the_record_names_both(roles: RoleHarness) -> None:
     """The history says who it was and through which server; a user's own act says nothing of any."""
-    created = roles.ask("delegate", "POST", "/v1/tasks", TASK, **{ON_BEHALF_OF: "ada"}).get_json()["id"]
+    created = roles.create_task("delegate", TASK, **{ON_BEHALF_OF: "ada"}).json["id"]
     roles.ask("ada", "POST", f"/v1/tasks/{created}/pause")
-    entries = roles.ask("ada", "GET", f"/v1/tasks/{created}/history").get_json()["entries"]
+    entries = roles.fetch("ada", f"/v1/tasks/{created}/history")["entries"]
     assert [each["by"] for each in entries] == [
         {"role": "owner", "subject": "key:ada"},
         {"role": "owner", "subject": "user:ada", "via": "key:delegate"},
@@ -84,14 +84,14 @@ NOBODY = ["system", ".", "..", "__all__", "a/b", "a\x00", "a\n", "\x7f", "x" * 1
 def test_nobody_can_be_what_is_reserved(roles: RoleHarness, user: str) -> None:
     """Neither the system, nor what is empty, too long or has a control character, is a user for whom one acts."""
     answer = roles.ask("admin", "GET", "/v1/tasks", **{ON_BEHALF_OF: quote(user, safe="")})
-    assert (answer.status_code, answer.get_json()["field"]) == (400, ON_BEHALF_OF)
+    assert (answer.status_code, answer.json["field"]) == (400, ON_BEHALF_OF)
 
 
 @try_each("header", ["ada, bob", "ada,bob", "ad a", "%zz", "%", "%ff", '"ada"', "ad\u00e4"])
 def test_a_name_that_is_not_encoded_is_refused(roles: RoleHarness, header: str) -> None:
     """Two names, a broken escape, bytes that are no UTF-8: none is taken for another user."""
     answer = roles.ask("admin", "GET", "/v1/tasks", **{ON_BEHALF_OF: header})
-    assert (answer.status_code, answer.get_json()["field"]) == (400, ON_BEHALF_OF)
+    assert (answer.status_code, answer.json["field"]) == (400, ON_BEHALF_OF)
 
 
 @try_each("role", [each for each in Role if each not in {Role.ADMIN, Role.DELEGATE}])

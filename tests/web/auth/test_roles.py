@@ -57,7 +57,7 @@ def body_for(operation: Operation) -> object:
 @pytest.fixture
 def description(roles: RoleHarness) -> dict[str, Any]:
     """What the API says of itself to somebody without a key."""
-    return cast("dict[str, Any]", roles.ask(None, "GET", "/openapi.json").get_json())
+    return cast("dict[str, Any]", roles.fetch(None, "/openapi.json"))
 
 
 @try_each("name", [each.name for each in RIGHTS])
@@ -76,7 +76,7 @@ def test_every_operation_requires_authentication(roles: RoleHarness, description
         assert answer.status_code == 401
         assert answer.headers["WWW-Authenticate"] == 'Bearer realm="cloudsched"'
         schema = promised["responses"]["401"]["content"][answer.mimetype]["schema"]
-        Draft202012Validator({**schema, "components": description["components"]}).validate(answer.get_json())
+        Draft202012Validator({**schema, "components": description["components"]}).validate(answer.json)
     own = roles.headers("admin")["X-Api-Key"]
     assert roles.ask(None, operation.method, path, body, **{header: own}).status_code != 401
 
@@ -88,7 +88,7 @@ def test_a_stranger_cannot_tell_a_task_that_exists(
 ) -> None:
     """For each operation, the answer for another's task is, byte for byte, that for none; and nothing has changed."""
     taken = roles.task("ada")
-    before = roles.ask("admin", "GET", f"/v1/tasks/{taken}").get_json()
+    before = roles.fetch("admin", f"/v1/tasks/{taken}")
     missing = taken[:-1] + ("0" if taken[-1] != "0" else "1")
     answers = []
     for task_id in (taken, missing):
@@ -97,7 +97,7 @@ def test_a_stranger_cannot_tell_a_task_that_exists(
         answers.append((answer.status_code, sorted(answer.headers), answer.text.replace(task_id, "ID")))
     assert answers[0] == answers[1]
     assert answers[0][0] == 404
-    assert roles.ask("admin", "GET", f"/v1/tasks/{taken}").get_json() == before
+    assert roles.fetch("admin", f"/v1/tasks/{taken}") == before
 
 
 @try_each("operation", OF_A_TASK, roles=open_roles)
@@ -132,24 +132,24 @@ def test_hiding_a_task_reads_as_much_as_finding_none(
 def test_a_stranger_cannot_take_an_id(roles: RoleHarness) -> None:
     """Ids that users choose are kept apart, so that choosing one neither reveals nor takes another user's."""
     roles.task("ada", id="secret-project")
-    answers = [roles.ask("bob", "POST", "/v1/tasks", {**TASK, "id": name}) for name in ("secret-project", "no-such")]
+    answers = [roles.create_task("bob", {**TASK, "id": name}) for name in ("secret-project", "no-such")]
     assert [answer.status_code for answer in answers] == [201, 201]
-    ids = [answer.get_json()["id"] for answer in answers]
+    ids = [answer.json["id"] for answer in answers]
     assert [name.partition("-")[2] for name in ids] == ["secret-project", "no-such"]
-    assert [roles.ask("bob", "POST", "/v1/tasks", {**TASK, "id": name}).status_code for name in ids] == [200, 200]
-    assert roles.ask("bob", "POST", "/v1/tasks", {**TASK, "id": "no-such"}).get_json()["id"] == ids[1]
+    assert [roles.create_task("bob", {**TASK, "id": name}).status_code for name in ids] == [200, 200]
+    assert roles.create_task("bob", {**TASK, "id": "no-such"}).json["id"] == ids[1]
     for other in ids:
-        assert roles.ask("ada", "POST", "/v1/tasks", {**TASK, "id": other}).get_json()["id"] != other
+        assert roles.create_task("ada", {**TASK, "id": other}).json["id"] != other
 
 
 def test_a_new_tasks_owner_is_its_creator(roles: RoleHarness) -> None:
     """A user's task is their own, whether they say so or not; another's name is refused. A server's is the system's."""
-    assert roles.ask("ada", "POST", "/v1/tasks", TASK).get_json()["owner"] == "ada"
-    assert roles.ask("ada", "POST", "/v1/tasks", {**TASK, "owner": "ada"}).status_code == 201
-    assert roles.ask("ada", "POST", "/v1/tasks", {**TASK, "owner": "bob"}).status_code == 403
-    assert roles.ask("ada", "POST", "/v1/tasks", {**TASK, "owner": ["ada"]}).status_code == 403
-    assert roles.ask("admin", "POST", "/v1/tasks", TASK).get_json()["owner"] == "system"
-    batch = roles.ask("ada", "POST", "/v1/tasks/batchCreate", {"tasks": [TASK, {**TASK, "owner": "bob"}]}).get_json()
+    assert roles.create_task("ada", TASK).json["owner"] == "ada"
+    assert roles.create_task("ada", {**TASK, "owner": "ada"}).status_code == 201
+    assert roles.create_task("ada", {**TASK, "owner": "bob"}).status_code == 403
+    assert roles.create_task("ada", {**TASK, "owner": ["ada"]}).status_code == 403
+    assert roles.create_task("admin", TASK).json["owner"] == "system"
+    batch = roles.ask("ada", "POST", "/v1/tasks/batchCreate", {"tasks": [TASK, {**TASK, "owner": "bob"}]}).json
     assert [result["status"] for result in batch["results"]] == [201, 403]
 
 

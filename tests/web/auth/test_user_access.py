@@ -61,33 +61,33 @@ REFUSED = {
 @pytest.mark.parametrize(("fields", "field"), REFUSED.values(), ids=REFUSED)
 def test_a_user_is_refused_on_create_batch_and_edit(roles: RoleHarness, fields: dict[str, Any], field: str) -> None:
     """All forms of the request are refused alike; a server may send them, as long as the handler exists."""
-    created = roles.ask("ada", "POST", "/v1/tasks", task(**fields))
-    batch = roles.ask("ada", "POST", "/v1/tasks/batchCreate", {"tasks": [task(**fields)]}).get_json()["results"][0]
-    edited_task = roles.ask("ada", "POST", "/v1/tasks", task(id="mine", handler="open"))
+    created = roles.create_task("ada", task(**fields))
+    batch = roles.ask("ada", "POST", "/v1/tasks/batchCreate", {"tasks": [task(**fields)]}).json["results"][0]
+    edited_task = roles.create_task("ada", task(id="mine", handler="open"))
     assert edited_task.status_code == 201
-    task_id = edited_task.get_json()["id"]
-    replaced = roles.ask("ada", "POST", "/v1/tasks", task(id="mine", **fields))
+    task_id = edited_task.json["id"]
+    replaced = roles.create_task("ada", task(id="mine", **fields))
     cleared = {} if "handler" in fields else {"handler": None}
     patched = roles.ask("ada", "PATCH", f"/v1/tasks/{task_id}", {**cleared, **fields})
-    problems = [batch["problem"], *(answer.get_json() for answer in (created, replaced, patched))]
+    problems = [batch["problem"], *(answer.json for answer in (created, replaced, patched))]
     assert [(each["status"], each["field"]) for each in problems] == [(400, field)] * len(problems)
-    assert roles.ask("ada", "GET", f"/v1/tasks/{task_id}").get_json()["handler"] == "open"
+    assert roles.fetch("ada", f"/v1/tasks/{task_id}")["handler"] == "open"
     if fields.get("handler") != "nothing" or "pull" in fields:
-        assert roles.ask("admin", "POST", "/v1/tasks", task(**fields)).status_code == 201
+        assert roles.create_task("admin", task(**fields)).status_code == 201
 
 
 def test_a_user_cannot_take_work_from_its_workers(roles: RoleHarness) -> None:
     """A user cannot move a workers' handler to the executor; null in an edit restores the default."""
-    refused = roles.ask("ada", "POST", "/v1/tasks", task(handler="render", pull=None))
-    assert (refused.status_code, refused.get_json()["field"]) == (400, "pull")
-    created = roles.ask("ada", "POST", "/v1/tasks", task(handler="render", pull="gpu")).get_json()
+    refused = roles.create_task("ada", task(handler="render", pull=None))
+    assert (refused.status_code, refused.json["field"]) == (400, "pull")
+    created = roles.create_task("ada", task(handler="render", pull="gpu")).json
     edited = roles.ask("ada", "PATCH", f"/v1/tasks/{created['id']}", {"pull": None})
-    assert edited.get_json()["pull"] == {"queue": "render"}
+    assert edited.json["pull"] == {"queue": "render"}
 
 
 def test_a_user_cannot_tell_a_server_handler_from_none(roles: RoleHarness) -> None:
     """The problem is the same but for the name, and lists only what users may name."""
-    answers = [roles.ask("ada", "POST", "/v1/tasks", task(handler=name)) for name in ("closed", "absent")]
+    answers = [roles.create_task("ada", task(handler=name)) for name in ("closed", "absent")]
     texts = [answer.text.replace(name, "NAME") for answer, name in zip(answers, ("closed", "absent"), strict=True)]
     assert texts[0] == texts[1]
     assert "approval, open, render, slow, strict" in texts[0]
@@ -117,7 +117,7 @@ def test_a_script_calls_what_its_last_author_may_name(
     roles: RoleHarness, creator: str, first: dict[str, Any], editor: str | None, edit: dict[str, Any], status: str
 ) -> None:
     """Without a list of tools, a user's script may call what users may name, and a server's script every tool."""
-    task_id = roles.ask(creator, "POST", "/v1/tasks", task(**first)).get_json()["id"]
+    task_id = roles.create_task(creator, task(**first)).json["id"]
     if editor is not None:
         assert roles.ask(editor, "PATCH", f"/v1/tasks/{task_id}", edit).status_code == 200
     assert run_script(roles, task_id)[0] == status
@@ -126,10 +126,10 @@ def test_a_script_calls_what_its_last_author_may_name(
 def test_a_users_script_calls_tools_at_priorities_for_users(roles: RoleHarness) -> None:
     """A tool whose users get LOW is called at LOW by a user's script, even if the script has a higher priority."""
     body = task(script={"source": SCRIPT.format("slow")}, priority="HIGH")
-    created = {who: roles.ask(who, "POST", "/v1/tasks", body).get_json()["id"] for who in ("ada", "admin")}
+    created = {who: roles.create_task(who, body).json["id"] for who in ("ada", "admin")}
     for who, expected in (("ada", "LOW"), ("admin", "HIGH")):
         assert run_script(roles, created[who]) == ("SUCCEEDED", "slow")
-        (call,) = roles.ask(who, "GET", f"/v1/tasks/{created[who]}/tree").get_json()["children"]
+        (call,) = roles.fetch(who, f"/v1/tasks/{created[who]}/tree")["children"]
         assert call["task"]["priority"] == expected
 
 

@@ -33,16 +33,16 @@ def create(roles: RoleHarness, who: str, **fields: Any) -> dict[str, Any]:
     """Create a task that is due at once, with a caller's credential, and return it."""
     owner = {"owner": "ops"} if who == "admin" else {}
     due = {"schedule": {"at": (roles.sim.now + timedelta(minutes=1)).isoformat()}}
-    answer = roles.ask(who, "POST", "/v1/tasks", {"title": who, "handler": "work", **owner, **due, **fields})
+    answer = roles.create_task(who, {"title": who, "handler": "work", **owner, **due, **fields})
     assert answer.status_code == 201, answer.text
-    task: dict[str, Any] = answer.get_json()
+    task: dict[str, Any] = answer.json
     return task
 
 
 def hold_all(roles: RoleHarness) -> set[str]:
     """Let a worker hold every run that it can get; return their tasks' ids."""
     roles.sim.advance(timedelta(seconds=61))
-    claims = roles.ask("admin", "POST", "/v1/queues/q/claim", {"limit": 50}).get_json()["claims"]
+    claims = roles.ask("admin", "POST", "/v1/queues/q/claim", {"limit": 50}).json["claims"]
     return {each["task"]["id"] for each in claims}
 
 
@@ -118,21 +118,21 @@ def test_tasks_that_name_the_same_lock_take_turns(
 def test_an_edit_keeps_the_scope_of_a_key_that_it_does_not_name(roles: RoleHarness) -> None:
     """An admin who edits a title does not change the scope of a user's key; a key that an admin names is global."""
     mine = create(roles, "ada", **PRESS)
-    assert patch(roles, "admin", mine, title="Corrected").get_json()["lockScope"] == "OWNER"
-    assert patch(roles, "admin", mine, lockKey="other").get_json()["lockScope"] == "GLOBAL"
-    assert patch(roles, "ada", mine, lockKey="mine").get_json()["lockScope"] == "OWNER"
-    assert patch(roles, "admin", mine, lockScope="global").get_json()["lockScope"] == "GLOBAL"
-    assert "lockScope" not in patch(roles, "ada", mine, lockKey=None).get_json()
+    assert patch(roles, "admin", mine, title="Corrected").json["lockScope"] == "OWNER"
+    assert patch(roles, "admin", mine, lockKey="other").json["lockScope"] == "GLOBAL"
+    assert patch(roles, "ada", mine, lockKey="mine").json["lockScope"] == "OWNER"
+    assert patch(roles, "admin", mine, lockScope="global").json["lockScope"] == "GLOBAL"
+    assert "lockScope" not in patch(roles, "ada", mine, lockKey=None).json
 
 
 def test_a_user_cannot_edit_a_task_that_holds_an_operators_lock(roles: RoleHarness) -> None:
     """Else a user's edit would run more under the lock, or leave it in silence; with a key of their own they may."""
     task = create(roles, "admin", owner="ada", **PRESS)
     refused = [patch(roles, "ada", task, title="Mine"), patch(roles, "ada", task, **PRESS)]
-    assert [(each.status_code, each.get_json()["field"]) for each in refused] == [(400, "lockScope")] * 2
+    assert [(each.status_code, each.json["field"]) for each in refused] == [(400, "lockScope")] * 2
     children = create(roles, "admin", owner="ada", handler=None, children=[{"handler": "work", **PRESS}])
-    assert patch(roles, "ada", children, title="Mine").get_json()["field"] == "children.0.lockScope"
-    assert patch(roles, "ada", task, title="Mine", lockKey="own").get_json()["lockScope"] == "OWNER"
+    assert patch(roles, "ada", children, title="Mine").json["field"] == "children.0.lockScope"
+    assert patch(roles, "ada", task, title="Mine", lockKey="own").json["lockScope"] == "OWNER"
 
 
 NAMES = st.text(alphabet="ow:ner/gla{}", max_size=12)

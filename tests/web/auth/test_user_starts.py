@@ -32,10 +32,10 @@ def app() -> App:
 def create(roles: RoleHarness, **fields: Any) -> str:
     """Create a task for ada in a server's name that has run once, and failed."""
     task = {"title": "Theirs", "owner": "ada", "schedule": DAILY, **fields}
-    created = roles.ask("admin", "POST", "/v1/tasks", task)
+    created = roles.create_task("admin", task)
     assert created.status_code == 201, created.text
     roles.sim.advance(timedelta(days=1))
-    return str(created.get_json()["id"])
+    return str(created.json["id"])
 
 
 def start(roles: RoleHarness, who: str, task_id: str, action: str) -> int:
@@ -66,10 +66,10 @@ def test_a_user_cannot_start_what_only_servers_may_ask_for(
     task_id = create(roles, **fields)
     if action == "resume":
         assert roles.ask("admin", "POST", f"/v1/tasks/{task_id}/pause").status_code == 200
-    before = roles.ask("admin", "GET", f"/v1/tasks/{task_id}").get_json()
+    before = roles.fetch("admin", f"/v1/tasks/{task_id}")
     is_offered = action == "retry" and "pull" in fields  # it waits for a worker, and has not ended
     assert start(roles, "ada", task_id, action) == (409 if is_offered else 403)
-    assert roles.ask("admin", "GET", f"/v1/tasks/{task_id}").get_json() == before
+    assert roles.fetch("admin", f"/v1/tasks/{task_id}") == before
     assert start(roles, "admin", task_id, action) == (409 if is_offered else 200)
     assert roles.ask("ada", "POST", f"/v1/tasks/{task_id}/cancel").status_code == 200
     assert roles.ask("ada", "DELETE", f"/v1/tasks/{task_id}").status_code == 204

@@ -9,16 +9,12 @@ from typing import Any
 import pytest
 from tests.cases import try_each
 from tests.greeting_app import app
-from tests.harness import LocalClient
 from tests.web.auth.token_issuer import AUDIENCE, PROJECT, Issuer, publish_keys
-from tests.web.callers import clear_authenticators
-from werkzeug.test import TestResponse
-from werkzeug.wrappers import Request
+from tests.web.callers import Answer, clear_authenticators, open_api
 
 from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.roles import ON_BEHALF_OF
-from cloudsched.web.functions import serve_api
 
 ADA, EVE = "ada@example.com", "eve@example.com"
 ROBOT, HUMAN = "robot@demo.iam.gserviceaccount.com", "human@example.com"
@@ -42,26 +38,24 @@ class Api:
     def __init__(self, sim: Simulation, issuer: Issuer) -> None:
         self._sim = sim
         self._issuer = issuer
-        self._client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+        self._client = open_api(sim.app)
 
-    def put(
-        self, claims: dict[str, Any] | None, body: dict[str, Any], owner: str = "ada", **headers: str
-    ) -> TestResponse:
+    def put(self, claims: dict[str, Any] | None, body: dict[str, Any], owner: str = "ada", **headers: str) -> Answer:
         """Set a person, as the user with these claims, or with None as a server."""
         token = self._issuer.make_account_token(ROBOT) if claims is None else self._issuer.make_user_token(**claims)
-        return self._client.put(
-            f"/v1/people/{owner}", json=body, headers={"Authorization": f"Bearer {token}", **headers}
+        return self._client.open(
+            f"/v1/people/{owner}", method="PUT", json=body, headers={"Authorization": f"Bearer {token}", **headers}
         )
 
-    def patch(self, claims: dict[str, Any], body: dict[str, Any]) -> TestResponse:
+    def patch(self, claims: dict[str, Any], body: dict[str, Any]) -> Answer:
         """Change some of a person, as the user with these claims."""
         headers = {"Authorization": f"Bearer {self._issuer.make_user_token(**claims)}"}
-        return self._client.patch("/v1/people/ada", json=body, headers=headers)
+        return self._client.open("/v1/people/ada", method="PATCH", json=body, headers=headers)
 
-    def put_as_account(self, account: str, owner: str, body: dict[str, Any]) -> TestResponse:
+    def put_as_account(self, account: str, owner: str, body: dict[str, Any]) -> Answer:
         """Set a person, as a Google account."""
         headers = {"Authorization": f"Bearer {self._issuer.make_account_token(account)}"}
-        return self._client.put(f"/v1/people/{owner}", json=body, headers=headers)
+        return self._client.open(f"/v1/people/{owner}", method="PUT", json=body, headers=headers)
 
     def mail(self, owner: str = "ada") -> list[str]:
         """Have a result sent to a person; return the addresses that get it."""
@@ -109,7 +103,7 @@ def test_the_token_verifies_its_own_address(
         api = Api(sim, issuer)
         made = api.put(claims, contact(address))
         assert made.status_code == 201, made.text
-        assert made.get_json()["email"]["verified"] is bool(gets)
+        assert made.json["email"]["verified"] is bool(gets)
         assert api.mail() == gets
         if not gets:
             refused = api.put(claims, contact(address, verified=True))
@@ -123,20 +117,20 @@ def test_an_address_that_is_verified_later_counts_when_it_is_set_again(api: Api)
     assert api.mail() == []
     api.put(VERIFIED, contact(ADA))
     assert api.mail() == [ADA]
-    assert api.put({}, {**contact(ADA), "name": "A"}).get_json()["email"]["verified"] is True
+    assert api.put({}, {**contact(ADA), "name": "A"}).json["email"]["verified"] is True
     assert api.mail() == [ADA]
 
 
 def test_a_change_in_part_verifies_what_it_names(api: Api) -> None:
     """A token proves an address that is set with it, and leaves one alone that is not named."""
     api.put({}, contact("Ada@example.com"))
-    assert api.patch(VERIFIED, {"name": "A"}).get_json()["email"] == {"address": "Ada@example.com", "verified": False}
+    assert api.patch(VERIFIED, {"name": "A"}).json["email"] == {"address": "Ada@example.com", "verified": False}
     assert api.patch({}, contact(ADA, verified=True)).status_code == 403
     assert api.mail() == []
-    assert api.patch(VERIFIED, contact(ADA)).get_json()["email"]["verified"] is True
+    assert api.patch(VERIFIED, contact(ADA)).json["email"]["verified"] is True
     assert api.mail() == [ADA]
-    assert api.patch({}, {"name": "B"}).get_json()["email"]["verified"] is True
-    assert api.patch(VERIFIED, contact(EVE)).get_json()["email"]["verified"] is False
+    assert api.patch({}, {"name": "B"}).json["email"]["verified"] is True
+    assert api.patch(VERIFIED, contact(EVE)).json["email"]["verified"] is False
     assert api.mail() == []
     assert api.patch({}, {"email": {"verified": True}}).status_code == 400
     assert api.patch({**VERIFIED, "uid": "bob"}, {"name": "B"}).status_code == 404
@@ -144,12 +138,12 @@ def test_a_change_in_part_verifies_what_it_names(api: Api) -> None:
 
 def test_a_server_says_whose_an_address_is(api: Api) -> None:
     """By `verified`, and not by naming it; the user keeps it, and no token of another address undoes it."""
-    assert api.put(None, contact(EVE)).get_json()["email"]["verified"] is False
+    assert api.put(None, contact(EVE)).json["email"]["verified"] is False
     assert api.mail() == []
-    assert api.put(None, contact(EVE, verified=True)).get_json()["email"]["verified"] is True
-    assert api.put(VERIFIED, contact(EVE)).get_json()["email"]["verified"] is True
+    assert api.put(None, contact(EVE, verified=True)).json["email"]["verified"] is True
+    assert api.put(VERIFIED, contact(EVE)).json["email"]["verified"] is True
     assert api.mail() == [EVE]
-    assert api.put(None, contact(EVE, verified=False)).get_json()["email"]["verified"] is False
+    assert api.put(None, contact(EVE, verified=False)).json["email"]["verified"] is False
     assert api.mail() == []
 
 
@@ -157,16 +151,16 @@ def test_a_token_is_its_own_users_alone(api: Api) -> None:
     """An admin's says nothing of others, nor does that of a server that acts for them."""
     assert api.put({**VERIFIED, "uid": "bob"}, contact(ADA)).status_code == 404
     admin = {**VERIFIED, "uid": "root", "admin": True}
-    assert api.put(admin, contact(ADA)).get_json()["email"]["verified"] is False
+    assert api.put(admin, contact(ADA)).json["email"]["verified"] is False
     behalf = {ON_BEHALF_OF: "ada"}
-    assert api.put(admin, contact(ADA), **behalf).get_json()["email"]["verified"] is False
-    assert api.put(None, contact(ADA), **behalf).get_json()["email"]["verified"] is False
+    assert api.put(admin, contact(ADA), **behalf).json["email"]["verified"] is False
+    assert api.put(None, contact(ADA), **behalf).json["email"]["verified"] is False
     assert api.put(None, contact(ADA, verified=True), **behalf).status_code == 403
     assert api.mail() == []
 
 
 def test_the_token_of_a_google_account_does_as_well(api: Api) -> None:
     """For its own address: accounts that are users have no other way."""
-    assert api.put_as_account(HUMAN, HUMAN, contact(EVE)).get_json()["email"]["verified"] is False
-    assert api.put_as_account(HUMAN, HUMAN, contact(HUMAN)).get_json()["email"]["verified"] is True
+    assert api.put_as_account(HUMAN, HUMAN, contact(EVE)).json["email"]["verified"] is False
+    assert api.put_as_account(HUMAN, HUMAN, contact(HUMAN)).json["email"]["verified"] is True
     assert api.mail(HUMAN) == [HUMAN]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from contextlib import ExitStack
 from typing import Any
 
@@ -48,7 +49,16 @@ class Pages:
 
     def words(self, path: str, who: str = "admin") -> str:
         """Return a page as people read it, without its escapes."""
-        return html.unescape(self.read(path, who))
+        return html.unescape(self._open(path, who))
+
+    def text(self, path: str, who: str = "admin") -> str:
+        """Return the words of a page alone."""
+        return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", self._open(path, who))))
+
+    def _open(self, path: str, who: str) -> str:
+        page = self.get(who, path)
+        assert page.status_code == 200, page.text
+        return page.text
 
     def post(self, who: str, path: str, form: dict[str, str]) -> TestResponse:
         return self._browsers[who].post(path, data=form, **ORIGIN)

@@ -371,17 +371,12 @@ def test_a_retry_that_waits_is_not_offered_again(pages: Pages, app: App) -> None
     pages.sim.advance(timedelta(hours=1, minutes=5))
     _, needs = read_attention(pages)
     assert "Retry this run" in needs
+    assert "1 task; 1 of them needs attention and comes first." in pages.words("/tasks")
     pages.sim.app.retry("payroll")
     _, needs = read_attention(pages)
     assert "Payroll" in needs
     assert "is tried again" in needs
     assert "Retry this run" not in needs
-
-
-def test_one_task_that_needs_attention_is_counted_as_one(pages: Pages, app: App) -> None:
-    hourly(app, "payroll")
-    pages.sim.advance(timedelta(hours=1, minutes=5))
-    assert "1 task; 1 of them needs attention and comes first." in pages.words("/tasks")
 
 
 def test_a_failure_has_one_age(pages: Pages, app: App) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import re
 from datetime import timedelta
 from typing import Any
 
@@ -41,17 +39,12 @@ def strand(pages: Pages, record: dict[str, Any], run: dict[str, Any], **task: An
     return execution.id
 
 
-def read(pages: Pages, path: str) -> str:
-    text = html.unescape(re.sub(r"<[^>]+>", " ", pages.read(path)))
-    return re.sub(r"\s+", " ", text).replace("\N{NO-BREAK SPACE}", " ")
-
-
 @pytest.mark.parametrize("path", ["/", "/tasks/sync/executions/{}"])
 def test_an_attempt_whose_time_has_passed_names_what_it_waits_for(pages: Pages, path: str) -> None:
     """Its dispatch, or the sweep that would send another; and how the last one ended."""
     due = pages.sim.now - PAST
     run = strand(pages, {"next_attempt_at": due}, {"due_at": due})
-    text = read(pages, path.format(run))
+    text = pages.text(path.format(run))
     assert "Attempt 2 was due on" in text
     assert "its dispatch has not arrived yet. If that was lost, the sweep sends another." in text
     assert "Attempt 1 failed: ValueError: not yet" in text
@@ -60,7 +53,7 @@ def test_an_attempt_whose_time_has_passed_names_what_it_waits_for(pages: Pages, 
 def test_a_sweep_that_seems_dead_is_named(pages: Pages) -> None:
     due = pages.sim.now - PAST
     run = strand(pages, {"next_attempt_at": due}, {"due_at": due}, wake_at=due)
-    assert "The sweep would send another: it seems not to run" in read(pages, f"/tasks/sync/executions/{run}")
+    assert "The sweep would send another: it seems not to run" in pages.text(f"/tasks/sync/executions/{run}")
 
 
 def test_a_lease_that_has_ended_is_not_said_to_run_with_an_error(pages: Pages) -> None:
@@ -70,10 +63,10 @@ def test_a_lease_that_has_ended_is_not_said_to_run_with_an_error(pages: Pages) -
     record = {"status": ExecutionStatus.RUNNING, "next_attempt_at": None, "lease_until": until}
     run = strand(pages, record, {"lease": lease})
     for path in ("/", f"/tasks/sync/executions/{run}"):
-        text = read(pages, path)
+        text = pages.text(path)
         assert "has not reported, and its lease ended on" in text
         assert "Running with" not in text
-    assert "lease ended 3 h" in read(pages, "/")
+    assert "lease ended 3 h" in pages.text("/")
 
 
 def test_a_run_that_goes_on_says_how_its_last_attempt_ended(pages: Pages) -> None:
@@ -82,5 +75,5 @@ def test_a_run_that_goes_on_says_how_its_last_attempt_ended(pages: Pages) -> Non
     lease = Lease(token_hash="", started_at=pages.sim.now, until=until)
     record = {"status": ExecutionStatus.RUNNING, "next_attempt_at": None, "lease_until": until}
     run = strand(pages, record, {"lease": lease})
-    text = read(pages, f"/tasks/sync/executions/{run}")
+    text = pages.text(f"/tasks/sync/executions/{run}")
     assert "Running. An earlier attempt ended with ValueError: not yet" in text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import re
 from datetime import timedelta
 
 import pytest
@@ -18,12 +16,6 @@ from cloudsched.features.budgets.budgets import Budgets
 from cloudsched.people.wiring import PeopleWiring
 
 __all__ = ["app"]  # a fixture
-
-
-def read(pages: Pages, who: str, path: str) -> str:
-    page = pages.get(who, path)
-    assert page.status_code == 200, page.text
-    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page.text)))
 
 
 def remind(pages: Pages, app: App) -> None:
@@ -43,23 +35,23 @@ def test_a_delivery_that_fails_is_listed_until_it_is_sent(pages: Pages, app: App
     pages.sim.channel("EMAIL").is_down = True
     remind(pages, app)
     for path in ("/deliveries", "/deliveries?owner=ada"):
-        text = read(pages, "admin", path)
+        text = pages.text(path)
         assert "Plants" in text
         assert "Email Retrying" in text
         assert "next attempt" in text
-    person = read(pages, "admin", "/people/ada")
+    person = pages.text("/people/ada")
     assert "1 delivery is being retried" in person
     assert "not delivered" not in person
-    home = read(pages, "admin", "/")
+    home = pages.text("/")
     assert "EMAIL: Plants has not been delivered" in home
     assert "is tried again in" in home
     assert "Created." not in home
-    assert "1 delivery of all people have failed" not in read(pages, "ada", "/deliveries")
-    assert "Plants" not in read(pages, "bob", "/deliveries")
+    assert "1 delivery of all people have failed" not in pages.text("/deliveries", "ada")
+    assert "Plants" not in pages.text("/deliveries", "bob")
     pages.sim.channel("EMAIL").is_down = False
     pages.sim.advance(timedelta(hours=1))
-    assert "No delivery has failed." in read(pages, "admin", "/deliveries")
-    assert "Email Sent" in read(pages, "admin", "/deliveries?owner=ada")
+    assert "No delivery has failed." in pages.text("/deliveries")
+    assert "Email Sent" in pages.text("/deliveries?owner=ada")
 
 
 def test_a_question_in_the_inbox_leads_to_its_page(pages: Pages, app: App) -> None:
@@ -81,13 +73,13 @@ def test_what_waits_in_a_queue_is_listed_in_its_order(pages: Pages, app: App) ->
     for owner in ("ada", "bob"):
         app.create(title=f"Render of {owner}", owner=owner, handler="render", pull="gpu")
         pages.sim.advance(timedelta(minutes=1))
-    text = read(pages, "admin", "/queues?queue=gpu")
+    text = pages.text("/queues?queue=gpu")
     assert text.index("Render of ada") < text.index("Render of bob")
     assert "2 runs wait for workers. No worker listens to gpu." in text
-    own = read(pages, "ada", "/queues?queue=gpu")
+    own = pages.text("/queues?queue=gpu", "ada")
     assert "Render of ada" in own
     assert "Render of bob" not in own
-    assert "Nothing waits in other." in read(pages, "admin", "/queues?queue=other")
+    assert "Nothing waits in other." in pages.text("/queues?queue=other")
 
 
 def test_a_person_s_page_has_what_is_theirs(pages: Pages, app: App) -> None:
@@ -102,7 +94,7 @@ def test_a_person_s_page_has_what_is_theirs(pages: Pages, app: App) -> None:
     Budgets.of(app.container).put("ada", 500, by=OWN_CODE)
     remind(pages, app)
     for who in ("admin", "viewer", "ada"):
-        text = read(pages, who, "/people/ada")
+        text = pages.text("/people/ada", who)
         assert "Ada Lovelace" in text
         assert "1 task, calls included; nothing needs attention." in text
         assert "ada@example.com (not verified, so nothing is sent there)" in text
@@ -124,6 +116,6 @@ def test_where_queues_are_not_administered_the_page_offers_nothing_of_them(
     monkeypatch.setattr(type(app.container), "queue_admin", property(refuse))
     app.create(title="Render", owner="ada", handler="render", pull="gpu")
     pages.sim.advance(timedelta(minutes=1))
-    text = read(pages, "admin", "/queues")
+    text = pages.text("/queues")
     assert "gpu" in text
     assert "Pause" not in text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from datetime import timedelta
 from itertools import combinations
@@ -47,12 +46,6 @@ def run(pages: Pages, app: App, count: int, owner: str = "ada", handler: str = "
     pages.sim.advance(timedelta(minutes=2))
 
 
-def read(pages: Pages, who: str, path: str) -> str:
-    page = pages.get(who, path)
-    assert page.status_code == 200, page.text
-    return html.unescape(page.text)
-
-
 def list_rows(text: str) -> list[str]:
     return re.findall(r'<tr data-key="([^"/]+/[^"]+)"', text)
 
@@ -64,22 +57,20 @@ def test_the_last_hour_is_shown_with_what_failed_first(pages: Pages, app: App) -
     run(pages, app, 3)
     run(pages, app, 1, owner="bob")
     for who, count in (("admin", 4), ("viewer", 4), ("ada", 3), ("bob", 1)):
-        text = read(pages, who, "/runs")
+        text = pages.words("/runs", who)
         assert f"{count} {'run' if count == 1 else 'runs'} failed of what was due in the last hour" in text
         assert len(list_rows(text)) == count
         assert "ConnectionError" in text
         assert "the host <of> load" in text
         assert ('name="all"' in text) == (who != "viewer")
-    assert "6 runs failed of what was due in the last day" in read(pages, "admin", "/runs?within=P1D")
-    assert "Nothing failed of what was due in the last 15 minutes" in read(
-        pages, "admin", "/runs?within=PT15M&handler=other"
-    )
+    assert "6 runs failed of what was due in the last day" in pages.words("/runs?within=P1D")
+    assert "Nothing failed of what was due in the last 15 minutes" in pages.words("/runs?within=PT15M&handler=other")
 
 
 def test_many_kinds_of_failures_leave_room_for_the_runs(pages: Pages, app: App) -> None:
     """All are there, and most are folded, so that the list of runs begins on the first screen."""
     run(pages, app, 6, handler="varied")
-    groups = read(pages, "admin", "/runs").partition('<table class="list">')[0]
+    groups = pages.words("/runs").partition('<table class="list">')[0]
     shown, _, folded = groups.partition('<details class="rest">')
     assert 0 < shown.count("latest run</a>") < 4
     assert shown.count("latest run</a>") + folded.count("latest run</a>") == 6
@@ -90,8 +81,8 @@ def test_calls_fold_under_who_made_them(pages: Pages, app: App) -> None:
     """They are hidden by default; shown, each names the execution that called it, and cannot be ticked."""
     run(pages, app, 1, handler="calls")
     pages.sim.advance(timedelta(minutes=30))
-    assert len(list_rows(read(pages, "admin", "/runs"))) == 1
-    text = read(pages, "admin", "/runs?calls=true")
+    assert len(list_rows(pages.words("/runs"))) == 1
+    text = pages.words("/runs?calls=true")
     assert len(list_rows(text)) == 2
     assert text.count("called by</a>") == 1
     assert text.count('name="pick"') == 1
@@ -101,9 +92,9 @@ def test_the_question_names_the_first_ten_and_the_count(pages: Pages, app: App) 
     """It is sent as it was asked; the task that does it shows how far it is, and the page is then empty."""
     run(pages, app, 23)
     run(pages, app, 2, owner="bob")
-    listed = read(pages, "admin", "/runs?owner=ada")
+    listed = pages.words("/runs?owner=ada")
     assert "Retry all that failed…" in listed
-    text = read(pages, "admin", "/retry?owner=ada&all=1&pick=a/b")
+    text = pages.words("/retry?owner=ada&all=1&pick=a/b")
     assert "Retry 23 runs?" in text
     assert len(re.findall(r"<th scope=\"row\">\s*<a", text)) == 10
     assert "and 13 more" in text
@@ -113,16 +104,16 @@ def test_the_question_names_the_first_ten_and_the_count(pages: Pages, app: App) 
     assert "/actions/batch-" in answer.headers["Location"]
     pages.sim.advance(timedelta(minutes=1))
     path = answer.headers["Location"].lstrip(".").partition("?")[0]
-    assert re.search(r"Tried again</dt><dd>23<", read(pages, "admin", path))
-    assert "2 runs failed of what was due in the last hour" in read(pages, "admin", "/runs")
+    assert re.search(r"Tried again</dt><dd>23<", pages.words(path))
+    assert "2 runs failed of what was due in the last hour" in pages.words("/runs")
 
 
 def test_what_is_ticked_is_retried_and_nothing_else(pages: Pages, app: App) -> None:
     """Without a tick, or if the number has changed since, nothing is done."""
     run(pages, app, 3)
-    first, *_ = list_rows(read(pages, "ada", "/runs"))
+    first, *_ = list_rows(pages.words("/runs", "ada"))
     assert pages.get("ada", "/retry?only=ticked&owner=ada").status_code == 400
-    text = read(pages, "ada", f"/retry?only=ticked&pick={first}")
+    text = pages.words(f"/retry?only=ticked&pick={first}", "ada")
     assert "Retry 1 run?" in text
     form = read_hidden(text)
     refused = pages.post("ada", "/retry", {**form, "count": "2"})
@@ -131,8 +122,8 @@ def test_what_is_ticked_is_retried_and_nothing_else(pages: Pages, app: App) -> N
     IS_MENDED.append(True)
     assert pages.post("ada", "/retry", form).status_code == 303
     pages.sim.advance(timedelta(minutes=1))
-    assert first not in list_rows(read(pages, "ada", "/runs?status=failed"))
-    assert len(list_rows(read(pages, "ada", "/runs?status=failed"))) == 2
+    assert first not in list_rows(pages.words("/runs?status=failed", "ada"))
+    assert len(list_rows(pages.words("/runs?status=failed", "ada"))) == 2
 
 
 @pytest.mark.parametrize(
@@ -144,16 +135,16 @@ def test_ticked_runs_are_retried_where_any_can_be_ticked(pages: Pages, app: App,
     IS_MENDED.append(True)
     run(pages, app, 2)
     for who in ("admin", "viewer"):
-        text = read(pages, who, f"/runs?{query}")
+        text = pages.words(f"/runs?{query}", who)
         assert ("Retry the ticked" in text) == ('name="pick"' in text)
-    assert ('name="pick"' in read(pages, "admin", f"/runs?{query}")) == (query in {"", "status=failed", "calls=1"})
+    assert ('name="pick"' in pages.words(f"/runs?{query}")) == (query in {"", "status=failed", "calls=1"})
 
 
 def test_of_many_owners_those_with_most_failures_are_named(pages: Pages, app: App) -> None:
     """The others unfold, and none is lost."""
     for number in range(10):
         run(pages, app, 1 + number % 3, owner=f"owner-{number}")
-    text = read(pages, "admin", "/runs?within=any")
+    text = pages.words("/runs?within=any")
     line, others = re.findall(
         r"Failed by owner, the most first: (.*?)</p>.*?<p class=\"row\">(.*?)</p>", text, re.DOTALL
     )[0]
@@ -212,5 +203,5 @@ def test_any_two_filters_have_a_page(pages: Pages, app: App) -> None:
 @pytest.mark.parametrize("query", ["outcome=skipped", "status=SKIPPED"])
 def test_a_count_of_what_was_skipped_says_where_it_counts(pages: Pages, query: str) -> None:
     """One record may cover days, so those after its first have none."""
-    assert SKIPPED_TOGETHER in read(pages, "admin", f"/runs?within=P1D&{query}")
-    assert SKIPPED_TOGETHER not in read(pages, "admin", "/runs?within=P1D")
+    assert SKIPPED_TOGETHER in pages.words(f"/runs?within=P1D&{query}")
+    assert SKIPPED_TOGETHER not in pages.words("/runs?within=P1D")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import re
 from datetime import timedelta
 from typing import Any
 
@@ -41,9 +39,7 @@ def remind(pages: Pages, app: App, owner: str, times: int = 1) -> None:
 def read(pages: Pages, who: str, path: str) -> str:
     pages.sim.app.container.many_tasks.overview.forget()
     pages.sim.app.container.forget_causes()
-    page = pages.get(who, path)
-    assert page.status_code == 200, page.text
-    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page.text)))
+    return pages.text(path, who)
 
 
 def test_mails_to_an_unverified_address_are_told_until_it_is_verified(pages: Pages, app: App) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.adapters.firestore.production import PREFIX, list_names
 from tests.conftest import NOW
 from tests.engine.conftest import clock_stands
+from tests.engine.harness import MINUTE
 from tests.harness import new_project
 
 from cloudsched.adapters.firestore.store import FirestoreStore
@@ -78,7 +78,7 @@ def open_store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
             address = request.getfixturevalue("firestore_address")
             project = new_project()
             prefix = PREFIX if request.param == "firestore-prefixed" else ""
-            store = FirestoreStore(project=project, emulator=address, deadline=timedelta(minutes=1), prefix=prefix)
+            store = FirestoreStore(project=project, emulator=address, deadline=MINUTE, prefix=prefix)
         try:
             yield store
             if request.param == "firestore-prefixed":

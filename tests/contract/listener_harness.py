@@ -7,14 +7,14 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import timedelta
 from typing import Self
 
+from tests.engine.harness import HOUR
 from tests.harness import WAIT_SECONDS
 
 from cloudsched.engine.ports.listener import Listener
 
-LATE = timedelta(hours=1)
+LATE = HOUR
 """How long the waits are that it need not wait for: longer than any test may take."""
 
 

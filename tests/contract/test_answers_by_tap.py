@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
+from tests.engine.harness import DAY, MINUTE
 from werkzeug.test import Client
 from werkzeug.wrappers import Request
 
@@ -21,20 +20,20 @@ def test_the_first_tap_answers_a_question_that_was_mailed(store: Store) -> None:
     @app.handler("ask")
     def ask(ctx: Context) -> object:
         return ctx.wait_for(
-            "decision", timeout=timedelta(days=1), by=("user:bob",), question="Shall I?", channels=["EMAIL", "MOBILE"]
+            "decision", timeout=DAY, by=("user:bob",), question="Shall I?", channels=["EMAIL", "MOBILE"]
         )
 
     with Simulation(app, store=store, public_url=ROOT) as sim:
         sim.add_person("bob")
         task = app.create(owner="ada", handler="ask")
-        sim.advance(timedelta(minutes=1))
+        sim.advance(MINUTE)
         assert [len(sim.sent(each, to="bob")) for each in ("EMAIL", "MOBILE")] == [1, 1]
         path = str(sim.sent("EMAIL")[0].message.answer_url).removeprefix(ROOT)
         assert app.inbox("bob").items[0].answer_url == ROOT + path
         client = Client(Request.application(lambda request: serve_links(app, request)))
         assert "Approve" in client.get(path).text
         told = [client.post(path, data={"decision": each}).text for each in ("approve", "reject")]
-        sim.advance(timedelta(minutes=1))
+        sim.advance(MINUTE)
         assert ["Approved" in each for each in (*told, client.get(path).text)] == [True] * 3
         (run,) = sim.executions(task.id)
         assert (run.content, run.is_delivered) == ({"approved": True}, False)

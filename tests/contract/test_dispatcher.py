@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.engine.harness import SECOND
 from tests.harness import WAIT_SECONDS, in_steps, wait_until
 
 from cloudsched.adapters import in_process_queue as inprocess
@@ -24,7 +25,6 @@ from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 from cloudsched.errors import QueueUnavailable
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
-SECOND = timedelta(seconds=1)
 
 
 @dataclass

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from tests.conftest import NOW, MakeTask
+from tests.engine.harness import HOUR, MINUTE
 
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
@@ -13,8 +14,8 @@ from cloudsched.engine.ports.search import OccurrenceQuery
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.queries.occurrences import list_occurrences
 
-AT_ONCE = NOW + timedelta(hours=1)
-BEFORE = NOW + timedelta(minutes=30)
+AT_ONCE = NOW + HOUR
+BEFORE = NOW + 30 * MINUTE
 
 
 @pytest.mark.parametrize("since", [None, NOW])
@@ -25,10 +26,10 @@ def test_pages_begin_after_the_last_occurrence(
     """Also among those of one instant: some once, some each hour, some a fixed number of times, and one before."""
     plans = {
         "a": (Schedule.once(AT_ONCE), AT_ONCE, None, 1),
-        "b": (Schedule.every(timedelta(hours=1), start=AT_ONCE), AT_ONCE, None, 5),
-        "c": (Schedule.every(timedelta(hours=2), start=AT_ONCE), AT_ONCE, 2, 2),
-        "d": (Schedule.every(timedelta(hours=4), start=AT_ONCE), AT_ONCE, None, 2),
-        "e": (Schedule.every(timedelta(minutes=30), start=BEFORE), BEFORE, None, 10),
+        "b": (Schedule.every(HOUR, start=AT_ONCE), AT_ONCE, None, 5),
+        "c": (Schedule.every(2 * HOUR, start=AT_ONCE), AT_ONCE, 2, 2),
+        "d": (Schedule.every(4 * HOUR, start=AT_ONCE), AT_ONCE, None, 2),
+        "e": (Schedule.every(30 * MINUTE, start=BEFORE), BEFORE, None, 10),
     }
     expected: list[tuple[datetime, str]] = []
     for name, (schedule, at, most, times) in plans.items():

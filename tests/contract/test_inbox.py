@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 from tests.conftest import NOW, MakeMessage, MakeTask
+from tests.engine.harness import DAY
 
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.store import Store
@@ -30,7 +31,7 @@ def test_a_message_is_marked_as_read_once(store: Store, make_task: MakeTask, mak
     (after,) = store.inbox.list("ada", limit=5).items
     assert after.is_read
     assert {each.read_at for each in marked if each is not None} == {after.read_at}
-    assert store.inbox.mark_read("ada", key, NOW + timedelta(days=1)) == after
+    assert store.inbox.mark_read("ada", key, NOW + DAY) == after
     assert store.inbox.get("ada", key) == after
     assert after == before.model_copy(update={"is_read": True, "read_at": after.read_at})
     assert not store.inbox.list("bob", limit=5).items[0].is_read

@@ -14,6 +14,7 @@ import pytest
 from tests.adapters.firestore.production import PREFIX
 from tests.conftest import MakeTask
 from tests.contract.listener_harness import LATE, NotificationCounter, Proxy, open_listener
+from tests.engine.harness import MINUTE, SECOND
 from tests.harness import new_project, wait_until
 
 from cloudsched.adapters.firestore import listener as firestore_listener
@@ -39,7 +40,7 @@ def prefix(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def firestore(firestore_address: str, project: str, prefix: str) -> Iterator[FirestoreStore]:
-    store = FirestoreStore(project=project, emulator=firestore_address, deadline=timedelta(minutes=1), prefix=prefix)
+    store = FirestoreStore(project=project, emulator=firestore_address, deadline=MINUTE, prefix=prefix)
     yield store
     store.close()
 
@@ -176,7 +177,7 @@ def test_a_broken_stream_is_reopened_and_notifies(
 
 def test_a_stream_is_replaced_after_its_lifetime(listener: FirestoreListener, monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection may die silently, so the listener reconnects regularly."""
-    monkeypatch.setattr(firestore_listener, "STREAM_LIFETIME", timedelta(seconds=0.7))
+    monkeypatch.setattr(firestore_listener, "STREAM_LIFETIME", 0.7 * SECOND)
     monkeypatch.setattr(
         firestore_listener, "MAX_BACKOFF", timedelta(milliseconds=1)
     )  # one that was too late costs that

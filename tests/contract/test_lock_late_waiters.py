@@ -6,12 +6,12 @@ Whoever waits only checks that the lock's document is as it was read, and so doe
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import cast
 
 import pytest
 from tests.conftest import NOW, MakeTask
 from tests.contract.conftest import make_waiter
+from tests.engine.harness import MINUTE
 
 from cloudsched.domain.documents.execution import Lease, Run
 from cloudsched.domain.documents.policy import Priority
@@ -22,7 +22,7 @@ from cloudsched.errors import StoreUnavailable, VersionConflict
 from cloudsched.features.locks.lock import Grants, Holder, Lock, VersionedLock, Waiter
 from cloudsched.features.locks.locks import Locks
 
-LATER = NOW + timedelta(minutes=5)
+LATER = NOW + 5 * MINUTE
 KEY = "door"
 
 

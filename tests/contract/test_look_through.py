@@ -15,6 +15,7 @@ from tests.conftest import NOW, MakeExecution, MakeTask
 from tests.contract.conftest import OpenStore, iter_pages
 from tests.contract.test_store_search import find_all as find_all_executions
 from tests.contract.test_store_search import fits, make_run
+from tests.engine.harness import DAY, HOUR
 
 from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -36,7 +37,7 @@ BOUND = 4
 """How much a page may look through here."""
 TASK_QUERIES = [
     TaskQuery(handler="greet", due_from=NOW),
-    TaskQuery(owner="ada", handler="greet", due_until=NOW + timedelta(days=1)),
+    TaskQuery(owner="ada", handler="greet", due_until=NOW + DAY),
     TaskQuery(parent="p", due_from=NOW),
     TaskQuery(parent="p", handler="greet", status=TaskStatus.ACTIVE, due_from=NOW),
     TaskQuery(parent="p", handler="greet"),
@@ -188,7 +189,7 @@ def test_tasks_are_not_counted_by_reading(store: Store, query: TaskQuery) -> Non
 @try_each("value", VALUES)
 def test_executions_are_not_counted_by_reading(store: Store, value: dict[str, Any]) -> None:
     """What an index has is counted: what ended, of all owners."""
-    hour = (NOW, NOW + timedelta(hours=1))
+    hour = (NOW, NOW + HOUR)
     store.search.count_runs(ExecutionQuery(**value), hour)
     with pytest.raises(InvalidInput, match="cannot be counted"):
         store.search.count_runs(ExecutionQuery(owner="ada", **value), hour)

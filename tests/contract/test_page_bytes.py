@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from functools import partial
 
 from tests.conftest import NOW, MakeTask
 from tests.contract.conftest import OpenStore, iter_pages
+from tests.engine.harness import HOUR
 
 from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
 from cloudsched.domain.recurrence.allowance import get_bytes_left, limit_search
@@ -34,7 +34,7 @@ def test_a_page_of_large_tasks_is_short(open_store: OpenStore, make_task: MakeTa
             assert sorted(found) == [f"t{number:02}" for number in range(12)]
             assert len(pages) == 2
         assert store.search.count_unfinished("ada", 100) == 12
-        assert store.search.count_created_since("ada", NOW - timedelta(hours=1), 11) == 11
+        assert store.search.count_created_since("ada", NOW - HOUR, 11) == 11
         assert len(store.list_tasks(query, limit=100, max_bytes=1).items) == 1
 
 

@@ -9,14 +9,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from tests.engine.harness import DAY, HOUR, MINUTE
 from tests.harness import new_project, request
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.testing import START, Simulation
-
-MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 
 
 def make_app(effects: list[tuple[str, Any]]) -> App:
@@ -120,7 +119,7 @@ def test_a_restored_database_goes_on_and_runs_nothing_twice(firestore_address: s
         deliver_old()
         sim.advance(10 * MINUTE)
         deliver_old()
-        sim.advance(2 * timedelta(hours=1))
+        sim.advance(2 * HOUR)
         deliver_old()
         sim.advance(46 * DAY)
         assert sim.pending() == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.cases import try_each
 from tests.conftest import NOW, MakeExecution, MakeMessage, MakeTask
 from tests.contract.conftest import OpenStore, load
+from tests.engine.harness import DAY, SECOND
 
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.category import Category
@@ -96,7 +97,7 @@ def test_a_task_is_read_as_it_was_written(store: Store, make_task: MakeTask) -> 
         delivery_channels=(DeliveryChannel.WEB, DeliveryChannel.EMAIL),
         source=Source(chat_id="c", context=JSON),
         query_per_execution=0.5,
-        expected_duration=timedelta(seconds=1.5),
+        expected_duration=1.5 * SECOND,
         until=datetime(9998, 12, 31, tzinfo=UTC),
         runs=(run, run.model_copy(update={"execution_id": "other"})),
         backfill=Backfill(requested_at=NOW, next_at=datetime(1583, 1, 1, tzinfo=UTC), until=ODD),
@@ -253,7 +254,7 @@ def test_a_record_goes_on_without_its_end_and_as_it_is_otherwise(
         store.commit(Commit(active, read, kept_record="two"))
     store.commit(Commit(active, read, kept_record="one"))
     assert store.load_execution(task.id, "one") == record.model_copy(update={"expire_at": None})
-    store.sweep.expire(NOW + timedelta(days=1))
+    store.sweep.expire(NOW + DAY)
     assert store.load_execution(task.id, "one") is not None
     assert load(store, task.id).task == active
 
@@ -282,7 +283,7 @@ def test_a_store_with_a_clock_tells_its_time(store: Store, make_task: MakeTask) 
             assert told is None
         else:
             assert told
-            assert begun - timedelta(seconds=1) <= told <= datetime.now(UTC) + timedelta(seconds=1)
+            assert begun - SECOND <= told <= datetime.now(UTC) + SECOND
 
 
 def test_a_store_responds_until_it_is_closed(open_store: OpenStore, make_task: MakeTask) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import NOW, MakeExecution, MakeTask
 from tests.contract.conftest import OpenStore
+from tests.engine.harness import MINUTE
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import CalledBy, Execution, ExecutionStatus, OccurrenceRange, Trigger
@@ -22,7 +23,6 @@ from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.ports.store import Store
 from cloudsched.errors import InvalidInput
 
-_MINUTE = timedelta(minutes=1)
 _INSTANTS = st.integers(-1, 6).map(lambda number: NOW + number * timedelta(minutes=10))
 _RECORDS = st.fixed_dictionaries(
     {
@@ -31,7 +31,7 @@ _RECORDS = st.fixed_dictionaries(
         "called_by": st.none() | st.just(CalledBy(task_id="above", execution_id="e")),
         "covers": st.none()
         | st.builds(OccurrenceRange, until=st.just(NOW), count=st.integers(2, 2159), is_at_least=st.booleans()),
-        "late": st.none() | st.sampled_from([timedelta(0), _MINUTE, 46 * _MINUTE]),
+        "late": st.none() | st.sampled_from([timedelta(0), MINUTE, 46 * MINUTE]),
         "trigger": st.sampled_from([Trigger.SCHEDULE, Trigger.MANUAL]),
     }
 )
@@ -145,14 +145,14 @@ def test_failures_are_grouped_to_the_last_one(
 def test_tasks_in_trouble_are_grouped_by_handler(store: Store, make_task: MakeTask) -> None:
     """Two of payroll stand before the many of another handler, with the time of the oldest. Owners have their own."""
     for number in range(30):
-        failing = {"consecutive_failures": 1, "failing_since": NOW + number * _MINUTE}
+        failing = {"consecutive_failures": 1, "failing_since": NOW + number * MINUTE}
         store.commit(Commit(make_task(id=f"t{number}", owner=f"o{number % 2}", handler="noise", **failing)))
     for number in (1, 2):
-        failing = {"consecutive_failures": 2, "failing_since": NOW - number * _MINUTE}
+        failing = {"consecutive_failures": 2, "failing_since": NOW - number * MINUTE}
         store.commit(Commit(make_task(id=f"p{number}", owner="o1", handler="payroll", **failing)))
     groups = store.search.group_tasks(TaskQuery(trouble=Trouble.FAILED))
     assert [(each.name, each.count, each.first, each.first_id) for each in groups] == [
-        ("payroll", 2, NOW - 2 * _MINUTE, "p2"),
+        ("payroll", 2, NOW - 2 * MINUTE, "p2"),
         ("noise", 30, NOW, "t0"),
     ]
     assert [each.name for each in store.search.group_tasks(TaskQuery("o0", trouble=Trouble.FAILED))] == ["noise"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.cases import try_each
 from tests.conftest import NOW, MakeTask
 from tests.contract.conftest import load, make_delivery
+from tests.engine.harness import DAY
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Parent, Task, TaskStatus
@@ -40,7 +40,7 @@ def test_only_lists_of_deliveries_have_them(store: Store, make_task: MakeTask) -
         TaskQuery(status=TaskStatus.ACTIVE),
         TaskQuery(handler="cloudsched.delivery"),
         TaskQuery(parent="t1"),
-        TaskQuery(due_from=NOW - timedelta(days=1)),
+        TaskQuery(due_from=NOW - DAY),
     ):
         assert "d1" not in [each.id for each in store.list_tasks(query, limit=10).items], query
     assert store.search.count_unfinished("ada", 10) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tests.conftest import NOW, MakeExecution, MakeMessage, MakeTask
+from tests.engine.harness import DAY, SECOND
 
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import TaskStatus
@@ -18,13 +19,12 @@ def test_only_expired_documents_are_removed(
     """The SQLite store removes expired documents itself; Firestore leaves it to a TTL policy."""
     task = make_task()
     early, late, forever = (
-        make_execution(task, f"e{number}", expire_at=at)
-        for number, at in enumerate((NOW, NOW + timedelta(days=1), None))
+        make_execution(task, f"e{number}", expire_at=at) for number, at in enumerate((NOW, NOW + DAY, None))
     )
     message = make_message(task, "m").model_copy(update={"expire_at": NOW})
     store.commit(Commit(task, None, [early, late, forever], [message]))
     expected = 2 if isinstance(store, SqliteStore) else 0
-    assert (store.sweep.expire(NOW - timedelta(seconds=1)), store.sweep.expire(NOW), store.sweep.expire(NOW)) == (
+    assert (store.sweep.expire(NOW - SECOND), store.sweep.expire(NOW), store.sweep.expire(NOW)) == (
         0,
         expected,
         0,
@@ -57,7 +57,7 @@ def test_new_tasks_are_counted(store: Store, make_task: MakeTask) -> None:
     """Tasks created after the instant count, whatever their status; one created exactly at it does not."""
     for seconds in (0, 1, 2, 3):
         store.commit(Commit(make_task(owner="ada", created_at=NOW + timedelta(seconds=seconds))))
-    store.commit(Commit(make_task(owner="bob", created_at=NOW + timedelta(seconds=9))))
+    store.commit(Commit(make_task(owner="bob", created_at=NOW + 9 * SECOND)))
     assert [store.search.count_created_since("ada", NOW + timedelta(seconds=after), 10) for after in (-1, 0, 2, 3)] == [
         4,
         3,

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from datetime import timedelta
 from typing import Any, Literal
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import pytest
 from tests.conftest import NOW, MakeExecution, MakeMessage, MakeTask
 from tests.contract.conftest import load
+from tests.engine.harness import MINUTE
 from tests.harness import new_project
 
 from cloudsched.adapters.firestore.store import FirestoreStore
@@ -76,7 +76,7 @@ def faulty(firestore_address: str) -> Iterator[tuple[FaultyProxy, FirestoreStore
     server = grpc.server(ThreadPoolExecutor(4), handlers=(handler,))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    store = FirestoreStore(project=new_project(), emulator=f"127.0.0.1:{port}", deadline=timedelta(minutes=1))
+    store = FirestoreStore(project=new_project(), emulator=f"127.0.0.1:{port}", deadline=MINUTE)
     yield handler, store
     store.close()
     server.stop(None).wait()

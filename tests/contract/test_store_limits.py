@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from tests.contract.conftest import load
+from tests.engine.harness import HOUR
 
 from cloudsched import App, Context, Settings
 from cloudsched.engine.authority import OWN_CODE
@@ -12,7 +13,6 @@ from cloudsched.engine.ports.store import Store
 from cloudsched.features.budgets.budgets import Budgets
 from cloudsched.testing import Simulation
 
-HOUR = timedelta(hours=1)
 FEBRUARY = datetime(2027, 2, 1, tzinfo=UTC)
 
 

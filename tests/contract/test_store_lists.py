@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.cases import try_each
 from tests.conftest import NOW, MakeExecution, MakeMessage, MakeTask
 from tests.contract.conftest import OpenStore, iter_pages
+from tests.engine.harness import DAY, HOUR
 
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit
@@ -166,7 +167,7 @@ def test_records_before_an_instant_are_a_list_of_their_own(
 ) -> None:
     """What is scheduled for the instant itself is not before it; further pages go on by their tokens."""
     task = make_task()
-    records = [make_execution(task, f"e{index}", scheduled_for=NOW + index * timedelta(hours=1)) for index in range(5)]
+    records = [make_execution(task, f"e{index}", scheduled_for=NOW + index * HOUR) for index in range(5)]
     store.commit(Commit(task, None, records))
     before = records[3].scheduled_for
 
@@ -225,7 +226,7 @@ def lists(store: Store, token: str) -> list[Callable[[], Page[Any]]]:
     return [
         lambda: store.list_tasks(TaskQuery(), limit=1, page_token=token),
         lambda: store.list_tasks(TaskQuery(owner="ada", due_from=NOW), limit=1, page_token=token),
-        lambda: store.sweep.list_due(NOW + timedelta(days=1), limit=1, page_token=token),
+        lambda: store.sweep.list_due(NOW + DAY, limit=1, page_token=token),
         lambda: store.search.list_executions("t1", limit=1, page_token=token),
         lambda: store.inbox.list("ada", limit=1, page_token=token),
     ]
@@ -247,7 +248,7 @@ def test_a_token_of_another_list_is_refused(full_store: Store) -> None:
         TaskQuery(handler="greet"),
         TaskQuery(status=TaskStatus.ACTIVE),
         TaskQuery(due_from=NOW),
-        TaskQuery(due_until=NOW + timedelta(days=1)),
+        TaskQuery(due_until=NOW + DAY),
     ]
     reads: list[Callable[[str | None], Page[Any]]] = [
         *(partial(page_of_tasks, full_store, query, 1) for query in queries),
@@ -271,7 +272,7 @@ def test_a_forged_token_with_a_valid_fingerprint_gives_a_page_or_is_refused(
     full_store: Store, at: datetime, key: str
 ) -> None:
     """Anyone can compute its fingerprint, so it may contain anything; it gives access to nothing but another page."""
-    for query in (TaskQuery(), TaskQuery(due_until=NOW + timedelta(days=1))):
+    for query in (TaskQuery(), TaskQuery(due_until=NOW + DAY)):
         items: Sequence[Task] = ()
         with suppress(InvalidInput):
             items = full_store.list_tasks(query, limit=5, page_token=make_token(query, at, key)).items

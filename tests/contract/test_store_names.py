@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.conftest import NOW, MakeExecution, MakeTask
 from tests.contract.conftest import iter_pages, load
+from tests.engine.harness import HOUR, MINUTE
 
 from cloudsched.domain.documents.execution import ExecutionError, ExecutionStatus
 from cloudsched.domain.documents.name_words import NameMatch, fold_names
@@ -165,7 +166,7 @@ def test_the_tasks_somebody_acted_on_last_come_first(store: Store, make_task: Ma
         for number in range(7)
     ]
     put(store, *tasks)
-    again = tasks[6].model_copy(update={"history": (*tasks[6].history, entry(NOW + timedelta(hours=1), 2))})
+    again = tasks[6].model_copy(update={"history": (*tasks[6].history, entry(NOW + HOUR, 2))})
     store.commit(Commit(again, load(store, "t6")))
 
     def read(owner: str | None, since: datetime | None) -> list[str]:
@@ -174,7 +175,7 @@ def test_the_tasks_somebody_acted_on_last_come_first(store: Store, make_task: Ma
 
     assert read(None, None) == ["t6", "t4", "t1", "t5", "t2", "t3"]
     assert read("ada", None) == ["t6", "t4", "t2"]
-    assert read(None, NOW + timedelta(minutes=5)) == ["t6", "t4", "t1"]
+    assert read(None, NOW + 5 * MINUTE) == ["t6", "t4", "t1"]
 
 
 _ERRORS: list[dict[str, Any]] = [

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.cases import try_each
 from tests.conftest import NOW, MakeExecution, MakeTask
 from tests.contract.conftest import OpenStore, iter_pages
+from tests.engine.harness import MINUTE
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, Suspension
@@ -64,7 +65,7 @@ _QUERIES = st.one_of(
 def make_run(number: int, status: ExecutionStatus, at: datetime) -> Run:
     fields: dict[str, Any] = {"execution_id": f"open{number}", "scheduled_for": at, "due_at": at, "started_at": at}
     if status is ExecutionStatus.RUNNING:
-        fields["lease"] = Lease(token_hash="", started_at=at, until=at + timedelta(minutes=5), worker="box")
+        fields["lease"] = Lease(token_hash="", started_at=at, until=at + 5 * MINUTE, worker="box")
     if status is ExecutionStatus.SUSPENDED:
         fields["suspension"] = Suspension(at=at, reason="waits for an event")
     return Run(**fields)

@@ -19,6 +19,7 @@ from tests.adapters.firestore.index_rules import Indexes
 from tests.adapters.firestore.production import INDEX_FILE, NOW, ProductionChannel, ProductionRules
 from tests.conftest import MakeExecution, MakeTask
 from tests.contract.conftest import iter_pages, make_delivery
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
 from tests.harness import new_project
 
 from cloudsched.adapters.firestore import listener as firestore_listener
@@ -41,8 +42,8 @@ from cloudsched.engine.storage.pages import Page
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable
 from cloudsched.features.pull.fields import Offer
 
-LATER = NOW + timedelta(days=900)
-DEADLINE = timedelta(minutes=1)
+LATER = NOW + 900 * DAY
+DEADLINE = MINUTE
 
 
 @dataclass(repr=False)
@@ -101,7 +102,7 @@ def list_queries(limit: int) -> dict[str, Listing]:
         TaskQuery(owner="ada", status=TaskStatus.ACTIVE),
         TaskQuery(parent="p", handler="greet"),
         TaskQuery(due_from=NOW),
-        TaskQuery(due_until=NOW + timedelta(hours=2), handler="greet"),
+        TaskQuery(due_until=NOW + 2 * HOUR, handler="greet"),
         TaskQuery(owner="ada", is_delivery=True),
         TaskQuery(label="team=a"),
         TaskQuery(label="team=a", status=TaskStatus.ACTIVE),
@@ -363,7 +364,7 @@ def test_listeners_hear_of_offers_in_every_shard(
     database: Database, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if they are in more shards than one query can ask for."""
-    monkeypatch.setattr(firestore_listener, "FALLBACK_POLL", timedelta(seconds=0.1))
+    monkeypatch.setattr(firestore_listener, "FALLBACK_POLL", 0.1 * SECOND)
     for count in (7, 40):
         database.empty()
         database.grow(count)

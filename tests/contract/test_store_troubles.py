@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.conftest import MakeTask
 from tests.contract.conftest import make_delivery
+from tests.engine.harness import DAY
 
 from cloudsched.domain.documents.execution import Attempt, ExecutionStatus, Run, Suspension
 from cloudsched.domain.documents.task import Hold, Parent, Task, TaskStatus, Trouble
@@ -45,7 +46,7 @@ def make_unsent(make_task: MakeTask, name: str, *, is_unreached: bool = False) -
 def make_all(make_task: MakeTask) -> dict[str, Task]:
     """Return tasks by what they are, those first that need attention."""
     parent = Parent(task_id="above", execution_id="e", step=1, depth=1)
-    later = NOW + timedelta(days=3)
+    later = NOW + 3 * DAY
     return {
         Trouble.FAILED: make_task(id="failed", **FAILING),
         Trouble.PAUSED: make_task(id="paused", pause_after_failures=1, **FAILING, **PAUSED),
@@ -114,7 +115,7 @@ def test_waits_are_chosen_by_when_they_give_up(store: Store, make_task: MakeTask
     for days in (1, 9):
         run = wait_until(NOW + timedelta(days=days))
         store.commit(Commit(make_task(id=f"in-{days}", runs=(run,))))
-    query = TaskQuery(trouble=Trouble.WAITING, trouble_until=NOW + timedelta(days=7))
+    query = TaskQuery(trouble=Trouble.WAITING, trouble_until=NOW + 7 * DAY)
     assert [each.id for each in store.list_tasks(query, limit=9).items] == ["in-1"]
     assert store.search.count_tasks(query, 9) == 1
 
@@ -130,5 +131,5 @@ def test_a_reason_goes_with_an_owner_and_a_handler_alone() -> None:
 
 def test_a_failure_is_dated_by_the_first_in_a_row(make_task: MakeTask) -> None:
     """So that a task keeps its place while it goes on failing."""
-    task = make_task(consecutive_failures=30, failing_since=NOW, updated_at=NOW + timedelta(days=1))
+    task = make_task(consecutive_failures=30, failing_since=NOW, updated_at=NOW + DAY)
     assert find_trouble(task) == (Trouble.FAILED, NOW)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.conftest import NOW, MakeExecution, MakeMessage, MakeTask
 from tests.contract.conftest import iter_pages
+from tests.engine.harness import DAY, MINUTE
 from tests.harness import new_project
 
 from cloudsched.adapters.firestore.protos import Write
@@ -57,7 +57,7 @@ class DamagedFirestore:
     def __init__(self, address: str) -> None:
         project = new_project()
         self._database = f"projects/{project}/databases/(default)"
-        self.store: Store = FirestoreStore(project=project, emulator=address, deadline=timedelta(minutes=1))
+        self.store: Store = FirestoreStore(project=project, emulator=address, deadline=MINUTE)
         self._address = address
 
     def damage(self, kind: str, collection: str, *path: str) -> None:
@@ -73,7 +73,7 @@ class DamagedFirestore:
             write.update.fields[field].bytes_value = value
         elif value is not None:
             write.update.fields[field].CopyFrom(encode(value))
-        rpc = FirestoreRpc(self._database, self._address, timedelta(minutes=1))
+        rpc = FirestoreRpc(self._database, self._address, MINUTE)
         assert rpc.commit([write]) is not None
         rpc.close()
 
@@ -93,7 +93,7 @@ def _lists(store: Store, task: Task) -> Iterator[tuple[str, Callable[[str | None
     yield "tasks", lambda token: store.list_tasks(TaskQuery(), limit=1, page_token=token)
     yield "tasks", lambda token: store.list_tasks(TaskQuery(owner=task.owner), limit=1, page_token=token)
     yield "tasks", lambda token: store.list_tasks(TaskQuery(due_from=NOW), limit=1, page_token=token)
-    yield "tasks", lambda token: store.sweep.list_due(NOW + timedelta(days=900), limit=1, page_token=token)
+    yield "tasks", lambda token: store.sweep.list_due(NOW + 900 * DAY, limit=1, page_token=token)
     yield "executions", lambda token: store.search.list_executions("b", limit=1, page_token=token)
     yield "messages", lambda token: store.inbox.list(task.owner, limit=1, page_token=token)
 

@@ -15,8 +15,8 @@ from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.testing import START, Simulation
 
 T = TypeVar("T")
-MINUTE = timedelta(minutes=1)
-DAY = timedelta(days=1)
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 Create = Callable[..., Task]
 """Creates a task, as the fixture ``create`` does."""

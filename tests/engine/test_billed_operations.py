@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tests.engine.harness import DAY, HOUR, MINUTE
 
 from cloudsched import App, Context, Done, Schedule, Settings, TaskDraft
 from cloudsched.adapters.operation_counts import Counts
@@ -34,12 +35,12 @@ def broken() -> None:
 
 @app.handler("wait")
 def wait(ctx: Context) -> None:
-    ctx.sleep(timedelta(days=9))
+    ctx.sleep(9 * DAY)
 
 
 @app.handler("follow")
 def follow(ctx: Context) -> Done:
-    return Done(then=[TaskDraft.of(owner="ada", handler="tick", schedule=ctx.now() + timedelta(days=9))])
+    return Done(then=[TaskDraft.of(owner="ada", handler="tick", schedule=ctx.now() + 9 * DAY)])
 
 
 @app.handler("talk")
@@ -65,7 +66,7 @@ def make(sim: Simulation, **more: object) -> str:
     """Create an hourly task that has run once."""
     hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:30:00")
     task = sim.app.create(TaskDraft.of(**{"owner": "ada", "handler": "tick", "schedule": hourly, **more}))
-    sim.advance(timedelta(hours=1))
+    sim.advance(HOUR)
     return task.id
 
 
@@ -78,9 +79,9 @@ def test_a_creation_costs_one_commit_and_one_dispatch(sim: Simulation) -> None:
         before = sim.counts.copy()
         sim.app.create(owner="ada", handler="tick")
         assert sim.counts.since(before) == Counts(reads=reads, commits=1, writes=1, dispatches=1)
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     before = sim.counts.copy()
-    sim.app.create(owner="ada", handler="tick", schedule=Schedule.after(timedelta(hours=1)))
+    sim.app.create(owner="ada", handler="tick", schedule=Schedule.after(HOUR))
     assert sim.counts.since(before).reads == 1
 
 
@@ -97,8 +98,8 @@ def test_where_somebody_has_a_budget_each_creation_asks_for_its_owners(sim: Simu
 def test_a_successful_occurrence_costs_one_read_two_commits_and_one_dispatch(sim: Simulation) -> None:
     """The claim is one document, the end two: the task and its record."""
     make(sim)
-    assert measure_cost(sim, timedelta(hours=1)) == Counts(reads=1, commits=2, writes=3, dispatches=1)
-    assert measure_cost(sim, timedelta(hours=24)) == Counts(reads=24, commits=48, writes=72, dispatches=24)
+    assert measure_cost(sim, HOUR) == Counts(reads=1, commits=2, writes=3, dispatches=1)
+    assert measure_cost(sim, 24 * HOUR) == Counts(reads=24, commits=48, writes=72, dispatches=24)
 
 
 def test_the_page_counts_what_is_measured(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,9 +115,9 @@ def test_the_page_counts_what_is_measured(sim: Simulation, monkeypatch: pytest.M
     )
     for more, expected in cases:
         task = make(sim, **more)
-        sim.advance(timedelta(minutes=1))
+        sim.advance(MINUTE)
         before = sum((each.counts for each in sim.app.get(task).usage), UsageCounts())
-        sim.advance(timedelta(hours=10))
+        sim.advance(10 * HOUR)
         after = sum((each.counts for each in sim.app.get(task).usage), UsageCounts())
         sim.app.cancel(task)
         for name in ("executions", "reads", "writes", "deletes", "dispatches"):
@@ -145,10 +146,10 @@ def test_what_an_occurrence_costs_more(sim: Simulation, what: str) -> None:
     fields, more = MORE[what]
     sim.add_person("ada")
     plain = make(sim)
-    without = measure_cost(sim, timedelta(hours=1))
+    without = measure_cost(sim, HOUR)
     sim.app.cancel(plain)
     make(sim, **fields)
-    assert measure_cost(sim, timedelta(hours=1)).since(without) == more
+    assert measure_cost(sim, HOUR).since(without) == more
 
 
 def test_a_cancel_with_a_callback_costs_a_read_a_document_and_a_dispatch_more(sim: Simulation) -> None:
@@ -156,7 +157,7 @@ def test_a_cancel_with_a_callback_costs_a_read_a_document_and_a_dispatch_more(si
     costs = []
     for callback in (None, {"webhook": URL}):
         task = sim.app.create(owner="ada", handler="wait", on_completion=callback)
-        sim.advance(timedelta(minutes=1))
+        sim.advance(MINUTE)
         before = sim.counts.copy()
         sim.app.cancel(task.id)
         costs.append(sim.counts.since(before))
@@ -166,13 +167,13 @@ def test_a_cancel_with_a_callback_costs_a_read_a_document_and_a_dispatch_more(si
 def test_a_follow_up_costs_a_document_and_a_dispatch(sim: Simulation) -> None:
     """It is in the commit of the success."""
     make(sim, handler="follow")
-    assert measure_cost(sim, timedelta(hours=1)) == Counts(reads=1, commits=2, writes=4, dispatches=2)
+    assert measure_cost(sim, HOUR) == Counts(reads=1, commits=2, writes=4, dispatches=2)
 
 
 def test_progress_and_messages_cost_a_commit_or_a_document(sim: Simulation) -> None:
     """Progress and heartbeat are a commit each, a message one document of the last commit."""
     make(sim, handler="talk")
-    assert measure_cost(sim, timedelta(hours=1)) == Counts(reads=1, commits=4, writes=6, dispatches=1)
+    assert measure_cost(sim, HOUR) == Counts(reads=1, commits=4, writes=6, dispatches=1)
 
 
 def test_a_duplicate_delivery_costs_one_read_and_changes_nothing(sim: Simulation) -> None:
@@ -183,14 +184,14 @@ def test_a_duplicate_delivery_costs_one_read_and_changes_nothing(sim: Simulation
     verdict = sim.app.deliver(sent.body, sim.sign(sent.body))
     assert verdict.action == "dropped"
     assert sim.counts.since(before) == Counts(reads=1, commits=0, writes=0, dispatches=1)
-    sim.advance(timedelta(hours=1))
+    sim.advance(HOUR)
     assert len(sim.queue.deliveries) == known + 1
 
 
 def test_a_sweep_that_finds_nothing_costs_one_read(sim: Simulation) -> None:
     """However many tasks there are."""
     for _ in range(20):
-        sim.app.create(owner="ada", handler="tick", schedule=sim.now + timedelta(days=9))
+        sim.app.create(owner="ada", handler="tick", schedule=sim.now + 9 * DAY)
     sim.app.sweep()  # the first one looks everywhere, as one in ten minutes does
     before = sim.counts.copy()
     sim.app.sweep()

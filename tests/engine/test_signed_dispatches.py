@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.cases import try_each
+from tests.engine.harness import DAY, MINUTE, SECOND
 
 from cloudsched import App, Schedule, Settings, Task, TaskDraft
 from cloudsched.domain.transitions.commit import Commit
@@ -68,7 +69,7 @@ def empty_app() -> App:
 
 def _enqueue(sim: Simulation) -> tuple[bytes, str]:
     """Create a task and return the body and the token of its dispatch, which is due in five minutes."""
-    sim.app.create(owner="ada", title="Tick", handler="tick", schedule=Schedule.after(timedelta(minutes=5)))
+    sim.app.create(owner="ada", title="Tick", handler="tick", schedule=Schedule.after(5 * MINUTE))
     (sent,) = sim.pending()
     return sent.body, sent.token
 
@@ -132,7 +133,7 @@ def test_secrets_are_never_shown(caplog: pytest.LogCaptureFixture, sim: Simulati
     caplog.set_level(logging.DEBUG)
     secret = sim.app.container.settings.secret
     body, token = _enqueue(sim)
-    sim.advance(timedelta(minutes=5))
+    sim.advance(5 * MINUTE)
     with pytest.raises(Unauthenticated) as caught:
         sim.app.deliver(body, "v1=" + "0" * 64)
     (task,) = sim.app.tasks().items
@@ -152,7 +153,7 @@ def test_secrets_are_never_shown(caplog: pytest.LogCaptureFixture, sim: Simulati
 def test_a_wrong_token_runs_nothing(sim: Simulation, token: str) -> None:
     """The dispatch is refused before the store is read."""
     body, _ = _enqueue(sim)
-    sim.advance(timedelta(minutes=4))
+    sim.advance(4 * MINUTE)
     before = sim.counts.copy()
     with pytest.raises(Unauthenticated):
         sim.app.deliver(body, token)
@@ -186,14 +187,14 @@ def test_an_altered_but_signed_dispatch_runs_nothing_early_or_twice(change: dict
         with suppress(InvalidInput):
             sim.app.deliver(other, sim.sign(other))
         assert not runs
-        sim.advance(timedelta(minutes=5))
+        sim.advance(5 * MINUTE)
         assert runs == ["ran"]
 
 
 def test_the_executor_gives_up_after_losing_many_races(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a task changes each time it is read, the delivery fails after a bounded number of reads; the queue retries."""
     body, token = _enqueue(sim)
-    sim.clock.advance(timedelta(minutes=5))
+    sim.clock.advance(5 * MINUTE)
     real = sim.app.container.store.load
     reads: list[str] = []
 
@@ -221,7 +222,7 @@ def make_task_at(at: datetime, **policy: object) -> Task:
 @given(one=DISPATCHES, other=DISPATCHES)
 def test_equal_dispatches_have_equal_names(one: Dispatch, other: Dispatch) -> None:
     """Equal content has the same name, whenever it is delivered; different content has another name."""
-    assert encode_dispatch(one)[0] == encode_dispatch(one._replace(at=START + timedelta(days=3)))[0]
+    assert encode_dispatch(one)[0] == encode_dispatch(one._replace(at=START + 3 * DAY))[0]
     bodies = [json.loads(encode_dispatch(each)[1]) for each in (one, other)]
     assert (encode_dispatch(one)[0] == encode_dispatch(other)[0]) == (
         bodies[0] == bodies[1]
@@ -272,13 +273,13 @@ def test_each_part_of_a_dispatch_changes_its_name(field: str) -> None:
 @given(distance=st.timedeltas(timedelta(0), timedelta(days=365 * 60)))
 def test_a_chain_of_hops_arrives_exactly_at_the_instant(distance: timedelta) -> None:
     """Each hop is at most 30 days long, comes nearer and has its own name, and the last one is on time."""
-    task = make_task_at(START + distance + timedelta(seconds=1))
+    task = make_task_at(START + distance + SECOND)
     (wake,) = executor_wakeups(task)
     now, names = START, set()
     for hop in range(distance // HORIZON + 2):
         dispatch = dispatch_or_hop(task, wake, now, hop=hop)
         assert hop or dispatch == dispatch_or_hop(task, wake, now), "the first of a chain counts from zero"
-        assert now <= dispatch.at <= now + timedelta(days=30)
+        assert now <= dispatch.at <= now + 30 * DAY
         is_hop = dispatch.at < wake.due_at
         assert not is_hop or wake.due_at - dispatch.at >= HOP_MARGIN, "a late hop must not delay the task"
         names.add(encode_dispatch(dispatch)[0])

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
+from tests.engine.harness import DAY, MINUTE
 from tests.model.replay import MOST_DRAWS, MOST_TOKENS, SECRET, Entry
 from tests.model.values import Values, Writes, to_instant
 from tests.simulation.schedules import covers
@@ -23,8 +24,8 @@ from cloudsched.domain.transitions.commit import TaskWrite
 from cloudsched.domain.transitions.planning import holds_back_schedule, jittered_start, occurrence_after, occurrence_id
 from cloudsched.features.calendars.documents import Calendar
 
-HORIZON = timedelta(days=30)
-LATE = timedelta(minutes=3)
+HORIZON = 30 * DAY
+LATE = 3 * MINUTE
 """How late anything may be once nothing fails any more: the sweep's grace, its minute, and another sweep."""
 
 

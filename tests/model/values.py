@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
+from tests.engine.harness import SECOND
 
 from cloudsched.domain.documents.execution import Execution, lease_fingerprint
 from cloudsched.domain.documents.task import Task
@@ -29,7 +30,7 @@ def to_instant(seconds: int) -> datetime:
 
 def to_seconds(instant: datetime) -> int:
     """Return when an instant is, rounded up: whoever waits for it has waited then."""
-    return -((START - instant) // timedelta(seconds=1))
+    return -((START - instant) // SECOND)
 
 
 class Call(NamedTuple):

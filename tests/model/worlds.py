@@ -9,6 +9,7 @@ from datetime import date, datetime, timedelta
 from functools import partial
 from typing import Any
 
+from tests.engine.harness import SECOND
 from tests.model.replay import JoinedValues, Processes, StockNote, ValueSender, handle, perform
 from tests.model.values import START, Writes
 
@@ -91,7 +92,7 @@ def draft(task_id: str, rule: str = "FREQ=MINUTELY;INTERVAL=2;COUNT=2", **fields
         "handler": "work",
         "schedule": Schedule(rrule=rule, dtstart="2027-03-01T09:01:00", timezone="UTC"),
         "retry": RetryPolicy(max_retries=1, first_delay=minutes(1)),
-        "expected_duration": timedelta(seconds=90),
+        "expected_duration": 90 * SECOND,
         "owner": "system",
     }
     return TaskDraft(id=task_id, **(given | fields))
@@ -196,9 +197,9 @@ DAY = 24 * 3600
 CREATE: Mapping[str, Callable[[App], object]] = {"create": lambda app: app.create(draft("a"))}
 REQUESTS: Mapping[str, Callable[[App], object]] = {
     "pause": lambda app: app.pause("a"),
-    "pause for a while": lambda app: app.pause("a", until=app.container.clock.now() + timedelta(seconds=100)),
+    "pause for a while": lambda app: app.pause("a", until=app.container.clock.now() + 100 * SECOND),
     "skip": lambda app: app.skip("a"),
-    "move": lambda app: app.move("a", "next", app.container.clock.now() + timedelta(seconds=90)),
+    "move": lambda app: app.move("a", "next", app.container.clock.now() + 90 * SECOND),
     "resume": lambda app: app.resume("a"),
     "edit": lambda app: app.update("a", title="edited"),
     "reschedule": lambda app: app.update("a", schedule=Schedule.once(at(7))),

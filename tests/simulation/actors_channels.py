@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from tests.engine.harness import MINUTE
 
 from cloudsched import App
 from cloudsched.domain.documents.category import Category
@@ -71,7 +72,7 @@ class FaultySender:
         world.yield_control()
         if world.is_faulty():
             world.log(f"{self._channel} does not answer")
-            wait = world.random.choice([None, None, timedelta(minutes=20)])
+            wait = world.random.choice([None, None, 20 * MINUTE])
             raise DeliveryDelayed(self._channel, "it did not answer", wait)
         if world.is_faulty() and world.random.random() < 0.3:
             world.log(f"{self._channel} refuses {message.id}")

@@ -7,6 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from tests.authorities import as_user, with_authority
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
 from tests.simulation.actors_calendars import CALENDAR_SHARE, put_days, require_calendars, schedule_with_calendars
 from tests.simulation.actors_channels import PERSON_SHARE, change_preferences, pick_channels
 from tests.simulation.actors_durable_handlers import EVENTS, child_fields
@@ -265,7 +266,7 @@ def _schedule(world: World) -> Schedule:
     if world.fault_profile.is_crowded:
         local = local.replace(minute=0, second=0)
     # A recurring schedule may start in the past; it continues from now.
-    begun = local - choose([timedelta(0), timedelta(hours=5), timedelta(days=40)])
+    begun = local - choose([timedelta(0), 5 * HOUR, 40 * DAY])
     zone = choose(["UTC", "Europe/Paris", "America/New_York"])
     return Schedule(
         rrule=choose(rare if world.fault_profile.is_long else rules), dtstart=begun.isoformat(), timezone=zone
@@ -276,10 +277,10 @@ def _pick_policies(world: World, task_id: str) -> dict[str, Any]:
     choose = world.random.choice
     return {
         "overlap": choose(list(Overlap)),
-        "catch_up": CatchUp(mode=choose(list(CatchUpMode)), window=choose([None, None, timedelta(minutes=30)])),
-        "expiration": choose([None, None, None, timedelta(minutes=15)]),
-        "jitter": choose([timedelta(0), timedelta(minutes=3), timedelta(minutes=15)]),
-        "expected_duration": choose([timedelta(seconds=40), timedelta(minutes=5)]),
+        "catch_up": CatchUp(mode=choose(list(CatchUpMode)), window=choose([None, None, 30 * MINUTE])),
+        "expiration": choose([None, None, None, 15 * MINUTE]),
+        "jitter": choose([timedelta(0), 3 * MINUTE, 15 * MINUTE]),
+        "expected_duration": choose([40 * SECOND, 5 * MINUTE]),
         "retry": RetryPolicy(max_retries=choose([0, 1, 3]), base=timedelta(seconds=choose([5, 600]))),
         "pause_after_failures": choose([None, None, 2]),
         "tell_failures": choose(["first", "first", "each", "never"]),
@@ -294,7 +295,7 @@ def _pick_worker_fields(world: World, task_id: str) -> dict[str, Any]:
     pull = None if world.kinds.get(task_id) == "children" else random_pull(world.random)
     lock_key = world.random.choice([None, "one thing", "one thing"])
     chosen = {"pull": pull, "priority": world.random.choice(list(Priority)), "lock_key": lock_key}
-    long = {"expected_duration": timedelta(minutes=5)}  # without faults no lease expires before its work is done
+    long = {"expected_duration": 5 * MINUTE}  # without faults no lease expires before its work is done
     return {**chosen, **(long if world.fault_profile.is_fault_free else {})}
 
 
@@ -305,4 +306,4 @@ def _lock_key(world: World) -> str | None:
 
 
 def _pick_span(world: World) -> timedelta:
-    return timedelta(days=3) if world.fault_profile.is_long else timedelta(minutes=world.random.choice([1, 7, 30]))
+    return 3 * DAY if world.fault_profile.is_long else timedelta(minutes=world.random.choice([1, 7, 30]))

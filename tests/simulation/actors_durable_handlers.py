@@ -10,6 +10,7 @@ import random
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from tests.engine.harness import DAY, MINUTE, SECOND
 from tests.simulation.actors_handlers import HandlerError, take_time
 from tests.simulation.actors_workers import random_pull
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 EVENTS = ("go", "stop")
 _LENGTHS = ((2, 3, 5), (1, 2, 3), (1, 2))
 """How many operations a flow asks for, by nesting depth."""
-_LATER = RetryPolicy(max_retries=2, first_delay=timedelta(seconds=90))
+_LATER = RetryPolicy(max_retries=2, first_delay=90 * SECOND)
 
 
 def register_durable_handlers(app: App, world: World) -> None:
@@ -59,7 +60,7 @@ def child_fields(script: random.Random, world: World) -> dict[str, Any]:
 
 
 def _retry(script: random.Random) -> RetryPolicy:
-    return RetryPolicy(max_retries=script.choice([0, 0, 1]), base=timedelta(seconds=5))
+    return RetryPolicy(max_retries=script.choice([0, 0, 1]), base=5 * SECOND)
 
 
 def _pick_fields(script: random.Random, world: World) -> dict[str, Any]:
@@ -165,7 +166,7 @@ class _RandomWorkflow:
         handler = self._script.choice(["work", "flow"] if self._depth < 1 else ["work"])
         fields: dict[str, Any] = {"retry": _retry(self._script), **_pick_fields(self._script, self._world)}
         if self._script.random() < 0.2:
-            fields["retention"] = timedelta(minutes=5)
+            fields["retention"] = 5 * MINUTE
         return self._ctx.call(handler, **fields)
 
     def _call(self, place: int) -> None:
@@ -205,11 +206,11 @@ class _RandomWorkflow:
         self._start_call()
 
     def _sleep(self, _: int) -> None:
-        naps = [timedelta(0), timedelta(seconds=1), timedelta(seconds=90), timedelta(minutes=20)]
-        self._ctx.sleep(timedelta(days=40) if self._world.fault_profile.is_long else self._script.choice(naps))
+        naps = [timedelta(0), SECOND, 90 * SECOND, 20 * MINUTE]
+        self._ctx.sleep(40 * DAY if self._world.fault_profile.is_long else self._script.choice(naps))
 
     def _wait(self, _: int) -> None:
-        timeout = self._script.choice([None, timedelta(0), timedelta(minutes=1), timedelta(minutes=30)])
+        timeout = self._script.choice([None, timedelta(0), MINUTE, 30 * MINUTE])
         value = self._ctx.wait_for(self._script.choice(EVENTS), timeout=timeout)
         self._world.journals.check_result_seen(self._ctx, self._number(), value, is_recorded=True)
 

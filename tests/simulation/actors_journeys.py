@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from tests.engine.harness import HOUR, MINUTE, SECOND
 from tests.zone_data import AMMAN, CAIRO, MEXICO
 
 from cloudsched import App, Overlap, RetryPolicy, Schedule, TaskDraft
@@ -59,7 +60,7 @@ def draft_follower(world: World, task_id: str) -> TaskDraft:
     if world.fault_profile.has_two_releases and rule.startswith("FREQ=HOURLY"):
         days = 2300  # when both releases had the same clocks: elapsed hours count from an instant
     start = (world.now - timedelta(days=days)).replace(tzinfo=None, microsecond=0, second=0, minute=0)
-    late: dict[str, Any] = choose([{}, {"expiration": timedelta(hours=3)}])
+    late: dict[str, Any] = choose([{}, {"expiration": 3 * HOUR}])
     return TaskDraft.of(
         id=task_id,
         owner=TRAVELLER,
@@ -67,8 +68,8 @@ def draft_follower(world: World, task_id: str) -> TaskDraft:
         handler="work",
         schedule=Schedule(rrule=rule, dtstart=start.isoformat(), timezone="owner"),
         overlap=choose([Overlap.ALLOW, Overlap.BUFFER]),
-        catch_up=CatchUp(mode=CatchUpMode.ALL, window=choose([None, timedelta(hours=3)])),
-        jitter=choose([timedelta(0), timedelta(0), timedelta(minutes=3)]),
-        retry=RetryPolicy(max_retries=3, base=timedelta(seconds=5)),
+        catch_up=CatchUp(mode=CatchUpMode.ALL, window=choose([None, 3 * HOUR])),
+        jitter=choose([timedelta(0), timedelta(0), 3 * MINUTE]),
+        retry=RetryPolicy(max_retries=3, base=5 * SECOND),
         **late,
     )

@@ -12,10 +12,11 @@ from __future__ import annotations
 import json
 import random
 from collections import deque
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tests.engine.harness import MINUTE
 from tests.simulation.invariants_runs import fail
 
 from cloudsched import App
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 
-_AHEAD = timedelta(minutes=10)
+_AHEAD = 10 * MINUTE
 
 
 class Restarts:

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tests.engine.harness import SECOND
 from tests.simulation.faulty_ports import FaultyStore
 
 from cloudsched import App
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _COUNTS = (3, 5)
-_PAUSE = timedelta(seconds=20)
+_PAUSE = 20 * SECOND
 
 
 class GrowingShards:

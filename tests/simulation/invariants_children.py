@@ -13,9 +13,10 @@ T5  The call that wins a race ended first, by its own record, of those whose end
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
+from tests.engine.harness import SECOND
 from tests.simulation.invariants_runs import LATE, fail
 
 from cloudsched import Execution, Task
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import Process, World
 
 
-_AT_ONCE = timedelta(seconds=1)
+_AT_ONCE = SECOND
 _LOST = "Another call won the race."
 
 

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from tests.engine.harness import HOUR, SECOND
 from tests.simulation.invariants_runs import fail
 
 from cloudsched import Execution, Schedule, Task
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 
-_HALF_A_DAY = timedelta(hours=12)
-_SECOND = timedelta(seconds=1)
+_HALF_A_DAY = 12 * HOUR
+_SECOND = SECOND
 _UNRUN = frozenset({ExecutionStatus.SKIPPED, ExecutionStatus.EXPIRED})
 
 

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from tests.engine.harness import SECOND
 from tests.simulation.invariants_runs import LATE, fail
 
 from cloudsched import Execution, Task
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 
-_AT_ONCE = timedelta(seconds=1)
+_AT_ONCE = SECOND
 
 Key = tuple[str, str, str]
 """A claim as a worker elsewhere knows it: the task's id, the execution's, and the lease's token."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn
 
+from tests.engine.harness import DAY, MINUTE, SECOND
 from tests.simulation.faults import HEAD_START
 from tests.simulation.invariants_bindings import BindingInvariants
 from tests.simulation.schedules import covers, is_same_plan
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
     from tests.simulation.world import Process, World
 
 
-_NO_FUTURE = timedelta(days=30)
+_NO_FUTURE = 30 * DAY
 MAX_HOPS_AT_ONCE = 10
 """How often a dispatch may hop at one instant, as executors with clocks that differ get it one after another."""
-LATE = timedelta(minutes=2)
+LATE = 2 * MINUTE
 """How late anything may be after the last fault: the sweep's grace, its minute, and a margin."""
 
 
@@ -243,7 +244,7 @@ class RunInvariants:
 
     def _check_start_time(self, task: Task, run: Run, due_at: datetime, now: datetime) -> None:
         """Without faults each run is claimed exactly when it is due, without the sweep."""
-        if self._world.fault_profile.is_fault_free and now - due_at > timedelta(seconds=1):
+        if self._world.fault_profile.is_fault_free and now - due_at > SECOND:
             fail(f"4: {task.id}'s {run.execution_id}, attempt {run.attempt}, was {now - due_at} late")
 
     def _check_nothing_lost(self, before: Task, after: Task, executions: Sequence[Execution]) -> None:

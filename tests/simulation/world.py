@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, cast
 
 from greenlet import getcurrent, greenlet
+from tests.engine.harness import DAY, HOUR, MINUTE
 from tests.simulation.actors_channels import add_person, cancel_all, make_senders
 from tests.simulation.actors_clients import IDS, MORE_IDS, apply_random_change, pick_task
 from tests.simulation.actors_durable_handlers import register_durable_handlers
@@ -63,11 +64,11 @@ from cloudsched.people.wiring import PeopleWiring
 START = datetime(2027, 3, 27, 20, 0, tzinfo=UTC)
 """The night in which European clocks go forward."""
 SECRET = "the-secret-of-this-world-0123456789"  # noqa: S105 - it guards nothing but this test
-_MINUTE = timedelta(minutes=1)
+_MINUTE = MINUTE
 _TICK = timedelta(microseconds=1)
 _MAX_STEPS = 1_000_000
 """A hundred times as many as a history takes."""
-_NAMES_STAY_TAKEN = (timedelta(hours=1), timedelta(days=1), timedelta(days=9))
+_NAMES_STAY_TAKEN = (HOUR, DAY, 9 * DAY)
 """How long a dispatch's name stays taken after it: Google's pages have said all of these."""
 _PACES: tuple[dict[str, Any], ...] = ({}, {}, {"replays_each_step": True}, {"time_limit": _MINUTE})
 
@@ -270,12 +271,12 @@ class World:
             self.faults_enabled = False
             if self.fault_profile.has_workers:
                 self.workers.notify()
-            settled = self.faults_end_at + timedelta(hours=3)
+            settled = self.faults_end_at + 3 * HOUR
             if self.fault_profile.has_channels:
                 while any(each.name.startswith("client") for each in self.processes):
                     self._step(settled)  # they may still create a task
                 cancel_all(self)  # so that nothing new is delivered while the rest is
-                settled += timedelta(days=3)
+                settled += 3 * DAY
             while self.now < settled or self.processes:
                 self._step(settled)
             for rules in (self.releases, self.rules, self.trees, self.journals, self.pulls):

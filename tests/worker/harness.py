@@ -11,6 +11,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Literal
 
+from tests.engine.harness import HOUR, SECOND
 from tests.harness import wait_until
 
 from cloudsched import App, Execution, Schedule, Task
@@ -23,10 +24,9 @@ from cloudsched.worker.source import WorkSource
 from cloudsched.worker.store_source import StoreSource
 from cloudsched.worker.worker import Worker
 
-SECOND = timedelta(seconds=1)
-NEVER = timedelta(hours=1)
+NEVER = HOUR
 """For what must not happen by itself within a test."""
-BRIEF = timedelta(seconds=0.3)
+BRIEF = 0.3 * SECOND
 """A lease with heartbeats every tenth of a second."""
 
 
@@ -60,7 +60,7 @@ class WorkerHarness:
 
     def worker(self, desk: WorkSource | None = None, **options: Any) -> Worker:
         """Return a worker that polls only when it is notified, unless given other options."""
-        usual = {"poll": NEVER, "grace": timedelta(seconds=10), "on_attempt_finished": self.summaries.append}
+        usual = {"poll": NEVER, "grace": 10 * SECOND, "on_attempt_finished": self.summaries.append}
         return Worker(self.source() if desk is None else desk, **{**usual, **options})
 
     def work(self, **options: Any) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.worker.harness import SECOND, WorkerHarness
+from tests.engine.harness import SECOND
+from tests.worker.harness import WorkerHarness
 from tests.worker.test_leases import FailingCommits
 
 from cloudsched import App, Execution, RetryPolicy, Settings, Task

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.engine.harness import HOUR
 from tests.worker.harness import Gate, WorkerHarness
 
 from cloudsched import App, Context, Task
@@ -86,7 +87,7 @@ def test_each_of_many_at_once_has_its_own(app: App, harness: WorkerHarness, gate
 def test_a_stopped_worker_s_lines_stay(app: App, harness: WorkerHarness, gate: Gate) -> None:
     """It reports them when it releases the run."""
 
-    @app.handler("act", expected_duration=timedelta(hours=1))
+    @app.handler("act", expected_duration=HOUR)
     def act() -> None:
         log.info("begins")
         gate.wait()

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.engine.harness import MINUTE, SECOND
 from tests.harness import wait_until
 from tests.instants import about
 from tests.worker.harness import BRIEF, NEVER, Gate, WorkerHarness
@@ -68,7 +69,7 @@ def test_heartbeats_are_sent_for_a_silent_handler(harness: WorkerHarness, silent
 def test_an_edit_changes_the_lease_from_its_next_renewal_on(harness: WorkerHarness, app: App, edited: int) -> None:
     """Heartbeats follow the lease's new duration, no lease ends earlier than promised, and no clock is moved."""
 
-    @app.handler("act", expected_duration=timedelta(minutes=5))
+    @app.handler("act", expected_duration=5 * MINUTE)
     def act() -> None: ...
 
     task = harness.offer("act")
@@ -83,9 +84,9 @@ def test_an_edit_changes_the_lease_from_its_next_renewal_on(harness: WorkerHarne
         until, now = lease_end(harness, task), harness.sim.now
         assert until >= promised
         assert until == about(max(promised, now + timedelta(seconds=edited)))
-        assert abs(assignment.lease_keeper.duration - (until - now)) < timedelta(seconds=1)
-        assert abs(context.now() - now) < timedelta(seconds=30), "a handler's clock is that of the leases"
-        assert abs(context.time_left() - (until - now)) < timedelta(seconds=30)
+        assert abs(assignment.lease_keeper.duration - (until - now)) < SECOND
+        assert abs(context.now() - now) < 30 * SECOND, "a handler's clock is that of the leases"
+        assert abs(context.time_left() - (until - now)) < 30 * SECOND
 
 
 def test_a_handler_learns_that_its_task_is_cancelled(
@@ -119,7 +120,7 @@ def test_a_result_after_a_lost_lease_is_discarded(
     """An attempt whose lease has ended is TIMED_OUT and its result discarded: the next attempt's counts."""
     with harness.run_beside(harness.worker()):
         gate.wait_until_inside()
-        harness.sim.clock.advance(timedelta(minutes=5))
+        harness.sim.clock.advance(5 * MINUTE)
         wait_until(lambda: "the lease is lost" in caplog.text, "a heartbeat finds it out")
         harness.app.sweep()
         harness.sim.advance(timedelta(0))
@@ -175,7 +176,7 @@ def test_no_lease_is_renewed_after_the_time_limit(
         until = lease_end(harness, task)
         harness.sim.clock.advance(BRIEF / 3)
         assert lease_end(harness, task) == until
-        harness.sim.clock.advance(timedelta(minutes=5))
+        harness.sim.clock.advance(5 * MINUTE)
         harness.app.sweep()
         harness.sim.advance(timedelta(0))
         gate.open()
@@ -269,7 +270,7 @@ def test_heartbeats_continue_after_an_outage(
 
 
 def wait_for_loss(harness: WorkerHarness, caplog: pytest.LogCaptureFixture) -> None:
-    harness.sim.clock.advance(timedelta(minutes=5))
+    harness.sim.clock.advance(5 * MINUTE)
     wait_until(lambda: "the lease is lost" in caplog.text, "a heartbeat finds it out")
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.engine.harness import MINUTE, SECOND
 from tests.harness import wait_until
 from tests.worker.harness import Gate, WorkerHarness
 
 from cloudsched import Context, ExecutionStatus, Task
 
-LEASE = timedelta(minutes=10)
+LEASE = 10 * MINUTE
 
 
 class Crew:
@@ -23,7 +23,7 @@ class Crew:
     def die(self) -> None:
         """Claim what is offered, and never report: the leases end."""
         self.harness.source().claim(8)
-        self.harness.sim.advance(LEASE + timedelta(minutes=2))
+        self.harness.sim.advance(LEASE + 2 * MINUTE)
 
     def offer(self, count: int, **fields: Any) -> list[Task]:
         return [self.harness.offer("work", **fields) for _ in range(count)]
@@ -70,19 +70,19 @@ def test_runs_that_were_lost_together_take_turns(crew: Crew, harness: WorkerHarn
     lost = crew.offer(3)
     crew.die()
     crew.offer(2)
-    worker = harness.worker(concurrency=8, poll=timedelta(seconds=0.02))
+    worker = harness.worker(concurrency=8, poll=0.02 * SECOND)
     with harness.run_beside(worker):
         wait_until(lambda: gate.inside == 1 and len(harness.summaries) == 2, "one of them runs, and what is new has")
-        harness.sim.advance(timedelta(seconds=6))
+        harness.sim.advance(6 * SECOND)
         wait_until(lambda: all(each.attempt_count for each in map(harness.record, lost)))
         assert gate.most == 1
         gate.open()
         for _ in range(3):
-            harness.sim.advance(timedelta(seconds=6))
+            harness.sim.advance(6 * SECOND)
             wait_until(lambda: harness.statuses().count("succeeded") >= 3)
 
         def have_run() -> bool:
-            harness.sim.advance(timedelta(seconds=6))
+            harness.sim.advance(6 * SECOND)
             return harness.statuses().count("succeeded") == 5
 
         wait_until(have_run, "the others have run")

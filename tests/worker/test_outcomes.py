@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 
 import pytest
 from pydantic import BaseModel
-from tests.worker.harness import SECOND, WorkerHarness
+from tests.engine.harness import MINUTE, SECOND
+from tests.worker.harness import WorkerHarness
 
 from cloudsched import App, Cancel, Context, Done, Fail, Retry, Snooze, TaskDraft
 from cloudsched.domain.transitions.outcome import Outcome
@@ -87,8 +88,8 @@ class Unusual(BaseException):
     ("outcome", "status", "what"),
     [
         (Done("it"), "SUCCEEDED", "succeeded"),
-        (Retry("later", timedelta(minutes=5)), "RETRYING", "retrying"),
-        (Snooze(timedelta(minutes=5), "too early"), "RETRYING", "snoozed"),
+        (Retry("later", 5 * MINUTE), "RETRYING", "retrying"),
+        (Snooze(5 * MINUTE, "too early"), "RETRYING", "snoozed"),
         (Fail("never"), "FAILED", "failed"),
         (Cancel("nothing to do"), "CANCELLED", "cancelled"),
         (RuntimeError("boom"), "RETRYING", "retrying"),
@@ -191,4 +192,4 @@ def test_time_and_randomness_come_from_the_server(harness: WorkerHarness, app: A
     assert seen[0] == seen[1]
     for now, left in times:
         assert abs(now - harness.sim.now) < 30 * SECOND
-        assert timedelta(minutes=4) < left <= timedelta(minutes=5)
+        assert 4 * MINUTE < left <= 5 * MINUTE

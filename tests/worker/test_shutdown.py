@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import pytest
+from tests.engine.harness import HOUR, MINUTE
 from tests.harness import wait_until
 from tests.worker.harness import Gate, WorkerHarness
 
@@ -34,7 +35,7 @@ def running_task(request: pytest.FixtureRequest, harness: WorkerHarness, app: Ap
 
 def test_a_stopping_worker_finishes_what_runs(harness: WorkerHarness, running_task: Task, gate: Gate) -> None:
     """A worker that is asked to stop claims nothing more, and waits for its running tasks."""
-    worker = harness.worker(grace=timedelta(minutes=1))
+    worker = harness.worker(grace=MINUTE)
     with harness.run_beside(worker):
         gate.wait_until_inside()
         later = harness.offer("wait")
@@ -51,7 +52,7 @@ def test_a_task_that_outlasts_the_grace_period_is_released(
     harness: WorkerHarness, running_task: Task, gate: Gate, how: str
 ) -> None:
     """It costs no attempt, keeps its progress, is offered again at once, and the old attempt's result is discarded."""
-    worker = harness.worker(grace=timedelta(0) if how == "no grace" else timedelta(minutes=10))
+    worker = harness.worker(grace=timedelta(0) if how == "no grace" else 10 * MINUTE)
     with harness.run_beside(worker):
         gate.wait_until_inside()
         worker.stop()
@@ -76,7 +77,7 @@ def test_an_idle_worker_stops_at_once(harness: WorkerHarness, app: App) -> None:
     @app.handler("act")
     def act() -> None: ...
 
-    with harness.run_beside(harness.worker(grace=timedelta(hours=1))):
+    with harness.run_beside(harness.worker(grace=HOUR)):
         pass
 
 

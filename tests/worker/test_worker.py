@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
+from tests.engine.harness import SECOND
 from tests.harness import wait_until
 from tests.worker.harness import NEVER, Gate, WorkerHarness
 
@@ -89,7 +90,7 @@ def test_a_poll_that_waits_gets_what_comes(harness: WorkerHarness, app: App) -> 
     def act() -> None: ...
 
     source = harness.source()
-    source.wait = timedelta(seconds=1)
+    source.wait = SECOND
     with harness.run_beside(harness.worker(source, poll=NEVER, concurrency=2)) as thread:
         for count in (1, 2, 3):
             harness.offer("act")
@@ -156,7 +157,7 @@ def test_a_refused_claim_lets_running_tasks_finish(
     """A key that is revoked while a task runs stops the worker, but only after that task has finished."""
     harness.offer("wait")
     source = harness.source()
-    worker = harness.worker(source, concurrency=2, poll=timedelta(seconds=0.02))
+    worker = harness.worker(source, concurrency=2, poll=0.02 * SECOND)
 
     def refuse(_limit: int) -> None:
         gate.open()
@@ -208,7 +209,7 @@ def test_poll_intervals_and_outage_pauses_grow_separately() -> None:
     """Idle waits grow up to a limit and reset after work; pauses grow separately; all have jitter."""
     chance = random.Random(1)  # noqa: S311 - a test's
     for listens, longest in ((False, 5), (True, 20)):
-        pace = PollBackoff(timedelta(seconds=1), can_listen=listens, chance=chance)
+        pace = PollBackoff(SECOND, can_listen=listens, chance=chance)
         idle = [pace.next_delay(0) for _ in range(20)]
         assert idle[0] < idle[3] < idle[6]
         assert longest * 0.75 <= idle[-1] <= longest * 1.25

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import cast
 
 import pytest
+from tests.engine.harness import SECOND
 from tests.harness import wait_until
 
 from cloudsched.adapters.firestore import listener
@@ -40,5 +41,5 @@ def test_a_listener_goes_on_after_an_error_that_nobody_expected(monkeypatch: pyt
             pass
 
     make = cast("Callable[..., listener._ListenThread]", listener._ListenThread)  # noqa: SLF001 - from inside
-    with make(Calls(), make_request, notified.set, timedelta(seconds=10)):
+    with make(Calls(), make_request, notified.set, 10 * SECOND):
         wait_until(notified.is_set, "it polls, as Firestore has nothing to listen to")

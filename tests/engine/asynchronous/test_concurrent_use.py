@@ -6,12 +6,11 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import timedelta
 from random import Random
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, create, run
+from tests.engine.harness import DAY, HOUR, create, run
 
 from cloudsched import App, AsyncContext
 from cloudsched.domain.documents.journal import StepKind
@@ -89,10 +88,10 @@ def test_concurrent_operations_are_made_once_and_in_turn(app: App, seed: int, *,
                 parts = (make_all(ctx, part, f"{name}{letter}") for letter, part in zip("abc", each, strict=False))
                 found.append(await asyncio.gather(*parts))
             elif each == "sleep":
-                await ctx.sleep(timedelta(hours=1))
+                await ctx.sleep(HOUR)
             elif each == "wait":
                 with pytest.raises(EventTimedOut):
-                    await ctx.wait_for(name, timeout=timedelta(hours=1))
+                    await ctx.wait_for(name, timeout=HOUR)
             else:
                 found.append(await ctx.step(name, make, name))
         return found
@@ -222,7 +221,7 @@ def test_code_that_asks_for_something_else_beside_others_is_told(app: App, *, re
 
     with Simulation(app, replay=replay) as sim:
         task = create(app)
-        sim.advance(timedelta(hours=1))
+        sim.advance(HOUR)
         names[:] = ["a", "other"]
         sim.run_until_idle(3 * DAY)
         (execution,) = sim.executions(task.id)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.engine.durable.test_call_handle import MISUSES
-from tests.engine.harness import run
+from tests.engine.harness import DAY, run
 
 from cloudsched import (
     App,
@@ -19,7 +18,7 @@ from cloudsched.domain.documents.execution import ExecutionStatus
 
 OPERATIONS: dict[str, Callable[[AsyncContext], Any]] = {
     "ctx.step('charge')": lambda ctx: ctx.step("charge", int),
-    "ctx.sleep(…)": lambda ctx: ctx.sleep(timedelta(days=1)),
+    "ctx.sleep(…)": lambda ctx: ctx.sleep(DAY),
     "ctx.wait_for('approved')": lambda ctx: ctx.wait_for("approved"),
     "ctx.gather()": lambda ctx: ctx.gather(),
     "ctx.race(…)": lambda ctx: ctx.race(ctx.call("work")),

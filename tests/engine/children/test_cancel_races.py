@@ -21,7 +21,7 @@ def test_a_cancel_is_complete_at_once_although_its_handler_runs(app: App, sim: S
         ctx.call("child")
         ctx.step("more", made.append, "more")
 
-    app.create(id="t", owner="ada", handler="parent", schedule=Schedule.once(sim.now))
+    app.create(id="t", handler="parent", schedule=Schedule.once(sim.now))
     sim.queue.deliver_due()
     stored = app.container.store.load("t")
     assert stored is not None

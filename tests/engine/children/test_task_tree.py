@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
-from tests.engine.harness import DAY, Simulate, create, register_work_handler
+from tests.engine.harness import DAY, HOUR, Simulate, create, register_work_handler
 
 from cloudsched import App, Context, Schedule, Task
 from cloudsched.domain.documents.json_limits import json_size
@@ -28,7 +26,7 @@ def sim(simulate: Simulate, app: App) -> Simulation:
     register_work_handler(app, lambda ctx: ctx.gather(*[ctx.call("branch") for _ in range(2)]))
     opened = simulate()
     create(app, id="root", schedule=Schedule(rrule="FREQ=DAILY;COUNT=2", dtstart=START.replace(tzinfo=None)))
-    opened.advance(DAY + timedelta(hours=1))
+    opened.advance(DAY + HOUR)
     return opened
 
 

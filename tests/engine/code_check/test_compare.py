@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from datetime import timedelta
 from typing import TypeAlias
 
 from pydantic import BaseModel
+from tests.engine.harness import MINUTE, SECOND
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.engine.code_check.compare import CodeReport, Mismatch
@@ -19,7 +19,6 @@ from cloudsched.testing import START, Simulation
 Request: TypeAlias = tuple[str, str]
 """A request of the handler: what it asks for, and under which name."""
 HISTORIES = 150
-MINUTE = timedelta(minutes=1)
 
 
 class Word(BaseModel):
@@ -128,7 +127,7 @@ def run_history(seed: int) -> str:
         app = code.app
         task = app.create(owner="ada", handler="flow", payload={"text": "x"}, schedule=Schedule.once(START))
         for _ in range(chance.randrange(1, 5)):
-            sim.advance(chance.choice((timedelta(seconds=1), 3 * MINUTE, 8 * MINUTE)))
+            sim.advance(chance.choice((SECOND, 3 * MINUTE, 8 * MINUTE)))
             if chance.random() < 0.5:
                 send_all(app, task.id)
         is_open = bool(app.get(task.id).runs)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel
 from tests.engine.code_check.test_compare import compare
+from tests.engine.harness import DAY, MINUTE
 
 from cloudsched import App, AsyncContext, Context, Depends, RetryPolicy, Schedule, Settings
 from cloudsched.engine.code_check import rehearsal
 from cloudsched.engine.code_check.compare import CodeReport, Mismatch
 from cloudsched.testing import START, Simulation
-
-DAY = timedelta(days=1)
 
 
 class Database:
@@ -41,8 +39,8 @@ def look_at(before: Callable[..., Any], after: Callable[..., Any], **options: An
     app.handler("work", **options)(before)
     changed.handler("work", **options)(after)
     with Simulation(app) as sim:
-        app.create(owner="ada", handler="work", schedule=Schedule.once(START))
-        sim.advance(timedelta(minutes=5))
+        app.create(handler="work", schedule=Schedule.once(START))
+        sim.advance(5 * MINUTE)
         (task,) = app.tasks().items
         assert task.runs[0].steps
         app.container.registry.replace_handlers(changed.container.registry)
@@ -142,13 +140,13 @@ def test_a_step_that_waits_to_be_tried_again_is_not_tried() -> None:
 
     def work(ctx: Context) -> None:
         ctx.step("one", str, 1)
-        ctx.step("two", fail, retry=RetryPolicy(max_retries=5, first_delay=timedelta(minutes=10)))
+        ctx.step("two", fail, retry=RetryPolicy(max_retries=5, first_delay=10 * MINUTE))
 
     app = App(Settings())
     app.handler("work")(work)
     with Simulation(app) as sim:
-        task = app.create(owner="ada", handler="work", schedule=Schedule.once(START))
-        sim.advance(timedelta(minutes=1))
+        task = app.create(handler="work", schedule=Schedule.once(START))
+        sim.advance(MINUTE)
         app.pause(task.id)
         sim.advance(DAY)
         before = len(tries)
@@ -199,10 +197,10 @@ def test_a_taken_event_that_the_new_model_refuses_would_fail() -> None:
         app.handler("work", events={"decision": Decision}, retry=again)(make(Decision))
         changed.handler("work", events={"decision": model}, retry=again)(make(model))
         with Simulation(app) as sim:
-            task = app.create(owner="ada", handler="work", schedule=Schedule.once(START))
-            sim.advance(timedelta(minutes=1))
+            task = app.create(handler="work", schedule=Schedule.once(START))
+            sim.advance(MINUTE)
             app.send_event(task.id, "decision", {"is_ok": True})
-            sim.advance(timedelta(minutes=1))
+            sim.advance(MINUTE)
             app.container.registry.replace_handlers(changed.container.registry)
             reports.append(compare(app, sim))
     same, stricter = reports

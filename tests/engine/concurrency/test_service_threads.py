@@ -7,10 +7,11 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.engine.harness import HOUR
 from tests.harness import in_steps, request, wait_until
 from waitress.channel import HTTPChannel
 
@@ -89,8 +90,8 @@ def url(ran: list[str], tmp_path: Path, killer: Killer) -> Iterator[str]:  # noq
 
 
 def run_task(url: str, task_id: str) -> None:
-    schedule = {"at": (datetime.now(UTC) + timedelta(hours=1)).isoformat()}
-    task = {"id": task_id, "owner": "ada", "handler": "note", "schedule": schedule}
+    schedule = {"at": (datetime.now(UTC) + HOUR).isoformat()}
+    task = {"id": task_id, "handler": "note", "schedule": schedule}
     assert request(url, "POST", "/v1/tasks", task).status == 201
     assert request(url, "POST", f"/v1/tasks/{task_id}/trigger").status == 200
 

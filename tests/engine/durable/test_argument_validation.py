@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, Create, register_work_handler, run
+from tests.engine.harness import DAY, HOUR, Create, register_work_handler, run
 
 from cloudsched import App, Context
 from cloudsched.errors import InvalidInput
@@ -80,7 +80,7 @@ def test_an_invalid_argument_is_refused_at_once_and_leaves_no_gap_in_the_journal
     "wait",
     [
         datetime.min.replace(tzinfo=UTC),
-        datetime.min.replace(tzinfo=timezone(timedelta(hours=5))),
+        datetime.min.replace(tzinfo=timezone(5 * HOUR)),
         START - DAY,
         timedelta.min,
         timedelta(0),
@@ -93,7 +93,7 @@ def test_a_sleep_until_the_past_ends_at_once(app: App, wait: Any) -> None:  # no
     assert execution.steps[0].due_at == START
 
 
-@pytest.mark.parametrize("far", [datetime(9998, 12, 31, tzinfo=UTC), timedelta(days=300_000)], ids=repr)
+@pytest.mark.parametrize("far", [datetime(9998, 12, 31, tzinfo=UTC), 300_000 * DAY], ids=repr)
 def test_a_sleep_of_centuries_is_possible_and_can_be_cancelled(
     app: App, sim: Simulation, create: Create, far: datetime | timedelta
 ) -> None:
@@ -108,4 +108,4 @@ def test_a_replay_uses_the_recorded_instant(app: App) -> None:
     """An instant in another zone is stored in UTC; a replay ignores its own argument."""
     waits = iter([datetime(2027, 1, 2, tzinfo=_WEST), START + 900 * DAY])
     execution = run(app, lambda ctx: ctx.sleep(next(waits)))
-    assert execution.finished_at == START + timedelta(hours=29)
+    assert execution.finished_at == START + 29 * HOUR

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.engine.harness import DAY, MINUTE
 
 from cloudsched import App, Context, EventSender, Execution, Schedule
 from cloudsched.domain.documents.authority import SenderRole
@@ -26,7 +26,7 @@ class Code:
 
     def run(self, ctx: Context) -> str:
         for name, options in self.asks:
-            ctx.wait_for(name, timeout=timedelta(days=1), **options)
+            ctx.wait_for(name, timeout=DAY, **options)
             question = str(options.get("question"))
             ctx.step("act", self.done.append, question)
         return "done"
@@ -54,11 +54,11 @@ def run(before: list[Any], after: list[Any]) -> tuple[Code, Execution]:
     app.handler("ask", retry=False)(code.run)
     with Simulation(app) as sim:
         task = app.create(owner="ada", handler="ask", schedule=Schedule.once(sim.now))
-        sim.advance(timedelta(minutes=1))
+        sim.advance(MINUTE)
         as_owner = EventSender(role=SenderRole.OWNER, subject="user:ada")
         app.send_event(task.id, "approved", {}, sender=as_owner)
         code.asks = after
-        sim.advance(timedelta(minutes=1))
+        sim.advance(MINUTE)
         [record] = sim.executions(task.id)
         return code, record
 

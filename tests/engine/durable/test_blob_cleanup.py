@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, Create
+from tests.engine.harness import DAY, HOUR, MINUTE, Create
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.documents.journal import MAX_INLINE_RESULT_BYTES
@@ -57,7 +56,7 @@ def test_large_results_are_removed_with_an_expired_execution(
     app: App, create: Create, sim: Simulation, folder: Path
 ) -> None:
     schedule = Schedule(rrule="FREQ=DAILY;COUNT=3", dtstart=START.replace(tzinfo=None))
-    create(id="one", schedule=schedule, execution_retention=timedelta(hours=30))
+    create(id="one", schedule=schedule, execution_retention=30 * HOUR)
     sim.advance(2 * DAY + MINUTE)
     app.sweep()
     assert len(blob_names(folder)) == 2

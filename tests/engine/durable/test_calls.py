@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from pydantic.alias_generators import to_camel
-from tests.engine.harness import DAY, MINUTE, Create, elsewhere, register_work_handler, run
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND, Create, elsewhere, register_work_handler, run
 
 from cloudsched import App, Context, RetryPolicy, Schedule
 from cloudsched.domain.documents import journal as limits
@@ -49,12 +48,12 @@ def test_an_early_dispatch_of_an_earlier_suspension_is_not_sent_on(app: App, sim
 
     register_work_handler(app, call)
     task = create()
-    sim.advance(timedelta(seconds=1))
+    sim.advance(SECOND)
     for _ in range(15):
         app.send_event(task.id, "more")
-        sim.advance(timedelta(seconds=1))
+        sim.advance(SECOND)
     before = len(sim.queue.deliveries)
-    sim.advance(timedelta(hours=23))
+    sim.advance(23 * HOUR)
     late = [each.result.action for each in sim.queue.deliveries[before:] if each.result]
     assert late == ["dropped"] * 15
 
@@ -109,7 +108,7 @@ def test_a_call_started_before_an_exception_is_made_once(
 
     register_work_handler(app, call)
     task = create(retry=RetryPolicy(max_retries=retries))
-    sim.advance(timedelta(seconds=20))
+    sim.advance(20 * SECOND)
     sim.queue.is_down = False
     sim.run_until_idle()
     (execution,) = sim.executions(task.id)

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import Create, register_work_handler
+from tests.engine.harness import SECOND, Create, register_work_handler
 
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -133,7 +133,7 @@ def test_the_last_call_may_finish_while_its_parent_polls(
     monkeypatch.setattr(ChildTasks, "calls_in_progress", look_and_end)
     register_work_handler(app, call)
     create(id="job")
-    sim.advance(timedelta(seconds=1))
+    sim.advance(SECOND)
     (execution,) = sim.executions("job")
     assert (execution.content, execution.finished_at) == (count, START)
 
@@ -158,6 +158,6 @@ def test_a_parent_that_cannot_poll_its_calls_resumes_at_once(
     monkeypatch.undo()
     while finish_one_call(app):
         pass
-    sim.advance(timedelta(seconds=1))
+    sim.advance(SECOND)
     (execution,) = sim.executions("job")
     assert execution.content == 2

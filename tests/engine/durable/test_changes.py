@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import pytest
 from sqlalchemy import create_engine
-from tests.engine.harness import DAY, register_work_handler, run
+from tests.engine.harness import DAY, HOUR, register_work_handler, run
 
 from cloudsched import App, AsyncApp, AsyncContext, Context, Depends, Execution, TaskDraft
 from cloudsched.client import AsyncClient, Client
@@ -138,7 +138,7 @@ def test_a_durable_handler_may_read(app: App, name: str) -> None:
     assert observe(app, call)[0].status == "SUCCEEDED"
 
 
-@pytest.mark.parametrize("limit", [None, timedelta(hours=1)])
+@pytest.mark.parametrize("limit", [None, HOUR])
 @pytest.mark.parametrize("replay", [False, True])
 def test_a_step_makes_a_change_once(app: App, limit: timedelta | None, *, replay: bool) -> None:
     """As often as the handler is replayed, in its own thread or in that of a step with a timeout."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from datetime import timedelta
 
 import pytest
 from pydantic import BaseModel, field_validator
-from tests.engine.harness import Create, register_work_handler
+from tests.engine.harness import HOUR, MINUTE, Create, register_work_handler
 
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -18,7 +17,6 @@ from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.errors import InvalidInput, StepFailed
 from cloudsched.testing import Simulation
 
-HOUR = timedelta(hours=1)
 LARGE = "x" * 16_000
 MOST = 2_200_000
 """What one commit may have of entries: two MiB, and the one that went beyond."""
@@ -72,7 +70,7 @@ def gather_many(ctx: Context) -> int:
 
 def gather_after_too_many_calls(ctx: Context) -> int:
     calls = [ctx.call("page") for _ in range(500)]
-    ctx.sleep(timedelta(minutes=5))
+    ctx.sleep(5 * MINUTE)
     ctx.call("page").result()
     return sum(map(len, ctx.gather(*calls[:300])))
 

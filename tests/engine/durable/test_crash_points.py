@@ -108,13 +108,13 @@ def test_a_call_that_ended_before_it_was_made_again_is_not_awaited(
     """Its parent died after making the call; the next attempt finds it finished, and continues at once."""
     app.handler("fine")(lambda: "fine")
     register_work_handler(app, lambda ctx: ctx.call("fine").result())
-    task = create(expected_duration=timedelta(minutes=30))
+    task = create(expected_duration=30 * MINUTE)
     with monkeypatch.context() as patch:
         crash_before_finish(patch, task)
         sim.advance(MINUTE)
     sim.run_until_idle()
     (execution,) = sim.executions(task.id)
-    assert (execution.content, execution.finished_at) == ("fine", START + timedelta(minutes=30))
+    assert (execution.content, execution.finished_at) == ("fine", START + 30 * MINUTE)
 
 
 def crash_before_finish(patch: pytest.MonkeyPatch, task: Task) -> None:
@@ -153,7 +153,7 @@ def test_a_call_made_while_its_task_is_cancelled_or_deleted_is_cancelled(
     task = create()
     if dies:
         crash_before_finish(monkeypatch, task)
-    sim.advance(timedelta(minutes=10))
+    sim.advance(10 * MINUTE)
     (call,) = made
     assert app.container.store.load(call.id) is None
     stored = app.container.store.load(task.id)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import Create
+from tests.engine.harness import DAY, MINUTE, SECOND, Create
 
 from cloudsched import App, Context, EventSender, EventTimedOut, Settings
 from cloudsched.domain.documents.authority import SenderRole
@@ -17,7 +16,6 @@ from cloudsched.testing import Simulation
 
 WORKER = EventSender(role=SenderRole.WORKER, subject="key:gpu")
 OWNER = EventSender(role=SenderRole.OWNER, subject="user:ada")
-DAY = timedelta(days=1)
 
 
 @pytest.fixture
@@ -79,7 +77,7 @@ def test_an_event_counts_if_its_sender_is_named(
     """
     task = create(handler=handler)
     if not is_early:
-        sim.advance(timedelta(minutes=1))
+        sim.advance(MINUTE)
     with nullcontext() if is_early or result == "yes" else pytest.raises(NotAwaited):
         app.send_event(task.id, "approved", "yes", early=is_early, sender=sender)
     sim.advance(2 * DAY)
@@ -90,10 +88,10 @@ def test_an_event_that_does_not_count_wakes_nobody(app: App, sim: Simulation, cr
     """A handler that waits for an admin sleeps on when the owner sends one: it is not replayed over and over."""
     task = create(handler="admins")
     app.send_event(task.id, "approved", "early", early=True, sender=OWNER)
-    sim.advance(timedelta(seconds=20))
+    sim.advance(20 * SECOND)
     (run,) = app.get(task.id).runs
     app.send_event(task.id, "approved", "late", early=True, sender=OWNER)
-    sim.advance(timedelta(seconds=20))
+    sim.advance(20 * SECOND)
     (later,) = app.get(task.id).runs
     assert later.due_at == run.due_at > sim.now
     assert later.suspension_count == run.suspension_count == 1
@@ -102,7 +100,7 @@ def test_an_event_that_does_not_count_wakes_nobody(app: App, sim: Simulation, cr
 def test_events_that_do_not_count_shut_out_none_that_does(app: App, sim: Simulation, create: Create) -> None:
     """An owner who fills the task with events of the right name cannot prevent the admin's from being consumed."""
     task = create(handler="admins")
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     for _ in range(MAX_EVENTS):
         with pytest.raises(NotAwaited):
             app.send_event(task.id, "approved", "forged", sender=OWNER)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from tests.engine.harness import DAY, MINUTE, Create, elsewhere
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND, Create, elsewhere
 
 from cloudsched import App, Context, EventTimedOut, Overlap, Schedule, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -90,7 +90,7 @@ def test_each_waiting_execution_can_receive_its_event_when_the_task_is_full(
         app.send_event(task.id, "approved", only, execution_id=only)
         with pytest.raises(NotAllowed, match="full of 20 events"):
             app.send_event(task.id, "approved", "twice", execution_id=only, early=True)
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     assert {each.id: each.content for each in sim.executions(task.id)} == {first: first, second: second}
 
 
@@ -103,7 +103,7 @@ def test_an_event_may_be_a_union(app: App, sim: Simulation, create: Create) -> N
     assert contents(sim, task) == ["None"]
 
 
-@pytest.mark.parametrize("again_after", [timedelta(0), timedelta(hours=1), 2 * DAY])
+@pytest.mark.parametrize("again_after", [timedelta(0), HOUR, 2 * DAY])
 def test_a_second_click_is_the_same_answer(app: App, sim: Simulation, create: Create, again_after: timedelta) -> None:
     """Before the answer is taken, after that, and when its execution has ended: January's never approves February."""
     task = create(schedule=MONTHLY, maxRuns=2)
@@ -111,7 +111,7 @@ def test_a_second_click_is_the_same_answer(app: App, sim: Simulation, create: Cr
     app.send_event(task.id, "approved", "yes")
     sim.advance(again_after)
     app.send_event(task.id, "approved", "yes")
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     assert contents(sim, task) == ["yes", "nobody approved"]
 
 
@@ -124,7 +124,7 @@ def test_another_answer_to_what_was_answered_is_refused(app: App, sim: Simulatio
         with pytest.raises(NotAwaited):
             app.send_event(task.id, "approved", "no")
         sim.advance(wait)
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     assert contents(sim, task) == ["yes"]
 
 
@@ -145,7 +145,7 @@ def test_an_answer_two_days_late_approves_nothing(app: App, sim: Simulation, cre
     with pytest.raises(NotAwaited, match="more than one execution: name the one"):
         app.send_event(task.id, "approved", "perhaps the first month's")
     app.send_event(task.id, "approved", "in time", execution_id=awaited.execution_id)
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     assert contents(sim, task) == ["nobody approved", "in time"]
 
 
@@ -176,7 +176,7 @@ def test_of_several_that_wait_one_is_to_be_named(app: App, sim: Simulation, crea
     with pytest.raises(NotAwaited, match="more than one execution: name the one"):
         app.send_event(task.id, "approved", "whose?")
     app.send_event(task.id, "approved", "the first's", execution_id=first)
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     assert {each.id: each.content for each in sim.executions(task.id)} == {first: "the first's", second: "the second's"}
 
 
@@ -211,7 +211,7 @@ def test_an_early_answer_is_kept_if_somebody_asks_for_it(
     assert [each.execution_id for each in app.get(task.id).events if each.name == "other"] == [run.execution_id]
     sim.advance(5 * DAY)
     assert app.get(task.id).events == ()
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     assert contents(sim, task) == ["before it begins", "nobody approved"]
 
 
@@ -235,7 +235,7 @@ def test_an_answer_that_comes_while_it_looks_is_not_refused(
     app.send_event(task.id, "approved", "yes")
     if between == "a pause":
         app.resume(task.id)
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     assert contents(sim, task) == ["yes"]
 
 
@@ -253,8 +253,8 @@ def test_an_answer_that_comes_while_the_handler_runs_again_is_taken(
             elsewhere(app.send_event, ctx.task.id, "approved", "yes")
         return ctx.wait_for("approved")
 
-    task = app.create(owner="ada", handler="looking")
-    sim.advance(timedelta(seconds=30))
+    task = app.create(handler="looking")
+    sim.advance(30 * SECOND)
     (run,) = app.get(task.id).runs
     with monkeypatch.context() as patch:
         if when == "during an outage":
@@ -265,7 +265,7 @@ def test_an_answer_that_comes_while_the_handler_runs_again_is_taken(
         assert run.suspension is not None
         assert run.suspension.events == ()
         app.send_event(task.id, "approved", "yes")
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     assert contents(sim, task) == ["yes"]
     assert len(looks) > 1
 
@@ -294,7 +294,7 @@ def test_a_second_early_click_does_not_answer_the_next_execution(
     for wait in (again_after, timedelta(0)):
         app.send_event(task.id, "approved", "yes", early=True)
         sim.advance(wait)
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     assert contents(sim, task) == ["yes", "nobody approved"]
 
 
@@ -310,7 +310,7 @@ def test_the_same_answer_to_a_question_that_is_asked_again_is_not_lost(app: App,
         return answer
 
     answers = list[object]()
-    task = app.create(owner="ada", handler="failing")
+    task = app.create(handler="failing")
     sim.advance(MINUTE)
     (run,) = app.get(task.id).runs
     app.send_event(task.id, "approved", "yes")
@@ -321,14 +321,14 @@ def test_the_same_answer_to_a_question_that_is_asked_again_is_not_lost(app: App,
     except NotAwaited:
         sim.advance(MINUTE)
         app.send_event(task.id, "approved", "yes")
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     assert contents(sim, task) == ["yes"]
 
 
 def test_a_wait_ends_at_the_very_instant_of_its_timeout(sim: Simulation, create: Create) -> None:
     """The wake-up at that instant ends it: it is not put off to a later one again and again."""
     task = create(schedule=START + MINUTE)
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     (execution,) = sim.executions(task.id)
     assert (execution.content, execution.finished_at) == ("nobody approved", START + MINUTE + 8 * DAY)
 
@@ -347,7 +347,7 @@ def test_the_events_of_an_execution_are_removed_when_its_task_ends(
 
 def test_what_comes_with_an_event_is_checked_when_it_is_sent(app: App, sim: Simulation) -> None:
     """Against the type that the handler has declared, which it then gets; what does not fit is in no journal."""
-    task = app.create(owner="ada", handler="typed")
+    task = app.create(handler="typed")
     sim.advance(MINUTE)
     wrongs = {"payload.approved": {"approved": "perhaps"}, "payload.aproved": {"aproved": True}, "payload": "yes"}
     for field, wrong in wrongs.items():
@@ -356,13 +356,13 @@ def test_what_comes_with_an_event_is_checked_when_it_is_sent(app: App, sim: Simu
         assert refused.value.field == field
     assert app.get(task.id).events == ()
     app.send_event(task.id, "decision", Decision(approved=True, note="fine"))
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     assert contents(sim, task) == ["True fine"]
 
 
 def test_the_type_of_an_event_has_to_be_declared(app: App, sim: Simulation) -> None:
     """Else nobody could check it at the door: the handler fails at once, and says what to write."""
-    task = app.create(owner="ada", handler="undeclared")
+    task = app.create(handler="undeclared")
     sim.advance(MINUTE)
     (execution,) = sim.executions(task.id)
     assert (execution.status, execution.attempt_count) == ("FAILED", 1)
@@ -377,7 +377,7 @@ def test_the_type_of_an_event_has_to_be_declared(app: App, sim: Simulation) -> N
 
 def test_an_answer_that_cannot_be_read_any_more_is_asked_for_again(app: App, sim: Simulation) -> None:
     """The handler's model has changed since it was sent: a retry from before the answer repairs the execution."""
-    task = app.create(owner="ada", handler="typed")
+    task = app.create(handler="typed")
     sim.advance(MINUTE)
     app.container.scheduler.send_event(task.id, "decision", {"approved": True}, by=OWN_CODE)
     (run,) = app.get(task.id).runs
@@ -385,7 +385,7 @@ def test_an_answer_that_cannot_be_read_any_more_is_asked_for_again(app: App, sim
     assert stored is not None
     old = [each.model_copy(update={"payload": {"old": "form"}}) for each in stored.task.events]
     app.container.engine.committer.try_to_change(stored, sim.now, events=tuple(old))
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     failed = app.execution(task.id, run.execution_id)
     assert (failed.status, failed.attempt_count) == ("FAILED", 1)
     assert failed.error is not None
@@ -393,5 +393,5 @@ def test_an_answer_that_cannot_be_read_any_more_is_asked_for_again(app: App, sim
     app.retry(task.id, run.execution_id, from_step=1)
     sim.advance(MINUTE)
     app.send_event(task.id, "decision", {"approved": False})
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     assert contents(sim, task) == ["False"]

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, run
+from tests.engine.harness import DAY, HOUR, run
 
 from cloudsched import App, Context
 
@@ -26,7 +26,7 @@ LAZY: dict[str, Callable[[Callable[[int], object]], object]] = {
 }
 
 
-@pytest.mark.parametrize("timeout", [None, timedelta(hours=1)])
+@pytest.mark.parametrize("timeout", [None, HOUR])
 @pytest.mark.parametrize("replay", [False, True])
 @pytest.mark.parametrize("kind", LAZY)
 def test_the_items_of_a_generator_belong_to_its_step(

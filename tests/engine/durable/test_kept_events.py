@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -37,7 +36,7 @@ def app() -> App:
     BROKEN.clear()
     app = App()
 
-    @app.handler("order", retry=False, expected_duration=timedelta(minutes=5))
+    @app.handler("order", retry=False, expected_duration=5 * MINUTE)
     def order(ctx: Context, _: Order) -> Any:  # noqa: ANN401 - an answer, or an outcome
         if "the order of steps" in BROKEN:
             ctx.sleep(DAY)
@@ -64,7 +63,7 @@ def app() -> App:
 
 def create(app: App, handler: str = "order", **fields: Any) -> Task:
     payload = {"number": 1} if handler == "order" else {}
-    usual = {"owner": "ada", "title": "Order", "schedule": Schedule.once(START), "payload": payload}
+    usual = {"title": "Order", "schedule": Schedule.once(START), "payload": payload}
     return app.create(**{**usual, "handler": handler, **fields})
 
 

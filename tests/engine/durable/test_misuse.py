@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, Create, register_work_handler, run
+from tests.engine.harness import DAY, HOUR, Create, register_work_handler, run
 
 from cloudsched import App, Context
 from cloudsched.engine.durable.durable_run import CallHandle
@@ -28,7 +28,7 @@ INSIDE: dict[str, tuple[Callable[[Context, CallHandle[Any]], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("limit", [None, timedelta(hours=1)])
+@pytest.mark.parametrize("limit", [None, HOUR])
 @pytest.mark.parametrize("replay", [False, True])
 @pytest.mark.parametrize("ask", INSIDE)
 def test_durable_operations_are_refused_inside_a_step(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, Create, create, run
+from tests.engine.harness import DAY, MINUTE, SECOND, Create, create, run
 
 from cloudsched import App, Context, Execution, Fail, Settings
 from cloudsched.adapters.blobs import FileBlobs
@@ -103,7 +102,7 @@ class OutageWorkflow:
         with Simulation(self.app) as sim:
             task = create(self.app)
             self.app.send_event(task.id, "go", {"by": "grace"}, early=True)
-            sim.run_until_idle(timedelta(days=366))
+            sim.run_until_idle(366 * DAY)
             (execution,) = sim.executions(task.id)
             return execution, len(self.app.tree(task.id).children)
 
@@ -150,7 +149,7 @@ def test_a_large_step_result_survives_an_outage_of_the_blob_storage(app: App, mo
     assert (execution.content, len(execution.attempts)) == ([40_000, 600_000], 1), execution.error
     assert [step.reference is None for step in execution.steps] == [True, False]
     assert done == ["40000", "600000", "600000"]
-    assert execution.finished_at == START + timedelta(seconds=5)
+    assert execution.finished_at == START + 5 * SECOND
 
 
 @pytest.mark.parametrize("pull", [None, {"queue": "gpu"}])

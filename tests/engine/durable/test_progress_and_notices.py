@@ -58,7 +58,7 @@ def test_progress_in_a_replay_renews_a_lease_that_is_half_over(app: App, simulat
     register_work_handler(app, call)
     sim = simulate(time_limit=DAY / 24)
     task = create()
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     (execution,) = sim.executions(task.id)
     assert len(message_texts(execution)) == 4
     assert len(execution.attempts) == 1

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import MINUTE, Create, Row, register_work_handler, run
+from tests.engine.harness import DAY, HOUR, MINUTE, Create, Row, register_work_handler, run
 
 from cloudsched import App, Context, Schedule, Task
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run
@@ -53,7 +53,7 @@ def statuses(sim: Simulation, task: Task) -> list[str]:
 def test_the_first_to_end_wins_and_resumes_its_caller_at_once(app: App) -> None:
     execution = run(app, lambda ctx: race_naps(ctx, 3, 1, 2))
     assert execution.content == [1, 1]
-    assert execution.finished_at == START + timedelta(hours=1)
+    assert execution.finished_at == START + HOUR
 
 
 @pytest.mark.parametrize("cancels", [True, False])
@@ -72,7 +72,7 @@ def test_the_first_to_end_wins_by_its_record_whoever_is_seen_first(app: App) -> 
 
     def late(ctx: Context) -> int:
         slow, fast = ctx.call("nap", Row(n=2)), ctx.call("nap", Row(n=1))
-        ctx.sleep(timedelta(hours=10))
+        ctx.sleep(10 * HOUR)
         return int(ctx.race(slow, fast).result)
 
     assert run(app, late).content == 1
@@ -83,7 +83,7 @@ def test_a_replay_has_the_same_winner_after_the_loser_has_ended(app: App) -> Non
 
     def race(ctx: Context) -> None:
         winners.append(race_naps(ctx, 2, 1, cancel_losers=False))
-        ctx.sleep(timedelta(hours=9))
+        ctx.sleep(9 * HOUR)
 
     run(app, race)
     assert len(winners) > 1
@@ -97,7 +97,7 @@ def test_a_failure_that_ends_first_raises_and_cancels_the_others(app: App, sim: 
     (execution,) = sim.executions(task.id)
     assert execution.error is not None
     assert execution.error.type == "CallFailed"
-    assert execution.finished_at == START + timedelta(hours=1)
+    assert execution.finished_at == START + HOUR
     assert statuses(sim, task)[0] == "CANCELLED"
 
 
@@ -191,7 +191,7 @@ def test_what_is_below_a_loser_is_cancelled_though_the_process_dies_before(
 
     register_work_handler(app, lambda ctx: ctx.race(ctx.call("mid"), ctx.call("nap", Row(n=1))).result)
     create()
-    sim.advance(timedelta(hours=2))
+    sim.advance(2 * HOUR)
     assert len(died) == 1
     assert not [each for each in app.container.store.list_tasks(TaskQuery(), limit=100).items if each.is_active]
 
@@ -236,7 +236,7 @@ def test_a_cancelled_loser_whose_attempt_still_runs_is_called_again_by_a_retry(
 ) -> None:
     """A call that made a race fail is awaited by a retry only if it was itself retried; cancelled, it is made anew."""
     register_work_handler(app, lambda ctx: ctx.sleep(MINUTE))
-    parent, child = create(), create(schedule=Schedule.once(START + timedelta(days=1)))
+    parent, child = create(), create(schedule=Schedule.once(START + DAY))
     store = app.container.store
     stored = store.load(child.id)
     assert stored is not None

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 
 import pytest
 from tests.engine.durable.retry_harness import RetryHarness
-from tests.engine.harness import DAY, MINUTE, Create, Row, Simulate, register_work_handler
+from tests.engine.harness import DAY, MINUTE, SECOND, Create, Row, Simulate, register_work_handler
 
 from cloudsched import App, Context, Schedule
 from cloudsched.errors import CallFailed, EventTimedOut, NotAllowed, StepFailed
@@ -83,7 +82,7 @@ def test_a_failed_call_is_repeated_without_the_calls_after_it(
     sim.advance(MINUTE)
     bench.broken.clear()
     bench.app.retry(task.id)
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     assert sim.executions(task.id)[0].content == [1, "slept"]
     assert len(bench.app.tree(task.id).children) == 3
     assert bench.effects == ["charge 1", "charge 1", "slept"]
@@ -98,16 +97,16 @@ def test_a_call_that_was_retried_itself_is_not_made_again(
     bench.broken |= {"charge 1", "charge 3"}
     register_work_handler(bench.app, lambda ctx: ctx.gather(*[ctx.call("charge", Row(n=n)) for n in range(4)]))
     task = create()
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     bench.effects.clear()
     bench.broken.clear()
     for child in bench.app.tree(task.id).children:
         if child.task.payload["n"] in mended:
             bench.app.retry(child.task.id)
     if is_waited_for:
-        sim.run_until_idle(timedelta(days=366))
+        sim.run_until_idle(366 * DAY)
     bench.app.retry(task.id)
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     assert sim.executions(task.id)[0].content == [0, 1, 2, 3]
     assert sorted(bench.effects) == ["charge 1", "charge 3"]
 
@@ -170,7 +169,7 @@ def test_a_repeated_wait_has_its_full_timeout_again(bench: RetryHarness, sim: Si
     bench.app.retry(task.id)
     sim.advance(DAY - MINUTE)
     bench.app.send_event(task.id, "approved", "yes")
-    sim.advance(timedelta(seconds=1))
+    sim.advance(SECOND)
     assert sim.executions(task.id)[0].content == "yes"
 
 
@@ -220,7 +219,7 @@ def test_an_ended_call_is_retained_for_a_retry_of_its_parent(
     bench.app.retry(task.id)
     sim.advance(MINUTE)
     assert sim.executions(task.id)[0].content == 1
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     assert not bench.app.tasks().items
     assert bench.effects == ["charge 1"]
 
@@ -237,11 +236,11 @@ def test_an_execution_whose_steps_are_gone_is_not_retried(
 
     register_work_handler(bench.app, call)
     task = create(retry={"maxRetries": 0})
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     bench.app.container.blobs.delete(task.id)
     with pytest.raises(NotAllowed, match="missing the steps of that execution"):
         bench.app.retry(task.id)
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     assert bench.effects == ["pay"]
 
 
@@ -269,6 +268,6 @@ def test_a_retry_does_not_repeat_a_call_whose_task_is_deleted(
     bench.app.delete(bench.app.tree(task.id).children[0].task.id)
     bench.broken.clear()
     bench.app.retry(task.id)
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     assert sim.executions(task.id)[0].content == "done"
     assert bench.effects == ["charge"]

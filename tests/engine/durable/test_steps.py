@@ -45,20 +45,20 @@ def test_a_sleeping_handler_costs_no_calls(app: App, sim: Simulation, create: Cr
     @app.handler("work")
     def work(ctx: Context) -> None:
         calls.append(None)
-        ctx.sleep(timedelta(days=45))
+        ctx.sleep(45 * DAY)
 
     task = create()
     sim.advance(MINUTE)
     (execution,) = sim.executions(task.id)
     assert (execution.status, len(calls)) == ("SUSPENDED", 1)
     before = sim.counts.copy()
-    sim.advance(timedelta(days=44))
+    sim.advance(44 * DAY)
     spent = sim.counts.since(before)
     assert (spent.commits, spent.dispatches, len(calls)) == (0, 1, 1)
     sim.advance(DAY)
     (execution,) = sim.executions(task.id)
     assert (execution.status, len(calls)) == ("SUCCEEDED", 2)
-    assert execution.finished_at == START + timedelta(days=45)
+    assert execution.finished_at == START + 45 * DAY
 
 
 def test_now_uuid_and_random_are_the_same_in_every_replay(app: App) -> None:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, run
+from tests.engine.harness import DAY, MINUTE, run
 
 from cloudsched import App, Context, Settings
 
@@ -52,7 +52,7 @@ def test_durable_operations_are_refused_in_other_threads(app: App, ask: str) -> 
     assert [each.name for each in execution.steps] == ["before"]
 
 
-@pytest.mark.parametrize("timeout", [None, timedelta(minutes=1)])
+@pytest.mark.parametrize("timeout", [None, MINUTE])
 def test_threads_of_a_step_may_use_what_the_step_may_use(app: App, timeout: timedelta | None) -> None:
     """Nothing is recorded there, and operations refused in the step are refused in its threads, too."""
 

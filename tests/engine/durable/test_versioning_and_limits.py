@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, Create, register_work_handler, run
+from tests.engine.harness import DAY, HOUR, MINUTE, Create, register_work_handler, run
 
 from cloudsched import App, Context, Schedule
 from cloudsched.errors import CallFailed
@@ -63,7 +63,7 @@ def test_a_version_lets_code_change_while_executions_are_open(app: App, sim: Sim
     sim.advance(MINUTE)
     code["is_new"] = True
     after = create(schedule=Schedule.once(sim.now))
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     contents = [sim.executions(task.id)[0].content for task in (before, after)]
     assert contents == [["old", "1"], ["new", "2"]]
 
@@ -178,7 +178,7 @@ def test_a_handler_near_the_function_time_limit_continues_in_another_invocation(
 
     def spend_three_minutes(n: int) -> None:
         steps.append(n)
-        sim.clock.move_to(sim.now + timedelta(minutes=3))
+        sim.clock.move_to(sim.now + 3 * MINUTE)
 
     def call(ctx: Context) -> str:
         calls.append(None)
@@ -188,7 +188,7 @@ def test_a_handler_near_the_function_time_limit_continues_in_another_invocation(
 
     register_work_handler(app, call)
     task = create()
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     (execution,) = sim.executions(task.id)
     assert execution.content == "done"
     assert steps == list(range(10))
@@ -226,12 +226,12 @@ def test_a_lock_is_free_while_its_holder_is_suspended(app: App, sim: Simulation,
     @app.handler("work")
     def work(ctx: Context) -> None:
         ctx.step("first", lambda: order.append(f"{ctx.task.id} begins"))
-        ctx.sleep(timedelta(hours=1) if ctx.task.id == "a" else MINUTE)
+        ctx.sleep(HOUR if ctx.task.id == "a" else MINUTE)
         ctx.step("second", lambda: order.append(f"{ctx.task.id} ends"))
 
     for name in ("a", "b"):
         create(id=name, lock_key="one")
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     assert {app.get(name).status.value for name in "ab"} == {"COMPLETED"}
     assert app.container.store.locks.load("one").lock.is_empty
     assert order == ["a begins", "b begins", "b ends", "a ends"]
@@ -251,13 +251,13 @@ def test_of_many_attempts_the_first_and_the_last_are_kept(app: App, sim: Simulat
 
     register_work_handler(app, call)
     task = create(retry={"maxRetries": 1})
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     for last in (61, 62):
         (execution,) = sim.executions(task.id)
         assert [attempt.number for attempt in execution.attempts] == [1, 2, 3, 4, 5, *range(last - 19, last + 1)]
         assert execution.omitted_attempts == last - 25
         app.retry(task.id)
-        sim.run_until_idle(timedelta(days=366))
+        sim.run_until_idle(366 * DAY)
 
 
 def test_a_handler_that_loses_its_context_still_replays_what_was_recorded() -> None:
@@ -274,7 +274,7 @@ def test_a_handler_that_loses_its_context_still_replays_what_was_recorded() -> N
         return "did not sleep"
 
     with Simulation(before) as sim:
-        task = before.create(owner="ada", title="T", handler="h", schedule=Schedule.once(START + MINUTE))
+        task = before.create(title="T", handler="h", schedule=Schedule.once(START + MINUTE))
         sim.advance(2 * MINUTE)
         before.container.registry.replace_handlers(after.container.registry)
         sim.advance(2 * DAY)
@@ -304,5 +304,5 @@ def test_the_record_of_a_call_is_retained_as_long_as_its_task(
     task = create()
     sim.advance(3 * DAY + MINUTE)
     assert sim.executions(task.id)[0].content == "fine"
-    sim.run_until_idle(timedelta(days=366))
+    sim.run_until_idle(366 * DAY)
     assert not app.tree(task.id).children

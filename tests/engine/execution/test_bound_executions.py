@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.authorities import as_user
-from tests.engine.harness import Create
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND, Create
 
 from cloudsched import App, Context, EventSender, Schedule, Settings, Task
 from cloudsched.domain.documents.authority import SenderRole
@@ -20,8 +19,6 @@ from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.errors import Forbidden, InvalidInput
 from cloudsched.testing import START, Simulation
 
-HOUR = timedelta(hours=1)
-DAY = timedelta(days=1)
 OWNER = EventSender(role=SenderRole.OWNER, subject="user:ada")
 
 
@@ -122,7 +119,7 @@ def test_all_attempts_have_the_payload_of_the_first(
     handler = "order" if is_durable else "plain"
     shop.is_broken = True
     task = create(handler, payload={"amount": 1}, retry={"maxRetries": 1, "firstDelay": "PT2H"})
-    sim.advance(HOUR + timedelta(minutes=1))
+    sim.advance(HOUR + MINUTE)
     sim.app.update(task.id, handler="trial", payload={})
     execution = end(sim, task)
     assert execution.status == "FAILED"
@@ -140,7 +137,7 @@ def test_a_retry_by_hand_runs_what_the_execution_began_with(sim: Simulation, sho
     sim.app.update(task.id, payload={"amount": 1000})
     shop.is_broken = False
     sim.app.retry(task.id)
-    sim.advance(timedelta(seconds=1))
+    sim.advance(SECOND)
     sim.app.update(task.id, payload={"amount": 2000})
     execution = end(sim, task)
     assert shop.did == ["charged 1", "shipped 1"]
@@ -150,7 +147,7 @@ def test_a_retry_by_hand_runs_what_the_execution_began_with(sim: Simulation, sho
 def test_an_edit_concerns_what_has_not_begun(sim: Simulation, shop: Shop, create: Create) -> None:
     """The next occurrence, and a run that waits for its lock, run what the task says then."""
     task = create("plain", payload={"amount": 1}, schedule=Schedule.every(DAY, start=START))
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     sim.app.update(task.id, payload={"amount": 2})
     sim.advance(DAY)
     assert shop.did == ["plain 1", "plain 2"]
@@ -160,17 +157,17 @@ def test_an_edit_concerns_what_has_not_begun(sim: Simulation, shop: Shop, create
 def test_a_payload_of_a_triggers_own_stays_with_its_handler(sim: Simulation, shop: Shop, create: Create) -> None:
     """It was checked for that handler: an edit before the run starts gives it to no other."""
     task = create("plain", pull="q")
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     sim.app.trigger(task.id, {"amount": 7})
     sim.app.update(task.id, handler="payout", pull=None)
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     assert "plain 7" in shop.did
 
 
 def test_many_edits_keep_one_copy_for_each_beginning(sim: Simulation, create: Create) -> None:
     """What no open run began with is not kept, and what the last of them began with goes with it."""
     task = create("order", payload={"amount": 1})
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     for amount in range(2, 6):
         sim.app.update(task.id, payload={"amount": amount})
     assert [each.payload for each in sim.app.get(task.id).earlier_definitions or ()] == [{"amount": 1}]
@@ -183,11 +180,11 @@ def test_what_open_runs_began_with_fits_the_tasks_document(sim: Simulation, crea
     """An edit that leaves it no room is refused, and says so; the run goes on."""
     large = {"text": "x" * 120_000}
     task = create("order", payload={"amount": 0, **large})
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     for amount in range(1, MAX_SPEC_BYTES // stored_size(large)):
         sim.app.update(task.id, payload={"amount": amount, **large})
         sim.app.trigger(task.id)
-        sim.advance(timedelta(minutes=1))
+        sim.advance(MINUTE)
     with pytest.raises(InvalidInput, match="no room"):
         sim.app.update(task.id, payload={"amount": -1, **large})
     assert document_size(("tasks", task.id), sim.app.get(task.id).to_stored()) < MAX_DOCUMENT_BYTES
@@ -199,9 +196,9 @@ def test_what_open_runs_began_with_fits_the_tasks_document(sim: Simulation, crea
 def test_an_event_is_judged_again_by_whoever_replays_it(sim: Simulation, create: Create) -> None:
     """Code that takes an admin's events only does not go on with one of the owner's; the error names both."""
     task = create("lax", payload={})
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     sim.app.send_event(task.id, "approved", sender=OWNER)
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     handlers = sim.app.container.registry.registrations.handlers
     handlers["lax"] = replace(handlers["payout"], name="lax")
     execution = end(sim, task)
@@ -216,7 +213,7 @@ def test_a_user_starts_no_servers_handler_that_an_edit_has_replaced(
 ) -> None:
     """Neither by a retry, from any step, nor by ending a pause: what would run counts, not what the task says."""
     task = create("payout", payload={"amount": 10}, retry={"maxRetries": 0})
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     (run,) = sim.app.get(task.id).runs
     sim.app.pause(task.id)
     sim.app.update(task.id, handler="plain")
@@ -229,15 +226,15 @@ def test_a_user_starts_no_servers_handler_that_an_edit_has_replaced(
         with pytest.raises(Forbidden):
             as_user(sim.app).retry(task.id, run.execution_id, from_step=from_step)
     as_user(sim.app).trigger(task.id)
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     assert shop.did == ["plain 10"]
 
 
 def test_a_list_has_open_executions_by_the_handler_that_they_run(sim: Simulation, create: Create) -> None:
     """Not by the one that their task has now, nor are others in it; page by page, and when they have ended, too."""
     for number in range(3):
-        task = create("trial" if number else "premium", schedule=Schedule.once(sim.now + timedelta(minutes=1)))
-        sim.advance(timedelta(minutes=2))
+        task = create("trial" if number else "premium", schedule=Schedule.once(sim.now + MINUTE))
+        sim.advance(2 * MINUTE)
         sim.app.update(task.id, handler="premium" if number else "trial")
 
     def find(handler: str, limit: int) -> list[str]:
@@ -250,5 +247,5 @@ def test_a_list_has_open_executions_by_the_handler_that_they_run(sim: Simulation
 
     for limit in (1, 2, 50):
         assert (len(find("trial", limit)), len(find("premium", limit))) == (2, 1), limit
-    sim.advance(timedelta(days=2))
+    sim.advance(2 * DAY)
     assert [len(find(name, 50)) for name in ("trial", "premium")] == [2, 1]

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.engine.harness import RecordingQueue
+from tests.engine.harness import HOUR, MINUTE, SECOND, RecordingQueue
 from werkzeug.test import EnvironBuilder
 from werkzeug.wrappers import Request
 
@@ -26,7 +26,6 @@ from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
 from cloudsched.errors import ClockSkewed
 from cloudsched.web.functions import TOKEN_HEADER, serve_execute
 
-SECOND = timedelta(seconds=1)
 LEAD = 8 * SECOND
 
 
@@ -61,17 +60,14 @@ def deployment(store: SqliteStore) -> tuple[App, SkewedClock, RecordingQueue, li
 
     app.create(
         id="t",
-        owner="ada",
         handler="tick",
-        schedule=Schedule.every(timedelta(hours=1), start=(clock.now() + LEAD).replace(microsecond=0)),
+        schedule=Schedule.every(HOUR, start=(clock.now() + LEAD).replace(microsecond=0)),
     )
     clock.skew = LEAD
     return app, clock, queue, calls
 
 
-@pytest.mark.parametrize(
-    "skew", [timedelta(seconds=150), timedelta(seconds=-150), MAX_SKEW + SECOND, -MAX_SKEW - SECOND]
-)
+@pytest.mark.parametrize("skew", [150 * SECOND, timedelta(seconds=-150), MAX_SKEW + SECOND, -MAX_SKEW - SECOND])
 def test_a_delivery_to_an_executor_with_a_wrong_clock_is_answered_so_that_it_comes_again(skew: timedelta) -> None:
     """503, nothing committed, no handler called; another executor, whose clock is right, runs it."""
     app, clock, queue, calls = deployment(TimedStore())
@@ -99,7 +95,7 @@ def test_a_clock_that_is_set_after_it_was_compared_decides_nothing(monkeypatch: 
     reads = iter([timedelta(0)] * 3)  # for the dispatch, before the task is read, and after it
 
     def now(_: SkewedClock) -> datetime:
-        return datetime.now(UTC) + LEAD + next(reads, timedelta(hours=1))
+        return datetime.now(UTC) + LEAD + next(reads, HOUR)
 
     def note(change: Commit) -> VersionedTask:
         leases.extend(run.lease.until for run in change.task.runs if run.lease)
@@ -108,7 +104,7 @@ def test_a_clock_that_is_set_after_it_was_compared_decides_nothing(monkeypatch: 
     monkeypatch.setattr(store, "commit", note)
     monkeypatch.setattr(SkewedClock, "now", now)
     app.deliver(queue.sent[0].body, queue.sent[0].token)
-    assert leases[0] < datetime.now(UTC) + timedelta(minutes=50)
+    assert leases[0] < datetime.now(UTC) + 50 * MINUTE
     app.container.store.close()
 
 
@@ -130,7 +126,7 @@ def test_a_slow_read_does_not_hide_a_wrong_clock(monkeypatch: pytest.MonkeyPatch
 def test_a_store_without_a_clock_is_not_compared() -> None:
     """A file is used by the processes of one machine, which share one clock."""
     app, clock, queue, calls = deployment(SqliteStore())
-    clock.skew = timedelta(seconds=150)
+    clock.skew = 150 * SECOND
     app.deliver(queue.sent[0].body, queue.sent[0].token)
     assert calls == ["ran"]
     app.container.store.close()

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import RecordingQueue
+from tests.engine.harness import HOUR, MINUTE, RecordingQueue
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
@@ -20,7 +20,7 @@ from cloudsched.testing import START
 
 SECRET = "the secret of this test"  # noqa: S105
 MICROSECOND, SECOND = timedelta(microseconds=1), timedelta(seconds=1)
-DUE = START + timedelta(hours=1)
+DUE = START + HOUR
 
 
 class Deployment:
@@ -34,7 +34,7 @@ class Deployment:
         self.app.handler("tick")(lambda: self.calls.append("ran"))
 
     def create(self, **fields: Any) -> None:
-        task: dict[str, Any] = {"owner": "ada", "handler": "tick", "schedule": Schedule.once(DUE)}
+        task: dict[str, Any] = {"handler": "tick", "schedule": Schedule.once(DUE)}
         self.app.create(id="t", **task | fields)
 
     def deliver_last(self) -> DeliveryAction:
@@ -80,7 +80,7 @@ def test_a_clock_that_is_behind_costs_one_hop(deployment: Deployment, lag: timed
 def test_a_dispatch_that_an_operator_delivers_early_still_runs_on_its_instant(deployment: Deployment) -> None:
     """No clock is half an hour behind: so it was delivered by hand, and what follows is not put off."""
     deployment.create()
-    deployment.clock.move_to(DUE - timedelta(minutes=30))
+    deployment.clock.move_to(DUE - 30 * MINUTE)
     assert deployment.deliver_last() is DeliveryAction.HOPPED
     assert deployment.queue.sent[-1].at == DUE
 
@@ -106,7 +106,7 @@ def test_a_clock_that_is_set_back_holds_up_no_run_that_is_claimed(deployment: De
     deployment.clock.move_to(DUE - MICROSECOND)
     steps = deployment.take_steps()
     next(steps)
-    deployment.clock.at = DUE - timedelta(hours=1)
+    deployment.clock.at = DUE - HOUR
     assert isinstance(pause := next(steps)[0], Pause)
     assert pause.seconds == HEAD_START.total_seconds()
     assert isinstance(next(steps)[0], LongCall)
@@ -114,7 +114,7 @@ def test_a_clock_that_is_set_back_holds_up_no_run_that_is_claimed(deployment: De
 
 def test_what_is_decided_by_an_end_is_decided_only_then(deployment: Deployment) -> None:
     """Its lease is another executor's to the last moment: a dispatch for the end of one waits for it."""
-    deployment.create(expectedDuration=timedelta(minutes=1))
+    deployment.create(expectedDuration=MINUTE)
     deployment.clock.move_to(DUE)
     next(deployment.take_steps())  # this executor claims, and dies
     lease = deployment.app.get("t").runs[0].lease

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
+from tests.engine.harness import HOUR, MINUTE
 
 from cloudsched import App, Execution, ExecutionStatus, RetryPolicy, Schedule, Task
 from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.testing import START, Simulation
 
 TWICE = RetryPolicy(max_retries=1, jitter=0)
-IN_A_MINUTE = Schedule.once(START + timedelta(minutes=1))
+IN_A_MINUTE = Schedule.once(START + MINUTE)
 
 
 @pytest.mark.parametrize(("error", "attempts"), [(ConnectionError, 2), (TimeoutError, 2), (ValueError, 1)])
@@ -24,8 +23,8 @@ def test_only_the_named_exceptions_are_retried(
     def flaky() -> None:
         raise error("no")
 
-    task = app.create(owner="ada", handler="flaky", schedule=IN_A_MINUTE)
-    sim.advance(timedelta(hours=1))
+    task = app.create(handler="flaky", schedule=IN_A_MINUTE)
+    sim.advance(HOUR)
     (execution,) = sim.executions(task.id)
     assert execution.status is ExecutionStatus.FAILED
     assert len(execution.attempts) == attempts
@@ -46,8 +45,8 @@ def test_the_hook_runs_once_and_only_for_the_final_failure(
     def flaky() -> None:
         raise ConnectionError("no")
 
-    task = app.create(owner="ada", handler="flaky", schedule=IN_A_MINUTE)
-    sim.advance(timedelta(hours=1))
+    task = app.create(handler="flaky", schedule=IN_A_MINUTE)
+    sim.advance(HOUR)
     ((told_task, execution),) = told
     assert told_task.id == task.id
     assert execution == sim.executions(task.id)[0]
@@ -66,8 +65,8 @@ def test_the_hook_runs_if_the_executor_died_in_the_last_attempt(app: App, sim: S
     def deadly() -> None:
         raise Killed
 
-    app.create(owner="ada", handler="deadly", schedule=IN_A_MINUTE)
+    app.create(handler="deadly", schedule=IN_A_MINUTE)
     with pytest.raises(Killed):
-        sim.advance(timedelta(minutes=2))
-    sim.advance(timedelta(hours=1))
+        sim.advance(2 * MINUTE)
+    sim.advance(HOUR)
     assert [execution.status for execution in told] == [ExecutionStatus.TIMED_OUT]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 from tests import held_frames
+from tests.engine.harness import SECOND
 from tests.held_frames import DURABLE, HOUR, PLAIN
 
 from cloudsched import App, Context, Schedule
@@ -19,7 +18,7 @@ def test_an_attempt_that_has_ended_holds_nothing(name: str) -> None:
     held_frames.register(app, PLAIN | DURABLE)
     with Simulation(app) as sim, held_frames.watch():
         app.create(id="t", handler=name, schedule=Schedule.once(sim.now))
-        sim.advance(timedelta(seconds=1))
+        sim.advance(SECOND)
         assert held_frames.count_made(), "it has run"
         assert held_frames.count_held() == 0
 
@@ -39,6 +38,6 @@ def test_an_attempt_that_took_too_long_or_was_cancelled_holds_nothing(app: App) 
     with Simulation(app) as sim, held_frames.watch():
         for task_id in ("late", "cancelled"):
             app.create(id=task_id, handler="work", schedule=Schedule.once(sim.now))
-        sim.advance(timedelta(seconds=1))
+        sim.advance(SECOND)
         assert held_frames.count_made() == 2
         assert held_frames.count_held() == 0

@@ -11,13 +11,12 @@ from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel, field_serializer, field_validator
-from tests.engine.harness import create, run
+from tests.engine.harness import MINUTE, SECOND, create, run
 
 from cloudsched import App, AsyncContext, Context, Depends, Execution, RetryPolicy, Task
 from cloudsched.errors import InvalidPayload, StepFailed
 from cloudsched.testing import Simulation
 
-SECOND = timedelta(seconds=1)
 TWICE = RetryPolicy(max_retries=1, first_delay=SECOND)
 
 
@@ -70,7 +69,7 @@ def test_a_handler_that_raises_system_exit_has_failed(app: App, leaves: str) -> 
     def work() -> None:
         leave()
 
-    execution = run(app, limit=timedelta(minutes=1))
+    execution = run(app, limit=MINUTE)
     assert execution.status == "FAILED"
     assert {each.status for each in execution.attempts} == {"FAILED"}
     assert len(execution.attempts) == (1 if kind == "SystemExit" else 2)
@@ -81,7 +80,7 @@ def test_a_handler_that_raises_system_exit_has_failed(app: App, leaves: str) -> 
     assert told == [execution.id]
 
 
-@pytest.mark.parametrize("timeout", [None, timedelta(minutes=1)])
+@pytest.mark.parametrize("timeout", [None, MINUTE])
 @pytest.mark.parametrize("leaves", [each for each in LEAVES if LEAVES[each][1] != "SystemExit"])
 def test_a_step_that_is_cancelled_is_retried(app: App, leaves: str, timeout: timedelta | None) -> None:
     """The step is retried by its policy, or raises StepFailed; the handler's attempt continues."""
@@ -163,7 +162,7 @@ RAISED = (KeyboardInterrupt, GeneratorExit, StopIteration, TimedOut, asyncio.Can
 PLACES: dict[str, Callable[[Context, Callable[[], Any]], Any]] = {
     "handler": lambda _, leave: leave(),
     "step": lambda ctx, leave: ctx.step("leave", leave, retry=False),
-    "thread of a step": lambda ctx, leave: ctx.step("leave", leave, retry=False, timeout=timedelta(minutes=1)),
+    "thread of a step": lambda ctx, leave: ctx.step("leave", leave, retry=False, timeout=MINUTE),
     "child": lambda ctx, _: ctx.call("leave", retry=False).result(),
 }
 ASYNC_PLACES: dict[str, Callable[[AsyncContext, Callable[[], Any]], Any]] = {
@@ -186,7 +185,7 @@ def test_whatever_is_raised_fails_with_its_name(app: App, kind: type[BaseExcepti
     def work(ctx: Context) -> object:
         return PLACES[place](ctx, leave)
 
-    require_failed(run(app, limit=timedelta(minutes=1)), kind)
+    require_failed(run(app, limit=MINUTE), kind)
 
 
 @pytest.mark.parametrize("place", ASYNC_PLACES)
@@ -203,7 +202,7 @@ def test_whatever_a_coroutine_raises_fails_with_its_name(app: App, kind: type[Ba
     async def work(ctx: AsyncContext) -> object:
         return await ASYNC_PLACES[place](ctx, leave)
 
-    require_failed(run(app, limit=timedelta(minutes=1)), kind)
+    require_failed(run(app, limit=MINUTE), kind)
 
 
 @pytest.mark.parametrize("kind", [each for each in RAISED if each is not StopIteration])  # which Python replaces
@@ -218,7 +217,7 @@ def test_whatever_a_dependency_raises_fails_with_its_name(app: App, kind: type[B
 
     work.__annotations__["value"] = Annotated[int, Depends(open_value)]
     app.handler("work", retry=False)(work)
-    require_failed(run(app, limit=timedelta(minutes=1)), kind)
+    require_failed(run(app, limit=MINUTE), kind)
 
 
 def require_failed(execution: Execution, kind: type[BaseException]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel, field_validator, model_serializer
+from tests.engine.harness import HOUR, MINUTE, SECOND
 
 from cloudsched import App, Cancel, Context, Done, Execution, Fail, Retry, Schedule, Settings, Snooze
 from cloudsched.domain.documents.json_limits import MAX_CONTENT
@@ -18,7 +19,6 @@ from cloudsched.engine.handlers.context import MAX_NOTICES
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
 
-MINUTE = timedelta(minutes=1)
 ROUND: list[Any] = []
 ROUND.append(ROUND)
 
@@ -55,7 +55,7 @@ def run_handler(handler: Callable[[Context], object], *, retries: int = 1) -> Ex
     app.handler("it", retry=retries)(handler)
     with Simulation(app) as sim:
         task = app.create(owner="ada", handler="it", schedule=Schedule.once(sim.now + MINUTE))
-        sim.advance(timedelta(hours=1))
+        sim.advance(HOUR)
         (execution,) = sim.executions(task.id)
         assert not sim.app.get(task.id).runs
     return execution
@@ -196,7 +196,7 @@ def test_what_follows_a_run_is_in_the_queue_when_it_ends(app: App, sim: Simulati
     """No sweep is needed for it: that finds only what a crash or the queue has lost."""
     app.handler("it")(_return_always(answer))
     task = app.create(owner="ada", handler="it", schedule=Schedule(rrule="FREQ=DAILY"))
-    sim.advance(timedelta(seconds=2))
+    sim.advance(2 * SECOND)
     assert sim.executions(task.id)
     assert [each.at for each in sim.pending()] == [app.get(task.id).wake_at]
 
@@ -208,7 +208,7 @@ def test_a_snooze_costs_no_attempt_and_ends_exactly_on_time(is_instant: bool) ->
 
     def handler(ctx: Context) -> object:
         seen.append((ctx.now(), ctx.attempt))
-        wait = timedelta(minutes=7)
+        wait = 7 * MINUTE
         return Snooze(ctx.now() + wait if is_instant else wait) if len(seen) < 4 else "done"
 
     execution = run_handler(handler, retries=0)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
-from tests.engine.harness import elsewhere
+from tests.engine.harness import HOUR, MINUTE, SECOND, elsewhere
 
 from cloudsched import App, Context, RetryPolicy, Schedule
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
@@ -19,18 +19,18 @@ def test_a_heartbeat_after_the_lease_ended_is_refused_once_the_lock_is_taken(app
     heard: list[bool] = []
     began: list[str] = []
 
-    @app.handler("slow", retry=RetryPolicy(max_retries=0), expected_duration=timedelta(seconds=40))
+    @app.handler("slow", retry=RetryPolicy(max_retries=0), expected_duration=40 * SECOND)
     def slow(ctx: Context) -> None:
         began.append(ctx.task.id)
         if ctx.task.id == "first":
-            sim.clock.advance(timedelta(seconds=50))
+            sim.clock.advance(50 * SECOND)
             sim.queue.deliver_due()
             heard.append(ctx.heartbeat())
 
     for number, name in enumerate(("first", "second")):
         at = Schedule.once(sim.now + timedelta(seconds=60 + 45 * number))
         app.create(id=name, owner="ada", handler="slow", schedule=at, lock_key="door")
-    sim.advance(timedelta(minutes=10))
+    sim.advance(10 * MINUTE)
     assert began == ["first", "second"]
     assert heard == [False]
 
@@ -47,11 +47,11 @@ def test_a_renewal_never_shortens_a_lease(app: App, sim: Simulation, renewal: Ca
         assert run.lease
         return run.lease.until
 
-    @app.handler("slow", expected_duration=timedelta(hours=1))
+    @app.handler("slow", expected_duration=HOUR)
     def slow(ctx: Context) -> None:
         seen.append(lease_end())
         elsewhere(app.patch, "it", {"expectedDuration": 1})
-        sim.clock.advance(timedelta(minutes=1))
+        sim.clock.advance(MINUTE)
         renewal(ctx)
         seen.append(lease_end())
 
@@ -61,7 +61,7 @@ def test_a_renewal_never_shortens_a_lease(app: App, sim: Simulation, renewal: Ca
     assert sim.executions("it")[0].status == "SUCCEEDED"
 
 
-@pytest.mark.parametrize("late", [timedelta(0), timedelta(microseconds=1), timedelta(minutes=1)])
+@pytest.mark.parametrize("late", [timedelta(0), timedelta(microseconds=1), MINUTE])
 def test_a_handler_does_not_go_on_past_a_step_once_its_lease_has_ended(
     app: App, sim: Simulation, late: timedelta
 ) -> None:
@@ -70,11 +70,11 @@ def test_a_handler_does_not_go_on_past_a_step_once_its_lease_has_ended(
     calls: list[bool] = []
     heard: list[bool] = []
 
-    @app.handler("slow", retry=False, expected_duration=timedelta(seconds=40))
+    @app.handler("slow", retry=False, expected_duration=40 * SECOND)
     def slow(ctx: Context) -> None:
         calls.append(True)
         if len(calls) == 1:
-            sim.clock.advance(timedelta(seconds=40) + late)
+            sim.clock.advance(40 * SECOND + late)
             heard.append(ctx.heartbeat())
         ctx.step("one", int)
         reached.append(len(calls))
@@ -90,14 +90,14 @@ def test_a_renewal_that_is_answered_after_its_new_end_is_lost(
     """The store took longer than the lease lasts: meanwhile another process may have taken over, so it is not told."""
     heard: list[bool] = []
 
-    @app.handler("slow", retry=False, expected_duration=timedelta(seconds=40))
+    @app.handler("slow", retry=False, expected_duration=40 * SECOND)
     def slow(ctx: Context) -> None:
         store = app.container.store
         commit = store.commit
 
         def answer_late(change: Commit) -> VersionedTask:
             committed = commit(change)
-            sim.clock.advance(timedelta(seconds=40))
+            sim.clock.advance(40 * SECOND)
             return committed
 
         with monkeypatch.context() as patch:
@@ -114,10 +114,10 @@ def test_a_lease_is_not_renewed_once_another_run_holds_the_lock(app: App, sim: S
     """A process whose clock is fast may take the lock before the lease has ended by the holder's own clock."""
     reached: list[str] = []
 
-    @app.handler("slow", retry=False, expected_duration=timedelta(minutes=1))
+    @app.handler("slow", retry=False, expected_duration=MINUTE)
     def slow(ctx: Context) -> None:
         stored = app.container.store.locks.load("door")
-        other = Holder(task_id="other", execution_id="e", until=sim.now + timedelta(hours=1))
+        other = Holder(task_id="other", execution_id="e", until=sim.now + HOUR)
         app.container.store.locks.commit(
             VersionedLock(stored.lock.model_copy(update={"holders": (other,)}), stored.version)
         )
@@ -137,16 +137,16 @@ def test_a_clock_that_is_set_as_a_handler_begins_shows_the_handler_its_ended_lea
     """No look at the clock before the call foresees that; the next attempt runs, and only its result counts."""
     late: list[tuple[int, bool, bool]] = []
 
-    @app.handler("it", retry=1, expected_duration=timedelta(minutes=1))
+    @app.handler("it", retry=1, expected_duration=MINUTE)
     def it(ctx: Context) -> None:
         ctx.notify("Attempt", str(ctx.attempt))
         if ctx.attempt == 1:
-            sim.clock.advance(timedelta(minutes=10))
+            sim.clock.advance(10 * MINUTE)
             late.append((ctx.attempt, ctx.time_left() <= timedelta(0), ctx.heartbeat()))
-            sim.advance(timedelta(minutes=10))  # meanwhile another process takes over
+            sim.advance(10 * MINUTE)  # meanwhile another process takes over
 
     app.create(id="t", owner="ada", handler="it", delivery_channels=["WEB"])
-    sim.advance(timedelta(hours=1))
+    sim.advance(HOUR)
     (record,) = sim.executions("t")
     assert late == [(1, True, False)]
     assert [one.body.split("\n")[-1] for one in sim.inbox("ada")] == ["2"]

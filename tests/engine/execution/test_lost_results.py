@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 
 import pytest
+from tests.engine.harness import HOUR, MINUTE
 from tests.features.pull.harness import load_waiters
 
 from cloudsched import App, Context, Schedule
@@ -16,7 +16,6 @@ from cloudsched.features.locks.lock import Lock, VersionedLock, Waiter
 from cloudsched.testing import Simulation
 
 HOURLY = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T01:00:00")
-MINUTE = timedelta(minutes=1)
 
 
 def lose_answers(monkeypatch: pytest.MonkeyPatch, is_lost: Callable[[Commit], bool]) -> list[str]:
@@ -40,12 +39,12 @@ def test_the_next_occurrence_is_dispatched_although_the_answer_to_the_commit_was
     """The retried commit conflicts with itself; the executor takes its lease for lost, and no sweep is needed."""
     lose_answers(monkeypatch, lambda change: change.task.last_execution_id is not None)
     app.handler("work")(lambda: "done")
-    app.create(id="t", owner="ada", handler="work", schedule=HOURLY)
+    app.create(id="t", handler="work", schedule=HOURLY)
     (first,) = sim.pending()
     sim.clock.move_to(first.at)
     sim.queue.deliver_due()
     assert [each.status for each in sim.executions("t")] == ["SUCCEEDED"]
-    assert [each.at - first.at for each in sim.pending()] == [timedelta(hours=1)]
+    assert [each.at - first.at for each in sim.pending()] == [HOUR]
 
 
 def test_a_parent_gets_a_result_although_the_answer_to_its_commit_was_lost(
@@ -59,7 +58,7 @@ def test_a_parent_gets_a_result_although_the_answer_to_its_commit_was_lost(
     def parent(ctx: Context) -> object:
         return ctx.call("work").result()
 
-    app.create(id="t", owner="ada", handler="parent", schedule=Schedule.once(sim.now))
+    app.create(id="t", handler="parent", schedule=Schedule.once(sim.now))
     sim.queue.deliver_due()
     assert [(each.status, each.content) for each in sim.executions("t")] == [("SUCCEEDED", "done")]
 
@@ -79,7 +78,7 @@ def test_an_executor_that_lost_its_run_takes_it_off_the_wait_list(app: App, sim:
         enqueue(app, ctx)
         wait_lists.append(waiting_ids())
 
-    app.create(id="t", owner="ada", handler="hold", schedule=Schedule.once(sim.now), lock_key="door")
+    app.create(id="t", handler="hold", schedule=Schedule.once(sim.now), lock_key="door")
     sim.queue.deliver_due()
     wait_lists.append(waiting_ids())
     assert [each.status for each in sim.executions("t")] == ["TIMED_OUT"]

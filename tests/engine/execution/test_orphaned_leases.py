@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.engine.harness import HOUR, MINUTE, SECOND
 
 from cloudsched import App, Context, Execution, RetryPolicy, Schedule, Settings, Task, TaskStatus
 from cloudsched.adapters.clocks import ManualClock
@@ -18,8 +19,6 @@ from cloudsched.features.pull.wiring import PullWiring
 from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
-
-HOUR = timedelta(hours=1)
 
 
 class Crash(ControlFlow):
@@ -53,7 +52,7 @@ class Server:
         )  # fmt: skip
         recipients = PeopleWiring.of(before).recipients
         PeopleWiring.of(self.app.container).replace(senders={"EMAIL": self}, recipients=recipients)
-        self.app.container.sweeper.resend(self.sim.now + timedelta(minutes=10))
+        self.app.container.sweeper.resend(self.sim.now + 10 * MINUTE)
 
     def send(self, message: OutgoingMessage, recipient: Recipient) -> str:
         self.end()
@@ -128,11 +127,11 @@ def test_a_handler_that_ends_its_process_three_times_in_a_row_has_failed(server:
         server.start(f"again-{number}")
         begin = server.sim.now
         with pytest.raises(Crash):
-            server.sim.advance(timedelta(minutes=5))
+            server.sim.advance(5 * MINUTE)
         waits.append((server.sim.now - begin).total_seconds())
     assert waits == [0, 5]
     server.start("last")
-    server.sim.advance(timedelta(minutes=5))
+    server.sim.advance(5 * MINUTE)
     assert len(server.runs) == 3
     (record,) = server.app.executions("t").items
     assert (record.status, server.app.get("t").status) == (ExecutionStatus.FAILED, TaskStatus.FAILED)
@@ -157,9 +156,9 @@ def test_a_failure_hook_that_ends_its_process_does_so_no_more_once_its_run_has_f
     server.create(handler="fails")
     for number in range(4):
         with pytest.raises(Crash):
-            server.sim.advance(timedelta(minutes=5))
+            server.sim.advance(5 * MINUTE)
         server.start(f"again-{number}")
-    server.sim.advance(timedelta(hours=5))
+    server.sim.advance(5 * HOUR)
     assert hooks == ["t"] * 4
     assert server.statuses() == [ExecutionStatus.FAILED]
 
@@ -181,9 +180,9 @@ def test_its_own_failures_alone_use_up_its_retries(server: Server) -> None:
     server.create(retry=2)
     for number in range(5):
         with suppress(Crash):
-            server.sim.advance(timedelta(hours=1))
+            server.sim.advance(HOUR)
         server.start(f"again-{number}")
-    server.sim.advance(timedelta(hours=1))
+    server.sim.advance(HOUR)
     assert server.statuses() == [ExecutionStatus.SUCCEEDED]
     assert server.runs[-1] == "t 7"
 
@@ -204,7 +203,7 @@ def test_a_step_that_was_taken_is_progress(server: Server) -> None:
     server.create(handler="many", retry=False)
     for number in range(6):
         with suppress(Crash):
-            server.sim.advance(timedelta(minutes=1))
+            server.sim.advance(MINUTE)
         server.start(f"again-{number}")
     assert server.statuses() == [ExecutionStatus.SUCCEEDED]
 
@@ -217,7 +216,7 @@ def test_what_a_process_ran_that_was_told_to_stop_is_not_lost(server: Server) ->
         server.run()
         clock = server.app.container.clock
         assert isinstance(clock, ManualClock)
-        clock.move_to(clock.now() + timedelta(seconds=1))
+        clock.move_to(clock.now() + SECOND)
         server.start(f"again-{number}")
         server.app.container.executor.stopped_before(f"again-{number - 1}" if number else "first")
     server.sim.advance(timedelta(0))
@@ -245,7 +244,7 @@ def test_runs_that_were_lost_together_take_turns(server: Server) -> None:
     server.end = end  # type: ignore[method-assign]
     server.start("next")
     server.create("new")
-    server.sim.advance(timedelta(minutes=1))
+    server.sim.advance(MINUTE)
     assert len(during[0]) == 2
     assert "new 1" in during[0]
     assert sorted(server.runs) == ["first 1", "first 2", "new 1", "second 1", "second 2"]
@@ -285,7 +284,7 @@ def test_other_leases_are_left_alone(server: Server, holder: str | None) -> None
     server.sim.advance(timedelta(0))
     assert PullWiring.of(server.app.container).work_queue.claim(WorkerFilter("queue"), THIS_PROCESS)
     server.start(holder)
-    server.sim.advance(timedelta(minutes=30))
+    server.sim.advance(30 * MINUTE)
     assert server.runs == ["executors 1"]
     assert server.statuses("executors") == server.statuses("workers") == [ExecutionStatus.RUNNING]
 
@@ -328,7 +327,7 @@ def test_a_handlers_time_is_not_over_because_the_clock_was_set_forward(
 
     server.end = end  # type: ignore[method-assign]
     server.sim.advance(timedelta(0))
-    server.sim.advance(timedelta(minutes=2))
+    server.sim.advance(2 * MINUTE)
     assert server.runs == runs
     assert server.statuses() == [ExecutionStatus.SUCCEEDED]
     (record,) = server.app.executions("t").items

@@ -7,14 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import elsewhere
+from tests.engine.harness import MINUTE, SECOND, elsewhere
 
 from cloudsched import App, Context, Execution, RetryPolicy, Schedule, Settings, Task
 from cloudsched.engine.execution import running_handlers
 from cloudsched.testing import START, Simulation
 
-MINUTE = timedelta(minutes=1)
-SHORT = timedelta(seconds=5)
+SHORT = 5 * SECOND
 
 
 class Server:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from datetime import timedelta
 
 import pytest
-from tests.engine.harness import MINUTE, create, register_work_handler
+from tests.engine.harness import HOUR, MINUTE, create, register_work_handler
 
 from cloudsched import App, Context
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -63,7 +62,7 @@ def test_an_outcome_that_the_store_refuses_fails_the_attempt(
         task = create(app, pull=pull)
         if pull:
             sim.add_worker(pull)
-        sim.advance(timedelta(hours=3))
+        sim.advance(3 * HOUR)
         (execution,) = sim.executions(task.id)
     assert execution.status == "FAILED"
     assert execution.error

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
+from tests.engine.harness import HOUR, MINUTE, SECOND
 from werkzeug.test import Client
 from werkzeug.wrappers import Request
 
@@ -14,8 +15,6 @@ from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.transitions.claim import DeliveryAction, DeliveryResult
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import TOKEN_HEADER, serve_execute
-
-SECOND = timedelta(seconds=1)
 
 
 class Rollout:
@@ -57,7 +56,7 @@ def rollout() -> Iterator[Rollout]:
             @new.handler("steps")
             def steps(ctx: Context) -> str:
                 ctx.step("one", lambda: rollout.ran.append("one"))
-                ctx.sleep(timedelta(minutes=1))
+                ctx.sleep(MINUTE)
                 return ctx.step("two", lambda: "two")
 
             yield rollout
@@ -71,7 +70,7 @@ def test_older_code_leaves_what_it_does_not_know_to_newer_code(rollout: Rollout)
     (record,) = sim.executions("t")
     assert (record.status, record.error and record.error.type) == (ExecutionStatus.RETRYING, "UnknownHandler")
     rollout.is_rolled_back = False
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     assert rollout.ran == ["t 4"]
     assert [each.status for each in sim.executions("t")] == [ExecutionStatus.SUCCEEDED]
 
@@ -80,7 +79,7 @@ def test_its_attempts_are_those_of_the_policy(rollout: Rollout) -> None:
     """If no code that has the handler comes in time, the execution fails after its last attempt, and can be retried."""
     sim = rollout.sim
     sim.app.create(id="t", handler="later", schedule=Schedule.once(sim.now), retry=2)
-    sim.advance(timedelta(hours=1))
+    sim.advance(HOUR)
     (record,) = sim.executions("t")
     assert (record.status, len(record.attempts)) == (ExecutionStatus.FAILED, 3)
     rollout.is_rolled_back = False
@@ -99,6 +98,6 @@ def test_durable_work_that_newer_code_began_waits_for_it(rollout: Rollout) -> No
     sim.advance(timedelta(minutes=1, seconds=10))
     assert [each.status for each in sim.executions("t")] == [ExecutionStatus.RETRYING]
     rollout.is_rolled_back = False
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     assert rollout.ran == ["one"]
     assert [each.status for each in sim.executions("t")] == [ExecutionStatus.SUCCEEDED]

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from pydantic import BaseModel
+from tests.engine.harness import DAY, HOUR
 
 from cloudsched import App, AsyncContext, Context, Schedule
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
@@ -26,9 +27,7 @@ def test_create_makes_the_task_that_the_app_makes() -> None:
         return reminder.text
 
     with Simulation(app) as sim:
-        task = remind.create(
-            payload=Reminder(text="tea"), owner="ada", schedule=Schedule.every(timedelta(hours=1)), title="Tea"
-        )
+        task = remind.create(payload=Reminder(text="tea"), owner="ada", schedule=Schedule.every(HOUR), title="Tea")
         assert (task.handler, task.owner, task.title, task.payload) == ("remind", "ada", "Tea", {"text": "tea"})
         sim.advance(timedelta(hours=2, minutes=10))
         assert [each.content for each in sim.executions(task.id)][:2] == ["tea", "tea"]
@@ -42,16 +41,16 @@ def test_run_now_edits_no_task_that_it_may_not_run() -> None:
 
     @app.handler("wait")
     def wait(ctx: Context) -> None:
-        ctx.sleep(timedelta(days=1))
+        ctx.sleep(DAY)
 
     with Simulation(app) as sim:
         for task_id in ("paused", "busy", "over"):
-            app.create(id=task_id, handler="wait", schedule=Schedule.every(timedelta(days=3)))
+            app.create(id=task_id, handler="wait", schedule=Schedule.every(3 * DAY))
         app.pause("paused")
         app.cancel("over")
         for _ in range(MAX_OPEN_RUNS):
             app.trigger("busy")
-        sim.run_until_idle(timedelta(hours=1))
+        sim.run_until_idle(HOUR)
         for task_id in ("paused", "busy", "over"):
             before = app.get(task_id)
             with pytest.raises(NotAllowed):
@@ -69,7 +68,7 @@ def test_run_now_runs_at_once_whatever_the_lead() -> None:
     def remind(reminder: Reminder) -> str:
         return reminder.text
 
-    with Simulation(app, minimum_lead=timedelta(hours=1)) as sim:
+    with Simulation(app, minimum_lead=HOUR) as sim:
         task = remind.run_now(Reminder(text="now"), owner="ada")
         sim.advance(timedelta(0))
         (execution,) = sim.executions(task.id)

@@ -6,11 +6,10 @@ import asyncio
 import sys
 import warnings
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 from typing import Any, NoReturn
 
 import pytest
-from tests.engine.harness import run
+from tests.engine.harness import HOUR, run
 
 from cloudsched import App, AsyncApp, AsyncContext, Cancel, Context, Done, Fail, Retry, Snooze
 from cloudsched.client import AsyncClient, Client
@@ -40,7 +39,7 @@ def raises(make: Callable[[], object]) -> Callable[[Any_Context], object]:
 
 OUTCOMES: dict[str, Callable[[], object]] = {
     "retry": lambda: Retry("later"),
-    "snooze": lambda: Snooze(timedelta(hours=1)),
+    "snooze": lambda: Snooze(HOUR),
     "fail": lambda: Fail("never"),
     "cancel": lambda: Cancel("nothing to do"),
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from datetime import timedelta
 from typing import Annotated, Any, Self
 
 import pytest
@@ -21,6 +20,7 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass
 from tests.cases import try_each
+from tests.engine.harness import HOUR, MINUTE
 
 from cloudsched import App, Context, ExecutionStatus, Schedule, Settings
 from cloudsched.errors import InvalidInput, InvalidPayload, Misconfigured
@@ -74,7 +74,7 @@ def register(app: App, kind: Any) -> None:  # noqa: ANN401 - any annotation
 
 
 def create(app: App, payload: dict[str, Any], **more: Any) -> Any:  # noqa: ANN401 - a task
-    return app.create(owner="ada", handler="letter", payload=payload, **more)
+    return app.create(handler="letter", payload=payload, **more)
 
 
 UNKNOWN: dict[str, tuple[dict[str, Any], str]] = {
@@ -128,13 +128,13 @@ def test_a_run_takes_what_was_stored(app: App) -> None:
     """A field that the model has lost since is ignored by a run, and by an edit that does not concern the payload."""
     register(app, dict[str, Any])
     with Simulation(app) as sim:
-        task = create(app, {"to": "x", "old": 1}, schedule=START + timedelta(hours=1))
+        task = create(app, {"to": "x", "old": 1}, schedule=START + HOUR)
         app.container.registry.registrations.handlers.clear()  # a new version of the code is deployed
         register(app, Letter)
         assert app.update(task.id, title="New").title == "New"
         with pytest.raises(InvalidPayload, match="old"):
             app.update(task.id, payload={"to": "x", "old": 1})
-        sim.advance(timedelta(hours=2))
+        sim.advance(2 * HOUR)
         (record,) = sim.executions(task.id)
         assert record.status is ExecutionStatus.SUCCEEDED
 
@@ -149,9 +149,9 @@ def test_children_and_calls_are_checked_like_tasks(app: App) -> None:
 
     with Simulation(app) as sim:
         with pytest.raises(InvalidPayload, match=r"children\.0\.payload\.sise"):
-            app.create(owner="ada", title="C", children=[{"handler": "letter", "payload": {"text": "a", "sise": 1}}])
-        task = app.create(owner="ada", handler="call", retry=0, schedule=Schedule.once(START))
-        sim.advance(timedelta(minutes=1))
+            app.create(title="C", children=[{"handler": "letter", "payload": {"text": "a", "sise": 1}}])
+        task = app.create(handler="call", retry=0, schedule=Schedule.once(START))
+        sim.advance(MINUTE)
         assert "payload.sise: is not a field of Line" in str(sim.executions(task.id)[0].attempts[-1].error)
 
 

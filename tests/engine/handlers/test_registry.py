@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import BaseModel
 from tests.cases import try_each
+from tests.engine.harness import HOUR
 
 from cloudsched import App, Context, Settings
 from cloudsched.errors import InvalidPayload, Misconfigured
@@ -77,7 +78,7 @@ def test_a_handler_needs_a_name(name: Any) -> None:
         {"retry": -1},
         {"retry": 101},
         {"expected_duration": timedelta(0)},
-        {"expected_duration": timedelta(hours=2)},
+        {"expected_duration": 2 * HOUR},
         {"retry_on": "ValueError"},
         {"retry_on": (ValueError, KeyboardInterrupt)},
     ],

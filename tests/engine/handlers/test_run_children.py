@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pydantic import AliasChoices, AliasPath, BaseModel, Field
 from tests.cases import try_each
+from tests.engine.harness import MINUTE
 
 from cloudsched import App, Context, Execution, Schedule, Settings, Task
 from cloudsched.domain.documents.json_limits import MAX_CONTENT
@@ -85,14 +86,14 @@ def test_children_run_in_their_order_and_pass_their_results_along_on_request(app
     task, execution, ended = run(app, [add(1), add(2, resultsAs="given"), add(10, resultsAs="given"), add(5)])
     assert (task.status, ended) == ("COMPLETED", ["COMPLETED"] * 4)
     assert execution.content == {"results": [1, 3, 14, 5], "failed": [], "skipped": []}
-    assert execution.finished_at == START + timedelta(minutes=40)
+    assert execution.finished_at == START + 40 * MINUTE
 
 
 def test_parallel_children_run_side_by_side(app: App) -> None:
     children = [{**add(n), "payload": {"n": n, "minutes": 10 - n}} for n in range(5)]
     _, execution, _ = run(app, children, parallel=True)
     assert execution.content["results"] == [0, 1, 2, 3, 4]
-    assert execution.finished_at == START + timedelta(minutes=10)
+    assert execution.finished_at == START + 10 * MINUTE
 
 
 @pytest.mark.parametrize(

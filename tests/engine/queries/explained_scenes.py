@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from tests.authorities import as_user
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
 
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings, Snooze, Task
 from cloudsched.adapters.circuit_breaker import FAILURE_THRESHOLD
@@ -30,7 +31,6 @@ from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import START, Simulation
 
-MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 HOURLY = Schedule.every(HOUR, start=START + 5 * MINUTE)
 
 
@@ -110,7 +110,7 @@ def lose_lease(scene: Scene) -> None:
 def fail_once(scene: Scene) -> None:
     scene.does["work"] = lambda _: 1 / 0
     scene.create()
-    scene.sim.advance(5 * MINUTE + timedelta(seconds=3))
+    scene.sim.advance(5 * MINUTE + 3 * SECOND)
 
 
 def snooze(scene: Scene) -> None:
@@ -129,7 +129,7 @@ def wait_for_lock(scene: Scene) -> None:
     scene.create(lock_key="printer")
     scene.sim.advance(2 * MINUTE)
     PullWiring.of(scene.app.container).work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
-    scene.sim.advance(3 * MINUTE + timedelta(seconds=30))
+    scene.sim.advance(3 * MINUTE + 30 * SECOND)
 
 
 def wait_for_event(scene: Scene) -> None:

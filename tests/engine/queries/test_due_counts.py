@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.engine.harness import DAY, HOUR, SECOND
 
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.run_counts import PartLength
@@ -75,8 +76,8 @@ def make_task(number: int, drawn: tuple[str, str, int, int, int, str]) -> Task |
     if twist == "max_runs":
         policy |= {"max_runs": 5, "run_count": 2}
     if twist == "backlog":
-        until = BEGIN + timedelta(hours=2)
-        policy |= {"backlog": (DueRange(next_at=BEGIN - timedelta(days=1), until=until),), "plan_from": until}
+        until = BEGIN + 2 * HOUR
+        policy |= {"backlog": (DueRange(next_at=BEGIN - DAY, until=until),), "plan_from": until}
     task = Task(
         id=f"task-{number}", owner="ada" if number % 2 else "grace", title="A task", handler=f"do-{number % 3}",
         schedule=schedule, is_one_time=schedule.is_one_time, timezone=zone, created_at=START, updated_at=START,
@@ -127,7 +128,7 @@ def test_a_task_of_every_second_is_counted_without_a_walk_over_its_month() -> No
         timezone="UTC", next_execution_time=BEGIN, **usual,
     )  # fmt: skip
     store.commit(Commit(task))
-    until = BEGIN + timedelta(days=30)
+    until = BEGIN + 30 * DAY
     found = count_due(store, OccurrenceQuery(until, None), split_time(BEGIN, until, ZoneInfo("UTC"), PartLength.DAY))
     assert sum(found.due) == 30 * 86_400
     assert found.complete_until is None
@@ -144,7 +145,7 @@ def test_a_count_that_is_cut_says_from_when_on_it_is() -> None:
         timezone="UTC", next_execution_time=first, **usual,
     )  # fmt: skip
     store.commit(Commit(task))
-    until = BEGIN + timedelta(days=30)
+    until = BEGIN + 30 * DAY
     begin = BEGIN.replace(minute=0, second=0, microsecond=0)
     edges = [begin + number * timedelta(minutes=15) for number in range(30 * 96 + 5)]
     found = count_due(store, OccurrenceQuery(until, None), edges)
@@ -169,9 +170,9 @@ def test_only_tasks_that_run_more_often_are_left_out_as_such(
     tasks = [task for number, each in enumerate(drawn) if (task := make_task(number, each)) is not None]
     for task in tasks:
         store.commit(Commit(task))
-    until = BEGIN + timedelta(days=5)
+    until = BEGIN + 5 * DAY
     often = {task.id for task in tasks if _occurs_more_often(task, most)}
-    for since in (BEGIN, BEGIN + timedelta(days=2)):  # some are due before the list begins
+    for since in (BEGIN, BEGIN + 2 * DAY):  # some are due before the list begins
         whole = list_occurrences(store, OccurrenceQuery(until, None, since), 10_000).items
         rare = list_occurrences(store, OccurrenceQuery(until, None, since, most_per_day=most), 10_000).items
         assert [(at, task.id) for at, task in rare] == [(at, task.id) for at, task in whole if task.id not in often]
@@ -188,7 +189,7 @@ def test_a_list_that_begins_later_has_what_the_whole_one_has_from_then_on(
         if (task := make_task(number, each)) is not None:
             store.commit(Commit(task))
     since = BEGIN + timedelta(hours=hours)
-    until = since + timedelta(hours=9)
+    until = since + 9 * HOUR
     whole = list_occurrences(store, OccurrenceQuery(until, None), 100_000).items
     listed: list[tuple[datetime, str]] = []
     token: str | None = ""
@@ -211,7 +212,7 @@ def test_a_filter_finds_all_that_it_means_beside_any_number_of_others(
     for task in tasks:
         store.commit(Commit(task))
     since = BEGIN + timedelta(hours=hours)
-    query = OccurrenceQuery(since + timedelta(days=3), None, since, **filters)
+    query = OccurrenceQuery(since + 3 * DAY, None, since, **filters)
     meant = [task.id for task in tasks if query.matches(task)]
     whole = list_occurrences(store, replace(query, handler=None, label=None), 10_000).items
     with pytest.MonkeyPatch.context() as patch:
@@ -226,11 +227,11 @@ def test_beyond_a_thousand_tasks_counts_say_at_least_and_lists_are_whole() -> No
     """A thousand are counted exactly. A list has each of them on its pages together, again and again, in order."""
     store = SqliteStore()
     usual: dict[str, Any] = dict.fromkeys(("created_at", "updated_at", "status_changed_at"), START)
-    edges = (BEGIN, BEGIN + timedelta(hours=1), BEGIN + timedelta(hours=3))
+    edges = (BEGIN, BEGIN + HOUR, BEGIN + 3 * HOUR)
     expected: list[tuple[datetime, str]] = []
     for number in range(1100):
         at = BEGIN + timedelta(seconds=number // 2)
-        schedule = Schedule.every(timedelta(hours=1), start=at) if number % 2 else Schedule.once(at)
+        schedule = Schedule.every(HOUR, start=at) if number % 2 else Schedule.once(at)
         task = Task(
             id=f"t{number:04}", owner="ada" if number < 1000 else "grace", title="A task", handler="do",
             schedule=schedule, is_one_time=not number % 2, timezone="UTC", next_execution_time=at, wake_at=at, **usual,
@@ -240,7 +241,7 @@ def test_beyond_a_thousand_tasks_counts_say_at_least_and_lists_are_whole() -> No
     exact = count_due(store, OccurrenceQuery(edges[-1], "ada", edges[0]), edges)
     assert (list(exact.due), exact.complete_until) == ([1000, 1000], None)
     some = count_due(store, OccurrenceQuery(edges[-1], None, edges[0]), edges)
-    assert (list(some.due), some.complete_until) == ([1000, 1000], BEGIN + timedelta(seconds=499))
+    assert (list(some.due), some.complete_until) == ([1000, 1000], BEGIN + 499 * SECOND)
     listed: list[tuple[datetime, str]] = []
     token: str | None = ""
     while token is not None:

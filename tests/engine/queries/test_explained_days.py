@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.engine.queries.explained_scenes import DAY, HOUR, MINUTE, Scene, make_scene
+from tests.engine.harness import DAY, HOUR, MINUTE
+from tests.engine.queries.explained_scenes import Scene, make_scene
 
 from cloudsched import Schedule
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
@@ -139,7 +140,7 @@ def test_every_day_has_an_answer(scene: Scene, days: int) -> None:
     """Before the task, during it, after its end, and in the future: a sentence each, none of them twice."""
     with scene.sim:
         scene.create(schedule=DAILY, max_runs=4)
-        scene.sim.advance(timedelta(days=6))
+        scene.sim.advance(6 * DAY)
         found = ask(scene, START + days * DAY)
         sentences = [each.sentence for each in found.findings]
         assert sentences

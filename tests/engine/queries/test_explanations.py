@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.engine.harness import HOUR, MINUTE
 from tests.engine.queries.explained_scenes import (
-    HOUR,
-    MINUTE,
     SCENARIOS,
     WORDS,
     Scene,

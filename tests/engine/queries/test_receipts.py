@@ -10,13 +10,14 @@ import copy
 import pickle
 import random
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any, Never
 
 import pytest
 from tests.authorities import as_user
 from tests.cases import try_each
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
 
 from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -32,7 +33,6 @@ from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import START, Simulation
 
-MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 NOW = START + HOUR
 """The time at which the task is changed."""
 WELL: dict[str, Any] = {
@@ -62,7 +62,7 @@ ELSE: dict[str, tuple[Any, ...]] = {
     "channel": ("EMAIL", "WEB"),
     "provider": (False,),
     "person": ("nobody", "unverified", "unsubscribed"),
-    "expiration": (timedelta(seconds=30),),
+    "expiration": (30 * SECOND,),
 }
 SCHEDULES: dict[str, Schedule | None] = {
     "now": None,
@@ -213,7 +213,7 @@ def test_what_is_scheduled_happens_and_what_is_doubted_does_not(seed: int) -> No
         {"verb": "trigger", "pull": "gpu", "queue": "paused"},  # workers are offered it without the queue
         {"verb": "trigger", "pull": "gpu", "executor": "gone"},
         {"verb": "trigger", "pull": "gpu", "executor": "gone", "channel": "EMAIL"},  # its mail is a task of its own
-        {"verb": "create", "channel": "EMAIL", "person": "unverified", "expiration": timedelta(seconds=30)},
+        {"verb": "create", "channel": "EMAIL", "person": "unverified", "expiration": 30 * SECOND},
     ],
 )
 def test_worlds_that_were_told_wrongly_once(differs: Choice) -> None:
@@ -396,7 +396,7 @@ def test_what_is_overdue_has_no_past_instant(sim: Simulation) -> None:
     """With the queue paused, and then resumed: its catch-up is told by `due_by`, and `next` has what follows."""
     sim.queue.holds = True
     task_id = sim.app.create(owner="ada", handler="work", schedule=Schedule.every(MINUTE, start=START)).id
-    for wait in (timedelta(seconds=75), 10 * MINUTE):
+    for wait in (75 * SECOND, 10 * MINUTE):
         sim.advance(wait)
         receipt = find_receipt(sim.app.get(task_id))
         assert not receipt.scheduled

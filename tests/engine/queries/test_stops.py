@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.engine.harness import DAY, HOUR, MINUTE
 
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, OccurrenceRange, Trigger
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 NOW = datetime(2027, 3, 24, 14, 42, tzinfo=UTC)
 STOPPED = datetime(2027, 3, 22, 2, tzinfo=UTC)
 STARTED = datetime(2027, 3, 22, 9, tzinfo=UTC)
-HOUR = timedelta(hours=1)
-DAY = timedelta(days=1)
 
 
 @pytest.fixture
@@ -95,13 +94,13 @@ def test_an_outage_is_found_days_later_with_its_numbers(store: SqliteStore) -> N
     assert (stop.start, stop.end, stop.skipped, stop.late) == (STOPPED + HOUR / 4, STARTED, 6, 2)
     assert find_latest_stops(store.search, "ada", NOW) == (stop,)
     assert find_latest_stops(store.search, "bob", NOW) == ()
-    assert find_latest_stops(store.search, None, NOW + timedelta(days=8)) == ()
+    assert find_latest_stops(store.search, None, NOW + 8 * DAY) == ()
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "America/St_Johns", "Europe/Paris"])
 def test_each_look_at_an_outage_tells_one_length(store: SqliteStore, zone: str) -> None:
     """Home, a month, a week and a day say the same, whatever the zone of the page."""
-    minutes = [STARTED - timedelta(days=4) + number * timedelta(minutes=5) for number in range(24 * 12 * 6)]
+    minutes = [STARTED - 4 * DAY + number * timedelta(minutes=5) for number in range(24 * 12 * 6)]
     write(store, *((at, STARTED - at if STOPPED <= at < STARTED else timedelta(0)) for at in minutes if at < NOW))
     expected = [(each.start, each.end) for each in find_latest_stops(store.search, None, NOW)]
     assert expected == [(STOPPED, STARTED)]
@@ -117,12 +116,12 @@ def test_each_look_at_an_outage_tells_one_length(store: SqliteStore, zone: str) 
 @pytest.mark.parametrize("others", [1, 30], ids=["few", "many"])
 def test_a_stop_begins_with_the_first_that_waited(store: SqliteStore, others: int) -> None:
     """Within an hour: what was skipped together is counted where the first of it was due, which is mostly there."""
-    began = STOPPED + timedelta(minutes=20)
+    began = STOPPED + 20 * MINUTE
     write(store, *((at, wait) for at, wait in live() if not began <= at < STARTED), name="other")
     early = [(STOPPED + timedelta(minutes=minute), timedelta(0)) for minute in range(20)]
     write(store, *early, (began, 400), message=TOO_LATE, name="minutely")
     for number in range(others):
-        write(store, (began + timedelta(minutes=10), 6), (STARTED - HOUR / 2, HOUR), message=TOO_LATE, name=f"{number}")
+        write(store, (began + 10 * MINUTE, 6), (STARTED - HOUR / 2, HOUR), message=TOO_LATE, name=f"{number}")
     (stop,) = find_latest_stops(store.search, None, NOW)
     assert (stop.start, stop.end) == (began, STARTED)
     assert (stop.skipped, stop.late) == (400 + 6 * others, others)
@@ -135,7 +134,7 @@ def test_a_stop_is_over_once_something_starts_in_time(store: SqliteStore) -> Non
     write(store, *((at, wait) for at, wait in live() if at < late[-1][0]), *late)
     (stop,) = find_latest_stops(store.search, None, NOW)
     assert (stop.start, stop.is_over) == (late[-1][0], False)
-    write(store, (NOW - timedelta(minutes=2), timedelta(0)), name="other")
+    write(store, (NOW - 2 * MINUTE, timedelta(0)), name="other")
     (stop,) = find_latest_stops(store.search, None, NOW)
     assert stop.is_over
 
@@ -151,7 +150,7 @@ def test_an_outage_in_which_all_was_skipped_is_one(store: SqliteStore) -> None:
 
 def test_a_month_in_which_each_day_has_something_late_has_its_outage(store: SqliteStore) -> None:
     """Only some days are counted by the hour: those with the most."""
-    start = NOW - timedelta(days=24)
+    start = NOW - 24 * DAY
     outage = [start + HOUR * 5 + timedelta(minutes=number) for number in range(-42, 18)]
     write(store, *(each for each in live(hours=24 * 24) if each[0] not in outage))
     write(store, *((NOW - timedelta(days=number, minutes=1), HOUR) for number in range(1, 24)), name="late")
@@ -164,7 +163,7 @@ def test_a_month_in_which_each_day_has_something_late_has_its_outage(store: Sqli
     "runs",
     [
         live(),
-        live(wait=timedelta(minutes=5)),
+        live(wait=5 * MINUTE),
         [(at, 1) for at, _ in live()],
         [*live(), (STOPPED + HOUR / 4, HOUR)],
     ],
@@ -174,7 +173,7 @@ def test_what_is_no_outage_is_not_called_one(store: SqliteStore, runs: list[tupl
     """A run that waited for long has to be among those of the hour, and none that started in time."""
     write(store, *runs)
     assert find_latest_stops(store.search, None, NOW) == ()
-    assert look(store, NOW - timedelta(days=4), 4, PartLength.HOUR) == ()
+    assert look(store, NOW - 4 * DAY, 4, PartLength.HOUR) == ()
 
 
 @pytest.mark.parametrize("minute", [0, 13])
@@ -185,7 +184,7 @@ def test_an_outage_of_what_recurs_within_the_hour_is_found(store: SqliteStore, m
     ran = [(at, timedelta(0)) for at in every if not began <= at < STARTED]
     write(store, *ran, (min(at for at in every if at >= began), 84), message=TOO_LATE, name="often")
     (stop,) = find_latest_stops(store.search, None, NOW)
-    assert began <= stop.start < began + timedelta(minutes=5)
+    assert began <= stop.start < began + 5 * MINUTE
     assert (stop.end, stop.skipped, stop.is_over) == (STARTED, 84, True)
     assert look(store, datetime(2027, 3, 22, tzinfo=UTC), 1, PartLength.QUARTER) == (stop,)
     assert look(store, datetime(2027, 3, 1, tzinfo=UTC), 31, PartLength.DAY) == (stop,)
@@ -209,7 +208,7 @@ def test_a_pause_of_the_only_task_is_no_outage(store: SqliteStore) -> None:
     """Nothing was too late: what came due meanwhile was left out by somebody's wish."""
     every = [NOW - number * timedelta(minutes=5) for number in range(12 * 80)]
     ran = [(at, timedelta(0)) for at in every if not STOPPED <= at < STARTED]
-    write(store, *ran, (STOPPED + timedelta(minutes=2), 84), message="Its task was paused.", name="often")
+    write(store, *ran, (STOPPED + 2 * MINUTE, 84), message="Its task was paused.", name="often")
     assert find_latest_stops(store.search, None, NOW) == ()
 
 
@@ -224,14 +223,14 @@ def test_home_learns_of_a_stop_as_soon_as_a_calendar(store: SqliteStore) -> None
     (stop,) = overview.count(None)[0].stops
     assert look(store, NOW - DAY, 1, PartLength.HOUR) == (stop,)
     assert not stop.is_over
-    write(store, (NOW - timedelta(minutes=1), timedelta(0)), name="prompt")
+    write(store, (NOW - MINUTE, timedelta(0)), name="prompt")
     (stop,) = overview.count(None)[0].stops
     assert stop.is_over
 
 
 def test_a_stop_ends_when_what_waited_starts(store: SqliteStore) -> None:
     """Within an hour in which others started in time later, and it has the numbers until then."""
-    resumed = STARTED + timedelta(minutes=36)
+    resumed = STARTED + 36 * MINUTE
     every = [NOW - number * timedelta(minutes=5) for number in range(12 * 80)]
     write(store, *((at, resumed - at if STOPPED <= at < resumed else timedelta(0)) for at in every), name="often")
     (stop,) = find_latest_stops(store.search, None, NOW)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import timedelta
 
 import pytest
+from tests.engine.harness import HOUR, MINUTE
 
 from cloudsched import App, Context, Schedule
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -16,8 +16,6 @@ from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTas
 from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.errors import Contended, StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation
-
-HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ import io
 import logging
 import sys
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engine.harness import DAY, MINUTE
 
 from cloudsched import App, AsyncContext, Context, RetryPolicy, Schedule, Settings, Task
 from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, MAX_LINES, MAX_LOG_BYTES, RunLog
@@ -21,7 +21,6 @@ from cloudsched.engine.state import attempt_log
 from cloudsched.engine.state.log_keeper import LogSeal
 from cloudsched.testing import START, Simulation
 
-MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 log = logging.getLogger("tests.shop")
 
 

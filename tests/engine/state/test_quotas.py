@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.authorities import as_user, with_authority
-from tests.engine.harness import RecordingQueue
+from tests.engine.harness import DAY, MINUTE, RecordingQueue
 from tests.harness import new_project
 
 from cloudsched import App, Settings, Task
@@ -109,7 +109,7 @@ def test_simultaneous_revivals_exceed_a_limit_by_the_stated_bound(limited_app: C
         start.wait()
         made = 0
         for number in range(thread, len(drafts), THREADS):
-            change = {"schedule": {"at": (START + timedelta(days=1)).isoformat()}}
+            change = {"schedule": {"at": (START + DAY).isoformat()}}
             with suppress(QuotaExceeded):
                 as_user(app).patch(f"t{number}", change)
                 made += 1
@@ -196,7 +196,7 @@ def test_room_that_is_left_does_not_wait_for_another_machine_s_clock() -> None:
     with closing(SqliteStore()) as store:
 
         def count(at: datetime) -> None:
-            clock, span = ManualClock(at), timedelta(minutes=1)
+            clock, span = ManualClock(at), MINUTE
             count_recent(store.records, clock, "events", limit=2, span=span, quota="events", hint="Wait.")
 
         count(START + timedelta(milliseconds=40))

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
 
 from cloudsched import App, Context, Done, Schedule, TaskDraft
 from cloudsched.adapters.sqlite.search import SqliteSearch
@@ -19,7 +20,6 @@ from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import START, Simulation
 
 LIMIT = 40
-MINUTE = timedelta(minutes=1)
 NAME = "CLOUDSCHED_MAX_RUN_CREATIONS_A_MINUTE"
 
 
@@ -59,7 +59,7 @@ def test_a_reminder_that_makes_reminders_is_stopped(app: App, handler: str) -> N
         for _ in range(16):
             sim.advance(MINUTE)
             assert count_created(sim, MINUTE) <= LIMIT
-        assert count_created(sim, timedelta(hours=1)) > LIMIT
+        assert count_created(sim, HOUR) > LIMIT
         assert app.get(first.id).status == "COMPLETED"
         failed = app.find_executions(limit=1).items[0]
         assert failed.status == "FAILED"
@@ -113,10 +113,10 @@ def test_tasks_that_multiply_die_out(app: App, way: str) -> None:
         app.create(handler="double", owner="ada")
         for _ in range(30):
             sim.advance(MINUTE)
-        assert count_created(sim, timedelta(hours=1)) <= 4 * LIMIT
-        sim.advance(timedelta(hours=23))
+        assert count_created(sim, HOUR) <= 4 * LIMIT
+        sim.advance(23 * HOUR)
         assert app.container.store.search.count_unfinished("ada", 10) == 0
-        assert count_created(sim, timedelta(days=1)) <= 8 * LIMIT
+        assert count_created(sim, DAY) <= 8 * LIMIT
         told = [each.title for each in app.inbox("ada").items]
         assert set(told) <= {"Too many tasks"}
         assert len(told) <= 8
@@ -158,15 +158,15 @@ def test_chains_and_pipelines_go_on(app: App) -> None:
         for _ in range(LIMIT - 5):
             app.create(handler="stage", owner="ada", payload={"left": 4}, schedule=ctx.now() + 2 * MINUTE)
 
-    with simulate(app, retention=timedelta(days=1)) as sim:
+    with simulate(app, retention=DAY) as sim:
         task = app.create(handler="fan out", owner="ada")
-        sim.advance(timedelta(hours=1))
+        sim.advance(HOUR)
         assert sim.executions(task.id)[0].status == "SUCCEEDED"
         assert steps.count("stage") == (LIMIT - 5) * 5
         app.create(handler="chain", owner="ada", payload={"minutes": 1})
-        sim.advance(timedelta(hours=3))
+        sim.advance(3 * HOUR)
         assert steps.count("chain") > 170
-        sim.advance(timedelta(seconds=1))
+        sim.advance(SECOND)
     with simulate(app) as sim:
         app.create(handler="chain", owner="ada", payload={"days": 7})
         steps.clear()
@@ -185,7 +185,7 @@ def test_processes_stop_them_together() -> None:
         apps[0].create(handler="double", owner="ada")
         for minute in range(40):
             sims[minute % 4].advance_to(START + minute * MINUTE)
-        assert count_created(sims[0], timedelta(hours=2)) <= 4 * LIMIT
+        assert count_created(sims[0], 2 * HOUR) <= 4 * LIMIT
         assert store.search.count_unfinished("ada", 1_000) <= LIMIT
 
 
@@ -215,7 +215,7 @@ def test_code_that_is_no_run_has_no_limit(app: App) -> None:
         app.create(handler="create", owner="ada", schedule=START)
         sim.advance(MINUTE)
         for _ in range(2 * LIMIT):
-            app.create(handler="create", owner="ada", schedule=START + timedelta(days=1))
+            app.create(handler="create", owner="ada", schedule=START + DAY)
 
 
 def test_processes_keep_the_limit_together() -> None:
@@ -229,7 +229,7 @@ def test_processes_keep_the_limit_together() -> None:
         @app.handler("many", retry=False)
         def many() -> None:
             for _ in range(LIMIT):
-                made.append(app.create(handler="none", owner="ada", schedule=START + timedelta(days=1)).id)
+                made.append(app.create(handler="none", owner="ada", schedule=START + DAY).id)
 
         app.handler("none")(lambda: None)
         return app
@@ -238,7 +238,7 @@ def test_processes_keep_the_limit_together() -> None:
         app = make()
         with simulate(app, store=store) as sim:
             task = app.create(handler="many", owner="bob")
-            sim.run_until_idle(timedelta(seconds=1))
+            sim.run_until_idle(SECOND)
             (execution,) = sim.executions(task.id)
             assert (execution.status == "SUCCEEDED") == (process == 0)
     assert LIMIT <= len(made) <= LIMIT + 4 * LIMIT // 10

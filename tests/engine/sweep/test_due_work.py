@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, Self
 
 import pytest
+from tests.engine.harness import HOUR, MINUTE
 
 from cloudsched import App, Context, Schedule, Settings, Snooze
 from cloudsched.engine.sweep.due_work import LOOK_SECONDS, STALL_SECONDS, DueWork, ExecutorState
@@ -15,8 +16,6 @@ from cloudsched.engine.sweep.sweeper import Sweep
 from cloudsched.features.pull.wiring import PullWiring
 from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import START, Simulation
-
-MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 
 class Observer:
@@ -55,7 +54,7 @@ class Observer:
         return self.work.problem
 
     def create(self, task_id: str = "t", **fields: Any) -> None:
-        usual = {"id": task_id, "owner": "ada", "handler": "work", "schedule": Schedule.once(self.sim.now)}
+        usual = {"id": task_id, "handler": "work", "schedule": Schedule.once(self.sim.now)}
         self.app.create(**{**usual, **fields})
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from tests.engine.harness import DAY, HOUR, MINUTE
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.testing import Simulation
-
-DAY = timedelta(days=1)
 
 
 @pytest.fixture
@@ -31,7 +30,7 @@ def app(run_ids: list[str], monkeypatch: pytest.MonkeyPatch) -> App:
 
 def create(sim: Simulation, task_id: str, due_in: timedelta) -> None:
     at = Schedule.once(sim.now + due_in)
-    sim.app.create(id=task_id, owner="ada", handler="work", schedule=at)
+    sim.app.create(id=task_id, handler="work", schedule=at)
 
 
 def test_dispatches_due_by_the_given_time_are_sent_again_without_an_edit(sim: Simulation, run_ids: list[str]) -> None:
@@ -39,24 +38,24 @@ def test_dispatches_due_by_the_given_time_are_sent_again_without_an_edit(sim: Si
     for n in range(8):
         create(sim, f"soon-{n}", timedelta(minutes=n + 1))
     create(sim, "later", DAY)
-    create(sim, "paused", timedelta(minutes=1))
-    create(sim, "cancelled", timedelta(minutes=1))
+    create(sim, "paused", MINUTE)
+    create(sim, "cancelled", MINUTE)
     sim.app.pause("paused")
     sim.app.cancel("cancelled")
     before = {task.id: task for task in sim.app.tasks().items}
     sim.queue.purge()
-    assert sim.app.container.sweeper.resend(sim.now + timedelta(hours=1)) == 8
+    assert sim.app.container.sweeper.resend(sim.now + HOUR) == 8
     assert {task.id: task for task in sim.app.tasks().items} == before
-    sim.advance(timedelta(minutes=10))
+    sim.advance(10 * MINUTE)
     assert run_ids == [f"soon-{n}" for n in range(8)]
 
 
 def test_sending_again_duplicates_nothing(sim: Simulation, run_ids: list[str]) -> None:
     """The queue has those dispatches already, so each task runs once however often they are sent."""
-    create(sim, "soon", timedelta(minutes=1))
+    create(sim, "soon", MINUTE)
     for _ in range(3):
         sim.app.container.sweeper.resend(sim.now + DAY)
-    sim.advance(timedelta(minutes=2))
+    sim.advance(2 * MINUTE)
     sim.app.container.sweeper.resend(sim.now + DAY)
-    sim.advance(timedelta(minutes=2))
+    sim.advance(2 * MINUTE)
     assert run_ids == ["soon"]

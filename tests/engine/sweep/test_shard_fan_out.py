@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
+from tests.engine.harness import MINUTE
 
 from cloudsched import App, Settings
 from cloudsched.adapters.clocks import ManualClock
@@ -98,7 +99,7 @@ def test_a_job_that_dies_half_way_has_lost_nothing(dies_after: int) -> None:
         app.sweep()
         assert list_shards(queue.messages.values()) == [*range(SHARDS)]
         queue.messages.clear()
-        clock.advance(timedelta(minutes=1))
+        clock.advance(MINUTE)
         app.sweep()
         assert list_shards(queue.messages.values()) == [*range(SHARDS)]
 
@@ -118,7 +119,7 @@ def test_no_shard_is_always_the_last_one() -> None:
         for _ in range(60):
             with suppress(Died):
                 app.sweep()
-            clock.advance(timedelta(minutes=1))
+            clock.advance(MINUTE)
     assert {*queue.asked} == {*range(SHARDS)}
 
 

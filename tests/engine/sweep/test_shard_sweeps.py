@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.engine.harness import MINUTE
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
@@ -94,9 +95,9 @@ def app(queue: NamedQueue, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) 
         del ctx
 
     for number in range(TASKS):
-        app.create(id=f"t{number}", owner="ada", handler="work", schedule=Schedule.once(NOW))
+        app.create(id=f"t{number}", handler="work", schedule=Schedule.once(NOW))
     queue.messages.clear()
-    clock.advance(timedelta(minutes=5))
+    clock.advance(5 * MINUTE)
     yield app
     app.close()
 
@@ -168,7 +169,7 @@ def test_a_sweep_that_has_ended_lets_the_next_one_begin(app: App, queue: NamedQu
     """A minute later everything is looked at again."""
     app.sweep()
     deliver_sweeps(app, queue)
-    clock.advance(timedelta(minutes=1))
+    clock.advance(MINUTE)
     app.sweep()
     assert {app.deliver(each.body, each.token).action for each in queue.take(SWEEP)} == {"swept"}
 

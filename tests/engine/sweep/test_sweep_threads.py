@@ -6,9 +6,10 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
+from tests.engine.harness import DAY
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
@@ -41,8 +42,8 @@ def store() -> SqliteStore:
     store = SqliteStore()
     app = make_app(store, Queue(), ManualClock(LONG_AGO))
     for number in range(TASKS):
-        due = Schedule.once(LONG_AGO + timedelta(days=1))
-        app.create(owner="ada", handler="note", payload={}, schedule=due, id=f"t{number}")
+        due = Schedule.once(LONG_AGO + DAY)
+        app.create(handler="note", payload={}, schedule=due, id=f"t{number}")
     return store
 
 

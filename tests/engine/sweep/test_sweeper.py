@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.engine.harness import DAY, MINUTE, SECOND
 
 from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.adapters.sqlite.sweep import SqliteSweep
@@ -18,9 +19,6 @@ from cloudsched.engine.sweep.sweeper import COMMIT_MARGIN, FULL_SWEEP_INTERVAL, 
 from cloudsched.engine.usage.ledger import UsageLedger
 from cloudsched.errors import Contended
 from cloudsched.testing import Simulation
-
-DAY = timedelta(days=1)
-MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture
@@ -49,7 +47,7 @@ def test_lost_dispatches_are_sent_again_by_priority(app: App, sim: Simulation, m
     """After an outage the most urgent tasks are dispatched first, whichever came due first."""
     for priority in (Priority.LOW, Priority.NORMAL, Priority.HIGH, Priority.CRITICAL):
         make(app, sim, priority.lower(), priority=priority)
-        sim.clock.advance(timedelta(seconds=1))
+        sim.clock.advance(SECOND)
     sim.queue.purge()
     sim.clock.advance(MINUTE)
     sent: list[Priority] = []
@@ -208,6 +206,6 @@ def test_an_owner_whose_use_cannot_be_noted_holds_nobody_else_up(
     assert app.container.store.load("of-bob") is None
     assert app.container.store.load("of-ada") is not None
     monkeypatch.undo()
-    sim.clock.advance(timedelta(minutes=11))
+    sim.clock.advance(11 * MINUTE)
     assert app.sweep().purged == 1
     assert app.container.store.load("of-ada") is None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.features.pull.harness import HOUR, MINUTE, claim_lock_holder
+from tests.engine.harness import HOUR, MINUTE, SECOND
+from tests.features.pull.harness import claim_lock_holder
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.testing import Simulation
@@ -34,7 +34,7 @@ def app(run_ids: list[str], monkeypatch: pytest.MonkeyPatch) -> App:
 
 
 def make(sim: Simulation, task_id: str, **more: Any) -> None:
-    sim.app.create(id=task_id, owner="ada", handler="work", schedule=Schedule.once(sim.now), **more)
+    sim.app.create(id=task_id, handler="work", schedule=Schedule.once(sim.now), **more)
 
 
 @pytest.mark.parametrize("waiting", [19, 20, 25, 70])
@@ -45,7 +45,7 @@ def test_tasks_waiting_for_a_lock_do_not_hide_others_from_the_sweep(
     claim_lock_holder(sim)
     for n in range(waiting):
         make(sim, f"waits-{n}", lock_key="k")
-    sim.advance(timedelta(seconds=1))
+    sim.advance(SECOND)
     for _ in range(3):
         sim.advance(10 * MINUTE)
         make(sim, f"lost-{len(run_ids)}")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing, suppress
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.features.pull.harness import SECOND, lock_wait_list
+from tests.engine.harness import DAY, MINUTE, SECOND
+from tests.features.pull.harness import lock_wait_list
 
 from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -26,7 +26,7 @@ def app() -> App:
 
     @app.handler("part")
     def part(ctx: Context) -> int:
-        ctx.sleep(timedelta(days=1))
+        ctx.sleep(DAY)
         return 1
 
     @app.handler("whole")
@@ -39,7 +39,6 @@ def app() -> App:
 def create(app: App, sim: Simulation, **fields: Any) -> Task:
     usual: dict[str, Any] = {
         "id": "job",
-        "owner": "ada",
         "handler": "whole",
         "schedule": Schedule.once(sim.now),
     }
@@ -93,12 +92,12 @@ def test_a_recreated_task_keeps_its_new_calls(
         create(app, sim)
         sim.advance(SECOND)
         interrupt_cancel_or_delete(app, verb)
-        sim.clock.advance(timedelta(minutes=1))
+        sim.clock.advance(MINUTE)
         hooks.append(lambda: restart(app, sim, verb))
         app.sweep()
         assert not hooks
         assert call_statuses(store)[:2] == ["ACTIVE", "ACTIVE"]
-        sim.advance(timedelta(days=3))
+        sim.advance(3 * DAY)
         assert app.get("job").status == "COMPLETED"
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel
+from tests.engine.harness import DAY, MINUTE
 
 from cloudsched import App, Schedule, TaskStatus
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -50,7 +51,7 @@ def test_a_declared_task_exists_at_once_and_runs() -> None:
     with Simulation(app) as sim:
         task = app.get("report")
         assert (task.owner, task.handler, task.timezone) == ("system", "report", "Europe/Paris")
-        sim.advance(timedelta(days=7))
+        sim.advance(7 * DAY)
         contents = [(each.content, each.scheduled_for.hour) for each in sim.executions("report")]
         assert contents == [("sales", 8)] * 5
 
@@ -61,8 +62,8 @@ def test_a_declared_task_exists_at_once_and_runs() -> None:
         "every weekday at 9:00",
         "0 9 * * 1-5",
         "every 2 hours",
-        Schedule.every(timedelta(minutes=90)),
-        Schedule.every(timedelta(days=3)),
+        Schedule.every(90 * MINUTE),
+        Schedule.every(3 * DAY),
     ],
     ids=str,
 )
@@ -91,7 +92,7 @@ def test_words_mean_the_same_at_each_deployment(monkeypatch: pytest.MonkeyPatch,
         app.scheduled(words, id="words")(lambda: None)
         app.apply_declarations()
         assert compare(app) == []
-        sim.advance(timedelta(minutes=1))
+        sim.advance(MINUTE)
         assert compare(app) == []
 
 
@@ -192,14 +193,14 @@ def test_a_declaration_that_comes_back_resumes_its_task() -> None:
     app = declaring("every day at 9")
     with Simulation(app) as sim:
         known = forget(app)
-        sim.advance(timedelta(days=3))
+        sim.advance(3 * DAY)
         assert app.get("report").message == "Its declaration is gone from the code."
         assert sim.executions("report") == []
         declarations(app)["report"] = replace(known["report"], payload={"name": "sales"})
         assert [change.action for change in compare(app)] == [DeclaredAction.UPDATE, DeclaredAction.RESUME]
         app.apply_declarations()
         assert compare(app) == []
-        sim.advance(timedelta(days=2))
+        sim.advance(2 * DAY)
         assert [each.content for each in sim.executions("report")] == ["sales", "sales"]
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 
 import pytest
+from tests.engine.harness import HOUR
 
 from cloudsched import App
 from cloudsched.testing import START, Simulation
-
-HOUR = timedelta(hours=1)
 
 KEEP = """until 1 June 2027; not on Sundays; also at 18:00; until 1 June 2027 except on Sundays; every day at 12
 every day at 12:00 until 1 June 2027; 10 times; on weekdays; only on Fridays; in January; every other day

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from tests.engine.harness import HOUR, MINUTE
 
 from cloudsched import Done, Schedule, Task, TaskDraft
 from cloudsched.domain.documents.execution import ExecutionStatus
@@ -22,8 +23,7 @@ from cloudsched.testing import Simulation
 
 AT_NINE = Schedule(rrule="FREQ=DAILY;BYHOUR=9", timezone="owner")
 BERLIN, NEW_YORK, TOKYO = "Europe/Berlin", "America/New_York", "Asia/Tokyo"
-HOUR = timedelta(hours=1)
-SETTLE = timedelta(minutes=2)
+SETTLE = 2 * MINUTE
 
 
 @pytest.fixture(autouse=True)
@@ -128,11 +128,11 @@ def test_a_delay_in_words_stays_the_instant_that_it_was(at_home: Simulation) -> 
     """In 26 hours is the same everywhere, though its other words would follow the owner."""
     task = at_home.app.create(owner="ada", handler="remind", schedule="in 26 hours", timezone="owner")
     assert (task.schedule.timezone, task.schedule.follows_owner) == (BERLIN, False)
-    due_at = at_home.now.replace(microsecond=0) + timedelta(hours=26)
+    due_at = at_home.now.replace(microsecond=0) + 26 * HOUR
     be_in(at_home, NEW_YORK)
     moved = at_home.app.get(task.id).next_execution_time
     assert moved is not None
-    assert abs(moved - due_at) < timedelta(minutes=1)
+    assert abs(moved - due_at) < MINUTE
 
 
 def test_elapsed_hours_are_the_same_everywhere(at_home: Simulation) -> None:

@@ -7,14 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.engine.harness import DAY, MINUTE, SECOND
 
 from cloudsched import App, Context, Schedule
 from cloudsched.domain.transitions.edits import JUST_NOW
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import START, Simulation
 
-SECOND = timedelta(seconds=1)
-DAY = timedelta(days=1)
 RAN: list[str] = []
 """The executions that have run: a record could be overwritten."""
 TOMORROW = Schedule.once(START + DAY)
@@ -40,7 +39,7 @@ def sim(app: App) -> Iterator[Simulation]:
 
 
 def create(sim: Simulation, **fields: Any) -> None:
-    sim.app.create(**({"id": "t", "owner": "ada", "handler": "work"} | fields))
+    sim.app.create(**({"id": "t", "handler": "work"} | fields))
 
 
 def edit(sim: Simulation, **fields: Any) -> None:
@@ -84,7 +83,7 @@ def test_what_passed_eleven_seconds_ago_is_refused(sim: Simulation, ask: Callabl
 @either
 def test_a_minimum_lead_refuses_it_as_too_near(app: App, ask: Callable[..., None]) -> None:
     """The time in the error is the clock's, not the one that was asked for."""
-    with Simulation(app, minimum_lead=timedelta(minutes=1)) as sim:
+    with Simulation(app, minimum_lead=MINUTE) as sim:
         with pytest.raises(InvalidInput, match=r"nearer than the minimum lead of 0:01:00: it is 2027-01-01T00:00:00Z"):
             ask(sim, schedule=sim.now - 9 * SECOND)
         with pytest.raises(InvalidInput, match="is in the past"):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from tests.engine.harness import MINUTE
 
 from cloudsched import App, Context, Settings, TaskDraft
 from cloudsched.errors import Forbidden, InvalidInput
@@ -38,7 +38,7 @@ def test_a_task_needs_only_its_handler(app: App) -> None:
     with Simulation(app) as sim:
         task = app.create(handler="tidy")
         assert (task.title, task.owner) == ("tidy", "system")
-        sim.advance(timedelta(minutes=6))
+        sim.advance(6 * MINUTE)
         (record,) = sim.executions(task.id)
         assert record.content == "by function"
         assert app.update(task.id, title="Tidy up").title == "Tidy up"

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from tests.authorities import as_user
+from tests.engine.harness import HOUR
 
 from cloudsched import App, Context, ExecutionStatus, Schedule, Settings
 from cloudsched.errors import Forbidden
@@ -40,7 +41,7 @@ def test_the_same_range_can_be_backfilled_again(sim: Simulation, app: App) -> No
     """Two backfills of one range have separate executions, even at one instant, and none of them runs twice."""
     task = app.create(owner="ada", handler="count", schedule=HOURLY)
     for _ in range(2):
-        app.backfill(task.id, sim.now - timedelta(hours=3), sim.now)
+        app.backfill(task.id, sim.now - 3 * HOUR, sim.now)
         sim.advance(timedelta(0))
     found = sim.executions(task.id)
     assert len(found) == 6
@@ -52,7 +53,7 @@ def test_the_same_range_can_be_backfilled_again(sim: Simulation, app: App) -> No
 def test_a_user_starts_only_what_users_may_ask_for(sim: Simulation, app: App, verb: str) -> None:
     """A server's handler in one's own task is not one's own to run, once or for a range of the past; nothing runs."""
     task = app.create(owner="ada", handler="count", schedule=HOURLY)
-    past = () if verb == "trigger" else (sim.now - timedelta(hours=3), sim.now)
+    past = () if verb == "trigger" else (sim.now - 3 * HOUR, sim.now)
     with pytest.raises(Forbidden, match="only servers"):
         getattr(as_user(app), verb)(task.id, *past)
     sim.advance(timedelta(0))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.engine.harness import HOUR, MINUTE
 
 from cloudsched import App, Cancel, Context, Fail, Schedule, TaskStatus
 from cloudsched.domain.documents.person import PersonSpec
@@ -16,8 +16,7 @@ from cloudsched.errors import StoreUnavailable
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import START, Simulation
 
-HOUR = timedelta(hours=1)
-IN_A_MINUTE = Schedule.once(START + timedelta(minutes=1))
+IN_A_MINUTE = Schedule.once(START + MINUTE)
 AT_TWO = {"dtstart": "2027-01-01T02:00:00"}
 ONE_RUN: dict[str, dict[str, Any]] = {
     "an instant": {"at": "2027-01-01T02:00:00Z"},
@@ -146,7 +145,7 @@ def test_a_manual_run_does_not_decide_the_final_status(app: App, sim: Simulation
             raise ValueError("no")
 
     task = app.create(owner="ada", handler="work", schedule=IN_A_MINUTE)
-    sim.advance(timedelta(hours=1))
+    sim.advance(HOUR)
     assert [e.status for e in sim.executions(task.id)] == ["FAILED", "SUCCEEDED"]
     assert app.get(task.id).status == "FAILED"
 
@@ -160,7 +159,7 @@ def test_a_failure_while_the_task_was_paused_decides_its_status(app: App, sim: S
         raise ValueError("no")
 
     task = app.create(owner="ada", handler="work", schedule=IN_A_MINUTE)
-    sim.advance(timedelta(hours=1))
+    sim.advance(HOUR)
     assert app.resume(task.id).status == "FAILED"
 
 
@@ -178,7 +177,7 @@ def test_a_short_store_outage_while_a_handler_reports_progress_does_not_fail_it(
         raise StoreUnavailable("The store", "a short outage")
 
     task = app.create(owner="ada", handler="work", schedule=IN_A_MINUTE)
-    sim.advance(timedelta(hours=1))
+    sim.advance(HOUR)
     (execution,) = sim.executions(task.id)
     assert execution.status == "SUCCEEDED"
     assert [step.text for step in execution.progress] == ["half way"]

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import Simulate
+from tests.engine.harness import DAY, HOUR, MINUTE, Simulate
 from tests.instants import spread
 
 from cloudsched import App, Context, Schedule, Settings
@@ -18,7 +18,7 @@ from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.errors import BlobsUnavailable, StoreUnavailable
 from cloudsched.testing import START, Simulation
 
-HOURLY = Schedule.every(timedelta(hours=1), start=START + timedelta(hours=1))
+HOURLY = Schedule.every(HOUR, start=START + HOUR)
 
 
 @pytest.fixture
@@ -32,14 +32,14 @@ def app() -> App:
 def test_the_sweep_delivers_due_runs_while_the_queue_is_down(app: App, simulate: Simulate, *, fallback: bool) -> None:
     """With the fallback, hourly runs continue without a queue; without it they wait; either way none is lost."""
     sim = simulate(fallback=fallback)
-    task = app.create(owner="ada", handler="tick", schedule=HOURLY)
+    task = app.create(handler="tick", schedule=HOURLY)
     sim.queue.purge()
     sim.queue.is_down = True
     sim.advance(timedelta(hours=5, minutes=30))
     ran = [execution.scheduled_for for execution in sim.executions(task.id) if execution.status == "SUCCEEDED"]
     assert len(ran) == (5 if fallback else 0)
     sim.queue.is_down = False
-    sim.advance(timedelta(hours=1))
+    sim.advance(HOUR)
     records = [each.scheduled_for.hour for each in spread(sim.executions(task.id), HOURLY)]
     assert records == [1, 2, 3, 4, 5, 6]
 
@@ -48,8 +48,8 @@ def test_a_deferred_task_far_ahead_does_not_hold_up_one_that_is_due(simulate: Si
     """The sweep counts a dispatch that the queue does not accept, and continues with the next task."""
     sim = simulate(fallback=True)
     sim.queue.is_down = True
-    far = app.create(owner="ada", handler="tick", schedule=Schedule.once(START + timedelta(days=9)))
-    near = app.create(owner="ada", handler="tick", schedule=Schedule.once(START + timedelta(hours=1)))
+    far = app.create(handler="tick", schedule=Schedule.once(START + 9 * DAY))
+    near = app.create(handler="tick", schedule=Schedule.once(START + HOUR))
     assert far.deferred
     assert near.deferred
     sim.clock.advance(timedelta(hours=1, minutes=1))
@@ -70,27 +70,27 @@ def test_a_cancel_that_needs_an_unavailable_bucket_does_not_delay_other_tasks(
     def part(ctx: Context) -> None:
         for number in range(30):
             ctx.step(f"{number}", lambda: "x" * 12_000)  # more than fits into the final record
-        ctx.sleep(timedelta(days=9))
+        ctx.sleep(9 * DAY)
 
     @app.handler("whole")
     def whole(ctx: Context) -> None:
         ctx.call("part").result()
 
-    task = app.create(owner="ada", handler="whole", schedule=Schedule.once(START))
-    sim.advance(timedelta(minutes=1))
+    task = app.create(handler="whole", schedule=Schedule.once(START))
+    sim.advance(MINUTE)
     (below,) = app.tree(task.id).children
     away[0] = True
     with pytest.raises(StoreUnavailable, match="403"):
         getattr(app, verb)(task.id)
-    other = app.create(owner="ada", handler="tick", schedule=Schedule.once(sim.now))
+    other = app.create(handler="tick", schedule=Schedule.once(sim.now))
     sim.queue.purge()
-    sim.clock.advance(timedelta(minutes=1))
+    sim.clock.advance(MINUTE)
     assert app.sweep().failed == 1
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     assert app.get(other.id).status == "COMPLETED"
     assert app.get(below.task.id).status == "ACTIVE"
     away[0] = False
-    sim.advance(timedelta(minutes=2))
+    sim.advance(2 * MINUTE)
     assert app.get(below.task.id).status == "CANCELLED"
 
 
@@ -122,10 +122,10 @@ def test_a_sweep_ends_if_the_store_is_down_but_not_for_a_single_task(
         return write(store, commit)
 
     monkeypatch.setattr(SqliteStore, "commit", commit_or_fail)
-    usual: dict[str, Any] = {"owner": "ada", "handler": "tick", "schedule": Schedule.once(START)}
-    tasks = [app.create(**usual, retention=timedelta(days=1)) for _ in range(9)]
+    usual: dict[str, Any] = {"handler": "tick", "schedule": Schedule.once(START)}
+    tasks = [app.create(**usual, retention=DAY) for _ in range(9)]
     sim.queue.deliver_due()
-    sim.clock.advance(timedelta(days=2))
+    sim.clock.advance(2 * DAY)
     refused.update(task.id for task in tasks[:refuses])
     if refuses == 1:
         done = app.sweep()
@@ -144,21 +144,21 @@ def test_the_sweep_says_how_long_the_oldest_work_has_been_due(simulate: Simulate
     """What waits for a lock that another holds is no fault of the executor's; a lost attempt and a lost start are."""
     sim = simulate()
 
-    @app.handler("hold", expected_duration=timedelta(hours=1))
+    @app.handler("hold", expected_duration=HOUR)
     def hold() -> None:
         raise Crash
 
-    app.create(owner="ada", handler="hold", lock_key="door", schedule=Schedule.once(START))
+    app.create(handler="hold", lock_key="door", schedule=Schedule.once(START))
     [holding] = sim.pending()
-    app.create(owner="ada", handler="tick", lock_key="door", schedule=Schedule.once(START))
+    app.create(handler="tick", lock_key="door", schedule=Schedule.once(START))
     with pytest.raises(Crash):
         sim.redeliver(holding)
-    sim.clock.advance(timedelta(minutes=30))
+    sim.clock.advance(30 * MINUTE)
     assert app.sweep().overdue_seconds == 0
-    app.create(owner="ada", handler="tick", schedule=Schedule.once(sim.now + timedelta(hours=9)))
-    app.create(owner="ada", handler="tick", schedule=Schedule.once(sim.now + timedelta(minutes=1)))
+    app.create(handler="tick", schedule=Schedule.once(sim.now + 9 * HOUR))
+    app.create(handler="tick", schedule=Schedule.once(sim.now + MINUTE))
     sim.queue.purge()
-    sim.clock.advance(timedelta(minutes=6))
+    sim.clock.advance(6 * MINUTE)
     assert app.sweep().overdue_seconds == 300
-    sim.clock.advance(timedelta(hours=20))
+    sim.clock.advance(20 * HOUR)
     assert app.sweep().overdue_seconds == 20 * 3600 + 300

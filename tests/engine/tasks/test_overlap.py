@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal
 
 import pytest
+from tests.engine.harness import HOUR, MINUTE
 from tests.instants import about, spread
 
 from cloudsched import App, Context, Execution, Fail, Retry, Schedule, Snooze
 from cloudsched.testing import START, Simulation
 
-MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 EARLIER, FIRST, SECOND = START + HOUR, START + 3 * HOUR, START + 3 * HOUR + MINUTE
 OPENS, ENDS = FIRST - MINUTE / 2, FIRST + 3 * MINUTE / 2
 
@@ -119,7 +119,7 @@ def test_overlap_decides_about_what_comes_due_while_any_run_is_open(
         more, open_run = OPENINGS[opening]
         dates = [f"{at:%Y-%m-%dT%H:%M:%S}" for at in (EARLIER, *more, FIRST, SECOND)]
         schedule = Schedule(dtstart=dates[0], rdates=dates[1:])
-        sim.app.create(id="t", owner="ada", handler="work", schedule=schedule, overlap=overlap, catch_up=catch_up)
+        sim.app.create(id="t", handler="work", schedule=schedule, overlap=overlap, catch_up=catch_up)
         open_run(sim)
         sim.advance_to(ENDS + MINUTE)
         found = list_starts(sim, spread(sim.executions("t"), sim.app.get("t").schedule))
@@ -138,7 +138,7 @@ def test_the_end_of_the_run_beside_which_it_came_due_decides(
             ctx.sleep(2 * MINUTE)
 
         schedule = Schedule(dtstart=f"{OPENS:%Y-%m-%dT%H:%M:%S}", rdates=[f"{FIRST:%Y-%m-%dT%H:%M:%S}"])
-        sim.app.create(id="t", owner="ada", handler="work", schedule=schedule, overlap=overlap)
+        sim.app.create(id="t", handler="work", schedule=schedule, overlap=overlap)
         sim.advance_to(FIRST + MINUTE)
         sim.app.trigger("t")
         sim.advance_to(FIRST + HOUR)
@@ -150,7 +150,7 @@ def test_a_run_that_is_retried_was_not_open_before() -> None:
     """What came due between its end and the retry waits for it, and catchUp decides."""
     with simulate(sleep) as sim:
         schedule = Schedule(dtstart=f"{EARLIER:%Y-%m-%dT%H:%M:%S}", rdates=[f"{FIRST:%Y-%m-%dT%H:%M:%S}"])
-        sim.app.create(id="t", owner="ada", handler="work", schedule=schedule)
+        sim.app.create(id="t", handler="work", schedule=schedule)
         sim.advance_to(EARLIER)
         sim.clock.move_to(FIRST + MINUTE)
         sim.app.retry("t")
@@ -162,7 +162,7 @@ def test_a_skip_loses_nothing_that_is_due_before_it() -> None:
     """What is due beside it still runs, the earlier ones as well as the later ones."""
     with Simulation(App()) as sim:
         sim.app.handler("log")(lambda: None)
-        sim.app.create(id="t", owner="ada", handler="log", schedule=Schedule.every(HOUR, start=EARLIER), catch_up="ALL")
+        sim.app.create(id="t", handler="log", schedule=Schedule.every(HOUR, start=EARLIER), catch_up="ALL")
         sim.clock.move_to(START + 4.5 * HOUR)
         sim.app.skip("t", START + 3 * HOUR)
         sim.advance(MINUTE)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.authorities import A_USER
+from tests.engine.harness import HOUR
 
 from cloudsched import App, Settings
 from cloudsched.adapters.operation_counts import Counts
@@ -50,7 +50,7 @@ def test_a_task_that_names_no_channels_gets_those_that_its_owner_prefers(sim: Si
     assert make(sim) == ("EMAIL", "WEB")
     assert make(sim, category="REPORT") == ()
     assert make(sim, owner="bob") == ()
-    sim.advance(timedelta(hours=1))
+    sim.advance(HOUR)
     assert [mail.address for mail in sim.sent("EMAIL")] == ["ada@example.com"]
 
 
@@ -81,7 +81,7 @@ def test_a_later_change_of_preferences_changes_no_task(sim: Simulation) -> None:
         parts.store.records, parts.clock, "ada", lambda known: known.model_copy(update={"channels": web_only})
     )
     assert sim.app.get(task.id).delivery_channels == ("EMAIL", "WEB")
-    sim.advance(timedelta(hours=1))
+    sim.advance(HOUR)
     assert sim.sent("EMAIL") == []
 
 

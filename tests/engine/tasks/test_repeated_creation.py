@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.engine.harness import HOUR, MINUTE
 
 from cloudsched import App, Schedule, Settings, Task, TaskStatus
 from cloudsched.domain.transitions.commit import VersionedTask
@@ -13,8 +13,7 @@ from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.errors import InvalidInput, KeyReused, NotFound
 from cloudsched.testing import START, Simulation
 
-SOON = START + timedelta(minutes=1)
-HOUR = timedelta(hours=1)
+SOON = START + MINUTE
 
 
 @pytest.fixture

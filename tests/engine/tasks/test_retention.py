@@ -9,26 +9,26 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.engine.harness import Simulate
+from tests.engine.harness import DAY, HOUR, MINUTE, Simulate
 from tests.engine.tasks.test_schedule_forms import app
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.errors import InvalidInput, NotAllowed, NotFound
 from cloudsched.testing import START, Simulation
 
-HOURLY = Schedule.every(timedelta(hours=1), start=START + timedelta(minutes=1))
-IN_A_MINUTE = Schedule.once(START + timedelta(minutes=1))
+HOURLY = Schedule.every(HOUR, start=START + MINUTE)
+IN_A_MINUTE = Schedule.once(START + MINUTE)
 
 __all__ = ["app"]  # a fixture
 
 
 def test_a_finished_task_is_purged_with_its_executions_after_its_retention(simulate: Simulate, app: App) -> None:
     """It exists until then; minutes later the task and its executions are removed, and no wake-up is left."""
-    sim = simulate(retention=timedelta(days=7))
+    sim = simulate(retention=7 * DAY)
     task = app.create(owner="ada", handler="tick", schedule=IN_A_MINUTE)
-    sim.advance(timedelta(days=7))
+    sim.advance(7 * DAY)
     assert len(sim.executions(task.id)) == 1
-    sim.advance(timedelta(minutes=3))
+    sim.advance(3 * MINUTE)
     with pytest.raises(NotFound):
         app.get(task.id)
     assert app.container.store.load_execution(task.id, "20270101T000100Z") is None
@@ -39,56 +39,56 @@ def test_what_has_ended_is_there_a_year_later(simulate: Simulate, app: App) -> N
     """By default, a task and its record are an audit trail of more than a year; a shorter life is the task's own."""
     sim = simulate(retention=Settings().retention)
     task = app.create(owner="ada", handler="tick", schedule=IN_A_MINUTE)
-    short = app.create(owner="ada", handler="tick", schedule=IN_A_MINUTE, retention=timedelta(hours=1))
-    sim.advance(timedelta(days=366))
+    short = app.create(owner="ada", handler="tick", schedule=IN_A_MINUTE, retention=HOUR)
+    sim.advance(366 * DAY)
     assert [each.status for each in sim.executions(task.id)] == ["SUCCEEDED"]
     with pytest.raises(NotFound):
         app.get(short.id)
-    sim.advance(timedelta(days=366))
+    sim.advance(366 * DAY)
     with pytest.raises(NotFound):
         app.get(task.id)
 
 
-@pytest.mark.parametrize("retention", [None, timedelta(days=30)])
+@pytest.mark.parametrize("retention", [None, 30 * DAY])
 def test_a_task_s_own_retention_overrides_the_setting(
     simulate: Simulate, app: App, retention: timedelta | None
 ) -> None:
     """The retention of the task takes precedence; null keeps the task for ever."""
-    sim = simulate(retention=timedelta(days=1))
+    sim = simulate(retention=DAY)
     task = app.create(owner="ada", handler="tick", schedule=IN_A_MINUTE, retention=retention)
-    sim.advance(timedelta(days=29))
+    sim.advance(29 * DAY)
     assert app.get(task.id).status == "COMPLETED"
 
 
 def test_an_unfinished_task_is_never_purged(simulate: Simulate, app: App) -> None:
     """A recurring, a paused and a rescheduled task all outlive their retention."""
-    sim = simulate(retention=timedelta(days=1))
-    daily = app.create(owner="ada", handler="tick", schedule=Schedule.every(timedelta(days=1)))
+    sim = simulate(retention=DAY)
+    daily = app.create(owner="ada", handler="tick", schedule=Schedule.every(DAY))
     paused = app.create(owner="ada", handler="tick", schedule=IN_A_MINUTE)
     app.pause(paused.id)
     again = app.create(owner="ada", handler="tick", schedule=IN_A_MINUTE)
-    sim.advance(timedelta(hours=20))
-    app.update(again.id, schedule=Schedule.once(START + timedelta(days=9)))
-    sim.advance(timedelta(days=8))
+    sim.advance(20 * HOUR)
+    app.update(again.id, schedule=Schedule.once(START + 9 * DAY))
+    sim.advance(8 * DAY)
     assert [app.get(task.id).status for task in (daily, paused, again)] == ["ACTIVE", "PAUSED", "ACTIVE"]
 
 
 def test_executions_are_kept_for_the_execution_retention_of_their_task(sim: Simulation, app: App) -> None:
     """A daily task that keeps records for two days has two after a week; the sweep returns how many it removed."""
-    kept = timedelta(days=2)
+    kept = 2 * DAY
     task = app.create(owner="ada", handler="tick", schedule=IN_A_MINUTE, execution_retention=kept)
-    app.update(task.id, schedule=Schedule.every(timedelta(days=1), start=START + timedelta(hours=1)))
-    sim.advance(timedelta(days=7))
+    app.update(task.id, schedule=Schedule.every(DAY, start=START + HOUR))
+    sim.advance(7 * DAY)
     assert app.sweep().expired == 5
     assert len(sim.executions(task.id)) == 2
 
 
 def live_on(app: App, sim: Simulation, chance: Random) -> str:
     """Return the id of a task with some retention, after a random life by hand."""
-    retention = chance.choice([timedelta(days=7), timedelta(days=30), timedelta(days=31), timedelta(hours=5)])
+    retention = chance.choice([7 * DAY, 30 * DAY, 31 * DAY, 5 * HOUR])
     fields: dict[str, Any] = {"schedule": IN_A_MINUTE} if chance.random() < 0.8 else {"schedule": HOURLY, "max_runs": 2}
     if chance.random() < 0.2:
-        fields["execution_retention"] = timedelta(days=3)
+        fields["execution_retention"] = 3 * DAY
     task_id = app.create(owner="ada", handler="tick", retention=retention, **fields).id
     verbs: list[Callable[[], object]] = [
         lambda: app.trigger(task_id),
@@ -97,7 +97,7 @@ def live_on(app: App, sim: Simulation, chance: Random) -> str:
         lambda: app.cancel(task_id),
         lambda: app.update(task_id, title="Tock"),
         lambda: app.update(task_id, schedule=sim.now + timedelta(hours=chance.randrange(1, 30))),
-        lambda: app.update(task_id, retention=chance.choice([None, timedelta(days=8), timedelta(days=40)])),
+        lambda: app.update(task_id, retention=chance.choice([None, 8 * DAY, 40 * DAY])),
         lambda: sim.advance(timedelta(minutes=chance.randrange(90))),
         lambda: sim.advance(timedelta(days=chance.randrange(9))),
     ]
@@ -113,10 +113,10 @@ def test_no_record_outlives_its_task_nor_goes_before_it(simulate: Simulate, app:
 
     A store that removes each document alone, at the instant that it says, removes a task and all of its records.
     """
-    sim = simulate(retention=timedelta(days=30))
+    sim = simulate(retention=30 * DAY)
     task_id = live_on(app, sim, Random(seed))  # noqa: S311 - the same on every machine
     for _ in range(4):
-        sim.advance(timedelta(days=10))
+        sim.advance(10 * DAY)
         stored = app.container.store.load(task_id)
         records = app.container.store.search.list_executions(task_id, limit=100).items
         if stored is None:
@@ -128,34 +128,34 @@ def test_no_record_outlives_its_task_nor_goes_before_it(simulate: Simulate, app:
         assert kept <= {at}, "a record is left behind, or lost before its task"
         assert at is None or stored.task.wake_at is None
     if (task := app.get(task_id)).has_ended and task.retention is not None:
-        sim.advance(timedelta(days=95))
+        sim.advance(95 * DAY)
         assert app.container.store.load(task_id) is None
         assert app.container.store.search.list_executions(task_id, limit=100).items == []
 
 
 def test_all_records_of_a_task_are_kept_as_long_as_it_is(simulate: Simulate, app: App) -> None:
     """Also those of several runs that one cancel has ended, after the task was started again."""
-    sim = simulate(retention=timedelta(days=9))
+    sim = simulate(retention=9 * DAY)
     task = app.create(owner="ada", handler="tick", pull="gpu", schedule=Schedule.once(START), overlap="ALLOW")
     for _ in range(2):
         app.trigger(task.id)
-        sim.advance(timedelta(minutes=1))
+        sim.advance(MINUTE)
     app.cancel(task.id)
     records = {each.id for each in sim.executions(task.id)}
     assert len(records) > 1
-    app.update(task.id, schedule=sim.now + timedelta(days=60))
-    sim.advance(timedelta(days=50))
+    app.update(task.id, schedule=sim.now + 60 * DAY)
+    sim.advance(50 * DAY)
     assert {each.id for each in sim.executions(task.id)} == records
 
 
 def test_a_record_with_a_longer_life_goes_with_its_task(simulate: Simulate, app: App) -> None:
     """Nobody would find it any more: neither a list nor who erases its owner. So no store removes the task alone."""
     sim = simulate()
-    life: dict[str, Any] = {"retention": timedelta(days=40), "execution_retention": timedelta(days=90)}
+    life: dict[str, Any] = {"retention": 40 * DAY, "execution_retention": 90 * DAY}
     task = app.create(owner="ada", handler="tick", schedule=IN_A_MINUTE, **life)
-    sim.advance(timedelta(days=1))
+    sim.advance(DAY)
     assert app.get(task.id).expire_at is None
-    sim.advance(timedelta(days=40))
+    sim.advance(40 * DAY)
     assert app.container.store.load(task.id) is None
     assert app.container.store.search.list_executions(task.id, limit=10).items == []
 
@@ -163,14 +163,14 @@ def test_a_record_with_a_longer_life_goes_with_its_task(simulate: Simulate, app:
 def test_what_was_used_outlives_its_task_after_an_outage(simulate: Simulate, app: App) -> None:
     """Nothing was swept nor summed up for longer than the tasks are kept, and the first sweep removes them."""
     sim = simulate()
-    life: dict[str, Any] = {"owner": "ada", "handler": "tick", "retention": timedelta(days=8)}
+    life: dict[str, Any] = {"owner": "ada", "handler": "tick", "retention": 8 * DAY}
     app.create(**life, schedule=IN_A_MINUTE)
     app.create(**life, schedule=HOURLY, max_runs=2)
-    sim.clock.advance(timedelta(minutes=1))
+    sim.clock.advance(MINUTE)
     sim.queue.deliver_due()
-    sim.clock.advance(timedelta(hours=1))
+    sim.clock.advance(HOUR)
     sim.queue.deliver_due()
-    sim.clock.advance(timedelta(days=9))
+    sim.clock.advance(9 * DAY)
     assert app.sweep().purged == 2
     sheets = sim.app.container.engine.usage().list_sheets("ada", f"{START:%Y-%m}")
     assert sum(mark.counts.executions for sheet in sheets for mark in sheet.marks) == 3

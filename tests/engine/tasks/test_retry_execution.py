@@ -7,16 +7,14 @@ from datetime import timedelta
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.engine.harness import elsewhere
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND, elsewhere
 
 from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.errors import NotAllowed, NotFound
 from cloudsched.testing import START, Simulation
 
-IN_A_MINUTE = Schedule.once(START + timedelta(minutes=1))
-DAY = timedelta(days=1)
-HOUR = timedelta(hours=1)
-HOURLY = Schedule.every(timedelta(hours=1), start=START + timedelta(hours=1))
+IN_A_MINUTE = Schedule.once(START + MINUTE)
+HOURLY = Schedule.every(HOUR, start=START + HOUR)
 
 
 def add_flaky_handler(app: App, failures: int) -> None:
@@ -32,18 +30,18 @@ def add_flaky_handler(app: App, failures: int) -> None:
 
 
 def create(app: App, schedule: Schedule) -> Task:
-    return app.create(owner="ada", handler="flaky", schedule=schedule)
+    return app.create(handler="flaky", schedule=schedule)
 
 
 def test_a_failed_one_time_task_is_active_until_its_retry_has_finished(sim: Simulation, app: App) -> None:
     """The record has both attempts, and the last one decides the status of the task."""
     add_flaky_handler(app, 1)
     task = create(app, IN_A_MINUTE)
-    sim.advance(timedelta(hours=1))
+    sim.advance(HOUR)
     assert app.get(task.id).status == "FAILED"
     assert app.retry(task.id).status == "ACTIVE"
     assert app.execution(task.id, "20270101T000100Z").status == "RETRYING"
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     (execution,) = sim.executions(task.id)
     assert (execution.status, execution.content) == ("SUCCEEDED", 2)
     assert [attempt.status for attempt in execution.attempts] == ["FAILED", "SUCCEEDED"]
@@ -57,7 +55,7 @@ def test_a_retry_does_not_move_the_plan_of_a_recurring_task(sim: Simulation, app
     sim.advance(timedelta(hours=4, minutes=30))
     following = app.get(task.id).next_execution_time
     app.retry(task.id, "20270101T010000Z")
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     assert [e.status for e in sim.executions(task.id)] == ["SUCCEEDED", "FAILED", "SUCCEEDED", "SUCCEEDED"]
     assert app.get(task.id).next_execution_time == following
 
@@ -66,7 +64,7 @@ def test_a_retry_that_is_not_allowed_is_refused(sim: Simulation, app: App) -> No
     """A success cannot be retried, nor can anything of a paused or cancelled task, nor an unknown execution."""
     add_flaky_handler(app, 1)
     task = create(app, HOURLY)
-    sim.advance(timedelta(hours=2))
+    sim.advance(2 * HOUR)
     with pytest.raises(NotAllowed, match="succeeded"):
         app.retry(task.id)
     with pytest.raises(NotFound):
@@ -94,11 +92,11 @@ def test_a_retry_without_an_id_takes_the_execution_cancelled_last(sim: Simulatio
     """This holds whether an earlier run failed or no run had finished before the cancellation."""
     add_napping_handler(app)
     start = START + (DAY if last > 1 else 2 * DAY)
-    task = app.create(owner="ada", handler="nap", schedule=Schedule.every(DAY, start=start))
-    sim.advance(2 * DAY + timedelta(hours=1))
+    task = app.create(handler="nap", schedule=Schedule.every(DAY, start=start))
+    sim.advance(2 * DAY + HOUR)
     if last == 3:
         app.trigger(task.id)
-        sim.advance(timedelta(minutes=1))
+        sim.advance(MINUTE)
     app.cancel(task.id)
     newest = sim.executions(task.id)[-1]
     assert newest.status == "CANCELLED"
@@ -121,8 +119,8 @@ def test_an_open_execution_cannot_be_retried(app: App, sim: Simulation) -> None:
         ask(ctx.task.id, ctx.execution_id)
         ctx.sleep(9 * DAY)
 
-    task = app.create(owner="ada", handler="nap", schedule=IN_A_MINUTE)
-    sim.advance(timedelta(hours=1))
+    task = app.create(handler="nap", schedule=IN_A_MINUTE)
+    sim.advance(HOUR)
     ask(task.id, "20270101T000100Z")
     ask(task.id, None)
     open_now = "Cannot retry an execution of a task that is still at work on it. 20270101T000100Z"
@@ -136,7 +134,7 @@ def test_an_open_execution_cannot_be_retried(app: App, sim: Simulation) -> None:
 def test_a_task_that_never_ran_has_nothing_to_retry(app: App) -> None:
     """The error says what to do instead: trigger the task or, if it is cancelled, give it a new schedule."""
     add_napping_handler(app)
-    task = app.create(owner="ada", handler="nap", schedule=Schedule.once(START + DAY))
+    task = app.create(handler="nap", schedule=Schedule.once(START + DAY))
     with pytest.raises(NotAllowed, match=r"Nothing of it has run yet; trigger the task to run it now\."):
         app.retry(task.id)
     app.cancel(task.id)
@@ -149,11 +147,11 @@ def test_a_run_of_the_old_schedule_does_not_count_for_the_new_one(app: App, sim:
 
     @app.handler("slow")
     def slow() -> None:
-        app.update("t", schedule=Schedule.once(START + timedelta(hours=1)))
+        app.update("t", schedule=Schedule.once(START + HOUR))
         app.pause("t")
 
-    app.create(id="t", owner="ada", handler="slow", schedule=IN_A_MINUTE)
-    sim.advance(timedelta(hours=2))
+    app.create(id="t", handler="slow", schedule=IN_A_MINUTE)
+    sim.advance(2 * HOUR)
     assert [each.status for each in sim.executions("t")] == ["SUCCEEDED"]
     with pytest.raises(NotAllowed, match="past its only instant"):
         app.resume("t")
@@ -182,9 +180,9 @@ def test_the_run_that_was_due_last_says_how_a_task_is(steps: list[tuple[str, int
         return "done"
 
     with Simulation(app) as sim:
-        start = START - 3 * HOUR - timedelta(seconds=17)  # nothing is triggered at the very instant of an occurrence
+        start = START - 3 * HOUR - 17 * SECOND  # nothing is triggered at the very instant of an occurrence
         daily = Schedule.every(HOUR, start=start)
-        task = app.create(owner="ada", handler="work", schedule=daily, pause_after_failures=3 if pauses else None)
+        task = app.create(handler="work", schedule=daily, pause_after_failures=3 if pauses else None)
         for kind, number, succeeds in steps:
             failed = [each for each in sim.executions(task.id) if each.status == "FAILED"]
             before = app.get(task.id)
@@ -197,7 +195,7 @@ def test_the_run_that_was_due_last_says_how_a_task_is(steps: list[tuple[str, int
                     app.retry(task.id, failed[number % len(failed)].id)
             except NotAllowed:
                 continue  # it has paused itself, or was backfilled
-            sim.advance(HOUR if kind == "hour" else timedelta(minutes=2))
+            sim.advance(HOUR if kind == "hour" else 2 * MINUTE)
             ran = [each for each in sim.executions(task.id) if each.trigger != "BACKFILL"]
             after = app.get(task.id)
             latest = max(ran, key=lambda each: each.scheduled_for, default=None)

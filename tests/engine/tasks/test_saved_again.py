@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
+from tests.engine.harness import DAY, HOUR, MINUTE
 
 from cloudsched import App, Context, Schedule, Task
 from cloudsched.testing import Simulation
@@ -35,12 +36,12 @@ SPELLINGS: Mapping[str, Any] = {
     "JSON": {"rrule": "FREQ=HOURLY"},
     "JSON with BYHOUR": {"rrule": "FREQ=DAILY;BYHOUR=13,14,15"},
     "JSON with a start": {"rrule": "FREQ=HOURLY", "dtstart": "2027-01-04T08:00:00"},
-    "an interval": Schedule.every(timedelta(minutes=50)),
+    "an interval": Schedule.every(50 * MINUTE),
     "JSON with dates": {"dtstart": "2027-01-05T08:00:00", "rdates": ["2027-01-05T18:00:00", "2027-01-07T08:00:00"]},
 }
 STATES: Mapping[str, dict[str, Any]] = {
     "waiting": {},
-    "late, by jitter": {"jitter": timedelta(hours=1)},
+    "late, by jitter": {"jitter": HOUR},
     "with a worker": {"pull": "gpu"},
     "suspended": {"handler": "slow"},
     "paused": {},
@@ -56,7 +57,7 @@ def make_app() -> App:
 
     @app.handler("slow")
     def suspend(ctx: Context) -> None:
-        ctx.sleep(timedelta(minutes=7))
+        ctx.sleep(7 * MINUTE)
 
     return app
 
@@ -86,7 +87,7 @@ def test_the_same_schedule_again_changes_nothing(spelling: str, state: str) -> N
             app.pause("t")
             app.pause("alone")
         for number in range(24):
-            sim.advance(timedelta(minutes=17))
+            sim.advance(17 * MINUTE)
             before = say(app.get("t"))
             door = list(DOORS)[number % len(DOORS)]
             DOORS[door](app, fields, schedule)
@@ -105,9 +106,9 @@ def test_other_words_are_another_schedule() -> None:
         app.update("t", schedule="an hour later")
         assert app.get("t").next_execution_time == utc("2027-01-05T11:00:00")
         app.create(id="once", handler="h", schedule="in 2 hours")
-        sim.advance(timedelta(hours=1))
+        sim.advance(HOUR)
         app.update("once", schedule="in 2 hours")
-        assert app.get("once").next_execution_time == START + timedelta(hours=3)
+        assert app.get("once").next_execution_time == START + 3 * HOUR
 
 
 @pytest.mark.parametrize("words", ["tomorrow at 9:00 and 17:00", "every day next week at 9:00"])
@@ -116,11 +117,11 @@ def test_dates_that_words_count_from_now_are_others_once_they_are_over(words: st
     app = make_app()
     with Simulation(app, start=START) as sim:
         app.create(id="t", handler="h", schedule=words)
-        sim.advance(timedelta(days=21))
+        sim.advance(21 * DAY)
         ran = len(sim.executions("t"))
         assert app.get("t").has_ended
         assert app.update("t", schedule=words).next_execution_time is not None
-        sim.advance(timedelta(days=21))
+        sim.advance(21 * DAY)
         assert len(sim.executions("t")) == 2 * ran
 
 
@@ -130,7 +131,7 @@ def test_words_are_the_same_however_they_are_typed(again: str) -> None:
     app = make_app()
     with Simulation(app, start=START) as sim:
         app.create(id="t", handler="h", schedule="every 50 minutes")
-        sim.advance(timedelta(minutes=17))
+        sim.advance(17 * MINUTE)
         before = say(app.get("t"))
         app.update("t", schedule=again)
         assert say(app.get("t")) == before
@@ -142,7 +143,7 @@ def test_an_answer_does_not_name_dates_that_are_not_the_tasks() -> None:
     with Simulation(app, start=START) as sim:
         created = app.create(id="t", handler="h", schedule=words)
         assert "It is from 2027-01-11 to 2027-01-17." in created.assumed
-        sim.advance(timedelta(days=8))
+        sim.advance(8 * DAY)
         assert not any("It is from" in each for each in app.update("t", schedule=words).assumed)
 
 
@@ -152,7 +153,7 @@ def test_dates_that_words_count_from_now_are_others_the_next_day() -> None:
     with Simulation(app, start=START) as sim:
         app.create(id="counted", handler="h", schedule="tomorrow at 9:00 and 17:00")
         named = app.create(id="named", handler="h", schedule="on 5 January and 9 January 2027 at 9:00").schedule
-        sim.advance(timedelta(days=2))
+        sim.advance(2 * DAY)
         moved = app.update("counted", schedule="tomorrow at 9:00 and 17:00")
         assert moved.next_execution_time == utc("2027-01-07T09:00:00")
         assert app.update("named", schedule="on 5 January and 9 January 2027 at 9:00").schedule == named
@@ -192,7 +193,7 @@ def test_another_schedule_runs_what_has_come_due_and_is_in_it(
 ) -> None:
     """By the clock: a rule whose start nobody has named begins with what came due. One that counts, counts from now."""
     app = make_app()
-    with Simulation(app, start=START - timedelta(minutes=30)) as sim:
+    with Simulation(app, start=START - 30 * MINUTE) as sim:
         app.create(id="t", handler="h", schedule="0 * * * *", **STATES[state])
         sim.advance_to(START)
         app.update("t", schedule=schedule)
@@ -219,7 +220,7 @@ def test_the_language_that_was_named_once_is_kept() -> None:
     app = make_app()
     with Simulation(app, start=START) as sim:
         app.create(id="t", handler="h", schedule="every 50 minutes", locale="en-GB")
-        sim.advance(timedelta(minutes=20))
+        sim.advance(20 * MINUTE)
         before = say(app.get("t"))
         app.update("t", schedule="every 50 minutes")
         assert say(app.get("t")) == before
@@ -241,11 +242,11 @@ def test_a_move_that_is_taken_back_leaves_the_words_known() -> None:
     app = make_app()
     with Simulation(app, start=START) as sim:
         schedule = app.create(id="t", handler="h", schedule="every 50 minutes").schedule
-        sim.advance(timedelta(minutes=1))
+        sim.advance(MINUTE)
         due = app.get("t").next_execution_time
         app.move("t", "next", utc("2027-01-04T13:30:00"))
         app.update("t", schedule=schedule)
-        sim.advance(timedelta(minutes=20))
+        sim.advance(20 * MINUTE)
         assert app.update("t", schedule="every 50 minutes").next_execution_time == due
 
 

@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.engine.harness import HOUR, SECOND
 
 from cloudsched import App, Schedule, Settings, TaskDraft
 from cloudsched.errors import AmbiguousSchedule, InvalidSchedule
 from cloudsched.testing import START, Simulation
 
-HOUR = timedelta(hours=1)
 FORMS: dict[str, tuple[Any, datetime]] = {
     "a schedule": (Schedule.once(START + HOUR), START + HOUR),
     "a datetime": (START + HOUR, START + HOUR),
@@ -38,7 +38,7 @@ def app() -> App:
 @pytest.mark.parametrize(("form", "first"), FORMS.values(), ids=FORMS)
 def test_every_form_is_taken_wherever_a_schedule_is_given(app: App, form: Any, first: datetime) -> None:  # noqa: ANN401 - of any form
     """By create and update, by a draft from Python and by one from JSON."""
-    wanted: dict[str, Any] = {"owner": "ada", "handler": "tick"}
+    wanted: dict[str, Any] = {"handler": "tick"}
     with Simulation(app) as sim:
         created = app.create(**wanted, schedule=form)
         other = app.create(**wanted, schedule=START + 30 * HOUR)
@@ -50,14 +50,14 @@ def test_every_form_is_taken_wherever_a_schedule_is_given(app: App, form: Any, f
         assert sim.now == START
 
 
-@pytest.mark.parametrize("at", [START, START + timedelta(microseconds=1), START + timedelta(seconds=0.999999)])
+@pytest.mark.parametrize("at", [START, START + timedelta(microseconds=1), START + 0.999999 * SECOND])
 def test_a_rule_without_a_start_begins_within_the_second(app: App, at: datetime) -> None:
     """Whatever the clock's fraction of a second is: it is the same in production as in a simulation."""
     with Simulation(app, start=at) as sim:
-        task = app.create(owner="ada", handler="tick", schedule=Schedule.every(HOUR))
+        task = app.create(handler="tick", schedule=Schedule.every(HOUR))
         assert task.next_execution_time is not None
-        assert at <= task.next_execution_time < at + timedelta(seconds=1)
-        sim.advance(2 * HOUR + timedelta(seconds=1))
+        assert at <= task.next_execution_time < at + SECOND
+        sim.advance(2 * HOUR + SECOND)
         assert len(sim.executions(task.id)) == 3
 
 
@@ -75,7 +75,7 @@ def test_a_rule_without_a_start_begins_within_the_second(app: App, at: datetime)
 )
 def test_an_invalid_schedule_is_refused_with_the_field_and_a_hint(app: App, wrong: Any, message: str) -> None:  # noqa: ANN401 - of any form
     """The same by each way in."""
-    wanted: dict[str, Any] = {"owner": "ada", "handler": "tick"}
+    wanted: dict[str, Any] = {"handler": "tick"}
     with Simulation(app):
         task = app.create(**wanted)
         for give in (
@@ -91,7 +91,7 @@ def test_an_invalid_schedule_is_refused_with_the_field_and_a_hint(app: App, wron
 def test_a_draft_without_an_app_does_not_read_words() -> None:
     """Their meaning depends on the clock and the settings; the error names the methods that read them."""
     with pytest.raises(InvalidSchedule, match=r"give them to app\.create or app\.update\."):
-        TaskDraft.of(owner="ada", handler="tick", schedule="every day at 9")
+        TaskDraft.of(handler="tick", schedule="every day at 9")
 
 
 def test_a_question_stores_nothing(app: App) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import MakeTask
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
 
 from cloudsched import App, Cancel, Context, Execution, Fail, Schedule, Settings, Snooze, Task, TaskDraft
 from cloudsched.domain.documents.task import Backfill
@@ -15,8 +16,6 @@ from cloudsched.domain.transitions.lifecycle import start_next_backfill, with_ch
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import START, Simulation
 
-HOUR = timedelta(hours=1)
-MINUTE = timedelta(minutes=1)
 MINUTELY = Schedule(rrule="FREQ=MINUTELY", dtstart="2027-01-01T00:01:00")
 HOURLY = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T01:00:00")
 app = App(Settings())
@@ -39,7 +38,7 @@ def reset_app() -> App:
 
 
 def make(**more: Any) -> Task:
-    fields = {"id": "t", "owner": "ada", "handler": "work", "schedule": HOURLY, **more}
+    fields = {"id": "t", "handler": "work", "schedule": HOURLY, **more}
     return app.create(TaskDraft.of(**fields))
 
 
@@ -117,10 +116,10 @@ def test_overlap_skips_the_occurrences_of_a_long_run(sim: Simulation, overlap: s
 @pytest.mark.parametrize(
     ("schedule", "span", "missed"),
     [
-        (MINUTELY, timedelta(minutes=1000.5), 999),
-        (MINUTELY, timedelta(days=7), 7 * 24 * 60 - 1),
-        (Schedule(rrule="FREQ=SECONDLY", dtstart="2027-01-01T00:00:00"), timedelta(days=12), 12 * 86_400),
-        (Schedule.parse("* * * * *", "Europe/Paris"), timedelta(days=20), 20 * 24 * 60 - 1),
+        (MINUTELY, 1000.5 * MINUTE, 999),
+        (MINUTELY, 7 * DAY, 7 * 24 * 60 - 1),
+        (Schedule(rrule="FREQ=SECONDLY", dtstart="2027-01-01T00:00:00"), 12 * DAY, 12 * 86_400),
+        (Schedule.parse("* * * * *", "Europe/Paris"), 20 * DAY, 20 * 24 * 60 - 1),
     ],
     ids=["a night", "a week", "a million", "cron"],
 )
@@ -143,7 +142,7 @@ def test_an_outage_costs_five_documents_at_most(
 
 def test_pause_holds_a_waiting_attempt(sim: Simulation) -> None:
     """A waiting attempt does not start while its task is paused, and starts after the resume."""
-    answer[:] = [keep_busy(timedelta(minutes=20))]
+    answer[:] = [keep_busy(20 * MINUTE)]
     make()
     sim.advance(1.1 * HOUR)
     app.pause("t")
@@ -197,7 +196,7 @@ def test_a_backfill_without_occurrences_is_refused(sim: Simulation, start: float
 
 def test_an_occurrence_that_is_due_when_a_run_starts_is_a_backlog(sim: Simulation) -> None:
     """`catchUp: all` runs it: it came due at the instant at which the run started, and not while the run was open."""
-    answer[:] = [lambda _: sim.clock.advance(timedelta(seconds=5)) if len(called) == 1 else "done"]
+    answer[:] = [lambda _: sim.clock.advance(5 * SECOND) if len(called) == 1 else "done"]
     make(catch_up="all", overlap="skip")
     (first,) = sim.pending()
     sim.clock.move_to(first.at + HOUR)
@@ -217,7 +216,7 @@ def test_a_cancelled_run_is_neither_a_failure_nor_a_success(sim: Simulation) -> 
     assert app.get("t").status == "PAUSED"
 
 
-@pytest.mark.parametrize("jitter", [timedelta(0), timedelta(minutes=20)])
+@pytest.mark.parametrize("jitter", [timedelta(0), 20 * MINUTE])
 def test_a_scheduled_occurrence_that_is_due_comes_before_a_backfill(make_task: MakeTask, jitter: timedelta) -> None:
     """The next run of a backfill starts until the very instant at which the scheduled occurrence is due."""
     now = datetime.fromisoformat("2027-01-01T09:00:00Z")

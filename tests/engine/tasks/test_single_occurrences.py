@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.engine.harness import MINUTE
 
 from cloudsched import App, Context, ExecutionStatus, Schedule, TaskStatus
 from cloudsched.domain.documents.verbs import Action, Verb
@@ -284,7 +285,7 @@ def test_a_pause_over_its_only_time_is_refused_or_told(sim: Simulation) -> None:
     make(sim, schedule=START + HOUR)
     with pytest.raises(InvalidInput, match="only time"):
         sim.app.pause("t", until=START + DAY)
-    sim.app.pause("t", until=START + timedelta(minutes=30))
+    sim.app.pause("t", until=START + 30 * MINUTE)
     sim.advance(DAY)
     assert ran(sim) == [START + HOUR]
 
@@ -313,7 +314,7 @@ def test_a_pause_ends_though_its_dispatch_is_lost(sim: Simulation) -> None:
     ends = sim.app.upcoming("t", 3)[2]
     sim.app.pause("t", until=ends)
     sim.queue.purge()
-    sim.advance_to(ends + timedelta(minutes=3))
+    sim.advance_to(ends + 3 * MINUTE)
     assert ran(sim) == [ends]
 
 

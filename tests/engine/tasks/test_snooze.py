@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
 
 from cloudsched import App, Context, Schedule, TaskStatus
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
@@ -16,8 +17,6 @@ from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.queries.explanations import explain_task
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import START, Simulation
-
-MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 
 @pytest.fixture
@@ -39,7 +38,7 @@ def sim() -> Iterator[Simulation]:
 
 
 def make(sim: Simulation, **more: Any) -> str:
-    return sim.app.create(id="t", owner="ada", **{"handler": "remind", "schedule": "every hour", **more}).id
+    return sim.app.create(id="t", **{"handler": "remind", "schedule": "every hour", **more}).id
 
 
 def ran(sim: Simulation) -> list[tuple[datetime, str]]:
@@ -86,13 +85,13 @@ def test_a_second_click_does_not_run_it_twice(sim: Simulation) -> None:
     sim.app.trigger("t")
     sim.advance(timedelta(0))
     first = sim.app.snooze("t")
-    sim.advance(59 * timedelta(seconds=1))
+    sim.advance(59 * SECOND)
     assert sim.app.snooze("t") == first
     sim.advance(5 * MINUTE)
     sim.app.snooze("t", "20 minutes")
     sim.advance(HOUR)
     assert [why for _, why in ran(sim)].count("SNOOZE") == 1
-    assert max(when for when, why in ran(sim) if why == "SNOOZE") == at(20) + 5 * MINUTE + 59 * timedelta(seconds=1)
+    assert max(when for when, why in ran(sim) if why == "SNOOZE") == at(20) + 5 * MINUTE + 59 * SECOND
 
 
 @pytest.mark.parametrize("failing", [False, True])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 from tests.authorities import as_user
+from tests.engine.harness import DAY, MINUTE
 
 from cloudsched import App, Context, ExecutionStatus, RetryPolicy, Schedule, Settings, Task
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_PAYLOAD, document_size, stored_size
@@ -20,8 +21,6 @@ from cloudsched.features.pull.wiring import PullWiring
 from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
 
-MINUTE = timedelta(minutes=1)
-DAY = timedelta(days=1)
 YEARLY = Schedule(rrule="FREQ=YEARLY", dtstart="2030-01-01T00:30:00")
 
 

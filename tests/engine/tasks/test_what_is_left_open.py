@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
+from tests.engine.harness import DAY
 
 from cloudsched import App, Schedule, Task
 from cloudsched.errors import InvalidInput
@@ -66,11 +67,11 @@ AT = datetime(2027, 6, 1, 9, tzinfo=UTC)
     "schedule",
     [
         Schedule(rrule="FREQ=DAILY;BYHOUR=10"),
-        Schedule.every(timedelta(days=1)),
+        Schedule.every(DAY),
         Schedule.parse("0 10 * * *"),
         Schedule.parse("FREQ=DAILY;BYHOUR=10"),
         Schedule.once(AT),
-        Schedule.after(timedelta(days=1)),
+        Schedule.after(DAY),
         AT,
         "every day at 10",
         "0 10 * * *",
@@ -92,7 +93,7 @@ def test_a_schedule_without_a_zone_stays_in_the_tasks(app: App, schedule: Any) -
     "schedule",
     [
         Schedule(rrule="FREQ=DAILY;BYHOUR=10", timezone="UTC"),
-        Schedule.every(timedelta(days=1), timezone="UTC"),
+        Schedule.every(DAY, timezone="UTC"),
         Schedule.parse("0 10 * * *", "UTC"),
         {"rrule": "FREQ=DAILY;BYHOUR=10", "timezone": "UTC"},
         {"rrule": "FREQ=DAILY;BYHOUR=10", "timezone": None},

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import pytest
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
 from tests.engine.usage.harness import create_hourly
 
 from cloudsched import App, Context, Schedule, Settings
@@ -13,8 +14,6 @@ from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.documents.usage import MAX_HANDLERS, OTHER_HANDLERS, UsageCounts, add_usage
 from cloudsched.testing import Simulation
-
-HOUR = timedelta(hours=1)
 
 
 class Killed(ControlFlow):
@@ -49,7 +48,7 @@ def test_operations_are_counted_as_they_are_billed(sim: Simulation, more: dict[s
     task_id = create_hourly(sim, "idle", **more)
     sim.advance(HOUR)
     known, before = counts(sim, task_id), sim.counts.copy()
-    sim.advance(timedelta(days=1))
+    sim.advance(DAY)
     billed, used = sim.counts.since(before), counts(sim, task_id)
     assert used.executions - known.executions == 24
     assert used.writes - known.writes == billed.writes
@@ -73,9 +72,9 @@ def test_a_claim_counts_with_the_end_of_its_lease(sim: Simulation) -> None:
     task = sim.app.create(owner="ada", handler="look")
     created = counts(sim, task.id)
     with pytest.raises(Killed):
-        sim.advance(timedelta(minutes=10))
+        sim.advance(10 * MINUTE)
     assert counts(sim, task.id) == created
-    sim.advance(timedelta(days=1))
+    sim.advance(DAY)
     billed, used = sim.counts.since(before), counts(sim, task.id)
     (record,) = sim.app.executions(task.id).items
     assert (record.status, record.attempt_count) == ("SUCCEEDED", 2)
@@ -86,8 +85,8 @@ def test_a_claim_counts_with_the_end_of_its_lease(sim: Simulation) -> None:
 
 def test_hops_are_counted_without_writing_anything(sim: Simulation) -> None:
     """A year away is twelve hops: twelve reads and twelve dispatches more. Its creation was counted a year before."""
-    task = sim.app.create(owner="ada", handler="idle", schedule=sim.now + timedelta(days=365))
-    sim.advance(timedelta(days=366))
+    task = sim.app.create(owner="ada", handler="idle", schedule=sim.now + 365 * DAY)
+    sim.advance(366 * DAY)
     used = counts(sim, task.id)
     assert (used.reads, used.dispatches, used.writes, used.executions) == (13, 13, 3, 1)
 
@@ -96,7 +95,7 @@ def test_every_attempt_counts(sim: Simulation) -> None:
     """An attempt that fails has used what it has used: the record and the month have the sum."""
     sim.failures.extend([None] * 2)  # type: ignore[attr-defined]
     task = sim.app.create(owner="ada", handler="spend", retry={"maxRetries": 3})
-    sim.advance(timedelta(days=1))
+    sim.advance(DAY)
     (record,) = sim.app.executions(task.id).items
     assert (record.queries, record.tokens, record.attempt_count) == (9, 21, 3)
     used = counts(sim, task.id)
@@ -125,7 +124,7 @@ def test_steps_of_an_attempt_whose_process_died_count_at_the_next_end(sim: Simul
     def die(ctx: Context) -> None:
         ctx.step("look", lambda: ctx.used(queries=10))
         ctx.used(queries=1)
-        ctx.sleep(timedelta(seconds=1))
+        ctx.sleep(SECOND)
         if not is_killed:
             is_killed.append(True)
             raise Killed
@@ -133,7 +132,7 @@ def test_steps_of_an_attempt_whose_process_died_count_at_the_next_end(sim: Simul
     task = app.create(owner="ada", handler="die")
     while not is_killed:
         try:
-            sim.advance(timedelta(minutes=10))
+            sim.advance(10 * MINUTE)
         except Killed:
             break
     sim.advance(HOUR)
@@ -154,18 +153,18 @@ def test_a_durable_execution_that_is_retried_by_hand_counts_what_it_does_anew(
     def work(ctx: Context) -> None:
         ctx.used(queries=1)
         ctx.step("first", lambda: ctx.used(queries=10))
-        ctx.sleep(timedelta(hours=1))
+        ctx.sleep(HOUR)
         ctx.used(queries=2)
         ctx.step("second", lambda: ctx.used(queries=100))
         if down.pop():
             raise OSError
 
     task = sim.app.create(owner="ada", handler="work")
-    sim.advance(timedelta(hours=2))
+    sim.advance(2 * HOUR)
     assert counts(sim, task.id).queries == 113
     down.append(False)
     sim.app.retry(task.id, from_step=from_step)
-    sim.advance(timedelta(hours=2))
+    sim.advance(2 * HOUR)
     (record,) = sim.app.executions(task.id).items
     anew = {None: 0, 2: 100, 1: 113}[from_step]
     assert (record.status, record.queries, counts(sim, task.id).queries) == ("SUCCEEDED", 113 + anew, 113 + anew)
@@ -175,15 +174,15 @@ def test_months_and_handlers_are_apart(sim: Simulation) -> None:
     """A task counts for the handler that it had; of months, only the current and the last one stay in it."""
     daily = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T00:30:00")
     task_id = sim.app.create(owner="ada", handler="spend", schedule=daily).id
-    sim.advance(timedelta(days=1))
+    sim.advance(DAY)
     sim.app.update(task_id, handler="idle")
-    sim.advance(timedelta(days=31))
+    sim.advance(31 * DAY)
     by_key = {(each.month, each.handler): each.counts for each in sim.app.get(task_id).usage}
     assert set(by_key) == {("2027-01", "spend"), ("2027-01", "idle"), ("2027-02", "idle")}
     assert by_key["2027-01", "spend"].queries == 3
     assert by_key["2027-01", "idle"].executions == 30
     assert by_key["2027-02", "idle"].executions == 1
-    sim.advance(timedelta(days=28))
+    sim.advance(28 * DAY)
     assert {each.month for each in sim.app.get(task_id).usage} == {"2027-02", "2027-03"}
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.engine.harness import DAY, HOUR, MINUTE
 from tests.engine.usage.harness import create_hourly
 
 from cloudsched import App, Context, Settings
@@ -25,7 +25,6 @@ from cloudsched.engine.usage.usage_report import UsageSummation
 from cloudsched.errors import NotFound
 from cloudsched.testing import Simulation
 
-HOUR = timedelta(hours=1)
 MONTH = "2027-01"
 
 
@@ -113,7 +112,7 @@ def test_a_process_that_dies_anywhere_counts_nothing_twice_and_loses_nothing(
             except (Killed, NotFound):
                 continue
     is_dangerous = False
-    sim.advance(timedelta(minutes=5))
+    sim.advance(5 * MINUTE)
     sim.app.sweep()
     for _ in range(10):
         make_summation(sim).sum_up("ada")
@@ -124,14 +123,14 @@ def test_sums_outlive_the_tasks_and_their_records(sim: Simulation) -> None:
     """Tasks that ended are removed after their retention, and deleted ones at once; the sum stays the same."""
     task_id = create_hourly(sim, execution_retention=HOUR)
     once = sim.app.create(owner="ada", handler="spend", retention=HOUR)
-    sim.advance(timedelta(days=2))
+    sim.advance(2 * DAY)
     with pytest.raises(NotFound):
         sim.app.get(once.id)
     sim.app.delete(task_id)
     assert sum_month(sim).queries == 48 * 3 + 3
-    sim.advance(timedelta(days=3))
+    sim.advance(3 * DAY)
     sim.app.delete(create_hourly(sim))  # writes the sheet, which adds up what was gone for a day
-    sim.advance(timedelta(days=365))
+    sim.advance(365 * DAY)
     (sheet,) = sim.app.container.engine.usage().list_sheets("ada", MONTH)
     assert len(sheet.marks) == 1
     assert sum_month(sim).queries == 48 * 3 + 3
@@ -172,7 +171,7 @@ def test_a_sum_that_takes_weeks_is_warned_of_once_a_day(
         return sum(getattr(each, "action", "") == "usage_behind" for each in caplog.records)
 
     assert count_warnings() == 0
-    sim.clock.advance(timedelta(days=20))
+    sim.clock.advance(20 * DAY)
     assert [count_warnings(), count_warnings()] == [1, 1]
-    sim.clock.advance(timedelta(days=1))
+    sim.clock.advance(DAY)
     assert count_warnings() == 2

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 from tests.authorities import as_user
+from tests.engine.harness import DAY, HOUR, MINUTE
 from tests.engine.usage.harness import create_hourly
 
 from cloudsched import App, Context, Schedule, Settings, TaskDraft
@@ -21,8 +22,6 @@ from cloudsched.features.budgets.budgets import Budgets
 from cloudsched.features.budgets.looks import BudgetLooks
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
-
-HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
@@ -119,7 +118,7 @@ def test_a_raised_budget_resumes_and_nothing_is_lost(sim: Simulation, catch_up: 
     assert statuses(sim, task_id) == {"SUCCEEDED": 5}
     get_budgets(sim).put("ada", 10_000, by=OWN_CODE)
     assert sim.app.get(task_id).status is TaskStatus.ACTIVE
-    sim.advance(timedelta(minutes=5))
+    sim.advance(5 * MINUTE)
     found = statuses(sim, task_id)
     assert found["SUCCEEDED"] == 5 + ran
     assert sum(found.values()) == 15
@@ -132,12 +131,12 @@ def test_the_next_month_resumes(sim: Simulation) -> None:
     once = sim.app.create(owner="ada", handler="spend", schedule=sim.now + 9 * HOUR)
     get_budgets(sim).put("ada", 10, by=OWN_CODE)
     assert sim.app.get(once.id).status is TaskStatus.PAUSED
-    sim.advance(timedelta(days=30) - HOUR)
+    sim.advance(30 * DAY - HOUR)
     sweep(sim)
     assert sim.app.get(once.id).status is TaskStatus.PAUSED
-    sim.advance(timedelta(days=1))
+    sim.advance(DAY)
     get_budgets(sim).put("ada", 1000, by=OWN_CODE)
-    sim.advance(timedelta(minutes=5))
+    sim.advance(5 * MINUTE)
     assert statuses(sim, once.id) == {"SUCCEEDED": 1}
     found = statuses(sim, task_id)
     assert found["SUCCEEDED"] == 2
@@ -164,7 +163,7 @@ def test_the_sweep_alone_resumes_in_the_next_month(sim: Simulation) -> None:
     get_budgets(sim).put("ada", 10, by=OWN_CODE)
     advance(sim, 2 * HOUR)
     assert sim.app.get(task_id).status is TaskStatus.PAUSED
-    sim.advance(timedelta(days=31))
+    sim.advance(31 * DAY)
     sweep(sim)
     task = sim.app.get(task_id)
     assert (task.status, task.message) == (TaskStatus.ACTIVE, "Its owner has a budget again.")
@@ -188,7 +187,7 @@ def test_users_cannot_get_around_it(sim: Simulation) -> None:
         as_user(sim.app).resume(first)
     third = create_hourly(sim)
     sweep(sim)
-    sim.advance(timedelta(minutes=5))
+    sim.advance(5 * MINUTE)
     sweep(sim)
     assert sim.app.get(third).status is TaskStatus.PAUSED
     get_budgets(sim).put("ada", 1000, by=OWN_CODE)
@@ -224,7 +223,7 @@ def test_a_cancel_records_what_came_due_while_paused(sim: Simulation) -> None:
     sim.app.update(edited, schedule=Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T09:00:00"))
     assert sim.app.get(edited).status is TaskStatus.PAUSED
     get_budgets(sim).put("ada", 1000, by=OWN_CODE)
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     task = sim.app.get(edited)
     assert task.status is TaskStatus.ACTIVE
     assert task.next_execution_time is not None
@@ -294,6 +293,6 @@ def test_a_store_that_does_not_answer_fails_no_sweep(
     sweep(sim)
     assert [each for each in caplog.records if getattr(each, "action", "") == "usage_not_summed"]
     monkeypatch.undo()
-    sim.advance(timedelta(minutes=5))
+    sim.advance(5 * MINUTE)
     sweep(sim)
     assert {each.status for each in sim.app.tasks().items} == {TaskStatus.PAUSED}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.authorities import as_user
 from tests.drafts_app import make_app as make_drafts_app
+from tests.engine.harness import DAY, MINUTE, SECOND
 
 from cloudsched import App, Context, Done, Settings, Task, TaskDraft
 from cloudsched.domain.documents.owner_usage import UsageSheet
@@ -22,7 +22,6 @@ from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
 
-MINUTE = timedelta(minutes=1)
 BUDGET, MOST = 40, 10
 """What ada may use in the month, and the most that one attempt uses."""
 
@@ -131,7 +130,7 @@ def test_one_way_after_the_other_ends_at_the_budget(
     spending.limit = None
     Budgets.of(sim.app.container).put("ada", 10**9, by=OWN_CODE)
     if way in {"one-time tasks", "calls", "children", "parallel children", "steps"}:
-        sim.run_until_idle(timedelta(days=2))
+        sim.run_until_idle(2 * DAY)
         assert {sim.app.get(each).status for each in made} == {TaskStatus.COMPLETED}, "each has run in the end"
 
 
@@ -142,12 +141,12 @@ def test_what_is_deleted_was_used(sim: Simulation, spending: Spending, way: str)
     for _ in range(4):
         for _ in range(3):
             task_id = create(sim)
-            sim.advance(timedelta(seconds=1))
+            sim.advance(SECOND)
             if way == "delete each task":
                 sim.app.delete(task_id)
         if way == "erase everything":
             PeopleWiring.of(sim.app.container).person_jobs.erase("ada", by=OWN_CODE)
-            sim.advance(timedelta(seconds=20))
+            sim.advance(20 * SECOND)
     assert spending.starts_when_used_up == 0
     assert spending.used == BUDGET
 
@@ -158,7 +157,7 @@ def test_attempts_at_the_same_moment_exceed_it_by_no_more_than_themselves(sim: S
     container = sim.app.container
     for _ in range(12):
         create(sim, **WAYS["workers"])
-    sim.advance(timedelta(seconds=1))
+    sim.advance(SECOND)
     running = [
         attempt
         for claim in PullWiring.of(container).work_queue.claim(WorkerFilter(queue="gpu", worker="w"), THIS_PROCESS, 6)

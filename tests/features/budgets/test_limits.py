@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from tests.authorities import as_user
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
 
 from cloudsched import App, Context, Done, Settings, Task, TaskDraft
 from cloudsched.domain.documents.person import PersonSpec
@@ -18,8 +19,6 @@ from cloudsched.features.budgets.budgets import Budgets
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
 
-HOUR = timedelta(hours=1)
-DAY = timedelta(days=1)
 FEBRUARY = datetime(2027, 2, 1, tzinfo=UTC)
 
 
@@ -45,9 +44,9 @@ def app() -> App:
 
     @app.handler("nest")
     def nest(ctx: Context) -> None:
-        ctx.sleep(timedelta(minutes=1))
+        ctx.sleep(MINUTE)
         ctx.call("call").result()
-        ctx.sleep(timedelta(minutes=1))
+        ctx.sleep(MINUTE)
 
     @app.handler("stride", access="users")
     def stride(ctx: Context) -> None:
@@ -99,7 +98,7 @@ def test_a_task_pauses_at_its_limit_and_goes_on_in_the_next_month(sim: Simulatio
     assert held.message.rstrip(".") in sim.app.explain(task.id).summary
     assert sim.app.get(other.id).status is TaskStatus.ACTIVE
 
-    sim.advance_to(FEBRUARY - timedelta(seconds=1))
+    sim.advance_to(FEBRUARY - SECOND)
     assert count(sim, task) == 3
     sim.advance_to(FEBRUARY + 9 * HOUR)
     assert count(sim, task) == 6
@@ -114,7 +113,7 @@ def test_a_raised_limit_resumes_at_once(sim: Simulation) -> None:
     assert count(sim, task) == 2
     raised = as_user(sim.app).update(task.id, max_queries_per_month=40)
     assert raised.status is TaskStatus.ACTIVE
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     assert count(sim, task) == 3
     sim.advance(3 * HOUR)
     assert sim.app.get(task.id).status is TaskStatus.PAUSED
@@ -165,7 +164,7 @@ def test_what_calls_use_counts_for_the_task_above(sim: Simulation, way: str) -> 
     assert 50 <= used <= 60
     assert " of 50 queries" in sim.app.get(task.id).message
     sim.app.update(task.id, max_queries_per_month=61)
-    sim.advance(timedelta(minutes=10))
+    sim.advance(10 * MINUTE)
     assert count(sim, task) >= 2, "a run goes on between two calls"
 
 
@@ -271,7 +270,7 @@ def test_a_follow_up_sets_the_limit_as_code_does(app: App) -> None:
     with Simulation(app) as sim:
         for limit in (10, 5):
             app.create(handler="plan", payload={"limit": limit})
-            sim.run_until_idle(timedelta(seconds=9))
+            sim.run_until_idle(9 * SECOND)
             with pytest.raises(InvalidInput, match=f"limit of {limit}"):
                 as_user(app).update("next", max_tokens_per_month=11)
 
@@ -300,7 +299,7 @@ def test_one_message_tells_of_a_budget_whatever_it_pauses(sim: Simulation) -> No
     sim.advance_to(FEBRUARY + 20 * DAY)
     assert inbox(sim) == ["Your tasks are paused"] * 2
     Budgets.of(sim.app.container).put("ada", max_tokens_per_month=10**9, by=OWN_CODE)
-    sim.advance(timedelta(days=60))
+    sim.advance(60 * DAY)
     assert inbox(sim) == ["Your tasks are paused"] * 2
 
 
@@ -323,10 +322,10 @@ def test_tokens_alone_use_up_a_budget(sim: Simulation) -> None:
     budgets.put("ada", max_tokens_per_month=5_000, by=OWN_CODE)
     for _ in range(10):
         task = create(sim, schedule="now")
-        sim.advance(timedelta(seconds=1))
+        sim.advance(SECOND)
         sim.app.delete(task.id)
     PeopleWiring.of(sim.app.container).person_jobs.erase("ada", by=OWN_CODE)
-    sim.advance(timedelta(seconds=20))
+    sim.advance(20 * SECOND)
     task = create(sim)
     sim.advance(DAY)
     assert budgets.get("ada").tokens == 5_000

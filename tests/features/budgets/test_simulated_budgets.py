@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
+from tests.engine.harness import HOUR, MINUTE
 
 from cloudsched import App, Context, Settings
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.features.budgets.budgets import Budgets
 from cloudsched.testing import Simulation
-
-HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
@@ -39,7 +38,7 @@ def limit(sim: Simulation, queries: int, owner: str = "ada") -> None:
 
 def advance_in_small_steps(sim: Simulation) -> None:
     for _ in range(200):
-        sim.advance(timedelta(minutes=7))
+        sim.advance(7 * MINUTE)
 
 
 MOVES: tuple[Callable[[Simulation], object], ...] = (

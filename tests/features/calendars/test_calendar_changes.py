@@ -8,6 +8,7 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
 from tests.instants import spread
 
 from cloudsched import Task
@@ -68,13 +69,13 @@ def test_what_a_task_has_run_is_not_left_out_later(sim: Simulation, edit: dict[s
     """The day on which a task ran becomes a holiday after its end: the record of the run stays the only one."""
     put(sim)
     make_task(sim, max_runs=1)
-    sim.advance(timedelta(days=1))
+    sim.advance(DAY)
     (ran,) = list_records(sim)
     assert ran[1] is ExecutionStatus.SUCCEEDED
     put(sim, ran[0])
-    sim.advance(timedelta(minutes=20))
+    sim.advance(20 * MINUTE)
     sim.app.update("t", **edit)
-    sim.advance(timedelta(days=1))
+    sim.advance(DAY)
     assert ran in list_records(sim)
     assert len({day for day, _ in list_records(sim)}) == len(list_records(sim)) == 2
 
@@ -94,12 +95,12 @@ def test_what_was_left_out_since_the_last_run_is_recorded_when_a_task_stops(
     sim.advance(timedelta(days=3, hours=1))
     if ends == ("pause",):
         sim.app.resume("t")
-    sim.advance(timedelta(days=4))
+    sim.advance(4 * DAY)
     records = [each for each in sim.executions("t") if each.status is ExecutionStatus.SKIPPED]
     skipped = spread(records, sim.app.get("t").schedule)
     expected = {today + timedelta(days) for days in range(2, 5)}
     if ends == ("pause",):
-        expected.add(today + timedelta(days=8))
+        expected.add(today + 8 * DAY)
     assert sorted(each.scheduled_for.date() for each in skipped) == sorted(expected)
     assert all((each.message or "").startswith("Left out: Feast (fr).") for each in skipped)
 
@@ -116,7 +117,7 @@ def test_no_change_is_left_behind_wherever_its_writer_dies(
     """
     put(sim)
     make_task(sim)
-    sim.advance(timedelta(hours=1))
+    sim.advance(HOUR)
     holiday = sim.now.date() + timedelta(3)
     commits = [0]
 
@@ -224,7 +225,7 @@ def test_an_attempt_that_has_lost_its_lease_plans_no_task_with_older_days(
 
     def change_again() -> None:
         put(sim, second)
-        sim.advance(timedelta(hours=1))
+        sim.advance(HOUR)
         assert not open_changes(sim)
         assert second not in upcoming_days(sim)
 
@@ -272,10 +273,10 @@ def test_a_change_is_followed_after_many_failures(sim: Simulation, monkeypatch: 
 
     monkeypatch.setattr("cloudsched.engine.tasks.follow_changes.Followers.follow", fail)
     put(sim, holiday)
-    sim.advance(timedelta(hours=1))
+    sim.advance(HOUR)
     assert failures[0] > 5
     monkeypatch.undo()
-    sim.advance(timedelta(hours=2))
+    sim.advance(2 * HOUR)
     assert not open_changes(sim)
     assert holiday not in upcoming_days(sim)
 
@@ -285,12 +286,12 @@ def test_an_occurrence_that_waits_for_its_jitter_outlives_a_change(sim: Simulati
     """Its time has passed, and it has not started: it runs once, unless its day is now a holiday."""
     put(sim)
     noon = sim.now.replace(hour=12, minute=0, second=0, microsecond=0)
-    make_task(sim, jitter=timedelta(hours=6))
-    sim.advance(noon - sim.now + timedelta(seconds=1))
+    make_task(sim, jitter=6 * HOUR)
+    sim.advance(noon - sim.now + SECOND)
     assert not list_records(sim), "it has started: nothing would be tested"
-    other = [noon.date() + timedelta(days=3)]
+    other = [noon.date() + 3 * DAY]
     put(sim, *other, *([noon.date()] if is_left_out else []))
-    sim.advance(timedelta(hours=12))
+    sim.advance(12 * HOUR)
     assert noon.date() not in upcoming_days(sim)
     assert not {*other} & upcoming_days(sim)
     sim.advance(timedelta(days=1, hours=6))
@@ -306,12 +307,12 @@ def test_a_backfill_runs_what_the_calendars_leave(sim: Simulation) -> None:
     after = DAILY.model_copy(update={"rrule": "FREQ=DAILY;INTERVAL=2;BYHOUR=12", "dtstart": f"{start}T12:00:00"})
     moved = Schedule.model_validate({**after.model_dump(), "calendars": [{"id": "fr", "on": "after"}]})
     begin = sim.now
-    sim.advance(timedelta(days=7))
+    sim.advance(7 * DAY)
     for name, schedule in (("left-out", DAILY), ("moved", moved)):
         anchored = schedule.model_copy(update={"dtstart": f"{start}T12:00:00"})
         sim.app.create(id=name, handler="greet", schedule=anchored, payload={"name": "Ada"})
-        sim.app.backfill(name, begin, begin + timedelta(days=6))
-    sim.advance(timedelta(minutes=30))
+        sim.app.backfill(name, begin, begin + 6 * DAY)
+    sim.advance(30 * MINUTE)
     ran = {
         name: sorted(
             (each.scheduled_for.date() - start).days

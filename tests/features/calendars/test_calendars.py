@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import Simulate
+from tests.engine.harness import DAY, HOUR, MINUTE, Simulate
 from tests.instants import spread
 
 from cloudsched import Context, Task
@@ -58,7 +58,7 @@ def weekdays_at_nine(*calendars: Any, **more: Any) -> Schedule:
 def finish_changes(sim: Simulation) -> None:
     """Let the system's tasks plan again what changed calendars concern, until nothing is left."""
     for _ in range(20):
-        sim.advance(timedelta(minutes=1))
+        sim.advance(MINUTE)
         query = TaskQuery(handler=FOLLOW_HANDLER, status=TaskStatus.ACTIVE)
         if not sim.app.container.store.list_tasks(query, limit=1).items:
             return
@@ -90,7 +90,7 @@ def test_a_holiday_is_left_out_and_recorded_with_its_name(sim: Simulation) -> No
     put(sim, "fr", days=holidays)
     create(sim)
     assert not list_days(sim, 9) & {start + timedelta(2), start + timedelta(3)}
-    sim.advance(timedelta(days=6))
+    sim.advance(6 * DAY)
     found = spread(sim.executions("t"), sim.app.get("t").schedule)
     records = {each.scheduled_for.date(): each for each in found}
     for left_out in (start + timedelta(2), start + timedelta(3)):
@@ -198,7 +198,7 @@ def test_a_due_run_is_skipped_only_if_the_new_days_take_it(sim: Simulation, ran:
         )
     today, clock = sim.now.date(), sim.app.container.clock
     assert isinstance(clock, ManualClock)
-    clock.advance(timedelta(hours=13))  # the queue is late
+    clock.advance(13 * HOUR)  # the queue is late
     for name in ("kept", "taken"):
         sim.app.pause(name)
         assert sim.app.get(name).backlog
@@ -209,7 +209,7 @@ def test_a_due_run_is_skipped_only_if_the_new_days_take_it(sim: Simulation, ran:
     assert [each.status for each in sim.executions("taken")] == [ExecutionStatus.SKIPPED]
     for name in ("kept", "taken"):
         sim.app.resume(name)
-    sim.advance(timedelta(minutes=5))
+    sim.advance(5 * MINUTE)
     assert [each.date() for each in ran] == [today]
     assert later not in list_days(sim, 12, "kept")
 
@@ -281,12 +281,12 @@ def test_holidays_are_refreshed_with_the_years_and_the_package(
     put(sim, "fr", holidays=HolidaySource(country="FR"))  # its task is there already
     begun = last_year()
     assert begun == sim.now.year + 10
-    sim.advance(timedelta(days=3))
+    sim.advance(3 * DAY)
     assert CalendarsWiring.of(sim.app.container).calendars.get("fr", SYSTEM_OWNER).revision == made.revision
-    sim.advance(timedelta(days=5))
+    sim.advance(5 * DAY)
     assert last_year() == begun + 1
     monkeypatch.setattr("cloudsched.features.calendars.sources.version", lambda _name: "99.0")
-    sim.advance(timedelta(days=2))
+    sim.advance(2 * DAY)
     refreshed = CalendarsWiring.of(sim.app.container).calendars.get("fr", SYSTEM_OWNER).holidays
     assert refreshed is not None
     assert refreshed.version == "99.0"
@@ -307,10 +307,10 @@ def test_a_calendar_from_a_url_is_refreshed_by_its_task(sim: Simulation, monkeyp
     monkeypatch.setattr("cloudsched.features.calendars.sources.CalendarSources.fetch", fetch)
     put(sim, "c", url="https://example.org/a.ics")
     answers[0] = None
-    sim.advance(timedelta(hours=26))
+    sim.advance(26 * HOUR)
     assert asked[1:] == [("https://example.org/a.ics", '"1"')]
     answers[0] = (ICS.replace("20270714", "20270720"), '"2"')
-    sim.advance(timedelta(hours=24))
+    sim.advance(24 * HOUR)
     calendar = CalendarsWiring.of(sim.app.container).calendars.get("c", SYSTEM_OWNER)
     assert "2027-07-20 Bastille, Day" in calendar.content
     assert calendar.revision == 2
@@ -355,16 +355,16 @@ def test_a_calendar_that_turns_bad_keeps_its_days_and_says_so(
     made = put(sim, "c", url="https://example.org/a.ics")
     for good in (None, (ICS.replace("20270714", "20270720"), '"3"')):
         answer = (bad, '"2"') if isinstance(bad, str) else bad
-        sim.advance(timedelta(hours=26))
+        sim.advance(26 * HOUR)
         stale = calendars.get("c", SYSTEM_OWNER)
         assert problem in (stale.problem or "")
         assert (stale.content, stale.revision, stale.fetched_at) == (made.content, 1, made.fetched_at)
         assert set(asked[1:]) == {'"1"'}  # it does not wait for a version after the bad one
         answer = good
-        sim.advance(timedelta(hours=26))
+        sim.advance(26 * HOUR)
         assert calendars.get("c", SYSTEM_OWNER).problem is None
     answer = (bad, '"4"') if isinstance(bad, str) else bad
-    sim.advance(timedelta(hours=26))
+    sim.advance(26 * HOUR)
     assert calendars.get("c", SYSTEM_OWNER).problem
     assert put(sim, "c", FAR).problem is None
 

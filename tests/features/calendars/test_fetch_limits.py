@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 from tests import greeting_app
+from tests.engine.harness import MINUTE, SECOND
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.engine.authority import OWN_CODE
@@ -55,7 +56,7 @@ def test_a_user_has_so_many_calendars_fetched_a_day(sim: Simulation, fetched: li
     sim.advance(timedelta(hours=23, minutes=59))
     with pytest.raises(QuotaExceeded, match="in a day"):
         calendars(sim).put("a", "ada", url="https://other.example/a.ics", by=OWN_CODE)
-    sim.advance(timedelta(minutes=2))
+    sim.advance(2 * MINUTE)
     calendars(sim).put("a", "ada", url="https://other.example/a.ics", by=OWN_CODE)
 
 
@@ -67,10 +68,10 @@ def test_a_host_is_asked_so_often_a_minute(sim: Simulation, fetched: list[str]) 
     with pytest.raises(QuotaExceeded, match="in a minute"):
         calendars(sim).put("a", "one-more", url="https://victim.example/", by=OWN_CODE)
     assert len(fetched) == MAX_FROM_HOST
-    sim.advance(timedelta(seconds=59))
+    sim.advance(59 * SECOND)
     with pytest.raises(QuotaExceeded, match="in a minute"):
         calendars(sim).put("a", "one-more", url="https://victim.example/", by=OWN_CODE)
-    sim.advance(timedelta(seconds=1))
+    sim.advance(SECOND)
     calendars(sim).put("a", "one-more", url="https://victim.example/", by=OWN_CODE)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Any
 
 import pytest
 import recurring_ical_events  # type: ignore[import-untyped]  # it has no stubs
 from icalendar import Calendar
 from tests.cases import try_each
+from tests.engine.harness import DAY, SECOND
 from tests.features.calendars.ics_files import FileWriter, days_between
 
 from cloudsched.features.calendars.ics_days import read_ics_days
@@ -28,8 +29,8 @@ def test_a_calendar_has_the_days_that_another_program_finds(seed: int) -> None:
     for event in recurring_ical_events.of(calendar).between(begin, end):
         start, stop = event["DTSTART"].dt, event["DTEND"].dt
         if event.get("STATUS") != "CANCELLED":
-            last = stop - timedelta(days=1) if not isinstance(stop, datetime) else (stop - timedelta(seconds=1)).date()
+            last = stop - DAY if not isinstance(stop, datetime) else (stop - SECOND).date()
             first = start.date() if isinstance(start, datetime) else start
             expected |= days_between(first, max(first, last))
-    inner = days_between(begin + timedelta(days=20), end - timedelta(days=20))
+    inner = days_between(begin + 20 * DAY, end - 20 * DAY)
     assert found & inner == expected & inner, sorted((found ^ expected) & inner)

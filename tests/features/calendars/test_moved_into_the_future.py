@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from calendar import monthrange
 from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from random import Random
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.engine.harness import DAY, HOUR
 from tests.features.calendars.test_calendar_changes import put
 
 from cloudsched import App, Schedule
 from cloudsched.testing import START, Simulation
 
-DAY = timedelta(days=1)
 SHOWN = 4
 DAYS: dict[str, Callable[[date, date], bool]] = {
     "FREQ=MONTHLY;BYMONTHDAY=1": lambda day, _: day.day == 1,
@@ -58,7 +58,7 @@ def test_nothing_that_is_still_to_come_is_lost(rule: str, policy: str | int, see
     closed = START.date() + chance.randrange(60) * DAY
     holidays |= {closed + number * DAY for number in range(chance.choice([1, 9, 25]))}
     ends = chance.choice(["", "", ";COUNT=3", ";UNTIL=20270720T230000"])
-    hour, moment = chance.choice([0, 9, 17]), START + (chance.randrange(24 * 70) + 0.5) * timedelta(hours=1)
+    hour, moment = chance.choice([0, 9, 17]), START + (chance.randrange(24 * 70) + 0.5) * HOUR
     if isinstance(policy, int) and not rule.startswith("FREQ=MONTHLY"):
         ends = ""  # several days of a month are one day then, and each counts
     with Simulation(App(), start=START) as sim:

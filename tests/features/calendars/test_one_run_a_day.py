@@ -6,6 +6,7 @@ import random
 from datetime import UTC, datetime, timedelta
 
 from tests.cases import try_each
+from tests.engine.harness import DAY
 from tests.features.calendars.test_recurrence import CalendarParts, is_taken, read_wall, walk_day
 
 from cloudsched.domain.recurrence.time_zones import in_use, load_tzinfo, load_zone
@@ -51,7 +52,7 @@ def test_no_day_gets_a_second_run_and_none_is_lost(zone: str) -> None:
         wall = at.astimezone(tzinfo) + timedelta(minutes=chance.randint(-90, 90))
         plain = Schedule(
             rrule=chance.choice(("FREQ=DAILY", "FREQ=WEEKLY;BYDAY=FR,SA,SU,MO", "FREQ=DAILY;INTERVAL=2")),
-            dtstart=(wall.replace(tzinfo=None) - timedelta(days=20)).isoformat(timespec="minutes"),
+            dtstart=(wall.replace(tzinfo=None) - 20 * DAY).isoformat(timespec="minutes"),
             timezone=zone,
             gap=chance.choice(("SHIFT", "SHIFT", "SKIP")),
             fold=chance.choice(("FIRST", "LAST")),
@@ -59,7 +60,7 @@ def test_no_day_gets_a_second_run_and_none_is_lost(zone: str) -> None:
         rules = [
             CalendarRule(id=f"c{n}", on=on).with_content(format_days(w, spans)) for n, (on, w, spans) in enumerate(some)
         ]
-        begin, end = at - timedelta(days=12), at + timedelta(days=12)
+        begin, end = at - 12 * DAY, at + 12 * DAY
         found = [
             each.astimezone(tzinfo).date() for each in plain.model_copy(update={"calendars": rules}).between(begin, end)
         ]
@@ -67,7 +68,7 @@ def test_no_day_gets_a_second_run_and_none_is_lost(zone: str) -> None:
         case = (zone, plain, some)
         assert not [day for day in found if any(is_taken(day, each) for each in some)], case
         assert not [day for day in found if found.count(day) > max(1, without.count(day))], case
-        inner = plain.between(begin + timedelta(days=4), end - timedelta(days=4))
+        inner = plain.between(begin + 4 * DAY, end - 4 * DAY)
         targets = {day for each in inner if (day := walk_day(each, some, None, tzinfo)) is not None}
         if plain.gap == "SKIP":  # the other day may not have that time
             targets = {day for day in targets if read_wall(datetime.combine(day, wall.time()), tzinfo, "skip", "first")}

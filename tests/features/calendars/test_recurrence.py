@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engine.harness import DAY, HOUR, MINUTE
 
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput, InvalidSchedule
@@ -66,8 +67,8 @@ def test_a_schedule_with_calendars_is_what_a_plain_walk_over_days_finds(
     ]
     schedule = plain.model_copy(update={"calendars": tuple(rules), "business_day": business_day})
     expected, skipped = walk(plain, some, business_day, ZoneInfo(zone))
-    found = schedule.between(START - timedelta(days=5), END)
-    assert found == sorted(each for each in expected if START - timedelta(days=5) <= each < END)
+    found = schedule.between(START - 5 * DAY, END)
+    assert found == sorted(each for each in expected if START - 5 * DAY <= each < END)
     left_out = list[datetime]()
     at = schedule.find_skipped(START, END)
     while at is not None and at < END:
@@ -94,7 +95,7 @@ def walk_day(
 ) -> date | None:
     """Return the day to which an occurrence moves, by walking day by day; None if it is left out."""
     day = instant.astimezone(zone).date()
-    one = timedelta(days=1)
+    one = DAY
 
     def is_free(each: date) -> bool:
         noon = datetime(each.year, each.month, each.day, 12, tzinfo=zone)
@@ -118,7 +119,7 @@ def walk(
     plain: Schedule, calendars: Sequence[CalendarParts], business_day: int | None, zone: ZoneInfo
 ) -> tuple[set[datetime], set[datetime]]:
     expected, skipped = set[datetime](), set[datetime]()
-    for instant in plain.between(START - timedelta(days=60), END + timedelta(days=60)):
+    for instant in plain.between(START - 60 * DAY, END + 60 * DAY):
         local = instant.astimezone(zone)
         day = walk_day(instant, calendars, business_day, zone)
         if day is None:
@@ -137,7 +138,7 @@ def said_walls(plain: Schedule, instant: datetime, zone: ZoneInfo) -> list[datet
     if "HOURLY" in str(plain.rrule):
         return [shown]
     as_said = plain.model_copy(update={"timezone": "UTC", "rrule": str(plain.rrule).partition(";COUNT")[0]})
-    walls = [shown, shown - timedelta(minutes=30), shown - timedelta(hours=1)]
+    walls = [shown, shown - 30 * MINUTE, shown - HOUR]
     return [
         wall
         for wall in walls

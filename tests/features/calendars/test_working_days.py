@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Any
 
 import holidays
 from tests.cases import try_each
+from tests.engine.harness import DAY
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
@@ -14,7 +15,6 @@ from cloudsched.features.calendars.days import format_days
 from cloudsched.features.calendars.rule import CalendarRule
 
 YEARS = range(2026, 2031)
-DAY = timedelta(days=1)
 COUNTRIES = [
     ("DE", "Europe/Berlin"),
     ("US", "America/New_York"),

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from contextlib import closing
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from tests.engine.harness import DAY, MINUTE, create, register_work_handler
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND, create, register_work_handler
 
 from cloudsched import App, Context, Done, Execution, ExecutionStatus, Task, TaskDraft
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -74,7 +73,7 @@ def test_a_follow_up_may_be_due_at_once(app: App, notes: list[str]) -> None:
 
         def work(ctx: Context) -> Done:
             now = ctx.now()
-            sim.clock.advance(timedelta(seconds=30))
+            sim.clock.advance(30 * SECOND)
             return Done(then=[draft(schedule=now)])
 
         register_work_handler(app, work)
@@ -225,7 +224,7 @@ def test_follow_ups_are_created_once_however_often_the_commit_is_tried(
         if pull:
             sim.add_worker(pull)
         task = create(app, pull=pull)
-        sim.advance_to(START + timedelta(hours=1))
+        sim.advance_to(START + HOUR)
         assert store.commits_with_others >= 1
         assert [each.status for each in sim.executions(task.id)] == [ExecutionStatus.SUCCEEDED]
         assert len(app.tasks().items) == 2

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from tests.engine.harness import DAY, MINUTE, SECOND
 from tests.features.locks.test_locks import waiter
 from tests.features.pull.harness import lock_wait_list
 
@@ -21,8 +22,6 @@ from cloudsched.features.locks.lock import Holder, Lock, WaitFilter, cancel_wait
 from cloudsched.features.locks.locks import Locks
 from cloudsched.testing import START, Simulation
 
-MINUTE = timedelta(minutes=1)
-
 
 def test_a_stale_dispatch_does_not_release_the_lock_of_an_open_run(app: App, sim: Simulation) -> None:
     """A dispatch of an older revision that arrives during the run is dropped, and the run keeps its lock."""
@@ -34,7 +33,7 @@ def test_a_stale_dispatch_does_not_release_the_lock_of_an_open_run(app: App, sim
         held.append(len(app.container.store.locks.load("door").lock.holders))
 
     at = sim.now + MINUTE
-    app.create(id="t", owner="ada", handler="hold", schedule=Schedule.once(at), lock_key="door")
+    app.create(id="t", handler="hold", schedule=Schedule.once(at), lock_key="door")
     (sent,) = sim.pending()
     stale = sent
     app.update("t", title="New")
@@ -53,7 +52,7 @@ def test_an_executor_that_lost_a_run_does_not_release_its_lock(app: App, sim: Si
         )  # as a late finisher does
         held.append(len(app.container.store.locks.load("door").lock.holders))
 
-    app.create(id="t", owner="ada", handler="hold", lock_key="door")
+    app.create(id="t", handler="hold", lock_key="door")
     sim.advance(10 * MINUTE)
     assert app.container.store.locks.load("door").lock.is_empty
     assert held == [1]
@@ -75,14 +74,11 @@ def test_a_duplicate_delivery_does_not_enqueue_a_run_in_progress(app: App, sim: 
             )  # as a duplicate does
         held.append(len(app.container.store.locks.load("door").lock.holders))
 
-    before = app.create(id="t", owner="ada", handler="hold", lock_key="door")
+    before = app.create(id="t", handler="hold", lock_key="door")
     (sent,) = sim.pending()
     body = sent.body
     sim.advance(10 * MINUTE)
     assert held == [1]
-
-
-SECOND = timedelta(seconds=1)
 
 
 @pytest.fixture
@@ -113,7 +109,7 @@ def test_a_waiter_is_notified_only_after_an_expired_run_was_closed(
             raise ControlFlow  # the process ends, and its lease goes on
 
     for name in ("dies", "waits"):
-        app.create(id=name, owner="ada", handler="hold", schedule=Schedule.once(sim.now), lock_key="k")
+        app.create(id=name, handler="hold", schedule=Schedule.once(sim.now), lock_key="k")
     with pytest.raises(ControlFlow):
         sim.queue.deliver_due()
     sim.clock.advance(3 * MINUTE)
@@ -139,11 +135,11 @@ def test_a_grant_of_an_edited_task_is_taken_back_at_once(app: App, sim: Simulati
             sim.queue.deliver_due()
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(Locks, "cancel_task", lambda *_: None)
-                app.update("edited", jitter=timedelta(days=1))  # the same occurrence, at another time
+                app.update("edited", jitter=DAY)  # the same occurrence, at another time
             wait_lists.append(lock_wait_list(sim))
 
     for name in ("first", "edited", "next"):
-        app.create(id=name, owner="ada", handler="hold", schedule=Schedule.once(sim.now), lock_key="k")
+        app.create(id=name, handler="hold", schedule=Schedule.once(sim.now), lock_key="k")
         sim.clock.advance(timedelta(milliseconds=1))
     sim.queue.deliver_due()
     assert wait_lists == [["edited", "next"]]

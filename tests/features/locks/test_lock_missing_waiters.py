@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.engine.harness import Simulate
+from tests.engine.harness import HOUR, MINUTE, SECOND, Simulate
 from tests.features.locks.test_locks import waiter
 from tests.features.pull.harness import (
     DONE,
-    HOUR,
-    MINUTE,
-    SECOND,
     advance_until_run,
     claim,
     claim_all,
@@ -34,7 +29,7 @@ from cloudsched.features.locks.lock import Lock, WaitFilter, cancel_waits
 from cloudsched.features.pull.wiring import PullWiring
 from cloudsched.testing import START, Simulation
 
-SWEPT = TURN_TIMEOUT + timedelta(seconds=80)
+SWEPT = TURN_TIMEOUT + 80 * SECOND
 """By when the sweep has found an expired grant: the timeout, its grace period and its interval."""
 
 

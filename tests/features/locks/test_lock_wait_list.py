@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engine.harness import DAY, MINUTE, SECOND
 from tests.features.locks.test_lock_missing_waiters import app
 from tests.features.locks.test_locks import waiter
 from tests.features.pull.harness import (
-    MINUTE,
-    SECOND,
     advance_until_run,
     claim,
     claim_all,
@@ -99,7 +97,7 @@ def test_the_head_of_the_wait_list_decides_as_the_whole_list_would(moves: list[t
 
 def test_a_wait_costs_the_same_however_many_others_wait(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lock's document does not grow, and neither do the reads and writes of asking, waiting and taking over."""
-    monkeypatch.setattr(budgets, "MAX_UNAWARE", timedelta(days=1))  # one creation a minute reads more: not of the lock
+    monkeypatch.setattr(budgets, "MAX_UNAWARE", DAY)  # one creation a minute reads more: not of the lock
     first = claim_lock_holder(sim)
     costs, size = list[Counts](), 0
     for number in range(40):

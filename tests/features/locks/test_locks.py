@@ -6,14 +6,13 @@ from datetime import timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
 
 from cloudsched import App, Context, Schedule
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.wakeups import TURN_TIMEOUT
 from cloudsched.features.locks.lock import Lock, Waiter, acquire, is_held_by, release
 from cloudsched.testing import START, Simulation
-
-SECOND = timedelta(seconds=1)
 
 
 def waiter(number: int, limit: int = 1) -> Waiter:
@@ -37,7 +36,7 @@ def waiter(number: int, limit: int = 1) -> Waiter:
 def test_grants_go_by_due_time_up_to_the_limit(moves: list[tuple[str, int]], limit: int) -> None:
     """However runs acquire, release and miss their grants, no more than the limit hold the lock, and in order."""
     lock, now = Lock(key="k"), START
-    until = START + timedelta(days=1)
+    until = START + DAY
     for move, number in moves:
         ahead = [one for one in lock.waiters if one.order < waiter(number).order and not one.has_missed_grant(now)]
         held = {one.task_id for one in lock.holders}
@@ -73,7 +72,7 @@ def test_each_grant_to_a_run_has_a_number_of_its_own(steps: list[int]) -> None:
 
 def test_a_run_that_the_lock_has_forgotten_gets_a_new_grant() -> None:
     """It missed its grant and asks again by the sweep's dispatch, which has none: its next one is no repetition."""
-    grants, now, until = list[int](), START, START + timedelta(days=1)
+    grants, now, until = list[int](), START, START + DAY
     for _ in range(3):
         lock, _, _ = acquire(Lock(key="k"), waiter(1), now + SECOND, now)  # another run holds it
         lock, _, _ = acquire(lock, waiter(2), until, now)
@@ -85,24 +84,24 @@ def test_a_run_that_the_lock_has_forgotten_gets_a_new_grant() -> None:
 
 def test_a_run_that_asks_again_keeps_its_position() -> None:
     """A run that was taken over asks with a later due time, but does not fall behind those that came after it."""
-    until = START + timedelta(days=1)
+    until = START + DAY
     lock = Lock(key="k")
     for number in (0, 1, 2):
         lock, _, _ = acquire(lock, waiter(number), until, START)
-    lock, has_it, _ = acquire(lock, waiter(1).model_copy(update={"due_at": START + timedelta(hours=1)}), until, START)
+    lock, has_it, _ = acquire(lock, waiter(1).model_copy(update={"due_at": START + HOUR}), until, START)
     assert not has_it
     assert [one.task_id for one in lock.waiters] == ["t1", "t2"]
 
 
 def test_no_waiter_starves_after_a_holder_died() -> None:
     """If the lock is free and nobody was notified, the next run that asks notifies those ahead of it."""
-    lock, _, _ = acquire(Lock(key="k"), waiter(0), START + timedelta(minutes=5), START)
-    lock, _, _ = acquire(lock, waiter(1), START + timedelta(minutes=5), START)
-    later = START + timedelta(minutes=6)
-    lock, has_it, woken = acquire(lock, waiter(2), later + timedelta(minutes=5), later)
+    lock, _, _ = acquire(Lock(key="k"), waiter(0), START + 5 * MINUTE, START)
+    lock, _, _ = acquire(lock, waiter(1), START + 5 * MINUTE, START)
+    later = START + 6 * MINUTE
+    lock, has_it, woken = acquire(lock, waiter(2), later + 5 * MINUTE, later)
     assert not has_it
     assert [one.task_id for one in woken] == ["t1"]
-    lock, has_it, _ = acquire(lock, waiter(2), later + timedelta(minutes=9), later + TURN_TIMEOUT)
+    lock, has_it, _ = acquire(lock, waiter(2), later + 9 * MINUTE, later + TURN_TIMEOUT)
     assert has_it, "a waiter that misses its grant is skipped"
 
 
@@ -114,18 +113,18 @@ def test_a_waiting_run_loses_no_attempt_and_starts_when_the_first_ends(app: App,
     def work(ctx: Context) -> None:
         log.append((ctx.task.id, "begins"))
         if ctx.task.id == "first":  # meanwhile, the queue delivers the second one
-            sim.clock.advance(timedelta(seconds=30))
+            sim.clock.advance(30 * SECOND)
             sim.queue.deliver_due()
         log.append((ctx.task.id, "ends"))
 
     for name, after in (("first", 1), ("second", 2)):
         at = Schedule.once(START + timedelta(seconds=after))
-        app.create(id=name, owner="ada", handler="work", schedule=at, lock_key="account/7")
-    sim.advance(timedelta(minutes=1))
+        app.create(id=name, handler="work", schedule=at, lock_key="account/7")
+    sim.advance(MINUTE)
     assert log == [("first", "begins"), ("first", "ends"), ("second", "begins"), ("second", "ends")]
     (execution,) = sim.executions("second")
     assert len(execution.attempts) == 1
-    assert execution.started_at == START + timedelta(seconds=31)
+    assert execution.started_at == START + 31 * SECOND
     assert app.container.store.locks.load("account/7").version is None
 
 
@@ -144,8 +143,8 @@ def test_other_keys_and_a_larger_limit_run_side_by_side(app: App, sim: Simulatio
 
     at = Schedule.once(START + SECOND)
     for number in range(3):
-        app.create(owner="ada", handler="work", schedule=at, lock_key="pair", lock_limit=2)
-        app.create(owner="ada", handler="work", schedule=at, lock_key=f"own/{number}")
-    sim.advance(timedelta(minutes=5))
+        app.create(handler="work", schedule=at, lock_key="pair", lock_limit=2)
+        app.create(handler="work", schedule=at, lock_key=f"own/{number}")
+    sim.advance(5 * MINUTE)
     assert len(depth) == 6
     assert max(depth) == 5

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from tests.engine.harness import HOUR, MINUTE, SECOND
+
 from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.transitions.finish import AttemptReport
@@ -16,10 +18,6 @@ from cloudsched.features.pull.claims import WorkerClaims
 from cloudsched.features.pull.wiring import PullWiring
 from cloudsched.features.pull.work_queue import THIS_PROCESS, ClaimCaller, WorkerFilter
 from cloudsched.testing import Simulation
-
-SECOND = timedelta(seconds=1)
-MINUTE = timedelta(minutes=1)
-HOUR = timedelta(hours=1)
 
 DONE = AttemptReport(Done("done"))
 FAILED = AttemptReport(Retry("no"), ExecutionError(type="ValueError", message="no"))

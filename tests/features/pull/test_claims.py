@@ -7,13 +7,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from tests.engine.harness import Simulate
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND, Simulate
 from tests.features.pull.harness import (
     DONE,
     FAILED,
-    HOUR,
-    MINUTE,
-    SECOND,
     claim,
     claim_all,
     claim_keys,
@@ -220,9 +217,6 @@ def test_code_ends_no_claim_of_an_api_caller(sim: Simulation) -> None:
         finish(sim, found)
     claims_of(sim).for_caller(replace(THIS_PROCESS, subject="ada")).finish_by_token(*claim_keys(found), DONE)
     assert statuses(sim, "a") == ["SUCCEEDED"]
-
-
-DAY = timedelta(days=1)
 
 
 def add_parent_handler(app: App) -> None:

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.features.pull.harness import (
-    HOUR,
-    MINUTE,
-    SECOND,
-    claim,
-    claim_keys,
-    claims_of,
-    finish,
-    offer,
-    require_claim,
-    statuses,
-)
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
+from tests.features.pull.harness import claim, claim_keys, claims_of, finish, offer, require_claim, statuses
 
 from cloudsched import App, Context, Settings
 from cloudsched.features.pull.fields import Pull
@@ -94,8 +83,8 @@ def test_a_durable_handler_continues_on_another_worker(replay: bool) -> None:  #
     @app.handler("long", pull=Pull(queue="gpu", skill="cuda"))
     def long(ctx: Context) -> list[Any]:
         first = ctx.step("first", note, "first")
-        ctx.sleep(timedelta(days=45))
-        approved = ctx.wait_for("approved", timeout=timedelta(days=7))
+        ctx.sleep(45 * DAY)
+        approved = ctx.wait_for("approved", timeout=7 * DAY)
         parts = ctx.gather(ctx.call("work"), ctx.call("plain"))
         return [first, approved, *parts]
 
@@ -105,9 +94,9 @@ def test_a_durable_handler_continues_on_another_worker(replay: bool) -> None:  #
         sim.add_worker("gpu")
         sim.add_worker("gpu", "cuda")
         offer(sim, "a", handler="long")
-        sim.advance(timedelta(days=46))
+        sim.advance(46 * DAY)
         app.send_event("a", "approved", {"by": "grace"})
-        sim.advance(timedelta(days=1))
+        sim.advance(DAY)
         (record,) = sim.executions("a")
         assert record.content == ["first", {"by": "grace"}, "work", "plain"]
         assert sorted(done) == ["first", "plain", "work"]

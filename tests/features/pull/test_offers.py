@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.features.pull.harness import (
-    HOUR,
-    MINUTE,
-    SECOND,
-    claim,
-    claim_all,
-    finish,
-    offer,
-    require_claim,
-    statuses,
-    work_app,
-)
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
+from tests.features.pull.harness import claim, claim_all, finish, offer, require_claim, statuses, work_app
 
 from cloudsched import App, Fail, Overlap, Schedule, Settings, TaskStatus
 from cloudsched.domain.documents.policy import Priority
@@ -33,7 +21,7 @@ def test_the_executor_only_offers_the_tasks_of_workers(sim: Simulation, app: App
     """The run waits in the store for any time; only a worker of its queue runs it."""
     offer(sim, "a")
     sim.add_worker("press")
-    sim.advance(timedelta(days=100))
+    sim.advance(100 * DAY)
     assert not run_ids
     sim.add_worker("gpu")
     sim.advance(SECOND)
@@ -174,7 +162,7 @@ def test_a_run_that_has_started_does_not_expire(sim: Simulation) -> None:
     offer(sim, "a", expiration=HOUR)
     sim.advance(MINUTE)
     require_claim(sim)  # and dies
-    sim.advance(timedelta(days=2))
+    sim.advance(2 * DAY)
     assert require_claim(sim).run.attempt == 2
 
 
@@ -196,7 +184,7 @@ def test_manual_runs_are_offered_at_once(sim: Simulation) -> None:
     offer(sim, "b", schedule=Schedule.every(HOUR, start=sim.now + MINUTE - 5 * HOUR))
     sim.app.backfill("b", sim.now - 3 * HOUR, sim.now - HOUR)
     assert "backfill" in require_claim(sim).run.execution_id
-    offer(sim, "c", schedule=Schedule.once(sim.now + timedelta(days=9)))
+    offer(sim, "c", schedule=Schedule.once(sim.now + 9 * DAY))
     sim.app.trigger("c")
     found = require_claim(sim)
     finish(sim, found, AttemptReport(Fail("no")))

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.features.pull.harness import HOUR, MINUTE, claim, claims_of, offer, require_claim, statuses
+from tests.engine.harness import HOUR, MINUTE
+from tests.features.pull.harness import claim, claims_of, offer, require_claim, statuses
 
 from cloudsched import App, Context
 from cloudsched.domain.transitions.commit import VersionedTask

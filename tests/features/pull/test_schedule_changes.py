@@ -7,12 +7,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
 from tests.features.pull.harness import (
     DONE,
     FAILED,
-    HOUR,
-    MINUTE,
-    SECOND,
     claim,
     claim_all,
     claims_of,
@@ -33,7 +31,6 @@ from cloudsched.features.pull.wiring import PullWiring
 from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import START, Simulation
 
-DAY = timedelta(days=1)
 TOMORROW = Schedule.once(START + DAY)
 HOURLY = Schedule.every(HOUR, start=START + HOUR)
 DAILY = Schedule.every(DAY, start=START + 9 * HOUR)
@@ -53,7 +50,7 @@ def executor_app() -> tuple[App, list[str]]:
 
 def put(app: App, schedule: Schedule) -> Task:
     """Create the task ``a`` again, with another schedule."""
-    return app.create(id="a", owner="ada", handler="work", schedule=schedule)
+    return app.create(id="a", handler="work", schedule=schedule)
 
 
 # ── A new schedule, or a new end ─────────────────────────────────────────────────────────────────────────────────────
@@ -178,7 +175,7 @@ def test_a_call_ended_by_a_new_end_notifies_its_parent(sim: Simulation, app: App
             return "it never ran"
         return "it ran"
 
-    app.create(id="p", owner="ada", handler="parent", schedule=Schedule.once(sim.now + SECOND))
+    app.create(id="p", handler="parent", schedule=Schedule.once(sim.now + SECOND))
     sim.advance(MINUTE)
     (found,) = [node.task for node in app.tree("p").children]
     app.update(found.id, until=START)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -27,64 +27,51 @@ class LoginFailed(Exception):
     """A kind of error whose very name is nobody's business."""
 
 
-def break_(*_: object) -> None:
-    """Fail as a database client does."""
-    raise LoginFailed(f"postgres://admin:{MARK}@db refused")
+def end_with(outcome: object) -> Callable[..., object]:
+    """Return a handler that raises an error, or returns anything else."""
+
+    def handler() -> object:
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    return handler
 
 
-def make_app(*, tells: bool) -> App:  # noqa: C901 - one handler for each kind
+BROKEN = LoginFailed(f"postgres://admin:{MARK}@db refused")
+WRAPPED = RuntimeError("no plants")
+WRAPPED.__cause__ = BROKEN
+OUTCOMES = {
+    "raise": BROKEN,
+    "retry": Retry(f"not yet: {MARK}", timedelta(minutes=1)),
+    "expires": Retry(MARK, 2 * DAY),
+    "fail": Fail(f"password {MARK}"),
+    "group": ExceptionGroup(MARK, [ValueError(MARK)]),
+    "cause": WRAPPED,
+    "runaway": ValueError(f"{RUN_CREATIONS} {MARK}"),
+    "slow": TimeoutError(MARK),
+}
+
+
+def make_app(*, tells: bool) -> App:
     app = App(Settings())
     told: dict[str, Any] = {"access": "users", "tell_errors": tells}
-
-    app.handler("raise", retry=False, **told)(lambda: break_())  # noqa: PLW0108 - a handler without a payload
-
-    @app.handler("retry", retry=2, **told)
-    def retry() -> Retry:
-        return Retry(f"not yet: {MARK}", timedelta(minutes=1))
-
-    @app.handler("fail", **told)
-    def fail() -> Fail:
-        return Fail(f"password {MARK}")
+    for kind, outcome in OUTCOMES.items():
+        app.handler(kind, retry=3 if isinstance(outcome, Retry) else False, **told)(end_with(outcome))
 
     @app.handler("step", retry=False, **told)
     def step(ctx: Context) -> None:
-        ctx.step("log in", break_, retry=False)
+        ctx.step("log in", end_with(BROKEN), retry=False)
 
     @app.handler("call", retry=False, **told)
     def call(ctx: Context) -> object:
         return ctx.call("raise").result()
 
-    @app.handler("group", retry=False, **told)
-    def group() -> None:
-        raise ExceptionGroup(MARK, [ValueError(MARK)])
-
-    @app.handler("cause", retry=False, **told)
-    def cause() -> None:
-        try:
-            break_()
-        except LoginFailed as error:
-            raise RuntimeError("no plants") from error
-
-    @app.handler("runaway", retry=False, **told)
-    def runaway() -> None:
-        raise ValueError(f"{RUN_CREATIONS} {MARK}")
-
-    @app.handler("slow", retry=False, **told)
-    def slow() -> None:
-        raise TimeoutError(MARK)
-
     @app.handler("changed", **told)
     def changed(payload: dict[str, str]) -> None:
         """Take texts, until a deployment wants numbers."""
 
-    @app.handler("expires", retry=3, **told)
-    def expires() -> Retry:
-        return Retry(MARK, 2 * DAY)
-
     return app
-
-
-KINDS = ["raise", "retry", "fail", "step", "call", "group", "cause", "runaway", "slow", "expires"]
 
 
 @pytest.fixture(params=[False, True], ids=["private", "told"])
@@ -120,7 +107,7 @@ def is_told(sim: Simulation) -> bool:
     return sim.app.container.handlers.tells_errors("raise")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*OUTCOMES, "step", "call"])
 def test_no_word_of_an_exception_reaches_an_owner(sim: Simulation, kind: str) -> None:
     """Each message has the title, when it was due, and what happens next. Where the handler says so, the text, too."""
     task = make(sim, handler=kind)

@@ -21,7 +21,7 @@ from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.commit import TaskWrite
-from cloudsched.domain.transitions.planning import holds_back_schedule, jittered_start, occurrence_after, occurrence_id
+from cloudsched.domain.transitions.planning import jittered_start, occurrence_after, occurrence_id, waits_for_open_run
 from cloudsched.features.calendars.documents import Calendar
 
 HORIZON = 30 * DAY
@@ -166,7 +166,7 @@ def _check_overlap(before: Task, after: Task) -> Iterator[str]:
         return
     runs = [run for run in after.runs if run.trigger is Trigger.SCHEDULE]
     new = [run.execution_id for run in runs if before.find_run(run.execution_id) is None]
-    if new and before.runs and holds_back_schedule(before):
+    if new and not all(run.is_waiting_repeat for run in before.runs):
         yield f"the overlap policy: {new[0]} starts while another run of {after.id} is open"
 
 
@@ -293,7 +293,7 @@ def _find_left_over(values: Values, snapshot: int, now: int) -> Iterator[str]:
             yield f"4: nobody does what is left to do for {task.id}"
         yield from _find_open_runs(task, overdue)
         following = task.next_execution_time
-        is_held_back = task.runs and holds_back_schedule(task) and task.overlap is not Overlap.ALLOW
+        is_held_back = waits_for_open_run(task)
         if task.is_active and following is not None and not is_held_back and jittered_start(task, following) < overdue:
             yield f"4: nobody runs the occurrence {following:%H:%M}"
         yield from _check_every_record(values, snapshot, task)

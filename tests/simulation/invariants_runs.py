@@ -20,9 +20,8 @@ from cloudsched import Context, Execution, Task
 from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.delivery_channels import NOT_DELIVERED
 from cloudsched.domain.documents.execution import ExecutionStatus, Message, Run, Trigger
-from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.planning import holds_back_schedule, jittered_start, occurrence_after, occurrence_id
+from cloudsched.domain.transitions.planning import jittered_start, occurrence_after, occurrence_id, waits_for_open_run
 from cloudsched.engine.ports.queue import QueueMessage
 
 if TYPE_CHECKING:
@@ -365,11 +364,7 @@ class RunInvariants:
             if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED} and not run.lease:
                 fail(f"1: {task.id} is {task.status}, and {run.execution_id} waits for ever")
         following = task.next_execution_time
-        if (
-            task.status is not TaskStatus.ACTIVE
-            or following is None
-            or (holds_back_schedule(task) and task.overlap is not Overlap.ALLOW)
-        ):
+        if task.status is not TaskStatus.ACTIVE or following is None or waits_for_open_run(task):
             return
         if jittered_start(task, following) < overdue:
             fail(f"4: nobody ran {task.id}'s occurrence {following}")

@@ -7,10 +7,9 @@ from datetime import datetime
 
 from cloudsched import Execution, Task
 from cloudsched.domain.documents.execution import ExecutionStatus, Run, WaitingFor
-from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.lifecycle import ALLOWED
-from cloudsched.domain.transitions.planning import holds_back_schedule, jittered_start
+from cloudsched.domain.transitions.planning import jittered_start, waits_for_open_run
 
 
 def find_broken_future(task: Task) -> Iterator[str]:
@@ -24,7 +23,7 @@ def find_broken_future(task: Task) -> Iterator[str]:
         if task.status is TaskStatus.ACTIVE:
             waiting = [_processing_deadline(task, run) for run in task.runs if not run.lease]
             pending += [at for at in waiting if at is not None]
-            if task.next_execution_time and (not holds_back_schedule(task) or task.overlap is Overlap.ALLOW):
+            if task.next_execution_time and not waits_for_open_run(task):
                 pending.append(jittered_start(task, task.next_execution_time))
         if task.paused_until is not None:
             pending.append(task.paused_until)

@@ -126,9 +126,9 @@ def has_started_late(execution: Execution) -> bool:
     """Return whether a run of a schedule ran or failed, and started more than `STARTED_LATE` after it was due."""
     if execution.trigger is not Trigger.SCHEDULE or execution.started_at is None:
         return False
-    if classify_run(execution) not in {CountedAs.RAN, CountedAs.FAILED}:
+    if execution.started_at - execution.scheduled_for <= STARTED_LATE:
         return False
-    return execution.started_at - execution.scheduled_for > STARTED_LATE
+    return classify_run(execution) in {CountedAs.RAN, CountedAs.FAILED}
 
 
 def count_runs(executions: Iterable[Execution]) -> RunCounts:

@@ -36,7 +36,6 @@ from cloudsched.domain.transitions.overlap_and_catch_up import (
 from cloudsched.domain.transitions.planning import (
     find_hold,
     find_sole_hold,
-    holds_back_schedule,
     jittered_start,
     note_zone,
     occurrence_after,
@@ -426,7 +425,7 @@ def start_next_backfill(task: Task, now: datetime) -> Task:
     scheduled = task.next_execution_time
     if (
         current is None
-        or (task.runs and holds_back_schedule(task))
+        or not all(run.is_waiting_repeat for run in task.runs)
         or not task.is_active
         or (scheduled and jittered_start(task, scheduled) <= now)
     ):

@@ -131,12 +131,7 @@ def upcoming_occurrences(task: Task, count: int) -> list[datetime]:
 
 def waits_for_open_run(task: Task) -> bool:
     """Return whether the next occurrence has to wait for an open run to end, as ``overlap`` says."""
-    return task.overlap is not Overlap.ALLOW and holds_back_schedule(task)
-
-
-def holds_back_schedule(task: Task) -> bool:
-    """Return whether a task has an open run that its next occurrence may have to wait for."""
-    return any(not run.is_waiting_repeat for run in task.runs)
+    return task.overlap is not Overlap.ALLOW and not all(run.is_waiting_repeat for run in task.runs)
 
 
 def is_held_back(task: Task) -> bool:

@@ -199,9 +199,8 @@ class Attempt:
             has_calls_in_progress=bool(calls),
             is_repeat=next(conflicts) > 0,
         )
-        commit = commit.having(base=base, effects=effects)
-        if isinstance(report.outcome, Done):
-            commit = commit.having(drafts=report.outcome.then)
+        then = report.outcome.then if isinstance(report.outcome, Done) else ()
+        commit = commit.having(base=base, effects=effects, drafts=then)
         for concerns, option in self._engine.committer.options.on_outcome:
             if concerns(commit):
                 commit = option.on_outcome(commit, run, report, now)

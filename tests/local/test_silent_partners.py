@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import socket
+import socketserver
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import pytest
 from tests.harness import wait_until
@@ -31,9 +31,8 @@ from cloudsched.drafts.wiring import DraftsWiring
 from cloudsched.engine.ports.sender import Recipient
 from cloudsched.features.calendars import sources
 from cloudsched.features.calendars.wiring import CalendarsWiring
-from cloudsched.local.service import Service, run_service
+from cloudsched.local.service import run_service
 from cloudsched.people.senders import fcm, smtp
-from cloudsched.people.senders.channel_senders import Senders
 from cloudsched.people.senders.slack import SlackApp
 from cloudsched.people.senders.smtp import SmtpSender, SmtpServer
 from cloudsched.people.senders.telegram import TelegramBot
@@ -42,191 +41,155 @@ from cloudsched.people.wiring import PeopleWiring
 
 THREADS = 8
 CALLS = 30
-SHORT = 0.4
+SHORT = 0.2
 make_local = partial(make_session, ["127.0.0.0/8"], max_bytes=1000)
 
 
-class Partner:
+class Partner(socketserver.ThreadingTCPServer):
     """A server that accepts. It says nothing, or a letter now and then, until it is to answer."""
+
+    request_queue_size = 128
+    daemon_threads = True
+    block_on_close = False
 
     def __init__(self, drip: bytes) -> None:
         self.drip = drip
         self.answer = b""
-        self.open = 0
-        self.most = 0
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-        self.port = self._listener.getsockname()[1]
+        self.open = self.most = 0
         self._lock = threading.Lock()
-        threading.Thread(target=self._accept, daemon=True).start()
+        super().__init__(("127.0.0.1", 0), self._hold)
+        self.at = f"127.0.0.1:{self.server_address[1]}"
+        threading.Thread(target=self.serve_forever, args=[SHORT], daemon=True).start()
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+    def server_close(self) -> None:
+        self.shutdown()
+        super().server_close()
 
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                connection, _ = self._listener.accept()
-                threading.Thread(target=self._hold, args=(connection,), daemon=True).start()
-
-    def _hold(self, connection: socket.socket) -> None:
+    def _hold(self, connection: Any, _address: object, _server: object) -> None:  # noqa: ANN401 - a socket
         with self._lock:
             self.open += 1
             self.most = max(self.most, self.open)
-        with connection, suppress(OSError):
-            connection.settimeout(SHORT / 8)
+        connection.settimeout(SHORT / 8)
+        with suppress(OSError):
             is_open = True
-            while is_open:
-                if self.answer:
-                    connection.sendall(self.answer)
-                    break
-                if self.drip:
-                    connection.sendall(self.drip)
+            while is_open and not self.answer:
+                connection.sendall(self.drip)
                 with suppress(TimeoutError):
                     is_open = connection.recv(65_536) != b""
+            connection.sendall(self.answer)
         with self._lock:
             self.open -= 1
 
-    def close(self) -> None:
-        self._listener.close()
 
-
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """How a partner is called, and what shows that it answers again."""
 
     name: str
     """What it is called in ``/health``."""
-    call: Callable[[App, Partner], object]
     said: str
-    make: Callable[[Partner], Any] | None = None
+    make: Callable[[str], Any] | None = None
+    """Makes the sender of the channel that is named so, to an address."""
     answer: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
-    drip: bytes = b"H"
 
 
-def send(channel: str, app: App, partner: Partner) -> None:
-    address = "ada@example.com" if channel == DeliveryChannel.EMAIL else f"{partner.url}/hook"
-    recipient = Recipient(address=address, secrets=("whsec_c2VjcmV0",))
-    PeopleWiring.of(app.container).senders[channel].send(make_message(), recipient)
-
-
-def ask_model(app: App, _partner: Partner) -> None:
-    DraftsWiring.of(app.container).language_models.find(None).complete("", {}, {})
-
-
-def fetch_calendar(app: App, partner: Partner) -> None:
-    CalendarsWiring.of(app.container).calendars._source.fetch(f"{partner.url}/days.ics", None)  # noqa: SLF001 - no task yet
-
-
-def of_channel(channel: str, said: str, make: Callable[[Partner], Any], **more: Any) -> Row:
-    return Row(channel.lower(), partial(send, channel), said, make, **more)
-
-
-def make_smtp(partner: Partner) -> SmtpSender:
-    return SmtpSender(SmtpServer.from_url(f"smtp://127.0.0.1:{partner.port}"), "cloudsched@example.com")
-
-
-def make_webhooks(_: Partner) -> WebhookSender:
+def make_webhooks(_at: str) -> WebhookSender:
     return WebhookSender(make_local, allows_http=True, timeout=SHORT)
 
 
+def make_smtp(at: str) -> SmtpSender:
+    return SmtpSender(SmtpServer.from_url(f"smtp://{at}"), "cloudsched@example.com")
+
+
 ROWS = [
-    of_channel(DeliveryChannel.EMAIL, "The channel EMAIL", make_smtp, answer=b"421 busy\r\n", drip=b"2"),
-    of_channel(DeliveryChannel.WEBHOOK, "The channel WEBHOOK at 127.0.0.1", make_webhooks),
-    of_channel(COMPLETION, "The channel COMPLETION at 127.0.0.1", make_webhooks),
-    of_channel(PING, "The channel PING at 127.0.0.1", lambda _: PingSender(make_local, allows_http=True)),
-    of_channel(
+    Row(DeliveryChannel.EMAIL, "The channel EMAIL", make_smtp, b"421 busy\r\n"),
+    Row(DeliveryChannel.WEBHOOK, "The channel WEBHOOK at 127.0.0.1", make_webhooks),
+    Row(COMPLETION, "The channel COMPLETION at 127.0.0.1", make_webhooks),
+    Row(PING, "The channel PING at 127.0.0.1", lambda _: PingSender(make_local, allows_http=True)),
+    Row(
         DeliveryChannel.MOBILE,
         "The channel MOBILE",
         lambda _: fcm.FcmSender("demo-plants", limit_session),
-        answer=b"HTTP/1.1 503 Busy\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}",
+        b"HTTP/1.1 503 Busy\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}",
     ),
-    of_channel(
-        DeliveryChannel.TELEGRAM, "The channel TELEGRAM", lambda it: TelegramBot("1:A", "secret", make_local, it.url)
+    Row(
+        DeliveryChannel.TELEGRAM,
+        "The channel TELEGRAM",
+        lambda at: TelegramBot("1:A", "secret", make_local, f"http://{at}"),
     ),
-    of_channel(DeliveryChannel.SLACK, "The channel SLACK", lambda it: SlackApp("xoxb", "secret", make_local, it.url)),
-    Row("calendar", fetch_calendar, "The calendar's server at 127.0.0.1"),
-    Row("assistant", ask_model, "The assistant"),
+    Row(DeliveryChannel.SLACK, "The channel SLACK", lambda at: SlackApp("xoxb", "secret", make_local, f"http://{at}")),
+    Row("calendar", "The calendar's server at 127.0.0.1"),
+    Row("assistant", "The assistant"),
 ]
 
 
-@pytest.fixture(autouse=True)
-def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smtp, "TIMEOUT_SECONDS", SHORT)
-    monkeypatch.setattr(fcm, "TIMEOUT_SECONDS", SHORT)
-    monkeypatch.setattr(sources, "FETCH_SECONDS", SHORT)
-    monkeypatch.setitem(cast("dict[str, Any]", UserPosts.__init__.__kwdefaults__), "timeout", SHORT)
-    defaults = cast("dict[str, Any]", CircuitBreakerProxy.__init__.__kwdefaults__)
-    monkeypatch.setitem(defaults, "recovery", timedelta(seconds=SHORT))
-    monkeypatch.setattr("google.auth.default", lambda **_: (OwnCredentials(), None))  # type: ignore[no-untyped-call]  # it has no types
+def call(app: App, row: Row, at: str) -> None:
+    if row.make is not None:
+        address = "ada@example.com" if row.name == DeliveryChannel.EMAIL else f"http://{at}/hook"
+        recipient = Recipient(address=address, secrets=("whsec_c2VjcmV0",))
+        PeopleWiring.of(app.container).senders[row.name].send(make_message(), recipient)
+    elif row.name == "calendar":
+        CalendarsWiring.of(app.container).calendars._source.fetch(f"http://{at}/", None)  # noqa: SLF001 - no task yet
+    else:
+        DraftsWiring.of(app.container).language_models.find(None).complete("", {}, {})
 
 
-def ask(service: Service, path: str) -> Any:  # noqa: ANN401 - JSON
-    with urllib.request.urlopen(f"{service.url}{path}", timeout=10) as answer:  # noqa: S310 - of this test
-        assert answer.status == 200
-        return json.loads(answer.read())
+class Scene(NamedTuple):
+    """A service whose tasks call a partner."""
 
+    app: App
+    url: str
 
-class Scene:
-    """A service whose tasks call a partner, and one task that is due again and again."""
+    def ask(self, path: str) -> Any:  # noqa: ANN401 - JSON
+        with urllib.request.urlopen(f"{self.url}{path}", timeout=10) as answer:  # noqa: S310 - of this test
+            return json.loads(answer.read())
 
-    def __init__(self, service: Service, beats: list[int]) -> None:
-        self.service = service
-        self.app = service.app
-        self._beats = beats
+    def create(self, handler: str, **more: Any) -> str:
+        return self.app.create(**{"owner": "ada", "handler": handler, "schedule": at_once(), **more}).id
 
     def require_due_work(self) -> None:
-        """Wait until due work has started three times more."""
-        count = len(self._beats)
-        wait_until(lambda: len(self._beats) >= count + 3)
-
-    def find_state(self, name: str) -> str:
-        return str(ask(self.service, "/health")["circuits"].get(name))
-
-    def explain(self, channel: DeliveryChannel) -> str:
-        """Return the explanation of a task that delivers by a channel."""
-        task = self.app.create(
-            owner="ada", handler="beat", delivery_channels=(channel,), schedule=Schedule.once(now() + timedelta(days=1))
+        task = self.create("beat")
+        wait_until(
+            lambda: any(each.status == "SUCCEEDED" for each in self.app.executions(task).items), "due work runs", 20
         )
-        return " ".join(each["sentence"] for each in ask(self.service, f"/v1/tasks/{task.id}/explain")["findings"])
 
-    def list_home(self) -> list[str]:
-        """Return the lines of what needs attention on Home."""
-        counts = ask(self.service, "/v1/overview")
-        answer = {"counts": counts, "tasks": {}, "records": {}, "sent": {}, "startable": [], "waits": [], "latest": {}}
-        visit: Any = SimpleNamespace(role="admin", may_change=True, now=datetime.now(UTC))
-        return [each.title for each in build_needs(answer, {}, [], visit)]
+
+def at_once() -> Schedule:
+    return Schedule.once(datetime.now(UTC))
 
 
 @contextmanager
-def open_scene(folder: Path, rows: list[tuple[Row, Partner]], monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
-    url = rows[0][1].url
-    monkeypatch.setattr("firebase_admin.messaging._MessagingService.FCM_URL", f"{url}/v1/projects/{{0}}/messages:send")
-    monkeypatch.setenv("CLOUDSCHED_OPEN", "on")
-    monkeypatch.setenv("CLOUDSCHED_REACHABLE", "127.0.0.0/8")
-    monkeypatch.setenv("CLOUDSCHED_MODEL", "openai:small")
-    monkeypatch.setenv("CLOUDSCHED_MODEL_URL", url)
-    monkeypatch.setenv("CLOUDSCHED_ASSISTANT", "on")
+def open_scene(folder: Path, rows: list[Row], partner: Partner, patch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    patch.setattr(smtp, "TIMEOUT_SECONDS", SHORT)
+    patch.setattr(fcm, "TIMEOUT_SECONDS", SHORT)
+    patch.setattr(sources, "FETCH_SECONDS", SHORT)
+    patch.setitem(cast("dict[str, Any]", UserPosts.__init__.__kwdefaults__), "timeout", SHORT)
+    defaults = cast("dict[str, Any]", CircuitBreakerProxy.__init__.__kwdefaults__)
+    patch.setitem(defaults, "recovery", timedelta(seconds=SHORT))
+    patch.setattr("google.auth.default", lambda **_: (OwnCredentials(), None))  # type: ignore[no-untyped-call]  # it has no types
+    patch.setattr("firebase_admin.messaging._MessagingService.FCM_URL", f"http://{partner.at}/{{0}}")
+    for name, value in {
+        "OPEN": "on",
+        "REACHABLE": "127.0.0.0/8",
+        "MODEL": "openai:small",
+        "MODEL_URL": f"http://{partner.at}",
+        "ASSISTANT": "on",
+    }.items():
+        patch.setenv(f"CLOUDSCHED_{name}", value)
     settings = Settings.from_environment()
     settings = replace(settings, assistant=replace(settings.assistant, timeout=timedelta(seconds=SHORT)))
     app = App()
-    beats: list[int] = []
 
     @app.handler("beat")
     def beat() -> None:
-        beats.append(1)
+        pass
 
     @app.handler("call", retry=RetryPolicy.build(max_retries=20, base=timedelta(seconds=1), factor=1.0))
-    def call(payload: dict[str, int]) -> None:
-        row, partner = rows[payload["number"]]
-        row.call(app, partner)
+    def call_partner(payload: dict[str, int]) -> None:
+        call(app, rows[payload["number"]], partner.at)
 
     with run_service(app, settings, data=folder, threads=THREADS) as service:
-        senders = PeopleWiring.of(app.container).senders
-        assert isinstance(senders, Senders)
-        for row, partner in rows:
-            if row.make is not None:
-                senders._makers[_find_channel(row)] = partial(row.make, partner)  # noqa: SLF001 - they are elsewhere
+        senders: Any = PeopleWiring.of(app.container).senders
+        senders._makers |= {row.name: partial(row.make, partner.at) for row in rows if row.make}  # noqa: SLF001 - they are elsewhere
         app.put_person(
             "ada",
             email={"address": "ada@example.com", "verified": True},
@@ -235,57 +198,44 @@ def open_scene(folder: Path, rows: list[tuple[Row, Partner]], monkeypatch: pytes
             telegram={"id": "17", "verified": True},
             slack={"id": "U17", "verified": True},
         )
-        app.create(owner="ada", handler="beat", schedule=Schedule(rrule="FREQ=SECONDLY", timezone="UTC"))
-        for number in range(len(rows)):
-            for _ in range(CALLS // len(rows) + 1):
-                app.create(owner="ada", handler="call", payload={"number": number}, schedule=Schedule.once(now()))
-        yield Scene(service, beats)
+        scene = Scene(app, service.url)
+        for number in range(CALLS):
+            scene.create("call", payload={"number": number % len(rows)})
+        wait_until(lambda: partner.open)
+        scene.require_due_work()
+        yield scene
 
 
-def now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _find_channel(row: Row) -> str:
-    return next(str(each) for each in (*DeliveryChannel, COMPLETION, PING) if each.lower() == row.name)
-
-
-@pytest.mark.parametrize("manner", ["silent", "dripping"])
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("drip", [b"", b"H"], ids=["silent", "dripping"])
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name.lower())
 def test_a_partner_that_never_answers_holds_its_share_and_is_named(
-    row: Row, manner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    row: Row, drip: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A quarter of the threads at most, until its circuit opens; it closes once the partner answers."""
-    partner = Partner(row.drip if manner == "dripping" else b"")
-    try:
-        with open_scene(tmp_path, [(row, partner)], monkeypatch) as scene:
-            wait_until(lambda: partner.open > 0)
-            scene.require_due_work()
-            wait_until(lambda: scene.find_state(row.name) != "closed")
-            assert partner.most <= THREADS // 4
-            wait_until(lambda: any(row.said in line for line in scene.list_home()))
-            assert ask(scene.service, "/ready")["circuits"][row.name] != "closed"
-            assert row.said in " ".join(caplog.messages)
-            if row.name.upper() in USERS_CHANNELS:
-                assert row.said.partition(" at ")[0] in scene.explain(DeliveryChannel(row.name.upper()))
-            scene.require_due_work()
-            partner.answer = row.answer
-            wait_until(lambda: scene.find_state(row.name) == "closed")
-            assert f"{row.said} answers again" in caplog.messages
-    finally:
-        partner.close()
+    with Partner(drip) as partner, open_scene(tmp_path, [row], partner, monkeypatch) as scene:
+        name = row.name.lower()
+        wait_until(lambda: scene.ask("/health")["circuits"].get(name, "closed") != "closed", "it opens", 20)
+        assert partner.most <= THREADS // 4
+        assert scene.ask("/ready")["circuits"][name] != "closed"
+        assert row.said in " ".join(caplog.messages)
+        empty = {"tasks": {}, "records": {}, "sent": {}, "startable": [], "waits": [], "latest": {}}
+        visit: Any = SimpleNamespace(role="admin", may_change=True, now=datetime.now(UTC))
+        needs = build_needs({"counts": scene.ask("/v1/overview"), **empty}, {}, [], visit)
+        assert any(row.said in each.title for each in needs)
+        if row.name in USERS_CHANNELS:
+            later = Schedule.once(datetime.now(UTC) + timedelta(days=1))
+            task = scene.create("beat", delivery_channels=(row.name,), schedule=later)
+            assert row.said.partition(" at ")[0] in str(scene.ask(f"/v1/tasks/{task}/explain")["findings"])
+        scene.require_due_work()
+        partner.answer = row.answer
+        wait_until(lambda: scene.ask("/health")["circuits"][name] == "closed", "it closes", 20)
+        assert f"{row.said} answers again" in caplog.messages
 
 
 def test_all_partners_together_leave_half_of_the_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many of them say nothing at once."""
-    partner = Partner(b"")
-    try:
-        with open_scene(tmp_path, [(row, partner) for row in ROWS], monkeypatch) as scene:
-            wait_until(lambda: partner.open > 0)
-            scene.require_due_work()
-            assert partner.most <= THREADS // 2
-    finally:
-        partner.close()
+    with Partner(b"") as partner, open_scene(tmp_path, ROWS, partner, monkeypatch):
+        assert partner.most <= THREADS // 2
 
 
 def test_many_calls_without_a_place_come_again_one_after_the_other() -> None:

@@ -80,6 +80,7 @@ ALL = {
     "features/budgets/test_budgets_bind.py::test_one_way_after_the_other": "every way to spend after every other",
     "language/test_fuzz.py": "random words",
     "local/test_behind_proxies.py": "nginx, Apache and Caddy between a browser and the page",
+    "local/test_silent_partners.py::test_a_partner": "partners that are called as another one is, and in both manners",
     "model/test_model.py::test_every_guard_is_missed": "that the explorer sees a missing guard",
     "mutations/test_mutations.py::test_a_broken_rule": "that a broken rule of five turns its test red",
     "outbox/test_crashes.py": "a relay that dies between two statements",
@@ -110,6 +111,17 @@ KEPT = (
     "deployables/test_resources.py::test_the_scripts_grant_what_the_table_says",
     "deployables/test_infra_deploy.py::test_a_second_run_changes_nothing",
     "deployables/test_infra_deploy.py::test_a_run_that_dies_is_resumed",
+    *(
+        f"local/test_silent_partners.py::test_a_partner_that_never_answers_holds_its_share_and_is_named[{row}"
+        for row in (
+            "email-dripping",
+            "webhook-silent",
+            "mobile-dripping",
+            "slack-silent",
+            "calendar-dripping",
+            "assistant-silent",
+        )
+    ),
     "stories/test_dev.py::test_a_signal_stops_everything",
     "stories/test_dev.py::test_a_command_finds_the_stack_over_http",
     "stories/test_serve.py::test_nothing_acknowledged_is_lost_when_it_is_killed_under_load",

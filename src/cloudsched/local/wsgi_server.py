@@ -139,6 +139,12 @@ class _Task(WSGITask):
         environ: dict[str, Any] = super().get_environment()
         return {**environ, ROOM: self.channel.server.room, SOCKET: self.channel.socket}
 
+    def execute(self) -> None:
+        try:
+            super().execute()
+        except SystemExit as error:  # waitress would leave the client without an answer
+            raise RuntimeError(f"A request tried to end the process: {error!r}") from error
+
 
 class _Connection(HTTPChannel):
     """A connection, which waits for a request, for the rest of one, or for its client to read a response."""

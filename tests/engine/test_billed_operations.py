@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 from tests.engine.harness import DAY, HOUR, MINUTE
+from tests.engine.usage.harness import put_budget
 
 from cloudsched import App, Context, Done, Schedule, Settings, TaskDraft
 from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.documents.usage import UsageCounts
-from cloudsched.engine.authority import OWN_CODE
-from cloudsched.features.budgets.budgets import Budgets
 from cloudsched.testing import Simulation
 
 app = App(Settings())
@@ -88,7 +87,7 @@ def test_a_creation_costs_one_commit_and_one_dispatch(sim: Simulation) -> None:
 def test_where_somebody_has_a_budget_each_creation_asks_for_its_owners(sim: Simulation) -> None:
     """A budget that this process has set counts at once; one that another has set, within a minute."""
     sim.app.create(owner="ada", handler="tick")
-    Budgets.of(sim.app.container).put("bob", 10, by=OWN_CODE)
+    put_budget(sim, 10, owner="bob")
     assert sim.app.create(owner="bob", handler="tick").has_budget
     before = sim.counts.copy()
     assert not sim.app.create(owner="ada", handler="tick").has_budget

@@ -69,7 +69,7 @@ def empty_app() -> App:
 
 def _enqueue(sim: Simulation) -> tuple[bytes, str]:
     """Create a task and return the body and the token of its dispatch, which is due in five minutes."""
-    sim.app.create(owner="ada", title="Tick", handler="tick", schedule=Schedule.after(5 * MINUTE))
+    sim.app.create(handler="tick", schedule=Schedule.after(5 * MINUTE))
     (sent,) = sim.pending()
     return sent.body, sent.token
 
@@ -215,7 +215,7 @@ def test_the_executor_gives_up_after_losing_many_races(sim: Simulation, monkeypa
 
 
 def make_task_at(at: datetime, **policy: object) -> Task:
-    draft = TaskDraft.of(id="t", owner="ada", title="T", handler="h", schedule=at, **policy)
+    draft = TaskDraft.of(id="t", handler="h", schedule=at, **policy)
     return new_task(draft, START)
 
 

@@ -91,7 +91,7 @@ def url(ran: list[str], tmp_path: Path, killer: Killer) -> Iterator[str]:  # noq
 
 def run_task(url: str, task_id: str) -> None:
     schedule = {"at": (datetime.now(UTC) + HOUR).isoformat()}
-    task = {"id": task_id, "handler": "note", "schedule": schedule}
+    task = {"id": task_id, "owner": "ada", "handler": "note", "schedule": schedule}
     assert request(url, "POST", "/v1/tasks", task).status == 201
     assert request(url, "POST", f"/v1/tasks/{task_id}/trigger").status == 200
 

@@ -63,7 +63,7 @@ def app() -> App:
 
 def create(app: App, handler: str = "order", **fields: Any) -> Task:
     payload = {"number": 1} if handler == "order" else {}
-    usual = {"title": "Order", "schedule": Schedule.once(START), "payload": payload}
+    usual = {"schedule": Schedule.once(START), "payload": payload}
     return app.create(**{**usual, "handler": handler, **fields})
 
 

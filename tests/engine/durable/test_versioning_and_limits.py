@@ -274,7 +274,7 @@ def test_a_handler_that_loses_its_context_still_replays_what_was_recorded() -> N
         return "did not sleep"
 
     with Simulation(before) as sim:
-        task = before.create(title="T", handler="h", schedule=Schedule.once(START + MINUTE))
+        task = before.create(handler="h", schedule=Schedule.once(START + MINUTE))
         sim.advance(2 * MINUTE)
         before.container.registry.replace_handlers(after.container.registry)
         sim.advance(2 * DAY)

@@ -98,7 +98,7 @@ def app(shop: Shop) -> App:
 @pytest.fixture
 def create(sim: Simulation) -> Callable[..., Task]:
     def make(handler: str, **fields: Any) -> Task:
-        usual: dict[str, Any] = {"owner": "ada", "title": "T", "schedule": Schedule.once(START)}
+        usual: dict[str, Any] = {"owner": "ada", "schedule": Schedule.once(START)}
         return sim.app.create(handler=handler, **(usual | fields))
 
     return make

@@ -54,7 +54,7 @@ def run_handler(handler: Callable[[Context], object], *, retries: int = 1) -> Ex
     app = App(Settings())
     app.handler("it", retry=retries)(handler)
     with Simulation(app) as sim:
-        task = app.create(owner="ada", handler="it", schedule=Schedule.once(sim.now + MINUTE))
+        task = app.create(handler="it", schedule=Schedule.once(sim.now + MINUTE))
         sim.advance(HOUR)
         (execution,) = sim.executions(task.id)
         assert not sim.app.get(task.id).runs
@@ -195,7 +195,7 @@ def test_what_a_run_held_is_free_without_a_search_for_garbage() -> None:
 def test_what_follows_a_run_is_in_the_queue_when_it_ends(app: App, sim: Simulation, answer: object) -> None:
     """No sweep is needed for it: that finds only what a crash or the queue has lost."""
     app.handler("it")(_return_always(answer))
-    task = app.create(owner="ada", handler="it", schedule=Schedule(rrule="FREQ=DAILY"))
+    task = app.create(handler="it", schedule=Schedule(rrule="FREQ=DAILY"))
     sim.advance(2 * SECOND)
     assert sim.executions(task.id)
     assert [each.at for each in sim.pending()] == [app.get(task.id).wake_at]
@@ -227,7 +227,7 @@ def test_a_snooze_of_zero_lasts_a_second(app: App, sim: Simulation) -> None:
         calls.append(ctx.now())
         return Snooze(timedelta(0))
 
-    app.create(owner="ada", handler="it", schedule=Schedule.once(sim.now + MINUTE))
+    app.create(handler="it", schedule=Schedule.once(sim.now + MINUTE))
     sim.advance(2 * MINUTE)
     assert len(calls) == 61
 
@@ -240,7 +240,7 @@ def test_a_snooze_of_a_cancelled_task_is_cancelled(app: App, sim: Simulation) ->
         app.cancel(ctx.task.id)
         return Snooze(MINUTE)
 
-    task = app.create(owner="ada", handler="it", schedule=Schedule.once(sim.now + MINUTE))
+    task = app.create(handler="it", schedule=Schedule.once(sim.now + MINUTE))
     sim.advance(MINUTE)
     (execution,) = sim.executions(task.id)
     assert (execution.status, sim.app.get(task.id).runs) == ("CANCELLED", ())

@@ -29,7 +29,7 @@ def test_a_heartbeat_after_the_lease_ended_is_refused_once_the_lock_is_taken(app
 
     for number, name in enumerate(("first", "second")):
         at = Schedule.once(sim.now + timedelta(seconds=60 + 45 * number))
-        app.create(id=name, owner="ada", handler="slow", schedule=at, lock_key="door")
+        app.create(id=name, handler="slow", schedule=at, lock_key="door")
     sim.advance(10 * MINUTE)
     assert began == ["first", "second"]
     assert heard == [False]
@@ -55,7 +55,7 @@ def test_a_renewal_never_shortens_a_lease(app: App, sim: Simulation, renewal: Ca
         renewal(ctx)
         seen.append(lease_end())
 
-    app.create(id="it", owner="ada", handler="slow", schedule=Schedule.once(sim.now))
+    app.create(id="it", handler="slow", schedule=Schedule.once(sim.now))
     sim.advance(timedelta(0))
     assert seen[0] == seen[1]
     assert sim.executions("it")[0].status == "SUCCEEDED"
@@ -79,7 +79,7 @@ def test_a_handler_does_not_go_on_past_a_step_once_its_lease_has_ended(
         ctx.step("one", int)
         reached.append(len(calls))
 
-    app.create(id="it", owner="ada", handler="slow", schedule=Schedule.once(sim.now))
+    app.create(id="it", handler="slow", schedule=Schedule.once(sim.now))
     sim.queue.deliver_due()
     assert (heard, reached) == ([False], [2])
 
@@ -104,7 +104,7 @@ def test_a_renewal_that_is_answered_after_its_new_end_is_lost(
             patch.setattr(store, "commit", answer_late)
             heard.append(ctx.heartbeat())
 
-    app.create(id="it", owner="ada", handler="slow", schedule=Schedule.once(sim.now))
+    app.create(id="it", handler="slow", schedule=Schedule.once(sim.now))
     sim.queue.deliver_due()
     assert heard == [False]
 
@@ -127,7 +127,7 @@ def test_a_lease_is_not_renewed_once_another_run_holds_the_lock(app: App, sim: S
         elif ctx.heartbeat():
             reached.append("a renewed lease")
 
-    app.create(id="it", owner="ada", handler="slow", schedule=Schedule.once(sim.now), lock_key="door")
+    app.create(id="it", handler="slow", schedule=Schedule.once(sim.now), lock_key="door")
     sim.queue.deliver_due()
     assert reached == []
     assert [one.task_id for one in app.container.store.locks.load("door").lock.holders] == ["other"]

@@ -74,7 +74,7 @@ def run(
     app: App, children: list[dict[str, Any]], *, replay: bool = False, **fields: Any
 ) -> tuple[Task, Execution, list[str]]:
     """Run a task with these children; return it, its record, and how its children ended."""
-    wire = {"title": "All", "owner": "ada", "children": children, **fields}
+    wire = {"title": "All", "children": children, **fields}
     with Simulation(app, replay=replay) as sim:
         task = app.create(TaskDraft.from_wire({"schedule": {"at": START.isoformat()}, **wire}))
         sim.run_until_idle()
@@ -166,7 +166,7 @@ def test_results_that_do_not_fit_into_one_record_are_omitted_and_listed(
 ) -> None:
     """The task succeeds; each step of its execution names the child, whose own execution has the full result."""
     children = [{"handler": name} for name in names]
-    draft = {"title": "All", "owner": "ada", "children": children, "parallel": parallel}
+    draft = {"title": "All", "children": children, "parallel": parallel}
     task = app.create(TaskDraft.from_wire({**draft, "schedule": {"at": START.isoformat()}}))
     sim.run_until_idle()
     (listed,) = sim.executions(task.id)
@@ -188,7 +188,7 @@ def test_a_failed_parallel_child_lets_the_others_finish(app: App) -> None:
 @pytest.mark.parametrize(("children", "field"), [([], "children"), (None, "handler")])
 @pytest.mark.usefixtures("sim")
 def test_children_cannot_be_removed_without_another_handler(app: App, children: object, field: str) -> None:
-    task = app.create(owner="ada", title="All", children=[add(1)], schedule=Schedule.once(START))
+    task = app.create(title="All", children=[add(1)], schedule=Schedule.once(START))
     with pytest.raises(InvalidInput) as caught:
         app.patch(task.id, {"children": children})
     assert caught.value.field == field
@@ -212,7 +212,7 @@ def test_children_cannot_be_removed_without_another_handler(app: App, children: 
 @pytest.mark.usefixtures("sim")
 def test_the_invalid_field_is_named_at_creation(app: App, fields: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        app.create(TaskDraft.from_wire({"title": "All", "owner": "ada", **fields}))
+        app.create(TaskDraft.from_wire({"title": "All", **fields}))
     assert caught.value.field == field
 
 

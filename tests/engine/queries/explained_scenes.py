@@ -11,12 +11,12 @@ from zoneinfo import ZoneInfo
 
 from tests.authorities import as_user
 from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
+from tests.engine.usage.harness import put_budget
 
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings, Snooze, Task
 from cloudsched.adapters.circuit_breaker import FAILURE_THRESHOLD
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.authority import OWN_CODE
@@ -24,7 +24,6 @@ from cloudsched.engine.queries.explanations import explain_task
 from cloudsched.engine.sweep.shard_sweeps import SweepNotes
 from cloudsched.engine.sweep.sweeper import Sweep
 from cloudsched.errors import DeliveryDelayed, QueueUnavailable
-from cloudsched.features.budgets.budgets import Budgets
 from cloudsched.features.calendars.wiring import CalendarsWiring
 from cloudsched.features.pull.wiring import PullWiring
 from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
@@ -205,9 +204,9 @@ def have_holiday(scene: Scene) -> None:
 
 
 def travel(scene: Scene) -> None:
-    PeopleWiring.of(scene.app.container).people.put("ada", PersonSpec(timezone="America/New_York"), by=OWN_CODE)
+    scene.app.put_person("ada", timezone="America/New_York")
     scene.create(schedule=Schedule(rrule="FREQ=DAILY;BYHOUR=20", timezone="owner"))
-    PeopleWiring.of(scene.app.container).people.put("ada", PersonSpec(timezone="Asia/Tokyo"), by=OWN_CODE)
+    scene.app.update_person("ada", timezone="Asia/Tokyo")
     scene.sim.advance(MINUTE)
 
 
@@ -292,7 +291,7 @@ def forget_handler(scene: Scene) -> None:
 
 
 def use_up_budget(scene: Scene) -> None:
-    Budgets.of(scene.app.container).put("ada", 0, by=OWN_CODE)
+    put_budget(scene.sim, 0)
     scene.create()
 
 
@@ -327,85 +326,49 @@ def hide_queue(scene: Scene) -> None:
     scene.app.container.replace(queue_watch=Hidden())
 
 
-SCENARIOS: dict[Reason, Callable[[Scene], object]] = {
-    Reason.ENDED: end,
-    Reason.PAUSED: pause,
-    Reason.RUNNING: claim,
-    Reason.LEASE_ENDED: lose_lease,
-    Reason.RETRYING: fail_once,
-    Reason.PUT_OFF: snooze,
-    Reason.WAITING_FOR_WORKER: offer,
-    Reason.WAITING_FOR_LOCK: wait_for_lock,
-    Reason.WAITING_FOR_EVENT: wait_for_event,
-    Reason.EVENT_ARRIVED: send_early,
-    Reason.WAITING_FOR_CALLS: wait_for_call,
-    Reason.WAITING_FOR_QUOTA: wait_for_quota,
-    Reason.NO_WORKER_LISTENS: offer,
-    Reason.SLEEPING: sleep,
-    Reason.SUSPENDED: retry_step,
-    Reason.ADJUSTED: have_holiday,
-    Reason.FOLLOWS_OWNER: travel,
-    Reason.UNKNOWN_ZONE: forget_zone,
-    Reason.TOO_MANY_RUNS: open_many_runs,
-    Reason.DUE: lose_dispatch,
-    Reason.SCHEDULED: schedule,
-    Reason.OVERLAP: fail_once,
-    Reason.BACKLOG: leave_backlog,
-    Reason.DEFERRED: lose_queue,
-    Reason.SWEEP_IS_LATE: lose_lease,
-    Reason.OVERDUE: note_overdue_work,
-    Reason.QUEUE_PAUSED: pause_queue,
-    Reason.UNKNOWN_HANDLER: forget_handler,
-    Reason.BUDGET_USED_UP: use_up_budget,
-    Reason.CHANNEL_NOT_SET_UP: remove_provider,
-    Reason.NOT_REACHABLE: know_no_address,
-    Reason.NO_ANSWER: silence_the_mail_server,
-    Reason.NOT_CHECKED: hide_queue,
-    Reason.NOT_DELIVERED: lose_the_mail_server,
-    Reason.LAST_OUTCOME: end,
-    Reason.OUTCOME: ask_of_a_run,
-    Reason.NOT_CREATED: ask_before_its_time,
-    Reason.NOT_DUE: ask_of_a_free_day,
-    Reason.CLOCK_CHANGE: ask_of_a_clock_change,
-    Reason.EDITED: ask_of_an_edit,
-    Reason.MOVED: ask_of_a_journey,
-    Reason.SKIPPED: ask_of_a_skip,
-    Reason.NOT_KEPT: ask_of_what_was_purged,
+SCENARIOS: dict[str, tuple[Callable[[Scene], object], str]] = {
+    "ENDED": (end, "completed"),
+    "PAUSED": (pause, "its owner"),
+    "RUNNING": (claim, "worker 'box'"),
+    "LEASE_ENDED": (lose_lease, "TIMED_OUT"),
+    "RETRYING": (fail_once, "ZeroDivisionError"),
+    "PUT_OFF": (snooze, ""),
+    "WAITING_FOR_WORKER": (offer, "'cuda'"),
+    "WAITING_FOR_LOCK": (wait_for_lock, "task holder"),
+    "WAITING_FOR_EVENT": (wait_for_event, "'approved'"),
+    "EVENT_ARRIVED": (send_early, "'other' from the app's own code came"),
+    "WAITING_FOR_CALLS": (wait_for_call, ""),
+    "WAITING_FOR_QUOTA": (wait_for_quota, "may have 3 tasks"),
+    "NO_WORKER_LISTENS": (offer, "'cuda' on the queue 'gpu'"),
+    "SLEEPING": (sleep, ""),
+    "SUSPENDED": (retry_step, "try step 'order' again"),
+    "CALENDAR": (have_holiday, "Bastille Day (fr)"),
+    "FOLLOWS_OWNER": (travel, "is in Asia/Tokyo"),
+    "UNKNOWN_ZONE": (forget_zone, "have no zone 'Europe/Atlantis'"),
+    "TOO_MANY_RUNS": (open_many_runs, "20 of its runs"),
+    "DUE": (lose_dispatch, ""),
+    "SCHEDULED": (schedule, ""),
+    "OVERLAP": (fail_once, "is skipped"),
+    "BACKLOG": (leave_backlog, ""),
+    "DEFERRED": (lose_queue, ""),
+    "SWEEP_IS_LATE": (lose_lease, ""),
+    "OVERDUE": (note_overdue_work, ""),
+    "QUEUE_PAUSED": (pause_queue, ""),
+    "UNKNOWN_HANDLER": (forget_handler, "Not registered: removed"),
+    "BUDGET_USED_UP": (use_up_budget, "0 of 0 queries"),
+    "CHANNEL_NOT_SET_UP": (remove_provider, "EMAIL is not set up"),
+    "NOT_REACHABLE": (know_no_address, "by EMAIL. No contacts"),
+    "NO_ANSWER": (silence_the_mail_server, "The channel EMAIL does not answer"),
+    "NOT_CHECKED": (hide_queue, "could not be checked"),
+    "NOT_DELIVERED": (lose_the_mail_server, "the test lets it fail"),
+    "LAST_OUTCOME": (end, "succeeded"),
+    "OUTCOME": (ask_of_a_run, "succeeded."),
+    "NOT_CREATED": (ask_before_its_time, "was created only on"),
+    "NOT_DUE": (ask_of_a_free_day, "has no occurrence on Fri"),
+    "CLOCK_CHANGE": (ask_of_a_clock_change, "Europe/Paris go"),
+    "EDITED": (ask_of_an_edit, "schedule."),
+    "MOVED": (ask_of_a_journey, "Asia/Tokyo"),
+    "SKIPPED": (ask_of_a_skip, "its runs was skipped by the app's own code"),
+    "NOT_KEPT": (ask_of_what_was_purged, "records are kept for 1 h"),
 }
-"""What leads to each reason."""
-WORDS = {
-    Reason.ENDED: "completed",
-    Reason.PAUSED: "its owner",
-    Reason.RUNNING: "worker 'box'",
-    Reason.LEASE_ENDED: "TIMED_OUT",
-    Reason.RETRYING: "ZeroDivisionError",
-    Reason.WAITING_FOR_WORKER: "'cuda'",
-    Reason.NO_WORKER_LISTENS: "'cuda' on the queue 'gpu'",
-    Reason.WAITING_FOR_LOCK: "task holder",
-    Reason.WAITING_FOR_EVENT: "'approved'",
-    Reason.EVENT_ARRIVED: "'other' from the app's own code came",
-    Reason.WAITING_FOR_QUOTA: "may have 3 tasks",
-    Reason.SUSPENDED: "try step 'order' again",
-    Reason.ADJUSTED: "Bastille Day (fr)",
-    Reason.FOLLOWS_OWNER: "is in Asia/Tokyo",
-    Reason.UNKNOWN_ZONE: "have no zone 'Europe/Atlantis'",
-    Reason.TOO_MANY_RUNS: "20 of its runs",
-    Reason.OVERLAP: "is skipped",
-    Reason.UNKNOWN_HANDLER: "Not registered: removed",
-    Reason.BUDGET_USED_UP: "0 of 0 queries",
-    Reason.CHANNEL_NOT_SET_UP: "EMAIL is not set up",
-    Reason.NOT_REACHABLE: "by EMAIL. No contacts",
-    Reason.NO_ANSWER: "The channel EMAIL does not answer",
-    Reason.NOT_CHECKED: "could not be checked",
-    Reason.NOT_DELIVERED: "the test lets it fail",
-    Reason.LAST_OUTCOME: "succeeded",
-    Reason.OUTCOME: "succeeded.",
-    Reason.NOT_CREATED: "was created only on",
-    Reason.NOT_DUE: "has no occurrence on Fri",
-    Reason.CLOCK_CHANGE: "Europe/Paris go",
-    Reason.EDITED: "schedule.",
-    Reason.MOVED: "Asia/Tokyo",
-    Reason.SKIPPED: "its runs was skipped by the app's own code",
-    Reason.NOT_KEPT: "records are kept for 1 h",
-}
-"""What its sentence says at least."""
+"""What leads to each reason, and what its sentence says at least."""

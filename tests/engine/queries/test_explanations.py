@@ -8,7 +8,6 @@ import pytest
 from tests.engine.harness import HOUR, MINUTE
 from tests.engine.queries.explained_scenes import (
     SCENARIOS,
-    WORDS,
     Scene,
     lose_dispatch,
     lose_the_mail_server,
@@ -39,8 +38,9 @@ def scene() -> Scene:
 def test_each_reason_is_found_where_it_holds(scene: Scene, reason: Reason) -> None:
     """A reason without a scenario fails here; and so does one that no scenario leads to any more."""
     with scene.sim:
-        SCENARIOS[reason](scene)
-        assert WORDS.get(reason, "") in scene.find(reason).sentence
+        happen, words = SCENARIOS[reason]
+        happen(scene)
+        assert words in scene.find(reason).sentence
 
 
 @pytest.mark.parametrize(
@@ -126,9 +126,7 @@ def test_the_sweep_is_not_blamed_while_it_runs(scene: Scene, hanging: str) -> No
 def test_a_run_by_hand_that_has_not_begun_skips_nothing(scene: Scene, mode: CatchUpMode) -> None:
     """What comes due meanwhile is for ``catchUp`` to decide: that it would be skipped is not said, nor done."""
     with scene.sim as sim:
-        sim.app.create(
-            id="hourly", owner="ada", handler="work", schedule=Schedule.every(HOUR, start=START), catch_up=mode
-        )
+        sim.app.create(id="hourly", handler="work", schedule=Schedule.every(HOUR, start=START), catch_up=mode)
         sim.advance(MINUTE)
         sim.queue.holds = True
         sim.app.trigger("hourly")

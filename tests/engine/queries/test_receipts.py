@@ -18,16 +18,15 @@ import pytest
 from tests.authorities import as_user
 from tests.cases import try_each
 from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
+from tests.engine.usage.harness import put_budget
 
 from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.receipt import Receipt
 from cloudsched.domain.explanation.findings import Reason
-from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.sweep.shard_sweeps import SweepNotes
 from cloudsched.engine.sweep.sweeper import Sweep
 from cloudsched.errors import QueueUnavailable, StoreUnavailable
-from cloudsched.features.budgets.budgets import Budgets
 from cloudsched.features.pull.wiring import PullWiring
 from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.people.wiring import PeopleWiring
@@ -113,7 +112,7 @@ def prepare(sim: Simulation, choice: Choice) -> None:
         channels: dict[str, list[Any]] = {"REMINDER": []} if choice["person"] == "unsubscribed" else {}
         sim.add_person("ada", email=email, channels=channels, timezone="Europe/Berlin")
     if choice["budget"] is not None:
-        Budgets.of(sim.app.container).put("ada", 0 if choice["budget"] == "used up" else 1000, by=OWN_CODE)
+        put_budget(sim, 0 if choice["budget"] == "used up" else 1000)
     SweepNotes(sim.app.container.store, sim.clock).run(Sweep)
     if choice["worker"] == "gone":
         PullWiring.of(sim.app.container).presence.note(WorkerFilter(queue="gpu", worker="box"), THIS_PROCESS)
@@ -347,8 +346,8 @@ def test_a_user_learns_nothing_of_others(sim: Simulation) -> None:
     sim.add_person("bob")
     bobs = sim.app.create(id="bobs-secret", owner="bob", handler="work", pull="secret-queue")
     sim.queue.holds = True
-    Budgets.of(sim.app.container).put("bob", 5, by=OWN_CODE)
-    Budgets.of(sim.app.container).put("ada", 0, by=OWN_CODE)
+    put_budget(sim, 5, owner="bob")
+    put_budget(sim, 0)
     container = sim.app.container
     note = Sweep(overdue_seconds=1000, examined=12345)
     SweepNotes(container.store, container.clock).run(lambda: note)

@@ -124,7 +124,7 @@ def test_the_base_of_each_commit_is_the_task_as_it_was_stored(conflicts: int) ->
 
     with closing(Checked()) as store, Simulation(app, store=store) as sim:
         store.conflicts = conflicts
-        app.create(id="t", owner="ada", title="T", handler="work", schedule=Schedule.every(HOUR))
+        app.create(id="t", handler="work", schedule=Schedule.every(HOUR))
         sim.advance(2.5 * HOUR)
         assert [each.status for each in sim.executions("t")] == [ExecutionStatus.SUCCEEDED] * 3
     assert len(calls) == 4
@@ -157,7 +157,7 @@ def test_a_failure_hook_is_called_for_each_commit_that_is_tried(fails: str) -> N
             return committed
 
     with closing(Losing()) as store, Simulation(app, store=store) as sim:
-        app.create(id="t", owner="ada", title="T", handler="work", schedule=Schedule.once(START + MINUTE))
+        app.create(id="t", handler="work", schedule=Schedule.once(START + MINUTE))
         sim.advance(HOUR)
         assert [each.status for each in sim.executions("t")] == [ExecutionStatus.FAILED]
     assert told == [ExecutionStatus.FAILED] * (2 if fails == "before" else 1)

@@ -54,7 +54,7 @@ def app(does: dict[str, Callable[[Context], object]]) -> App:
 
 
 def create(app: App, handler: str = "work", **fields: Any) -> Task:
-    return app.create(owner="ada", title="Shop", handler=handler, schedule=Schedule.once(START + MINUTE), **fields)
+    return app.create(title="Shop", handler=handler, schedule=Schedule.once(START + MINUTE), **fields)
 
 
 def read(app: App, task: Task, execution_id: str = "20270101T000100Z") -> RunLog:
@@ -274,7 +274,7 @@ def test_the_latest_are_kept_and_the_others_counted(sim: Simulation, app: App, d
             log.info("%s", number)
 
     does["work"] = count
-    short = app.create(owner="ada", title="Shop", handler="work", schedule=Schedule.once(sim.now + MINUTE))
+    short = app.create(title="Shop", handler="work", schedule=Schedule.once(sim.now + MINUTE))
     sim.advance(2 * MINUTE)
     (execution,) = sim.executions(short.id)
     kept = read(app, short, execution.id)

@@ -155,7 +155,7 @@ def test_a_user_s_schedule_keeps_a_least_interval(app: App, door: str) -> None:
 
     def give(by: App, schedule: Any) -> Task:  # noqa: ANN401 - words or fields
         if door == "create":
-            return by.create(owner="ada", title="T", handler="work", schedule=schedule)
+            return by.create(owner="ada", handler="work", schedule=schedule)
         task = app.create(owner="ada", handler="work", schedule="every day at 9:00")
         return by.update(task.id, schedule=schedule)
 
@@ -180,7 +180,7 @@ def test_a_costly_schedule_hides_no_frequent_one(app: App) -> None:
             rules = ["FREQ=DAILY", *(costly.format(7 * each + 7) for each in range(number)), "FREQ=SECONDLY;BYMONTH=7"]
             schedule: Any = {"rrule": rules, "dtstart": "2027-01-01T09:00:00"}
             with pytest.raises(InvalidInput), limit_search():
-                as_user(app).create(owner="ada", title="T", handler="work", schedule=schedule)
+                as_user(app).create(owner="ada", handler="work", schedule=schedule)
 
 
 def test_a_user_may_have_a_thousand_tasks_unless_it_is_set_otherwise(app: App) -> None:

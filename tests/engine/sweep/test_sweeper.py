@@ -36,7 +36,6 @@ def app() -> App:
 
 def make(app: App, sim: Simulation, task_id: str, after: timedelta = timedelta(0), **more: Any) -> None:
     usual: dict[str, Any] = {
-        "owner": "ada",
         "handler": "work",
         "schedule": Schedule.once(sim.now + after),
     }
@@ -140,7 +139,7 @@ def test_what_is_overdue_when_it_is_committed_is_found_by_the_next_sweep(
     sim: Simulation, sweep_starts: list[datetime | None]
 ) -> None:
     """An overdue task that is edited stands at its edit, where no sweep has been, and not at its past instant."""
-    task = sim.app.create(owner="ada", handler="work", schedule=Schedule.once(sim.now + MINUTE))
+    task = sim.app.create(handler="work", schedule=Schedule.once(sim.now + MINUTE))
     sim.clock.move_to(sim.now + 8 * MINUTE)
     sim.app.container.sweeper.sweep()
     edited = sim.app.update(task.id, title="Edited")

@@ -24,7 +24,7 @@ Act = Callable[[App, Authority], Any]
 
 
 def _create(app: App, by: Authority) -> Any:  # noqa: ANN401 - whatever it is
-    return app.acting_with(by).create(title="T", handler="open", owner="ada", schedule="every day at 9")
+    return app.acting_with(by).create(handler="open", owner="ada", schedule="every day at 9")
 
 
 WRITES: dict[str, Act] = {
@@ -57,10 +57,10 @@ def app() -> Iterator[App]:
     made = App(Settings())
     made.handler("open", access="users")(lambda: None)
     with Simulation(made):
-        made.create(id="kept", title="T", handler="open", owner="ada", schedule="every day at 9")
+        made.create(id="kept", handler="open", owner="ada", schedule="every day at 9")
         CalendarsWiring.of(made.container).calendars.put("kept", "ada", weekdays=["MO"], by=A_USER)
         ScriptsWiring.of(made.container).scripts.put("kept", "ada", source="return 1", by=A_USER)
-        PeopleWiring.of(made.container).people.put("ada", PersonSpec(name="Ada"), by=OWN_CODE)
+        made.put_person("ada", name="Ada")
         yield made
 
 

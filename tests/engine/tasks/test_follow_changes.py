@@ -11,7 +11,6 @@ from tests.engine.harness import HOUR, MINUTE
 
 from cloudsched import Done, Schedule, Task, TaskDraft
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.policy import CatchUp, CatchUpMode
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.task_link import TaskLink, zone_key
@@ -35,7 +34,7 @@ def remind(sim: Simulation) -> None:
 
 def be_in(sim: Simulation, zone: str, owner: str = "ada") -> None:
     """Let a person be in a zone, and let the tasks follow."""
-    PeopleWiring.of(sim.app.container).people.put(owner, PersonSpec(timezone=zone), by=OWN_CODE)
+    sim.app.put_person(owner, timezone=zone, replace=True)
     sim.advance(SETTLE)
 
 
@@ -165,7 +164,7 @@ def test_an_edit_on_the_way_runs_nothing_twice(at_home: Simulation) -> None:
     """Between the change of the zone and the plan, a new schedule is read in the zone in which the task still is."""
     follow(at_home)
     advance_to(at_home, 1, 10)
-    PeopleWiring.of(at_home.app.container).people.put("ada", PersonSpec(timezone=NEW_YORK), by=OWN_CODE)
+    at_home.app.update_person("ada", timezone=NEW_YORK)
     edited = at_home.app.update("t", schedule=Schedule(rrule="FREQ=DAILY;BYHOUR=9,20", timezone="owner"))
     assert edited.schedule.timezone == BERLIN
     advance_to(at_home, 2, 16)
@@ -210,7 +209,7 @@ def test_an_owner_without_a_zone_is_refused(sim: Simulation) -> None:
             sim.app.create(id="t", owner=owner, handler="remind", schedule=AT_NINE)
         assert caught.value.field == "schedule.timezone"
     assert not sim.app.tasks().items
-    PeopleWiring.of(sim.app.container).people.put("ada", PersonSpec(), by=OWN_CODE)
+    sim.app.put_person("ada")
     assert follow(sim).schedule.timezone == "UTC"
 
 

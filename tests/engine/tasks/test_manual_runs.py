@@ -28,7 +28,7 @@ def app() -> App:
 
 def test_two_triggers_at_one_instant_are_two_executions(sim: Simulation, app: App) -> None:
     """A task that is triggered again at the same instant of the clock runs again under another id."""
-    task = app.create(owner="ada", handler="count", schedule=HOURLY)
+    task = app.create(handler="count", schedule=HOURLY)
     for _ in range(3):
         app.trigger(task.id)
         sim.advance(timedelta(0))
@@ -39,7 +39,7 @@ def test_two_triggers_at_one_instant_are_two_executions(sim: Simulation, app: Ap
 
 def test_the_same_range_can_be_backfilled_again(sim: Simulation, app: App) -> None:
     """Two backfills of one range have separate executions, even at one instant, and none of them runs twice."""
-    task = app.create(owner="ada", handler="count", schedule=HOURLY)
+    task = app.create(handler="count", schedule=HOURLY)
     for _ in range(2):
         app.backfill(task.id, sim.now - 3 * HOUR, sim.now)
         sim.advance(timedelta(0))
@@ -52,7 +52,7 @@ def test_the_same_range_can_be_backfilled_again(sim: Simulation, app: App) -> No
 @pytest.mark.parametrize("verb", ["trigger", "backfill"])
 def test_a_user_starts_only_what_users_may_ask_for(sim: Simulation, app: App, verb: str) -> None:
     """A server's handler in one's own task is not one's own to run, once or for a range of the past; nothing runs."""
-    task = app.create(owner="ada", handler="count", schedule=HOURLY)
+    task = app.create(handler="count", schedule=HOURLY)
     past = () if verb == "trigger" else (sim.now - 3 * HOUR, sim.now)
     with pytest.raises(Forbidden, match="only servers"):
         getattr(as_user(app), verb)(task.id, *past)

@@ -9,11 +9,8 @@ import pytest
 from tests.engine.harness import HOUR, MINUTE
 
 from cloudsched import App, Cancel, Context, Fail, Schedule, TaskStatus
-from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import StoreUnavailable
-from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import START, Simulation
 
 IN_A_MINUTE = Schedule.once(START + MINUTE)
@@ -71,7 +68,7 @@ def test_one_run_ends_its_task_in_the_same_way_however_it_is_written(
     """As its run did: so many tables have an empty rule and a start where others have an instant."""
     app = sim.app
     app.handler("work", retry=False)(what or succeed)
-    PeopleWiring.of(app.container).people.put("ada", PersonSpec(timezone="UTC"), by=OWN_CODE)
+    app.put_person("ada", timezone="UTC")
     task = app.create(owner="ada", handler="work", schedule=form, **more)
     assert task.next_execution_time == START + 2 * HOUR
     if what is OUTAGE:
@@ -93,7 +90,7 @@ def test_what_may_run_twice_is_not_one_time(sim: Simulation) -> None:
         {"rrule": "FREQ=DAILY;COUNT=10", **AT_TWO},
     ]
     for number, form in enumerate(forms):
-        task = app.create(id=f"t{number}", owner="ada", handler="work", schedule=form)
+        task = app.create(id=f"t{number}", handler="work", schedule=form)
         assert not task.is_one_time
         assert len(app.upcoming(task.id, 2)) == 2
 
@@ -103,7 +100,7 @@ def test_a_start_alone_is_changed_in_words_as_an_instant_is(sim: Simulation) -> 
     app = sim.app
     app.handler("work")(succeed)
     for form in ({"rrule": "", **AT_TWO}, {"at": "2027-01-01T02:00:00Z"}):
-        task = app.create(owner="ada", handler="work", schedule=form)
+        task = app.create(handler="work", schedule=form)
         assert app.update(task.id, schedule="at 05:00").next_execution_time == START + 5 * HOUR
 
 
@@ -129,7 +126,7 @@ def test_a_count_of_one_that_is_created_again_does_not_run_again(app: App, sim: 
     """It counts from where it began, as every rule does."""
     app.handler("work")(succeed)
     for _ in range(2):
-        task = app.create(id="t", owner="ada", handler="work", schedule="FREQ=HOURLY;COUNT=1")
+        task = app.create(id="t", handler="work", schedule="FREQ=HOURLY;COUNT=1")
         sim.advance(2 * HOUR)
     assert app.get("t").revision == task.revision == 1
     assert len(sim.executions("t")) == 1
@@ -144,7 +141,7 @@ def test_a_manual_run_does_not_decide_the_final_status(app: App, sim: Simulation
             app.trigger(ctx.task.id)
             raise ValueError("no")
 
-    task = app.create(owner="ada", handler="work", schedule=IN_A_MINUTE)
+    task = app.create(handler="work", schedule=IN_A_MINUTE)
     sim.advance(HOUR)
     assert [e.status for e in sim.executions(task.id)] == ["FAILED", "SUCCEEDED"]
     assert app.get(task.id).status == "FAILED"
@@ -158,7 +155,7 @@ def test_a_failure_while_the_task_was_paused_decides_its_status(app: App, sim: S
         app.pause(ctx.task.id)
         raise ValueError("no")
 
-    task = app.create(owner="ada", handler="work", schedule=IN_A_MINUTE)
+    task = app.create(handler="work", schedule=IN_A_MINUTE)
     sim.advance(HOUR)
     assert app.resume(task.id).status == "FAILED"
 
@@ -176,7 +173,7 @@ def test_a_short_store_outage_while_a_handler_reports_progress_does_not_fail_it(
     def fail(*_arguments: object, **_named: object) -> None:
         raise StoreUnavailable("The store", "a short outage")
 
-    task = app.create(owner="ada", handler="work", schedule=IN_A_MINUTE)
+    task = app.create(handler="work", schedule=IN_A_MINUTE)
     sim.advance(HOUR)
     (execution,) = sim.executions(task.id)
     assert execution.status == "SUCCEEDED"

@@ -14,7 +14,6 @@ from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.state.record_changes import change_person
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
@@ -32,9 +31,8 @@ def say() -> str:
 def sim() -> Iterator[Simulation]:
     """A simulation with a person who wants reminders by mail."""
     with Simulation(app, preferred_channels=True) as simulation:
-        person = {"email": {"address": "ada@example.com", "verified": True}, "channels": {"REMINDER": ["EMAIL", "WEB"]}}
-        spec = PersonSpec.model_validate(person)
-        PeopleWiring.of(simulation.app.container).people.put("ada", spec, by=OWN_CODE)
+        email = {"address": "ada@example.com", "verified": True}
+        app.put_person("ada", email=email, channels={"REMINDER": ["EMAIL", "WEB"]})
         make(simulation, owner="eve")  # the first creation of a minute looks whether anybody has a budget
         yield simulation
 

@@ -25,7 +25,7 @@ __all__ = ["app"]  # a fixture
 def test_a_finished_task_is_purged_with_its_executions_after_its_retention(simulate: Simulate, app: App) -> None:
     """It exists until then; minutes later the task and its executions are removed, and no wake-up is left."""
     sim = simulate(retention=7 * DAY)
-    task = app.create(owner="ada", handler="tick", schedule=IN_A_MINUTE)
+    task = app.create(handler="tick", schedule=IN_A_MINUTE)
     sim.advance(7 * DAY)
     assert len(sim.executions(task.id)) == 1
     sim.advance(3 * MINUTE)
@@ -38,8 +38,8 @@ def test_a_finished_task_is_purged_with_its_executions_after_its_retention(simul
 def test_what_has_ended_is_there_a_year_later(simulate: Simulate, app: App) -> None:
     """By default, a task and its record are an audit trail of more than a year; a shorter life is the task's own."""
     sim = simulate(retention=Settings().retention)
-    task = app.create(owner="ada", handler="tick", schedule=IN_A_MINUTE)
-    short = app.create(owner="ada", handler="tick", schedule=IN_A_MINUTE, retention=HOUR)
+    task = app.create(handler="tick", schedule=IN_A_MINUTE)
+    short = app.create(handler="tick", schedule=IN_A_MINUTE, retention=HOUR)
     sim.advance(366 * DAY)
     assert [each.status for each in sim.executions(task.id)] == ["SUCCEEDED"]
     with pytest.raises(NotFound):
@@ -55,7 +55,7 @@ def test_a_task_s_own_retention_overrides_the_setting(
 ) -> None:
     """The retention of the task takes precedence; null keeps the task for ever."""
     sim = simulate(retention=DAY)
-    task = app.create(owner="ada", handler="tick", schedule=IN_A_MINUTE, retention=retention)
+    task = app.create(handler="tick", schedule=IN_A_MINUTE, retention=retention)
     sim.advance(29 * DAY)
     assert app.get(task.id).status == "COMPLETED"
 
@@ -63,10 +63,10 @@ def test_a_task_s_own_retention_overrides_the_setting(
 def test_an_unfinished_task_is_never_purged(simulate: Simulate, app: App) -> None:
     """A recurring, a paused and a rescheduled task all outlive their retention."""
     sim = simulate(retention=DAY)
-    daily = app.create(owner="ada", handler="tick", schedule=Schedule.every(DAY))
-    paused = app.create(owner="ada", handler="tick", schedule=IN_A_MINUTE)
+    daily = app.create(handler="tick", schedule=Schedule.every(DAY))
+    paused = app.create(handler="tick", schedule=IN_A_MINUTE)
     app.pause(paused.id)
-    again = app.create(owner="ada", handler="tick", schedule=IN_A_MINUTE)
+    again = app.create(handler="tick", schedule=IN_A_MINUTE)
     sim.advance(20 * HOUR)
     app.update(again.id, schedule=Schedule.once(START + 9 * DAY))
     sim.advance(8 * DAY)
@@ -76,7 +76,7 @@ def test_an_unfinished_task_is_never_purged(simulate: Simulate, app: App) -> Non
 def test_executions_are_kept_for_the_execution_retention_of_their_task(sim: Simulation, app: App) -> None:
     """A daily task that keeps records for two days has two after a week; the sweep returns how many it removed."""
     kept = 2 * DAY
-    task = app.create(owner="ada", handler="tick", schedule=IN_A_MINUTE, execution_retention=kept)
+    task = app.create(handler="tick", schedule=IN_A_MINUTE, execution_retention=kept)
     app.update(task.id, schedule=Schedule.every(DAY, start=START + HOUR))
     sim.advance(7 * DAY)
     assert app.sweep().expired == 5
@@ -89,7 +89,7 @@ def live_on(app: App, sim: Simulation, chance: Random) -> str:
     fields: dict[str, Any] = {"schedule": IN_A_MINUTE} if chance.random() < 0.8 else {"schedule": HOURLY, "max_runs": 2}
     if chance.random() < 0.2:
         fields["execution_retention"] = 3 * DAY
-    task_id = app.create(owner="ada", handler="tick", retention=retention, **fields).id
+    task_id = app.create(handler="tick", retention=retention, **fields).id
     verbs: list[Callable[[], object]] = [
         lambda: app.trigger(task_id),
         lambda: app.pause(task_id),
@@ -136,7 +136,7 @@ def test_no_record_outlives_its_task_nor_goes_before_it(simulate: Simulate, app:
 def test_all_records_of_a_task_are_kept_as_long_as_it_is(simulate: Simulate, app: App) -> None:
     """Also those of several runs that one cancel has ended, after the task was started again."""
     sim = simulate(retention=9 * DAY)
-    task = app.create(owner="ada", handler="tick", pull="gpu", schedule=Schedule.once(START), overlap="ALLOW")
+    task = app.create(handler="tick", pull="gpu", schedule=Schedule.once(START), overlap="ALLOW")
     for _ in range(2):
         app.trigger(task.id)
         sim.advance(MINUTE)
@@ -152,7 +152,7 @@ def test_a_record_with_a_longer_life_goes_with_its_task(simulate: Simulate, app:
     """Nobody would find it any more: neither a list nor who erases its owner. So no store removes the task alone."""
     sim = simulate()
     life: dict[str, Any] = {"retention": 40 * DAY, "execution_retention": 90 * DAY}
-    task = app.create(owner="ada", handler="tick", schedule=IN_A_MINUTE, **life)
+    task = app.create(handler="tick", schedule=IN_A_MINUTE, **life)
     sim.advance(DAY)
     assert app.get(task.id).expire_at is None
     sim.advance(40 * DAY)

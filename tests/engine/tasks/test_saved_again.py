@@ -79,7 +79,7 @@ DOORS: Mapping[str, Callable[[App, dict[str, Any], Any], object]] = {
 def test_the_same_schedule_again_changes_nothing(spelling: str, state: str) -> None:
     """Saved every 17 minutes, it runs as often as one that nobody saves, and is the same each time."""
     app, schedule = make_app(), SPELLINGS[spelling]
-    fields = {"handler": "h", "title": "T", **STATES[state]}
+    fields = {"handler": "h", **STATES[state]}
     with Simulation(app, start=START) as sim:
         app.create(id="t", **fields, schedule=schedule)
         app.create(id="alone", **fields, schedule=schedule)

@@ -74,7 +74,7 @@ def app(seen: Seen) -> App:
 
 
 def create(app: App, handler: str = "work", **fields: Any) -> Task:
-    return app.create(owner="ada", handler=handler, payload={"n": 1}, schedule=YEARLY, **fields)
+    return app.create(handler=handler, payload={"n": 1}, schedule=YEARLY, **fields)
 
 
 def test_only_that_run_has_it(sim: Simulation, app: App, seen: Seen) -> None:
@@ -172,7 +172,7 @@ def test_a_result_that_leaves_no_room_for_it_is_kept_instead(sim: Simulation, ap
     def numbers(_row: dict[str, Any]) -> list[int]:
         return [1] * 110_000
 
-    task = app.create(owner="ada", handler="numbers", payload={}, schedule=YEARLY)
+    task = app.create(handler="numbers", payload={}, schedule=YEARLY)
     app.trigger(task.id, {"numbers": [1] * 30_000})
     sim.advance(MINUTE)
     (ended,) = sim.executions(task.id)

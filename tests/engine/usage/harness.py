@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cloudsched import Schedule, TaskDraft
+from cloudsched.engine.authority import OWN_CODE
+from cloudsched.features.budgets.budget import Budget
+from cloudsched.features.budgets.budgets import Budgets
 from cloudsched.testing import Simulation
 
 
@@ -11,3 +16,8 @@ def create_hourly(sim: Simulation, handler: str = "spend", **more: object) -> st
     hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:30:00")
     fields = {"owner": "ada", "handler": handler, "schedule": hourly, **more}
     return sim.app.create(TaskDraft.of(**fields)).id
+
+
+def put_budget(sim: Simulation, *queries: int, owner: str = "ada", **more: Any) -> Budget:
+    """Set an owner's budget of a month, as a server does."""
+    return Budgets.of(sim.app.container).put(owner, *queries, by=OWN_CODE, **more)[0]

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from tests.authorities import as_user
 from tests.engine.harness import DAY, HOUR, MINUTE
-from tests.engine.usage.harness import create_hourly
+from tests.engine.usage.harness import create_hourly, put_budget
 
 from cloudsched import App, Context, Schedule, Settings, TaskDraft
 from cloudsched.domain.documents.task import TaskStatus
@@ -77,7 +77,7 @@ def test_a_warning_at_80_percent_then_a_pause_with_the_reason(
     """Once a month each; of that owner's tasks only, and `explain` says why."""
     caplog.set_level(logging.INFO)
     mine, other = create_hourly(sim), create_hourly(sim, owner="bob")
-    get_budgets(sim).put("ada", 100, by=OWN_CODE)
+    put_budget(sim, 100)
     advance(sim, 7 * HOUR)
     assert not [each for each in caplog.records if getattr(each, "action", "") == "budget_nearly_used"]
     advance(sim, HOUR)
@@ -113,10 +113,10 @@ def test_a_task_that_was_asked_for_before_its_owners_budget_knows_of_it(sim: Sim
 def test_a_raised_budget_resumes_and_nothing_is_lost(sim: Simulation, catch_up: object, ran: int) -> None:
     """What came due meanwhile runs late or is recorded as SKIPPED, as the catch-up policy says."""
     task_id = create_hourly(sim, catch_up=catch_up)
-    get_budgets(sim).put("ada", 50, by=OWN_CODE)
+    put_budget(sim, 50)
     advance(sim, 15 * HOUR)
     assert statuses(sim, task_id) == {"SUCCEEDED": 5}
-    get_budgets(sim).put("ada", 10_000, by=OWN_CODE)
+    put_budget(sim, 10_000)
     assert sim.app.get(task_id).status is TaskStatus.ACTIVE
     sim.advance(5 * MINUTE)
     found = statuses(sim, task_id)
@@ -129,13 +129,13 @@ def test_the_next_month_resumes(sim: Simulation) -> None:
     task_id = create_hourly(sim)
     sim.advance(HOUR)
     once = sim.app.create(owner="ada", handler="spend", schedule=sim.now + 9 * HOUR)
-    get_budgets(sim).put("ada", 10, by=OWN_CODE)
+    put_budget(sim, 10)
     assert sim.app.get(once.id).status is TaskStatus.PAUSED
     sim.advance(30 * DAY - HOUR)
     sweep(sim)
     assert sim.app.get(once.id).status is TaskStatus.PAUSED
     sim.advance(DAY)
-    get_budgets(sim).put("ada", 1000, by=OWN_CODE)
+    put_budget(sim, 1000)
     sim.advance(5 * MINUTE)
     assert statuses(sim, once.id) == {"SUCCEEDED": 1}
     found = statuses(sim, task_id)
@@ -147,7 +147,7 @@ def test_the_next_month_resumes(sim: Simulation) -> None:
 @pytest.mark.usefixtures("without_looks")
 def test_a_resume_in_vain_says_so_before_any_look(sim: Simulation) -> None:
     """The start that was refused has counted what is used, and no look has yet."""
-    get_budgets(sim).put("ada", 10, by=OWN_CODE)
+    put_budget(sim, 10)
     task_id = create_hourly(sim)
     sim.advance(3 * HOUR)
     assert sim.app.get(task_id).status is TaskStatus.PAUSED
@@ -160,7 +160,7 @@ def test_a_resume_in_vain_says_so_before_any_look(sim: Simulation) -> None:
 def test_the_sweep_alone_resumes_in_the_next_month(sim: Simulation) -> None:
     """Without anybody asking for it."""
     task_id = create_hourly(sim)
-    get_budgets(sim).put("ada", 10, by=OWN_CODE)
+    put_budget(sim, 10)
     advance(sim, 2 * HOUR)
     assert sim.app.get(task_id).status is TaskStatus.PAUSED
     sim.advance(31 * DAY)
@@ -175,7 +175,7 @@ def test_users_cannot_get_around_it(sim: Simulation) -> None:
     A user's own pause of such a task stays when the budget lets it go.
     """
     first, second = create_hourly(sim), create_hourly(sim)
-    get_budgets(sim).put("ada", 10, by=OWN_CODE)
+    put_budget(sim, 10)
     advance(sim, 2 * HOUR)
     for task_id in (first, second):
         with pytest.raises(NotAllowed, match="used up its budget"):
@@ -190,7 +190,7 @@ def test_users_cannot_get_around_it(sim: Simulation) -> None:
     sim.advance(5 * MINUTE)
     sweep(sim)
     assert sim.app.get(third).status is TaskStatus.PAUSED
-    get_budgets(sim).put("ada", 1000, by=OWN_CODE)
+    put_budget(sim, 1000)
     assert sim.app.get(first).status is TaskStatus.PAUSED
     assert sim.app.get(second).status is TaskStatus.ACTIVE
     as_user(sim.app).resume(first)
@@ -201,7 +201,7 @@ def test_a_pause_of_before_stays(sim: Simulation) -> None:
     """A task that its owner has paused is not touched, neither when the budget is used up nor afterwards."""
     task_id, other = create_hourly(sim), create_hourly(sim)
     as_user(sim.app).pause(task_id)
-    get_budgets(sim).put("ada", 10, by=OWN_CODE)
+    put_budget(sim, 10)
     advance(sim, 2 * HOUR)
     assert sim.app.get(other).status is TaskStatus.PAUSED
     get_budgets(sim).delete("ada", by=OWN_CODE)
@@ -214,7 +214,7 @@ def test_a_pause_of_before_stays(sim: Simulation) -> None:
 def test_a_cancel_records_what_came_due_while_paused(sim: Simulation) -> None:
     """As CANCELLED; an edit of the schedule begins anew."""
     cancelled, edited = create_hourly(sim), create_hourly(sim)
-    get_budgets(sim).put("ada", 20, by=OWN_CODE)
+    put_budget(sim, 20)
     advance(sim, 6 * HOUR)
     sim.app.cancel(cancelled)
     found = statuses(sim, cancelled)
@@ -222,7 +222,7 @@ def test_a_cancel_records_what_came_due_while_paused(sim: Simulation) -> None:
     assert sum(found.values()) == 6
     sim.app.update(edited, schedule=Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T09:00:00"))
     assert sim.app.get(edited).status is TaskStatus.PAUSED
-    get_budgets(sim).put("ada", 1000, by=OWN_CODE)
+    put_budget(sim, 1000)
     sim.advance(MINUTE)
     task = sim.app.get(edited)
     assert task.status is TaskStatus.ACTIVE
@@ -237,7 +237,7 @@ def test_a_process_that_dies_while_it_pauses_or_resumes_is_continued(
     """Some at a time: what is left is done by the next looks."""
     monkeypatch.setattr(budgets_module, "MAX_CHANGES", 2)
     ids = [create_hourly(sim) for _ in range(5)]
-    get_budgets(sim).put("ada", 50, by=OWN_CODE)
+    put_budget(sim, 50)
     sim.advance(HOUR)
     budgets = get_budgets(sim)
     assert not budgets.enforce_for("ada")
@@ -256,7 +256,7 @@ def test_a_process_that_dies_while_it_pauses_or_resumes_is_continued(
 def test_deleting_everything_does_not_bring_a_new_budget(sim: Simulation) -> None:
     """The budget is the operator's: it stays with what was used this month, when the sheets that say so are gone."""
     create_hourly(sim)
-    get_budgets(sim).put("ada", 100, by=OWN_CODE)
+    put_budget(sim, 100)
     advance(sim, 6 * HOUR)
     PeopleWiring.of(sim.app.container).person_jobs.erase("ada", by=OWN_CODE)
     advance(sim, HOUR)
@@ -274,7 +274,7 @@ def test_the_use_of_a_task_that_is_long_gone_counts(sim: Simulation) -> None:
     create_hourly(sim)
     advance(sim, 30 * HOUR)
     assert any(each.settled for each in sim.app.container.many_tasks.ledger.list_sheets("ada", f"{sim.now:%Y-%m}"))
-    get_budgets(sim).put("ada", 1000, by=OWN_CODE)
+    put_budget(sim, 1000)
     assert get_budgets(sim).get("ada").queries == 330
 
 
@@ -283,7 +283,7 @@ def test_a_store_that_does_not_answer_fails_no_sweep(
 ) -> None:
     """It is logged, and tried again."""
     create_hourly(sim)
-    get_budgets(sim).put("ada", 10, by=OWN_CODE)
+    put_budget(sim, 10)
     sim.advance(HOUR)
 
     def fail(_owner: str) -> bool:

@@ -8,6 +8,7 @@ import pytest
 from tests.authorities import as_user
 from tests.drafts_app import make_app as make_drafts_app
 from tests.engine.harness import DAY, MINUTE, SECOND
+from tests.engine.usage.harness import put_budget
 
 from cloudsched import App, Context, Done, Settings, Task, TaskDraft
 from cloudsched.domain.documents.owner_usage import UsageSheet
@@ -78,14 +79,14 @@ def app(spending: Spending) -> App:
 
 
 def set_budget(sim: Simulation, spending: Spending, queries: int = BUDGET) -> None:
-    Budgets.of(sim.app.container).put("ada", queries, by=OWN_CODE)
+    put_budget(sim, queries)
     spending.limit = queries
 
 
 def create(sim: Simulation, *, by_code: bool = False, **fields: Any) -> str:
     """Create a task as ada does through the API, or as a server does for ada."""
     handler = {} if "children" in fields else {"handler": "spend"}
-    draft = {"owner": "ada", "title": "T", "schedule": {"at": sim.now.isoformat()}, **handler, **fields}
+    draft = {"owner": "ada", "schedule": {"at": sim.now.isoformat()}, **handler, **fields}
     return (sim.app if by_code else as_user(sim.app)).put(sim.app.to_draft(draft))[0].id
 
 
@@ -128,7 +129,7 @@ def test_one_way_after_the_other_ends_at_the_budget(
     assert statuses <= {TaskStatus.PAUSED, TaskStatus.COMPLETED, TaskStatus.ACTIVE, TaskStatus.FAILED}
     assert "used up its budget" in sim.app.get(made[-1]).message or way in {"calls", "children", "parallel children"}
     spending.limit = None
-    Budgets.of(sim.app.container).put("ada", 10**9, by=OWN_CODE)
+    put_budget(sim, 10**9)
     if way in {"one-time tasks", "calls", "children", "parallel children", "steps"}:
         sim.run_until_idle(2 * DAY)
         assert {sim.app.get(each).status for each in made} == {TaskStatus.COMPLETED}, "each has run in the end"
@@ -220,7 +221,7 @@ def test_drafts_are_counted_and_end_at_the_budget() -> None:
     model = Scripted()
     with Simulation(make_drafts_app()) as sim:
         DraftsWiring.of(sim.app.container).replace(model=model)
-        Budgets.of(sim.app.container).put("ada", 9, by=OWN_CODE)
+        put_budget(sim, 9)
         results = [sim.app.draft("Påminn mig varje måndag", timezone="UTC", owner="ada").missing for _ in range(100)]
         assert model.asked == 10, "a draft asks twice if the first answer is of no use"
         assert Budgets.of(sim.app.container).find_refusal("ada") is not None

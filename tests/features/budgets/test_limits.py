@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.authorities import as_user
 from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
+from tests.engine.usage.harness import put_budget
 
 from cloudsched import App, Context, Done, Settings, Task, TaskDraft
-from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.usage import sum_usage
 from cloudsched.engine.authority import OWN_CODE
@@ -156,11 +156,11 @@ def test_what_calls_use_counts_for_the_task_above(sim: Simulation, way: str) -> 
         "parallel children": {"children": [{"handler": "spend"}] * 3, "parallel": True},
     }
     fields = ways.get(way, {"handler": way})
-    fields |= {"owner": "ada", "title": "T", "schedule": "every hour", "max_queries_per_month": 50}
+    fields |= {"owner": "ada", "schedule": "every hour", "max_queries_per_month": 50}
     task = sim.app.put(sim.app.to_draft(fields))[0]
     sim.advance(DAY)
     assert sim.app.get(task.id).status is TaskStatus.PAUSED
-    used = Budgets.of(sim.app.container).put("ada", 1_000, by=OWN_CODE)[0].queries
+    used = put_budget(sim, 1_000).queries
     assert 50 <= used <= 60
     assert " of 50 queries" in sim.app.get(task.id).message
     sim.app.update(task.id, max_queries_per_month=61)
@@ -238,17 +238,17 @@ def test_what_is_no_limit_is_refused(sim: Simulation, number: object) -> None:
 
 def test_an_owners_budget_and_a_tasks_limit_hold_together(sim: Simulation) -> None:
     """What a budget lets go stays held by its limit, and the other way round."""
-    Budgets.of(sim.app.container).put("ada", 30, by=OWN_CODE)
+    put_budget(sim, 30)
     task = create(sim, max_queries_per_month=20)
     other = create(sim)
     sim.advance(5 * HOUR)
     assert {sim.app.get(each.id).status for each in (task, other)} == {TaskStatus.PAUSED}
-    Budgets.of(sim.app.container).put("ada", 1_000, by=OWN_CODE)
+    put_budget(sim, 1_000)
     sim.advance(5 * HOUR)
     assert sim.app.get(other.id).status is TaskStatus.ACTIVE
     assert sim.app.get(task.id).status is TaskStatus.PAUSED
     assert count(sim, task) <= 2
-    Budgets.of(sim.app.container).put("ada", 1, by=OWN_CODE)
+    put_budget(sim, 1)
     as_user(sim.app).update(task.id, max_queries_per_month=None)
     before = count(sim, task)
     sim.advance(5 * HOUR)
@@ -279,8 +279,8 @@ def test_a_follow_up_sets_the_limit_as_code_does(app: App) -> None:
 
 
 def want_mail(sim: Simulation) -> None:
-    person = {"email": {"address": "ada@example.com", "verified": True}, "channels": {"OTHERS": ["EMAIL"]}}
-    PeopleWiring.of(sim.app.container).people.put("ada", PersonSpec.model_validate(person), by=OWN_CODE)
+    email = {"address": "ada@example.com", "verified": True}
+    sim.app.put_person("ada", email=email, channels={"OTHERS": ["EMAIL"]})
 
 
 def test_one_message_tells_of_a_budget_whatever_it_pauses(sim: Simulation) -> None:
@@ -289,7 +289,7 @@ def test_one_message_tells_of_a_budget_whatever_it_pauses(sim: Simulation) -> No
     for number in range(6):
         channels = ["EMAIL"] if number in {2, 4} else []
         create(sim, schedule="every day at 9:00", delivery_channels=channels)
-    Budgets.of(sim.app.container).put("ada", max_tokens_per_month=50_000, by=OWN_CODE)
+    put_budget(sim, max_tokens_per_month=50_000)
     sim.advance(20 * DAY)
     told = [mail for mail in sim.sent("EMAIL") if mail.title == "Your tasks are paused"]
     assert len(told) == 1
@@ -298,7 +298,7 @@ def test_one_message_tells_of_a_budget_whatever_it_pauses(sim: Simulation) -> No
     assert inbox(sim) == ["Your tasks are paused"]
     sim.advance_to(FEBRUARY + 20 * DAY)
     assert inbox(sim) == ["Your tasks are paused"] * 2
-    Budgets.of(sim.app.container).put("ada", max_tokens_per_month=10**9, by=OWN_CODE)
+    put_budget(sim, max_tokens_per_month=10**9)
     sim.advance(60 * DAY)
     assert inbox(sim) == ["Your tasks are paused"] * 2
 
@@ -335,9 +335,9 @@ def test_tokens_alone_use_up_a_budget(sim: Simulation) -> None:
 def test_a_budget_of_tokens_replaces_one_of_queries(sim: Simulation) -> None:
     """A new budget is a whole one: what it does not name has no limit any more, and what that paused goes on."""
     task = create(sim)
-    Budgets.of(sim.app.container).put("ada", 0, by=OWN_CODE)
+    put_budget(sim, 0)
     assert sim.app.get(task.id).status is TaskStatus.PAUSED
-    Budgets.of(sim.app.container).put("ada", max_tokens_per_month=7, by=OWN_CODE)
+    put_budget(sim, max_tokens_per_month=7)
     assert sim.app.get(task.id).status is TaskStatus.ACTIVE
 
 

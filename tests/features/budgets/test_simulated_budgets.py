@@ -7,11 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 from tests.engine.harness import HOUR, MINUTE
+from tests.engine.usage.harness import put_budget
 
 from cloudsched import App, Context, Settings
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.engine.authority import OWN_CODE
-from cloudsched.features.budgets.budgets import Budgets
 from cloudsched.testing import Simulation
 
 
@@ -33,7 +32,7 @@ def create(sim: Simulation, rule: str = "FREQ=HOURLY", owner: str = "ada") -> st
 
 
 def limit(sim: Simulation, queries: int, owner: str = "ada") -> None:
-    Budgets.of(sim.app.container).put(owner, queries, by=OWN_CODE)
+    put_budget(sim, queries, owner=owner)
 
 
 def advance_in_small_steps(sim: Simulation) -> None:

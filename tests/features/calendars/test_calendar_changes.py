@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.engine.harness import DAY, HOUR, MINUTE, SECOND
+from tests.features.calendars.test_fetch_limits import calendars as calendars_of
 from tests.instants import spread
 
 from cloudsched import Task
@@ -27,7 +28,6 @@ from cloudsched.engine.tasks.schedule_parts import OPEN_FOR
 from cloudsched.errors import StoreUnavailable, VersionConflict
 from cloudsched.features.calendars.documents import Calendar
 from cloudsched.features.calendars.schedule_days import FollowedCalendar
-from cloudsched.features.calendars.wiring import CalendarsWiring
 from cloudsched.testing import Simulation
 
 DAILY = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
@@ -45,9 +45,7 @@ def make_task(sim: Simulation, schedule: Schedule = DAILY, **more: Any) -> None:
 
 
 def put(sim: Simulation, *days: date) -> Calendar:
-    return CalendarsWiring.of(sim.app.container).calendars.put(
-        "fr", SYSTEM_OWNER, days=[(day, day, "Feast") for day in days], by=OWN_CODE
-    )
+    return calendars_of(sim).put("fr", SYSTEM_OWNER, days=[(day, day, "Feast") for day in days], by=OWN_CODE)
 
 
 def upcoming_days(sim: Simulation) -> set[date]:
@@ -145,7 +143,7 @@ def test_no_change_is_left_behind_wherever_its_writer_dies(
     assert commits[0] >= last
     sim.advance(3 * OPEN_FOR)
     assert not open_changes(sim)
-    is_holiday = bool(CalendarsWiring.of(sim.app.container).calendars.get("fr", SYSTEM_OWNER).content)
+    is_holiday = bool(calendars_of(sim).get("fr", SYSTEM_OWNER).content)
     assert is_holiday == (holiday not in upcoming_days(sim))
 
 

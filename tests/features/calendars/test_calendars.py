@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.engine.harness import DAY, HOUR, MINUTE, Simulate
+from tests.features.calendars.test_fetch_limits import calendars as calendars_of
 from tests.instants import spread
 
 from cloudsched import Context, Task
@@ -23,7 +24,6 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.tasks import follow_changes
 from cloudsched.errors import InvalidInput, InvalidSchedule, MissingExtra, NotFound, Unavailable
 from cloudsched.features.calendars.documents import Calendar, HolidaySource
-from cloudsched.features.calendars.wiring import CalendarsWiring
 from cloudsched.testing import Simulation
 
 FAR = date(2031, 1, 1)
@@ -33,7 +33,7 @@ DAILY = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": [
 def put(sim: Simulation, calendar_id: str = "fr", *days: date, owner: str = SYSTEM_OWNER, **content: Any) -> Calendar:
     """Write a calendar of these days, or of other content."""
     content = content or {"days": [(day, day, "") for day in days]}
-    return CalendarsWiring.of(sim.app.container).calendars.put(calendar_id, owner, by=OWN_CODE, **content)
+    return calendars_of(sim).put(calendar_id, owner, by=OWN_CODE, **content)
 
 
 def create(sim: Simulation, task_id: str | None = "t", schedule: Schedule | str = DAILY, owner: str = "system") -> Task:
@@ -160,14 +160,14 @@ def test_nobody_uses_or_shadows_another_owners_calendar(sim: Simulation) -> None
     """A user's calendar means nothing to others; one for everybody wins over a user's of the same name."""
     own = put(sim, "free", FAR, owner="ada")
     with pytest.raises(NotFound):
-        CalendarsWiring.of(sim.app.container).calendars.get(own.id, "bob")
+        calendars_of(sim).get(own.id, "bob")
     daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": [own.id]})
     with pytest.raises(InvalidSchedule, match="no such calendar"):
         create(sim, None, daily, "bob")
     task = create(sim, None, daily, "ada")
     assert task.schedule.calendars[0].id == own.id
     put(sim, "free", FAR)
-    assert CalendarsWiring.of(sim.app.container).calendars.get("free", "ada").id == "free"
+    assert calendars_of(sim).get("free", "ada").id == "free"
     with pytest.raises(InvalidInput, match="taken"):
         put(sim, own.id)
     with pytest.raises(InvalidInput, match="taken"):
@@ -179,7 +179,7 @@ def test_a_deleted_calendar_leaves_its_days_to_its_tasks(sim: Simulation) -> Non
     holiday = sim.now.date() + timedelta(1)
     put(sim, "fr", holiday)
     create(sim)
-    CalendarsWiring.of(sim.app.container).calendars.delete("fr", SYSTEM_OWNER, by=OWN_CODE)
+    calendars_of(sim).delete("fr", SYSTEM_OWNER, by=OWN_CODE)
     sim.app.update("t", title="New", schedule=DAILY.model_copy(update={"rrule": "FREQ=DAILY;BYHOUR=13"}))
     assert holiday not in list_days(sim)
     with pytest.raises(InvalidSchedule, match="no such calendar"):
@@ -264,7 +264,7 @@ def test_without_the_package_holidays_say_what_to_install(sim: Simulation, monke
     with pytest.raises(MissingExtra, match="its extra holidays"):
         put(sim, "fr", holidays=HolidaySource(country="FR"))
     with pytest.raises(NotFound):
-        CalendarsWiring.of(sim.app.container).calendars.get("fr", SYSTEM_OWNER)
+        calendars_of(sim).get("fr", SYSTEM_OWNER)
 
 
 def test_holidays_are_refreshed_with_the_years_and_the_package(
@@ -275,19 +275,19 @@ def test_holidays_are_refreshed_with_the_years_and_the_package(
     sim = simulate(start=datetime(2027, 12, 26, 7, 30, tzinfo=UTC))
 
     def last_year() -> int:
-        return int(CalendarsWiring.of(sim.app.container).calendars.get("fr", SYSTEM_OWNER).content.splitlines()[-1][:4])
+        return int(calendars_of(sim).get("fr", SYSTEM_OWNER).content.splitlines()[-1][:4])
 
     made = put(sim, "fr", holidays=HolidaySource(country="FR"))
     put(sim, "fr", holidays=HolidaySource(country="FR"))  # its task is there already
     begun = last_year()
     assert begun == sim.now.year + 10
     sim.advance(3 * DAY)
-    assert CalendarsWiring.of(sim.app.container).calendars.get("fr", SYSTEM_OWNER).revision == made.revision
+    assert calendars_of(sim).get("fr", SYSTEM_OWNER).revision == made.revision
     sim.advance(5 * DAY)
     assert last_year() == begun + 1
     monkeypatch.setattr("cloudsched.features.calendars.sources.version", lambda _name: "99.0")
     sim.advance(2 * DAY)
-    refreshed = CalendarsWiring.of(sim.app.container).calendars.get("fr", SYSTEM_OWNER).holidays
+    refreshed = calendars_of(sim).get("fr", SYSTEM_OWNER).holidays
     assert refreshed is not None
     assert refreshed.version == "99.0"
     put(sim, "fr", FAR)
@@ -311,17 +311,15 @@ def test_a_calendar_from_a_url_is_refreshed_by_its_task(sim: Simulation, monkeyp
     assert asked[1:] == [("https://example.org/a.ics", '"1"')]
     answers[0] = (ICS.replace("20270714", "20270720"), '"2"')
     sim.advance(24 * HOUR)
-    calendar = CalendarsWiring.of(sim.app.container).calendars.get("c", SYSTEM_OWNER)
+    calendar = calendars_of(sim).get("c", SYSTEM_OWNER)
     assert "2027-07-20 Bastille, Day" in calendar.content
     assert calendar.revision == 2
-    CalendarsWiring.of(sim.app.container).calendars.delete("c", SYSTEM_OWNER, by=OWN_CODE)
+    calendars_of(sim).delete("c", SYSTEM_OWNER, by=OWN_CODE)
     with pytest.raises(NotFound):
         sim.app.get("calendar-c")
-    assert (
-        CalendarsWiring.of(sim.app.container).calendars.refresh("c") == "It is no longer fetched."
-    )  # its task had begun before
+    assert calendars_of(sim).refresh("c") == "It is no longer fetched."  # its task had begun before
     monkeypatch.undo()
-    source = CalendarsWiring.of(sim.app.container).calendars._source  # noqa: SLF001 - its guard knows the old function
+    source = calendars_of(sim)._source  # noqa: SLF001 - its guard knows the old function
     vars(source).pop("fetch")
     with pytest.raises(InvalidInput, match="may not be reached"):
         put(sim, "c", url="http://127.0.0.1/a.ics")
@@ -350,7 +348,7 @@ def test_a_calendar_that_turns_bad_keeps_its_days_and_says_so(
         return answer
 
     asked = list[str | None]()
-    calendars = CalendarsWiring.of(sim.app.container).calendars
+    calendars = calendars_of(sim)
     monkeypatch.setattr(calendars._source, "fetch", fetch)  # noqa: SLF001 - the network
     made = put(sim, "c", url="https://example.org/a.ics")
     for good in (None, (ICS.replace("20270714", "20270720"), '"3"')):

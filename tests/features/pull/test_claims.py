@@ -90,7 +90,7 @@ def test_a_lock_is_handed_on_by_a_repeated_report_if_the_reply_of_the_store_was_
         sim.advance(2 * SECOND)
         first = require_claim(sim)
         app.handler("next")(lambda: "done")
-        app.create(id="next", owner="ada", handler="next", schedule=Schedule.once(sim.now), lock_key="k")
+        app.create(id="next", handler="next", schedule=Schedule.once(sim.now), lock_key="k")
         sim.queue.deliver_due()
         store.error = StoreUnavailable("The store", "no reply came")
         with pytest.raises(StoreUnavailable):
@@ -235,7 +235,7 @@ def test_a_call_that_finishes_while_the_queue_is_down_notifies_its_parent(
     """Being marked as deferred does not end its retention, and the sweep notifies its parent."""
     add_parent_handler(app)
     sim = simulate(retention=retention)
-    parent = app.create(owner="ada", handler="parent", schedule=Schedule.once(sim.now + SECOND))
+    parent = app.create(handler="parent", schedule=Schedule.once(sim.now + SECOND))
     sim.advance(MINUTE)
     found = require_claim(sim)
     sim.queue.is_down = True
@@ -252,7 +252,7 @@ def test_a_result_may_be_sent_again_after_a_crash_before_its_dispatches(
 ) -> None:
     """The repeated result is recognised, and the parent is notified then."""
     add_parent_handler(app)
-    parent = app.create(owner="ada", handler="parent", schedule=Schedule.once(sim.now + SECOND))
+    parent = app.create(handler="parent", schedule=Schedule.once(sim.now + SECOND))
     sim.advance(MINUTE)
     found = require_claim(sim)
     for _ in range(100):

@@ -78,10 +78,10 @@ def test_a_handler_that_only_workers_have_need_not_be_known_here(sim: Simulation
     offer(sim, "a", handler="render", payload={"anything": 1}, pull="gpu")
     with pytest.raises(UnknownHandler):
         offer(sim, "b", handler="render", pull=None)
-    parent = sim.app.create(owner="ada", title="p", children=[{"handler": "render", "pull": "gpu"}])
+    parent = sim.app.create(children=[{"handler": "render", "pull": "gpu"}])
     assert parent.children[0].pull
     with pytest.raises(UnknownHandler):
-        sim.app.create(owner="ada", title="p", children=[{"handler": "render"}])
+        sim.app.create(children=[{"handler": "render"}])
 
 
 @pytest.mark.parametrize("pull", ["", "a/b", "a" * 65, {"queue": "gpu", "skill": "a b"}, {"skill": "cuda"}, 5])
@@ -96,7 +96,7 @@ def test_an_invalid_queue_is_refused(sim: Simulation, pull: object) -> None:
 def test_a_task_with_children_has_no_queue_of_its_own(sim: Simulation) -> None:
     """Its own handler is built in, and no worker has it."""
     with pytest.raises(InvalidInput, match="together with children"):
-        sim.app.create(owner="ada", title="p", pull="gpu", children=[{"handler": "work"}])
+        sim.app.create(pull="gpu", children=[{"handler": "work"}])
 
 
 # ── While it waits ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -201,7 +201,7 @@ def test_a_handler_of_an_app_s_own_may_have_any_name() -> None:
         return "done"
 
     with Simulation(app) as sim:
-        task = app.create(owner="ada", handler="assistant")
+        task = app.create(handler="assistant")
         sim.add_worker("gpu")
         sim.advance(SECOND)
         assert statuses(sim, task.id) == ["SUCCEEDED"]

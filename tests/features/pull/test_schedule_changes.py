@@ -50,7 +50,7 @@ def executor_app() -> tuple[App, list[str]]:
 
 def put(app: App, schedule: Schedule) -> Task:
     """Create the task ``a`` again, with another schedule."""
-    return app.create(id="a", handler="work", schedule=schedule)
+    return app.create(id="a", owner="ada", handler="work", schedule=schedule)
 
 
 # ── A new schedule, or a new end ─────────────────────────────────────────────────────────────────────────────────────

@@ -55,7 +55,7 @@ class Suspended(ControlFlow):
 
 def is_busy(error: BaseException) -> bool:
     """Return whether a partner was not asked, because as many calls to it as may be are under way."""
-    return isinstance(error, Unavailable) and error.is_busy
+    return issubclass(type(error), Unavailable) and bool(getattr(error, "is_busy", False))
 
 
 def is_handler_failure(error: BaseException) -> bool:

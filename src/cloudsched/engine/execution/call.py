@@ -31,14 +31,13 @@ from cloudsched.domain.transitions.outcome import (
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.durable_run import CallHandle, Misuse
-from cloudsched.engine.durable.suspension import Suspended, explain_mistake, is_handler_failure
+from cloudsched.engine.durable.suspension import Suspended, explain_mistake, is_busy, is_handler_failure
 from cloudsched.engine.durable.user_calls import PLAIN_TYPES, UserCall, make_coroutine_function, needs_await
 from cloudsched.engine.handlers.context import MAX_TEXT, Context
 from cloudsched.engine.handlers.signature import Dependencies
 from cloudsched.engine.ports.procedure import LongCall, Procedure, from_thrown
 from cloudsched.errors import (
     InvalidInput,
-    Unavailable,
     UnknownHandler,
     WorkflowError,
 )
@@ -132,8 +131,8 @@ def _call(
 
 
 def _report_raised(context: Context, handler: Handler, error: BaseException) -> AttemptReport:
-    if isinstance(error, Unavailable) and error.is_busy:
-        return _report(context, Snooze(error.retry_after or timedelta(0), _error_text(error)))
+    if is_busy(error):
+        return _report(context, Snooze(getattr(error, "retry_after", None) or timedelta(0), _error_text(error)))
     mistake = explain_mistake(error, context.durable_run.made)
     if mistake is not None:
         return _report_failure(context, Fail(str(mistake)), mistake)

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import pytest
 from tests.cases import try_each
 from tests.client.harness import GREET, IN_BOTH_COLOURS, Flaky, catch_error
 from tests.people.senders.mail_server import make_tls
+from tests.web.callers import MINUTE
 from werkzeug.wrappers import Response
 
 from cloudsched.client import AsyncClient, Client
@@ -51,7 +51,7 @@ def test_a_key_in_any_script_names_one_creation(client: Client, sim: Simulation)
     assert {key: client.create(**GREET, idempotency_key=key).id for key in KEYS} == made
     assert len(set(made.values())) == len(KEYS)
     assert len([*client.tasks()]) == len(KEYS)
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     task = client.create(**GREET, schedule="every day at 9")
     started = [client.trigger(task.id, idempotency_key=key).triggered for key in KEYS * 2]
     assert started[: len(KEYS)] == started[len(KEYS) :]

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.client.harness import DAILY, GREET, Flaky, catch_error
+from tests.web.callers import DAY, HOUR, MINUTE, SECOND
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.cli import tasks as tasks_command
@@ -50,7 +51,7 @@ from cloudsched.web.functions import serve_api
 
 def test_every_client_method_works_against_the_api(client: Client, sim: Simulation) -> None:
     """Everything that the API does, through the client's methods, with typed results."""
-    task = client.create(**GREET, schedule=DAILY, expected_duration=timedelta(seconds=30))
+    task = client.create(**GREET, schedule=DAILY, expected_duration=30 * SECOND)
     assert task.next_execution_time == datetime(2027, 1, 1, 9, tzinfo=UTC)
     assert task.read_back is not None
     assert task.read_back.description == task.schedule.describe()
@@ -62,10 +63,10 @@ def test_every_client_method_works_against_the_api(client: Client, sim: Simulati
     assert client.update(task.id, etag=client.get(task.id).etag, title="New", until=None).title == "New"
     assert client.upcoming(task.id, 2) == client.preview(DAILY, 2)
     assert client.describe_schedule("every day at 9", timezone="UTC").description == "every day at 09:00, UTC"
-    sim.advance(timedelta(days=3))
+    sim.advance(3 * DAY)
     client.trigger(task.id)
     client.backfill(task.id, datetime(2027, 1, 1, tzinfo=UTC), datetime(2027, 1, 2, tzinfo=UTC))
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     executions = list(client.executions(task.id))
     assert [execution.status for execution in executions] == ["SUCCEEDED"] * 5
     assert client.execution(task.id, executions[0].id) == executions[0]
@@ -79,10 +80,10 @@ def test_every_client_method_works_against_the_api(client: Client, sim: Simulati
     assert client.person("ada").channels == {"REPORT": ("EMAIL",)}
     assert client.rotate_webhook_secret("ada") != person.webhook_secret
     task_id = client.erase_person("bob").id
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     assert client.get(task_id).status is TaskStatus.COMPLETED
     PeopleWiring.of(sim.app.container).person_jobs.export("bob", by=OWN_CODE)
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     assert '"kind":"task"' in client.export_person("bob")
     client.delete_person("ada")
     assert client.cancel(task.id).status is TaskStatus.CANCELLED
@@ -220,11 +221,11 @@ def test_waiting_outlasts_an_outage(client: Client, flaky: Flaky, sim: Simulatio
     flaky.fail(*[503, 502, 429] * 4)
 
     def finish_and_fail() -> Response:
-        sim.advance(timedelta(minutes=1))
+        sim.advance(MINUTE)
         return Response(status=503)
 
     flaky.fails.append(finish_and_fail)
-    assert client.wait(task.id, timedelta(hours=1)).status == "SUCCEEDED"
+    assert client.wait(task.id, HOUR).status == "SUCCEEDED"
     assert len(waits) == 13
 
 
@@ -253,11 +254,11 @@ def test_logs_follow_through_an_outage(
 ) -> None:
     """After one response, later failures are retried; a wrong address raises at once."""
     client.create(**GREET, id="t", schedule=DAILY)
-    monkeypatch.setattr(tasks_command, "time", type("", (), {"sleep": lambda _: sim.advance(timedelta(days=1))}))
+    monkeypatch.setattr(tasks_command, "time", type("", (), {"sleep": lambda _: sim.advance(DAY)}))
     flaky.fail(500)
     with pytest.raises(Unavailable):
         next(tasks_command.follow_executions(client, "t", 20, once=False))
-    sim.advance(timedelta(hours=10))
+    sim.advance(10 * HOUR)
     followed = tasks_command.follow_executions(client, "t", 20, once=False)
     assert next(followed).id == "20270101T090000Z"
     flaky.fail(500)
@@ -288,15 +289,15 @@ def test_everything_that_is_listed_can_be_read(client: Client, sim: Simulation) 
     client.create(title="Now", id="now", labels=["team=a"], category="REPORT", **fields)
     client.create(title="Work", id="work", pull="gpu", lock_key="printer", **fields)
     client.create(title="Later", id="later", schedule="every day at 9", **fields)
-    sim.advance(timedelta(minutes=6))
-    (ran,) = client.find_executions(label="team=a", since=NOW, until=NOW + timedelta(days=1))
+    sim.advance(6 * MINUTE)
+    (ran,) = client.find_executions(label="team=a", since=NOW, until=NOW + DAY)
     assert (ran.task_id, ran.title, ran.status) == ("now", "Now", ExecutionStatus.SUCCEEDED)
     assert (ran.category, list(client.find_executions(category=Category.REPORT))) == (Category.REPORT, [ran])
     assert list(client.find_executions(category="ANALYSIS")) == []
-    coming = list(client.occurrences(NOW + timedelta(days=2), owner="ada", since=NOW))
+    coming = list(client.occurrences(NOW + 2 * DAY, owner="ada", since=NOW))
     assert [(one.task_id, one.utc) for one in coming] == [
-        ("later", NOW + timedelta(hours=9)),
-        ("later", NOW + timedelta(hours=33)),
+        ("later", NOW + 9 * HOUR),
+        ("later", NOW + 33 * HOUR),
     ]
     assert [(one.queue, one.waiting) for one in client.queues()] == [("gpu", 1)]
     assert [one.title for one in client.queued_tasks("gpu")] == ["Work"]
@@ -314,12 +315,12 @@ def test_all_that_match_are_changed(client: Client, sim: Simulation) -> None:
     fields: dict[str, Any] = {"owner": "ada", "handler": "greet", "payload": {"name": "Ada"}, "schedule": "every year"}
     for name in ("a", "b"):
         client.create(title="T", id=name, **fields)
-    until = NOW + timedelta(days=400)
+    until = NOW + 400 * DAY
     assert client.count_matching("PAUSE", owner="ada", due_until=until).count == 2
     task = client.batch_change("PAUSE", ids=["a", "c"], idempotency_key="k")
     assert client.batch_change("PAUSE", ids=["a", "c"], idempotency_key="k").id == task.id
-    sim.advance(timedelta(minutes=1))
-    assert client.wait(task.id, timedelta(seconds=1)).content["changed"] == 1
+    sim.advance(MINUTE)
+    assert client.wait(task.id, SECOND).content["changed"] == 1
     assert {each.id: each.status for each in client.tasks(handler="greet")} == {"a": "PAUSED", "b": "ACTIVE"}
     with pytest.raises(InvalidInput, match="would match every task"):
         client.batch_change("DELETE")

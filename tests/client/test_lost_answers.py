@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from tests.client.harness import GREET, Flaky
 from tests.drafts_app import make_app
 from tests.instants import about
+from tests.web.callers import HOUR, MINUTE
 from werkzeug.wrappers import Response
 
 from cloudsched import App, Context
@@ -26,7 +27,6 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import NotFound
 from cloudsched.testing import Simulation
 
-HOUR = timedelta(hours=1)
 LATER = "one hour later"
 PAST = datetime(2027, 1, 1, 1, tzinfo=UTC)
 TASK = {**GREET, "schedule": "in 2 seconds"}
@@ -133,7 +133,7 @@ def test_an_edit_that_is_repeated_is_made_once(
 ) -> None:
     """An edit of the state that its caller has seen shifts the schedule once, also if the task has changed since."""
     task = client.create(**GREET, id="t", schedule="in 5 hours")
-    due = sim.now + timedelta(hours=6)
+    due = sim.now + 6 * HOUR
 
     def lose() -> Response:
         flaky.loses = True
@@ -187,7 +187,7 @@ def test_a_change_that_is_repeated_is_made_once(
     """Whatever has run meanwhile, and though its owner has taken it back before the repetition."""
     action = change.split(maxsplit=1)[0]
     client.create(**{**GREET, "handler": "fails"}, id="t", schedule="every 5 hours from 2027-01-01T01:00Z", retry=0)
-    sim.advance(timedelta(minutes=90))
+    sim.advance(90 * MINUTE)
     if action == "RESUMED":
         client.pause("t")
 
@@ -251,18 +251,18 @@ def test_a_task_whose_deletion_is_repeated_is_deleted(client: Client, flaky: Fla
 def test_a_draft_is_confirmed_once(client: Client, flaky: Flaky, sim: Simulation, text: str) -> None:
     """Also if somebody has edited its task between the confirmation and its repetition."""
     changed = sim.app.create(handler="remind", title="Reminder", payload={"text": "x"}, schedule="in 5 hours")
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     drafted = client.draft(text, timezone="UTC", owner="system", context={"taskId": changed.id} if "my" in text else {})
     assert drafted.draft_token is not None, drafted
 
     def lose() -> Response:
         latest = max(sim.app.tasks(TaskQuery()).items, key=lambda each: each.updated_at)
-        sim.advance(timedelta(minutes=5))
+        sim.advance(5 * MINUTE)
         sim.app.update(latest.id, description="Theirs", schedule="in 3 hours")
         return Response(status=502)
 
     flaky.loses, flaky.fails = True, [lose]
     task = client.confirm(drafted)
     assert task.description == "Theirs"
-    assert sim.app.upcoming(task.id) == about([sim.now + timedelta(hours=3)])
+    assert sim.app.upcoming(task.id) == about([sim.now + 3 * HOUR])
     assert len(sim.app.tasks(TaskQuery()).items) == (2 if "stretch" in text else 1)

@@ -6,12 +6,12 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from typing import Any, Final
 
 import pytest
 from click.testing import CliRunner
 from tests.client.harness import Flaky, catch_error
+from tests.web.callers import MINUTE
 
 from cloudsched.app import AsyncApp
 from cloudsched.cli.main import cloudsched
@@ -147,7 +147,7 @@ def test_nobody_is_made_by_a_change(sim: Simulation, change: Change) -> None:
             sim.app.person("ada")
         sim.app.put_person("ada", **WHOLE)
         PeopleWiring.of(sim.app.container).person_jobs.erase("ada", by=OWN_CODE)
-        sim.advance(timedelta(minutes=1))
+        sim.advance(MINUTE)
 
 
 def test_a_webhooks_secret_is_in_the_answer_and_survives_other_changes(

@@ -8,7 +8,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.utils import format_datetime
 from functools import partial
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from tests.authorities import A_USER
 from tests.client.harness import DAILY, GREET, IN_BOTH_COLOURS, Flaky, catch_error
+from tests.web.callers import DAY, HOUR, SECOND
 from werkzeug.wrappers import Response
 
 from cloudsched import App
@@ -152,7 +153,7 @@ def test_credentials_that_fit_no_header_raise_at_once(url: str, flaky: Flaky, pr
 
 def test_a_service_is_not_asked_before_it_said(client: Client, flaky: Flaky, waits: list[float]) -> None:
     """Retry-After is waited for if the timeout leaves time, and else told at once. What is no time is ignored."""
-    at = datetime.now(UTC) + timedelta(seconds=20)
+    at = datetime.now(UTC) + 20 * SECOND
     for asked in ("7", format_datetime(at, usegmt=True)):
         flaky.fails = [partial(Response, status=503, headers={"Retry-After": asked})]
         assert list(client.tasks()) == []
@@ -162,7 +163,7 @@ def test_a_service_is_not_asked_before_it_said(client: Client, flaky: Flaky, wai
     flaky.fails = [lambda: Response(status=503, headers={"Retry-After": "3600"})]
     error = catch_error(lambda: list(client.tasks()))
     assert isinstance(error, Unavailable)
-    assert (error.retry_after, waits) == (timedelta(hours=1), [])
+    assert (error.retry_after, waits) == (HOUR, [])
     flaky.fails = [lambda: Response("{}", 429, headers={"Retry-After": "²"})]
     error = catch_error(lambda: client.create(**GREET))
     assert isinstance(error, QuotaExceeded)
@@ -210,7 +211,7 @@ def test_fields_that_only_a_newer_api_has_are_kept_at_any_depth(sim: Simulation,
     content["schedule"]["leapSeconds"] = "smear"
     task = TaskView.from_response({**content, "mood": "fine"})
     assert (task.model_extra, task.schedule.model_extra) == ({"mood": "fine"}, {"leapSeconds": "smear"})
-    sim.advance(timedelta(days=1))
+    sim.advance(DAY)
     sent = next(iter(sim.executions(task.id))).to_wire()
     sent["attempts"][0]["host"] = "box"
     execution = reader(Execution)({**sent, "region": "moon"})

@@ -14,6 +14,7 @@ import pytest
 from pydantic import BaseModel
 from tests.client.harness import GREET, Flaky
 from tests.instants import about
+from tests.web.callers import MINUTE, SECOND
 from werkzeug.wrappers import Response
 
 from cloudsched.client import RETRIES, Client, flow, task_inquiries
@@ -27,7 +28,7 @@ from cloudsched.features.pull.fields import Pull
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
 
-SOON = timedelta(minutes=5)
+SOON = 5 * MINUTE
 
 
 class Frames(BaseModel):
@@ -73,7 +74,7 @@ def test_a_worker_claims_renews_and_completes(client: Client, sim: Simulation, t
     assert (whole.handler, whole.owner, whole.created_at) == ("greet", "ada", claim.task.created_at)
     with pytest.raises(TimeoutError):
         client.wait(task_id, timedelta(0))
-    sim.advance(timedelta(minutes=4))
+    sim.advance(4 * MINUTE)
     beat = client.heartbeat(claim, ["half", ProgressNote(at=claim.started_at, text="more")])
     assert (beat.lease_until, beat.is_cancelled) == (about(sim.now + SOON), False)
     done = client.complete(claim, Frames(count=7), notices=[InboxMessage("Rendered", "7 frames")], queries=1, tokens=2)
@@ -121,7 +122,7 @@ def test_the_run_of_an_ended_task_is_awaited(
         client.wait(task_id, timedelta(0))
     with Client(url) as worker, ThreadPoolExecutor(1) as thread:
         Clock(lambda _: thread.submit(worker.complete, claim, 7).result()).install(monkeypatch)
-        record = client.wait(task_id, timedelta(minutes=1))
+        record = client.wait(task_id, MINUTE)
     assert (record.status, record.content) == (ExecutionStatus.SUCCEEDED, 7)
 
 
@@ -144,13 +145,13 @@ def test_fail_release_and_cancel_are_recorded(client: Client, sim: Simulation, t
     assert last_status() == (ExecutionStatus.RETRYING, "no driver")
     (claim,) = client.claim("gpu")
     assert (claim.attempt, [step.text for step in claim.progress]) == (1, ["looked"])
-    client.release(claim, after=timedelta(minutes=1))
+    client.release(claim, after=MINUTE)
     assert client.claim("gpu") == []
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     (claim,) = client.claim("gpu")
-    client.fail(claim, "GpuError", "hot", traceback="line 1", retry_after=timedelta(seconds=30), tokens=5)
+    client.fail(claim, "GpuError", "hot", traceback="line 1", retry_after=30 * SECOND, tokens=5)
     assert last_status() == (ExecutionStatus.RETRYING, "hot")
-    sim.advance(timedelta(seconds=30))
+    sim.advance(30 * SECOND)
     (claim,) = client.claim("gpu")
     assert claim.attempt == 2
     client.cancel(task_id)
@@ -200,7 +201,7 @@ def test_a_claim_is_not_retried(
     assert (len(flaky.asked), waits) == (1, [])
     assert client.get(task_id).is_running
     assert client.claim("gpu") == []
-    sim.advance(SOON + timedelta(minutes=1))
+    sim.advance(SOON + MINUTE)
     (claim,) = client.claim("gpu")
     assert claim.attempt == 2
 
@@ -209,7 +210,7 @@ def test_an_unreadable_claim_is_released_and_the_others_returned(
     client: Client, flaky: Flaky, sim: Simulation, task_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A claim that cannot be parsed is released, at no cost and for a minute; the others are returned."""
-    sim.advance(timedelta(seconds=1))  # what is due at one instant is offered in the order of the ids
+    sim.advance(SECOND)  # what is due at one instant is offered in the order of the ids
     other = client.create(**GREET, pull="gpu").id
     sim.advance(SOON)
 
@@ -225,7 +226,7 @@ def test_an_unreadable_claim_is_released_and_the_others_returned(
     (released,) = [vars(record) for record in caplog.records if vars(record).get("action") == "claim_unreadable"]
     assert (released["action"], released["taskId"]) == ("claim_unreadable", task_id)
     assert client.claim("gpu") == []
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     (claim,) = client.claim("gpu")
     assert (claim.task.id, claim.attempt) == (task_id, 1)
 
@@ -264,7 +265,7 @@ def test_wait_polls_less_often_the_longer_it_takes(
     waited: list[float] = []
     Clock(waited.append, lambda: 1000.0 + sum(waited)).install(monkeypatch)
     with pytest.raises(TimeoutError):
-        client.wait(task_id, timedelta(minutes=5), every=timedelta(seconds=1))
+        client.wait(task_id, 5 * MINUTE, every=SECOND)
     assert waited[:-1] == sorted(waited[:-1])
     assert (waited[0], max(waited)) == (1, 10)
     assert sum(waited) == pytest.approx(300)

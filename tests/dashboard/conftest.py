@@ -9,13 +9,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 import requests
 from tests.dashboard.role_pages import ROLES, Pages
+from tests.web.callers import DAY
 
 from cloudsched import App, Context
 from cloudsched.config.access import Access
@@ -57,7 +58,7 @@ def make_app() -> App:
 
     @app.handler("asks", access="users")
     def asks(ctx: Context) -> str:
-        return str(ctx.wait_for("approved", timeout=timedelta(days=60)))
+        return str(ctx.wait_for("approved", timeout=60 * DAY))
 
     @app.handler("gated")
     def gated(_: Context) -> None:
@@ -67,9 +68,9 @@ def make_app() -> App:
     def close(ctx: Context) -> str:
         count = ctx.step("collect", lambda: 214)
         ctx.progress(f"{count} invoices collected")
-        ctx.sleep(timedelta(days=2))
+        ctx.sleep(2 * DAY)
         ctx.step("balance", lambda: {"total": 12.5})
-        return str(ctx.wait_for("approved", timeout=timedelta(days=60)))
+        return str(ctx.wait_for("approved", timeout=60 * DAY))
 
     add_plain_handlers(app)
     return app
@@ -83,7 +84,7 @@ def add_plain_handlers(app: App) -> None:
     @app.handler("talks", access="users")
     def talks(ctx: Context) -> None:
         log.info("it begins %s", ATTACK)
-        log.warning("it heard %s", ctx.wait_for("word", timeout=timedelta(days=60)))
+        log.warning("it heard %s", ctx.wait_for("word", timeout=60 * DAY))
 
 
 def schedule(rule: str, at: str) -> dict[str, str]:

@@ -6,13 +6,13 @@ import html
 import random
 import re
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from tests.dashboard.conftest import read_hidden, visit
 from tests.dashboard.role_pages import Pages
+from tests.web.callers import DAY, HOUR, MINUTE
 from werkzeug.test import TestResponse
 
 from cloudsched import App, Context, Settings
@@ -26,7 +26,6 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.tasks.scheduler import Scheduler
 from cloudsched.errors import NotAllowed
 
-MINUTE = timedelta(minutes=1)
 DAILY = {"schedule": {"rrule": "FREQ=DAILY", "dtstart": "2030-01-01T09:00:00", "timezone": "UTC"}}
 IS_MENDED: list[bool] = []
 """The handler ``half`` fails until a test adds something, and for some tasks ever after."""
@@ -58,7 +57,7 @@ def app() -> App:
         tried.append(ctx.task.id)
         if len(tried) == 1:
             raise ValueError("not yet")
-        ctx.sleep(timedelta(days=1))
+        ctx.sleep(DAY)
 
     return app
 
@@ -148,7 +147,7 @@ def prepare(pages: Pages, create: Create, chance: random.Random) -> dict[str, in
                 assert stored is not None
                 now = pages.sim.now
                 pause = {"status": TaskStatus.PAUSED, "status_changed_at": now, "next_execution_time": None}
-                until = now + timedelta(days=40)
+                until = now + 40 * DAY
                 kinds: dict[str, dict[str, Any]] = {
                     "held": {"hold": Hold(at=now, is_alone=True), "wake_at": None},
                     "until": {"paused_until": until, "wake_at": until},
@@ -300,7 +299,7 @@ def test_a_retry_is_not_done_while_what_it_retried_is_open(pages: Pages, create:
     page = pages.read(f"/actions/{action}", "ada")
     assert "All tried again, and some are still open" in page
     assert re.search(r"Still open</dt>\s*<dd>1<", page)
-    pages.sim.advance(timedelta(days=2))
+    pages.sim.advance(2 * DAY)
     page = pages.read(f"/actions/{action}", "ada")
     assert re.search(r"Still open</dt>\s*<dd>0<", page)
     assert re.search(r"Failed now</dt>\s*<dd>(<a [^>]*>)?0<", page)
@@ -344,7 +343,7 @@ def test_titles_of_actions_are_sentences(pages: Pages, create: Create) -> None:
     create(**DAILY)
     pages.sim.advance(2 * MINUTE)
     now = pages.sim.now
-    query = urlencode({"handler": "breaks", "from": (now - timedelta(hours=1)).isoformat(), "until": now.isoformat()})
+    query = urlencode({"handler": "breaks", "from": (now - HOUR).isoformat(), "until": now.isoformat()})
     action = find_action(pages.post("ada", "/retry", read_hidden(pages.read(f"/retry?{query}", "ada"))))
     title = re.search("<h1>([^<]+)", pages.read(f"/actions/{action}", "ada"))
     assert title
@@ -395,7 +394,7 @@ def test_any_run_to_come_can_be_moved(pages: Pages, create: Create) -> None:
     assert "Move the run of " in page
     form = read_hidden(page[page.index("Move the run of ") :])
     assert pages.post("ada", f"{path}/verbs/move", {**form, "to": "an hour later"}).status_code == 303
-    assert pages.sim.app.upcoming(task.id, 3) == [first, second + timedelta(hours=1), third]
+    assert pages.sim.app.upcoming(task.id, 3) == [first, second + HOUR, third]
     refused = pages.post("ada", f"{path}/verbs/move", {"occurrence": f"{second.isoformat()}", "to": "17:00"})
     assert "is not one of its occurrences to come" in refused.text
     for text in ("yesterday", "2001-01-01T00:00:00Z", "2030-01-01", "<b>"):

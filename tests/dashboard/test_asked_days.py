@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.dashboard.conftest import NOW, get, visit
+from tests.web.callers import MINUTE
 
 from cloudsched.dashboard.charts.life import Lived, Noted, draw_life
 from cloudsched.dashboard.views.task_life import count_shown, list_noted
@@ -72,7 +72,7 @@ def test_pauses_edits_and_what_is_left_out_are_marked() -> None:
 )
 def test_words_of_marks_never_touch(marks: list[tuple[int, int, str]]) -> None:
     """On the narrowest screen, also not the now line; those without room are left out, their lines are not."""
-    minute = timedelta(minutes=1)
+    minute = MINUTE
     noted = [
         Noted(NOW + at * minute, word, NOW + (at + long) * minute if word == "paused" else None)
         for at, long, word in marks

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.conftest import MakeTask
 from tests.dashboard.role_pages import Pages
+from tests.web.callers import DAY, HOUR, MINUTE, SECOND
 
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings
 from cloudsched.domain.documents.execution import ExecutionStatus
@@ -41,7 +42,7 @@ def app() -> App:
             return "went on without it"
         return "done"
 
-    @app.handler("patient", retry=RetryPolicy(max_retries=1, jitter=0, first_delay=timedelta(minutes=10)))
+    @app.handler("patient", retry=RetryPolicy(max_retries=1, jitter=0, first_delay=10 * MINUTE))
     def patient() -> None:
         raise ValueError("not yet")
 
@@ -83,12 +84,12 @@ def read_attention(pages: Pages, who: str = "admin") -> tuple[str, str]:
 def test_one_that_fails_is_not_hidden_by_one_that_failed_thirty_times_and_recovered(pages: Pages, app: App) -> None:
     """Payroll fails, then noisy fails thirty times and recovers: payroll needs attention, and noisy does not."""
     sim = pages.sim
-    hourly(app, "payroll", schedule=Schedule.once(sim.now + timedelta(minutes=1)))
+    hourly(app, "payroll", schedule=Schedule.once(sim.now + MINUTE))
     for number in range(12):
         hourly(app, f"noisy-{number}")
-    sim.advance(timedelta(hours=3))
+    sim.advance(3 * HOUR)
     IS_WELL.update(f"noisy-{number}" for number in range(12))
-    sim.advance(timedelta(hours=1))
+    sim.advance(HOUR)
     for who in ("admin", "viewer", "ada"):
         sentence, listed = read_attention(pages, who)
         assert sentence.startswith("1 thing needs you"), who
@@ -103,7 +104,7 @@ def test_one_that_fails_is_not_hidden_by_one_that_failed_thirty_times_and_recove
 def test_a_call_that_failed_stands_with_the_task_that_made_it(pages: Pages, app: App) -> None:
     """If that has gone on without it, nobody is needed, and no page counts a failure."""
     hourly(app, "caller", handler="calls", schedule=Schedule.once(pages.sim.now))
-    pages.sim.advance(timedelta(minutes=5))
+    pages.sim.advance(5 * MINUTE)
     assert app.get("caller").status is TaskStatus.COMPLETED
     assert read_attention(pages)[0] == "Nothing needs you. Nothing is open."
     assert "Nothing failed of what was due in the last 12 hours" in pages.words("/runs?within=PT12H")
@@ -112,10 +113,10 @@ def test_a_call_that_failed_stands_with_the_task_that_made_it(pages: Pages, app:
 def test_a_retry_that_a_budget_holds_is_held_and_not_retrying(pages: Pages, app: App) -> None:
     """It is due, nothing tries it again, and the page says so, and why; with a budget it is retried after all."""
     app.create(handler="patient", title="Sync", owner="bob", id="sync")
-    pages.sim.advance(timedelta(minutes=1))
+    pages.sim.advance(MINUTE)
     assert {each.status for each in pages.sim.executions("sync")} == {ExecutionStatus.RETRYING}
     Budgets.of(app.container).put("bob", 0, by=OWN_CODE)
-    pages.sim.advance(timedelta(hours=1))
+    pages.sim.advance(HOUR)
     [held] = pages.sim.executions("sync")
     assert held.status is ExecutionStatus.SUSPENDED
     assert held.next_attempt_at is not None
@@ -127,7 +128,7 @@ def test_a_retry_that_a_budget_holds_is_held_and_not_retrying(pages: Pages, app:
     assert "next attempt was due" in home
     assert "nothing is overdue; used-up budgets and limits hold 1 task" in home
     Budgets.of(app.container).put("bob", 10, by=OWN_CODE)
-    pages.sim.advance(timedelta(hours=1))
+    pages.sim.advance(HOUR)
     assert [each.status for each in pages.sim.executions("sync")] == [ExecutionStatus.FAILED]
 
 
@@ -135,24 +136,24 @@ def test_a_call_has_its_own_times_before_its_caller_has_noticed(pages: Pages, ap
     """It is not drawn as if it ran until somebody looked: not while its caller waits for something else, nor later."""
     hourly(app, "caller", handler="waits", schedule=Schedule.once(pages.sim.now))
     began = pages.sim.now
-    pages.sim.advance(timedelta(minutes=12))
+    pages.sim.advance(12 * MINUTE)
     [run] = pages.sim.executions("caller")
     text = pages.words(f"/tasks/caller/executions/{run.id}?step=1")
     assert "<dt>Finished, not noticed yet</dt>" in text
     assert "<dt>Its calls ran for</dt><dd>0 s</dd>" in text.replace("\N{NO-BREAK SPACE}", " ")
     app.send_event("caller", "approved")
-    pages.sim.advance(timedelta(minutes=1))
+    pages.sim.advance(MINUTE)
     [run] = pages.sim.executions("caller")
     assert run.status is ExecutionStatus.SUCCEEDED
     assert run.steps[0].finished_at is not None
-    assert run.steps[0].finished_at < began + timedelta(seconds=1)
+    assert run.steps[0].finished_at < began + SECOND
 
 
 def test_many_that_fail_are_one_line_with_the_count(pages: Pages, app: App) -> None:
     """That of their handler, if it is one; the list of all is one click away, and has them all."""
     for number in range(23):
         hourly(app, f"t{number:02}")
-    pages.sim.advance(timedelta(hours=1))
+    pages.sim.advance(HOUR)
     sentence, listed = read_attention(pages)
     assert sentence.startswith("23 things need you")
     assert listed.count("23 tasks") == 1
@@ -167,10 +168,10 @@ def test_one_that_has_just_begun_to_fail_is_named_among_many_of_its_handler(page
     """Its handler has failed elsewhere for hours, and its own last run was a month ago."""
     for number in range(12):
         hourly(app, f"t{number:02}")
-    pages.sim.advance(timedelta(hours=5))
+    pages.sim.advance(5 * HOUR)
     app.create(id="payroll", title="Payroll", handler="shaky", owner="ada", schedule="monthly on day 1 at 06:00")
     app.create(id="backup", title="Backup", handler="shaky", owner="ada", schedule="in 10 minutes")
-    pages.sim.advance(timedelta(hours=2))
+    pages.sim.advance(2 * HOUR)
     listed = read_attention(pages)[1]
     assert re.search(r"14 tasks of shaky are failing\. The first failed 6 h.* · the latest: Payroll, Backup\b", listed)
 
@@ -182,9 +183,9 @@ def test_what_failures_and_budgets_have_paused_needs_somebody(pages: Pages, app:
     app.pause("rests")
     IS_WELL.add("paid")
     hourly(app, "paid", owner="bob")
-    pages.sim.advance(timedelta(hours=3))
+    pages.sim.advance(3 * HOUR)
     Budgets.of(app.container).put("bob", 0, by=OWN_CODE)
-    pages.sim.advance(timedelta(hours=1))
+    pages.sim.advance(HOUR)
     tasks = app.container.store.list_tasks
     assert [each.id for each in tasks(TaskQuery(trouble=Trouble.HELD), limit=9).items] == ["paid"]
     sentence, listed = read_attention(pages)
@@ -197,10 +198,10 @@ def test_one_that_failures_have_paused_is_not_hidden_by_many_of_another_handler(
     """Each handler has a line with the true oldest, the rarest first; that of one task resumes it."""
     app.handler("frail", retry=0)(lambda: 1 / 0)
     hourly(app, "payroll", handler="frail", pause_after_failures=1)
-    pages.sim.advance(timedelta(hours=2))
+    pages.sim.advance(2 * HOUR)
     for number in range(12):
         hourly(app, f"t{number:02}", pause_after_failures=1)
-    pages.sim.advance(timedelta(hours=1))
+    pages.sim.advance(HOUR)
     sentence, listed = read_attention(pages)
     assert sentence.startswith("13 things need you")
     assert "13 tasks are paused after failures. The first was paused 2 h ago" in listed
@@ -215,16 +216,16 @@ def test_the_wait_of_a_rare_handler_is_not_hidden_by_waits_that_end_first(pages:
 
     @app.handler("asks")
     def asks(ctx: Context) -> object:
-        return ctx.wait_for("approved", timeout=timedelta(days=1))
+        return ctx.wait_for("approved", timeout=DAY)
 
     @app.handler("contract")
     def contract(ctx: Context) -> object:
-        return ctx.wait_for("signed", timeout=timedelta(days=5))
+        return ctx.wait_for("signed", timeout=5 * DAY)
 
     for number in range(9):
         app.create(handler="asks", title=f"Ask {number}", owner="ada")
     app.create(handler="contract", title="The lease", owner="ada")
-    pages.sim.advance(timedelta(minutes=1))
+    pages.sim.advance(MINUTE)
     listed = read_attention(pages)[1]
     assert listed.count("waits for the event approved, and gives up") == 5
     assert "1 task of contract waits for an answer, and gives up in 4" in listed
@@ -285,7 +286,7 @@ def test_the_list_of_tasks_says_what_keeps_them_from_running_as_home_does(pages:
     app.handler("rendered", pull="gpu")(lambda: None)
     app.create(id="pulled", owner="bob", handler="rendered")
     app.create(id="well", owner="bob", handler="shaky", schedule="every day at 9:00")
-    pages.sim.advance(timedelta(minutes=1))
+    pages.sim.advance(MINUTE)
     assert read_attention(pages)[0].startswith("2 things need you")
     assert '#need">2 things keep tasks from running</a>' in read()
     for query in ("?handler=gone", "?handler=rendered", "?owner=ada", "?owner=bob", "?q=pull"):
@@ -314,18 +315,18 @@ def test_what_a_retry_has_mended_is_no_failure_in_the_row(pages: Pages, app: App
     listed = read_attention(pages)[1].replace("\N{NO-BREAK SPACE}", " ")
     assert re.search(r"Payroll failed 4 times in a row since Fri 01 Jan 2027 01:00 \+0000, the last 5", listed)
     pages.post("admin", "/tasks/payroll/verbs/retry", {"executionId": failed[0]})  # it fails again
-    pages.sim.advance(timedelta(minutes=5))
+    pages.sim.advance(5 * MINUTE)
     assert "failed 4 times in a row since" in read_attention(pages)[1]
 
     IS_WELL.add("payroll")
     for execution_id, said in zip(failed, ["3 times in a row", "2 times in a row", ""], strict=False):
         pages.post("admin", "/tasks/payroll/verbs/retry", {"executionId": execution_id})
-        pages.sim.advance(timedelta(minutes=5))
+        pages.sim.advance(5 * MINUTE)
         assert f"Payroll failed {said}" in read_attention(pages)[1]
         assert ("in a row" in read_attention(pages)[1]) == bool(said)
         assert ("before it failed, too" in pages.read("/tasks/payroll")) == bool(said)
     pages.post("admin", "/tasks/payroll/verbs/retry", {"executionId": failed[-1]})
-    pages.sim.advance(timedelta(minutes=5))
+    pages.sim.advance(5 * MINUTE)
     assert read_attention(pages)[0].startswith("Nothing needs you")
 
 
@@ -381,8 +382,8 @@ def test_a_retry_that_waits_is_not_offered_again(pages: Pages, app: App) -> None
 
 def test_a_failure_has_one_age(pages: Pages, app: App) -> None:
     """A run that gave up minutes after it was due failed then, on Home and on the task's page."""
-    hourly(app, "payroll", handler="patient", schedule=Schedule.once(pages.sim.now + timedelta(minutes=1)))
-    pages.sim.advance(timedelta(hours=1))
+    hourly(app, "payroll", handler="patient", schedule=Schedule.once(pages.sim.now + MINUTE))
+    pages.sim.advance(HOUR)
     pages.sim.app.container.many_tasks.overview.forget()
     home, task = pages.read("/"), pages.read("/tasks/payroll")
     ages = [
@@ -398,7 +399,7 @@ def test_the_page_of_a_task_says_each_finding_and_the_zone_once(pages: Pages, ap
     """Its times are in one zone, and what stands in the headline is no evidence of it."""
     schedule = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:00:00", timezone="Europe/Paris")
     hourly(app, "payroll", schedule=schedule, pause_after_failures=2)
-    pages.sim.advance(timedelta(hours=3))
+    pages.sim.advance(3 * HOUR)
     findings = [each.sentence for each in app.explain("payroll").findings]
     assert sum("(Europe/Paris)" in each for each in findings) > 1
     page = pages.words("/tasks/payroll")

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.dashboard.conftest import NOW, get, look, send, visit
+from tests.web.callers import HOUR
 
 from cloudsched.dashboard.api import Json
 from cloudsched.dashboard.calendar import view as calendar_view
@@ -61,7 +62,7 @@ MARKS = st.lists(
 def test_what_is_later_is_not_further_left(day: date, zone: ZoneInfo) -> None:
     """All instants of a day lie in its row, in their order, also in an hour that comes twice; none in a skipped one."""
     wall = make_day(day, zone)
-    start = find_start(day, zone) - timedelta(hours=3)
+    start = find_start(day, zone) - 3 * HOUR
     instants = [start + timedelta(minutes=7 * step) for step in range(300)]
     ours = [at for at in instants if at.astimezone(zone).date() == day]
     places = [wall.place(at) for at in ours]
@@ -77,7 +78,7 @@ def test_what_is_later_is_not_further_left(day: date, zone: ZoneInfo) -> None:
 @given(DAYS, ZONES)
 def test_a_day_is_as_long_as_it_is(day: date, zone: ZoneInfo) -> None:
     """Its length is how many of its minutes there are."""
-    start = find_start(day, zone) - timedelta(hours=3)
+    start = find_start(day, zone) - 3 * HOUR
     minutes = sum((start + timedelta(minutes=minute)).astimezone(zone).date() == day for minute in range(32 * 60))
     assert make_day(day, zone).length == timedelta(minutes=minutes)
 

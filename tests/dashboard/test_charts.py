@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.web.callers import HOUR, MINUTE
 
 from cloudsched.dashboard.charts.life import Lived, draw_life
 from cloudsched.dashboard.charts.run_marks import draw_runs
@@ -20,8 +21,7 @@ from cloudsched.dashboard.status import BAD
 
 NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
 PARIS = ZoneInfo("Europe/Paris")
-MINUTE = timedelta(minutes=1)
-REACH = timedelta(hours=12)
+REACH = 12 * HOUR
 MINUTES = st.lists(st.integers(-20_000, 20_000), max_size=60)
 
 
@@ -41,7 +41,7 @@ def test_now_divides_what_is_filled_from_what_is_outlined(past: list[int], futur
     bars = [replace(bar, ran=count if bar.start < NOW else 0) for bar, count in zip(HOURS, past, strict=True)]
     due = Counter(max(bar.start for bar in HOURS if bar.start <= at(abs(each) % 720)) for each in future)
     shown = [replace(bar, due=due[bar.start]) for bar in bars]
-    svg = draw_strip(shown, NOW, timedelta(hours=12), PARIS, None)
+    svg = draw_strip(shown, NOW, 12 * HOUR, PARIS, None)
     for css, x, width in re.findall(r'class="(f-past|o)" x="([\d.]+)%" width="([\d.]+)%"', svg):
         assert float(x) < 50 if css == "f-past" else float(x) + float(width) > 50
     assert svg.count('class="nowl" x1="50%"') == 1
@@ -96,7 +96,7 @@ def test_each_part_of_a_bar_leads_to_the_list_that_it_counts() -> None:
 def test_a_time_in_which_nothing_started_has_a_ground_of_its_own(begin: int, length: int) -> None:
     """An outage is seen, as far as the strip reaches back, also if it goes on."""
     end = min(begin + length, 0)
-    svg = draw_strip([], NOW, timedelta(hours=12), PARIS, None, stops=[(at(begin), at(end))])
+    svg = draw_strip([], NOW, 12 * HOUR, PARIS, None, stops=[(at(begin), at(end))])
     found = re.search('<rect class="stop" x="([0-9.]+)%" width="([0-9.]+)%"', svg)
     assert (found is not None) == (max(begin, -720) < end)
     if found is not None:
@@ -107,7 +107,7 @@ def test_a_time_in_which_nothing_started_has_a_ground_of_its_own(begin: int, len
 @given(st.integers(-720, 0))
 def test_a_deployment_stands_at_its_instant(minutes: int) -> None:
     """Its line and its flag, and what it is when one points at it."""
-    svg = draw_strip([], NOW, timedelta(hours=12), PARIS, None, [(at(minutes), "Deployment of <b>")])
+    svg = draw_strip([], NOW, 12 * HOUR, PARIS, None, [(at(minutes), "Deployment of <b>")])
     place = f"{(minutes + 720) / 14.4:.2f}%"
     assert f'<title>Deployment of &lt;b&gt;</title><line class="deploy" x1="{place}"' in svg
     assert f'<svg x="{place}"' in svg

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 from pydantic import BaseModel
 from tests.dashboard.role_pages import Pages
+from tests.web.callers import DAY, MINUTE
 
 from cloudsched import App, Context, Settings
 from cloudsched.domain.documents.authority import say_subject
@@ -31,7 +32,7 @@ def app() -> App:
 
     @app.handler("any", access="users")
     def take_any(ctx: Context) -> object:
-        return ctx.wait_for("approved", timeout=timedelta(days=1))
+        return ctx.wait_for("approved", timeout=DAY)
 
     return app
 
@@ -45,7 +46,7 @@ def test_a_decision_is_made_with_a_button_and_a_note(pages: Pages, app: App) -> 
     app.create(id="later", title="Later!<b>", handler="pay", owner="ada")
     app.create(id="supplier", title="Pay the supplier", handler="pay", owner="ada")
     app.create(id="free", title="Free", handler="any", owner="bob")
-    pages.sim.advance(timedelta(minutes=1))
+    pages.sim.advance(MINUTE)
     app.container.many_tasks.overview.forget()
     assert 'value="approve"' in pages.read("/")
     text = pages.read("/decisions")
@@ -61,7 +62,7 @@ def test_a_decision_is_made_with_a_button_and_a_note(pages: Pages, app: App) -> 
     for page in ("/", "/decisions"):  # nobody has to answer, also before the run goes on
         assert 'name="task" value="supplier"' not in pages.read(page)
     assert find_trouble(app.get("supplier")) is None
-    pages.sim.advance(timedelta(minutes=1))
+    pages.sim.advance(MINUTE)
     [run] = pages.sim.executions("supplier")
     assert run.content == "False fine"
     assert run.steps[0].sender is not None
@@ -75,7 +76,7 @@ def test_the_list_of_tasks_has_the_order_of_the_decisions_and_their_ends(pages: 
     """Those that wait for an answer: the first to give up comes first, and each row says when it does."""
     for name, days in (("second", 2), ("first", 1), ("third", 3)):
         app.create(id=name, title="!" * (days - 1) or "none", handler="pay", owner="ada")
-    pages.sim.advance(timedelta(minutes=1))
+    pages.sim.advance(MINUTE)
     decisions, tasks = (pages.read(path) for path in ("/decisions", "/tasks?trouble=WAITING"))
     wanted = ["first", "second", "third"]
     assert [each.partition(" ")[0] for each in re.findall('<li data-key="([^"]*)"', decisions)] == wanted
@@ -89,7 +90,7 @@ def test_the_list_of_tasks_has_the_order_of_the_decisions_and_their_ends(pages: 
 def test_only_those_who_may_answer_are_told_where(pages: Pages, app: App) -> None:
     """An answer that need not be yes or no is given on the run's page."""
     app.create(handler="any", title="Free", owner="ada")
-    pages.sim.advance(timedelta(minutes=1))
+    pages.sim.advance(MINUTE)
     for who in ("admin", "ada", "viewer"):
         text = pages.read("/decisions", who)
         assert "Free" in text
@@ -101,7 +102,7 @@ def test_a_decision_is_in_the_history_and_among_the_changes(pages: Pages, app: A
     """Who, when, and the note, which may be anything; other events, and an answer that is refused, are not."""
     app.create(id="supplier", title="Pay the supplier", handler="pay", owner="ada")
     app.create(id="free", title="Free", handler="any", owner="ada")
-    pages.sim.advance(timedelta(minutes=1))
+    pages.sim.advance(MINUTE)
     text = pages.read("/decisions", "ada")
     form = {**read_form(text[text.index('data-key="supplier') :].partition("</form>")[0]), "note": "<b>" + "n" * 490}
     for _ in range(2):
@@ -123,7 +124,7 @@ def test_a_decision_is_in_the_history_and_among_the_changes(pages: Pages, app: A
 
 def test_the_page_of_the_run_asks_as_well(pages: Pages, app: App) -> None:
     app.create(id="supplier", title="Pay the supplier", handler="pay", owner="ada")
-    pages.sim.advance(timedelta(minutes=1))
+    pages.sim.advance(MINUTE)
     [run] = pages.sim.executions("supplier")
     path = f"/tasks/supplier/executions/{run.id}"
     assert 'value="approve"' in pages.read(path, "ada")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.dashboard.conftest import TASKS, find_execution, get
 from tests.dashboard.role_pages import ROLES, Pages
+from tests.web.callers import DAY, HOUR, MINUTE
 
 from cloudsched import App
 from cloudsched.dashboard import downloads
@@ -36,7 +37,7 @@ def app() -> App:
 def test_what_a_page_does_not_show_no_download_shows(pages: Pages, who: str) -> None:
     """Whoever gets 404 for a task's page gets that for what its runs got and returned."""
     pages.sim.app.create(id="t", owner="ada", title="Secret plan", handler="greet", payload={"name": "Ada"})
-    pages.sim.advance(timedelta(minutes=1))
+    pages.sim.advance(MINUTE)
     (record,) = pages.sim.app.executions("t").items
     page = pages.get(who, "/tasks/t")
     for name in ("payload", "result"):
@@ -84,11 +85,11 @@ def test_a_file_has_the_runs_of_its_window_and_its_name_says_which(
     """Over several pages, those of the filters alone; a hostile filter cannot end the header."""
     monkeypatch.setattr(downloads, "PAGE_SIZE", 3)
     pages.sim.app.create(id="t", owner="ada", handler="greet", payload={}, schedule={"rrule": "FREQ=HOURLY"})
-    pages.sim.advance(timedelta(hours=30))
+    pages.sim.advance(30 * HOUR)
     now = pages.sim.now
     got = pages.get("ada", "/runs.csv?within=P1D&status=SUCCEEDED")
     listed = pages.sim.app.executions("t", limit=100).items
-    wanted = {each.id for each in listed if each.scheduled_for >= now - timedelta(days=1)}
+    wanted = {each.id for each in listed if each.scheduled_for >= now - DAY}
     assert len(wanted) > 20
     rows = read_rows(got.text)
     assert {row["id"] for row in rows} == wanted

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import html
 import re
-from datetime import timedelta
 
 import pytest
 from tests.dashboard.role_pages import Pages
+from tests.web.callers import DAY, HOUR, MINUTE
 
 from cloudsched import App, Schedule, Settings
 
@@ -30,9 +30,9 @@ def list_due(pages: Pages, who: str = "admin") -> list[tuple[str, str]]:
 def test_a_daily_task_is_seen_beside_those_of_each_minute(pages: Pages, app: App, busy: int) -> None:
     """Each once, with how often it recurs, the soonest first, in as many rows as there are."""
     for number in range(busy):
-        app.create(title=f"Tick {number}", handler="tick", owner="ada", schedule=Schedule.every(timedelta(minutes=1)))
-    app.create(title="<i>Payroll", handler="tick", owner="ada", schedule=Schedule.every(timedelta(days=1)))
-    pages.sim.advance(timedelta(hours=20))
+        app.create(title=f"Tick {number}", handler="tick", owner="ada", schedule=Schedule.every(MINUTE))
+    app.create(title="<i>Payroll", handler="tick", owner="ada", schedule=Schedule.every(DAY))
+    pages.sim.advance(20 * HOUR)
     found = list_due(pages)
     titles = [title for title, _ in found]
     assert len(titles) == len({*titles}) == min(8, busy + 1)
@@ -53,7 +53,7 @@ def test_a_daily_task_is_seen_beside_those_of_each_minute(pages: Pages, app: App
 )
 def test_bounds_that_mean_nothing_are_refused(pages: Pages, app: App, query: str, said: str) -> None:
     """In the list and in its download, rather than left out in silence, or answered with a count of nothing."""
-    app.create(title="Tick", handler="tick", owner="ada", schedule=Schedule.every(timedelta(hours=1)))
+    app.create(title="Tick", handler="tick", owner="ada", schedule=Schedule.every(HOUR))
     for path in (f"/due?{query}", f"/due.csv?{query}"):
         answer = pages.get("admin", path)
         assert answer.status_code == 400, path
@@ -93,9 +93,9 @@ def test_the_window_that_is_shown_is_marked(pages: Pages, query: str, shown: lis
 
 def test_a_window_from_now_on_moves_with_the_clock(pages: Pages, app: App) -> None:
     """So a bookmark, a live page and a download that is made each day have the same window under one address."""
-    app.create(title="Tick", handler="tick", owner="ada", schedule=Schedule.every(timedelta(hours=1)))
+    app.create(title="Tick", handler="tick", owner="ada", schedule=Schedule.every(HOUR))
     for _ in range(2):
-        pages.sim.advance(timedelta(days=2))
+        pages.sim.advance(2 * DAY)
         shown = {name: pages.read(f"/due.csv?within={name}").count("Tick") for name in ("PT1H", "P1D")}
         assert shown == {"PT1H": 1, "P1D": 24}
     assert "within=P7D" in pages.read("/due?within=PT1H")

@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, parse_qsl, urlencode
 import pytest
 from tests.conftest import MakeTask
 from tests.dashboard.role_pages import Pages
+from tests.web.callers import HOUR, MINUTE
 
 from cloudsched import App
 from cloudsched.domain.documents.category import Category
@@ -35,8 +36,8 @@ def fill(pages: Pages, make_task: MakeTask, seed: int) -> None:
     now = pages.sim.now
     for number in range(60):
         status = chance.choice([TaskStatus.ACTIVE, TaskStatus.ACTIVE, TaskStatus.PAUSED, TaskStatus.COMPLETED])
-        since = now - chance.choice([1, 5, 500]) * timedelta(minutes=1)
-        due = chance.choice([since, now + timedelta(hours=1), None]) if status is TaskStatus.ACTIVE else None
+        since = now - chance.choice([1, 5, 500]) * MINUTE
+        due = chance.choice([since, now + HOUR, None]) if status is TaskStatus.ACTIVE else None
         failures = chance.choice([0, 0, 0, 2])
         task = make_task(
             id=f"task-{number}",

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.dashboard.role_pages import Pages
+from tests.web.callers import MINUTE
 
 from cloudsched import App, RetryPolicy, Settings
 from cloudsched.domain.documents.execution import ExecutionStatus, Lease
@@ -19,7 +20,7 @@ PAST = timedelta(hours=3, minutes=47)
 def app() -> App:
     app = App(Settings())
 
-    @app.handler("patient", retry=RetryPolicy(max_retries=3, jitter=0, first_delay=timedelta(minutes=10)))
+    @app.handler("patient", retry=RetryPolicy(max_retries=3, jitter=0, first_delay=10 * MINUTE))
     def patient() -> None:
         raise ValueError("not yet")
 
@@ -29,7 +30,7 @@ def app() -> App:
 def strand(pages: Pages, record: dict[str, Any], run: dict[str, Any], **task: Any) -> str:
     """Let a retrying run be as no process has left it in time, and return the id of its execution."""
     pages.sim.app.create(handler="patient", title="Sync", owner="ada", id="sync")
-    pages.sim.advance(timedelta(minutes=1))
+    pages.sim.advance(MINUTE)
     store = pages.sim.app.container.store
     stored = store.load("sync")
     assert stored is not None
@@ -59,7 +60,7 @@ def test_a_sweep_that_seems_dead_is_named(pages: Pages) -> None:
 def test_a_lease_that_has_ended_is_not_said_to_run_with_an_error(pages: Pages) -> None:
     """Nor to end in the past."""
     until = pages.sim.now - PAST
-    lease = Lease(token_hash="", started_at=until - timedelta(minutes=5), until=until)
+    lease = Lease(token_hash="", started_at=until - 5 * MINUTE, until=until)
     record = {"status": ExecutionStatus.RUNNING, "next_attempt_at": None, "lease_until": until}
     run = strand(pages, record, {"lease": lease})
     for path in ("/", f"/tasks/sync/executions/{run}"):

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from tests.dashboard.conftest import NOW, visit
+from tests.web.callers import HOUR
 
 from cloudsched.dashboard.views import home as home_view
 from cloudsched.dashboard.views.attention import MAX_QUEUES, build_attention
@@ -141,7 +142,7 @@ def test_a_wait_says_for_what_and_until_when() -> None:
     """That of the step that waits now, not of one that has its event."""
     step = {"number": 1, "kind": "EVENT", "name": "approved", "status": "WAITING", "startedAt": ago(hours=3)}
     old = {**step, "status": "SUCCEEDED", "dueAt": ago(hours=1)}
-    until = (NOW + timedelta(hours=1)).isoformat()
+    until = (NOW + HOUR).isoformat()
     waits = [execution("close", status="SUSPENDED", steps=[old, {**step, "dueAt": until}])]
     [need] = list_needs(needing("WAITING", [task("close")], waits=waits))
     assert (need.title, need.what) == ("Title of close", "waits for the event approved, and gives up")

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 from tests.dashboard.conftest import NOW, PARIS, look, visit
+from tests.web.callers import HOUR, MINUTE
 
 from cloudsched.dashboard.calendar import view as calendar_view
 from cloudsched.dashboard.charts.legend import CALENDAR, LIFE, STRIP, WATERFALL, list_legend
@@ -25,8 +26,6 @@ from cloudsched.dashboard.times import DAY
 from cloudsched.dashboard.views.execution_steps import build_lines
 from cloudsched.domain.documents.execution import ExecutionStatus
 
-HOUR = timedelta(hours=1)
-MINUTE = timedelta(minutes=1)
 STRUCTURE = {"ax", "base", "f-sunk"}
 """The classes of the lines of hours, of what bars stand on, and of the ground between the torn edges of a gap."""
 

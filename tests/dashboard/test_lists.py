@@ -7,12 +7,12 @@ import html
 import io
 import json
 import re
-from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from tests.dashboard.role_pages import Pages
+from tests.web.callers import MINUTE
 
 from cloudsched import App, Settings
 from cloudsched.domain.documents.name_words import NameMatch
@@ -96,7 +96,7 @@ def test_what_is_shown_becomes_a_file(pages: Pages, app: App) -> None:
     """As JSON or CSV, with the same filters; a text cannot become a formula; strangers see nothing."""
     create(app, "one", title='=HYPERLINK("http://evil")')
     create(app, "two", owner="bob")
-    pages.sim.advance(timedelta(minutes=1))
+    pages.sim.advance(MINUTE)
     answer = pages.get("admin", "/tasks.csv?owner=ada")
     assert answer.mimetype == "text/csv"
     assert 'filename="tasks-ada-' in answer.headers["Content-Disposition"]
@@ -145,7 +145,7 @@ def test_a_filter_form_keeps_each_filter_of_the_address(
 ) -> None:
     """Also those that it has no field for. The page of the list begins anew."""
     create(app, "one")
-    pages.sim.advance(timedelta(minutes=1))
+    pages.sim.advance(MINUTE)
     for page in (path, f"{path}?{urlencode(query)}"):
         assert pages.get("admin", page).status_code == 200
     asked = urlencode({**query, "done": "same"})

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.dashboard.conftest import NOW, look
 from tests.dashboard.test_waterfall_waits import SECOND, START, at, attempt, record, seconds, step
+from tests.web.callers import HOUR
 
 from cloudsched.dashboard.charts.run_marks import draw_runs
 from cloudsched.dashboard.charts.waterfall_rows import Waterfall, make_waterfall
@@ -29,7 +30,7 @@ def draw(call: dict[str, Any]) -> Waterfall:
 def test_a_first_occurrence_is_named_only_while_it_is_ahead(rule: str) -> None:
     """The same process says so before it, and no longer after it."""
     schedule = {"rrule": rule, "dtstart": "2027-03-20T09:00:00", "timezone": "UTC"}
-    first = START + timedelta(hours=1)
+    first = START + HOUR
     assert "first on Saturday 20 March 2027" in describe_schedule(schedule, first - SECOND)
     assert "first on" not in describe_schedule(schedule, first + SECOND)
     assert "first on" in describe_schedule(schedule, first - SECOND), "a clock may be set back"
@@ -84,6 +85,6 @@ def test_a_call_that_has_not_started_is_not_drawn_as_running() -> None:
 def test_an_attempt_whose_time_has_passed_is_not_called_the_next() -> None:
     """It was due: a lost lease or a paused queue holds it up."""
     retrying = {**record(attempt(1, 0, 2)), "taskId": "t", "status": "RETRYING", "finishedAt": None}
-    late = build_execution({**retrying, "nextAttemptAt": (NOW - timedelta(hours=3)).isoformat()}, look())
-    soon = build_execution({**retrying, "nextAttemptAt": (NOW + timedelta(hours=3)).isoformat()}, look())
+    late = build_execution({**retrying, "nextAttemptAt": (NOW - 3 * HOUR).isoformat()}, look())
+    soon = build_execution({**retrying, "nextAttemptAt": (NOW + 3 * HOUR).isoformat()}, look())
     assert (late["untilWord"], soon["untilWord"]) == ("next attempt was due", "next attempt")

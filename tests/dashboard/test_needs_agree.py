@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import random
 import re
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pytest
 from tests.conftest import MakeTask
 from tests.contract.conftest import make_delivery
 from tests.dashboard.role_pages import Pages
+from tests.web.callers import DAY, HOUR, MINUTE, SECOND
 
 from cloudsched.domain.documents.execution import Attempt, ExecutionStatus, Lease, Run, Suspension
 from cloudsched.domain.documents.policy import Overlap
@@ -24,9 +25,9 @@ TASKS = 48
 
 def make_run(chance: random.Random, now: datetime) -> Run:
     failed = Attempt(number=1, started_at=now, finished_at=now, status=ExecutionStatus.FAILED)
-    deadline = chance.choice([None, *[now + days * timedelta(days=1) for days in (1, 2, 20)]])
+    deadline = chance.choice([None, *[now + days * DAY for days in (1, 2, 20)]])
     waits = Suspension(at=now, reason="waits for approved", deadline=deadline)
-    lease = Lease(token_hash="", started_at=now, until=now + timedelta(minutes=5))
+    lease = Lease(token_hash="", started_at=now, until=now + 5 * MINUTE)
     state: dict[str, Any] = chance.choice([{}, *[{"suspension": waits}] * 3, {"lease": lease}, {"attempts": (failed,)}])
     return Run(execution_id="e", scheduled_for=now, due_at=now, started_at=now, **state)
 
@@ -35,20 +36,20 @@ def make_any(make_task: MakeTask, chance: random.Random, number: int, now: datet
     """Return a task in any state, also in one that the engine would not leave it in."""
     status = chance.choice([*TaskStatus, *[TaskStatus.ACTIVE, TaskStatus.PAUSED] * 3])
     failures = chance.choice([0, 0, 1, 3])
-    since = now - chance.choice([1, 5, 500]) * timedelta(minutes=1)
+    since = now - chance.choice([1, 5, 500]) * MINUTE
     kinds: list[dict[str, Any]] = [
         {"parent": Parent(task_id="above", execution_id="e", step=1, depth=1)},
         {"handler": "cloudsched.delivery", "delivery": make_delivery()},
         {"deleted_at": now},
     ]
-    pause = Hold(at=since + chance.choice([-1, 0, 1]) * timedelta(seconds=1), is_alone=chance.random() < 0.7)
+    pause = Hold(at=since + chance.choice([-1, 0, 1]) * SECOND, is_alone=chance.random() < 0.7)
     return make_task(
         id=f"task-{number}",
         status=status,
         status_changed_at=since,
         consecutive_failures=failures,
         failing_since=since if failures else None,
-        next_execution_time=chance.choice([since, now + timedelta(hours=1)]) if status is TaskStatus.ACTIVE else None,
+        next_execution_time=chance.choice([since, now + HOUR]) if status is TaskStatus.ACTIVE else None,
         overlap=chance.choice([*Overlap]),
         runs=chance.choice([(), (make_run(chance, now),)]),
         hold=chance.choice([None, pause]),

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from tests.dashboard.conftest import read_form
 from tests.dashboard.role_pages import Pages
+from tests.web.callers import HOUR, MINUTE
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.dashboard.offered_verbs import explain_retry, list_bulk_verbs
@@ -46,7 +47,7 @@ def app() -> App:
 
 
 def create(pages: Pages, handler: str) -> Task:
-    at = START + timedelta(minutes=1)
+    at = START + MINUTE
     return pages.sim.app.create(owner="ada", title="T", handler=handler, schedule=at)
 
 
@@ -94,7 +95,7 @@ def test_the_question_before_a_run_tells_that_a_paused_queue_holds_it(pages: Pag
     assert "It runs once, now." in asked
     assert "The next run is still due" in asked
     pages.sim.queue.holds = True
-    pages.sim.advance(timedelta(hours=1))
+    pages.sim.advance(HOUR)
     asked = html.unescape(find_verbs(pages.read(path)))
     assert "It runs once, when its queue is resumed." in asked
     assert "still due" not in asked
@@ -103,7 +104,7 @@ def test_the_question_before_a_run_tells_that_a_paused_queue_holds_it(pages: Pag
 def test_an_execution_says_why_it_is_not_retried(pages: Pages) -> None:
     """Failed of a paused task: when that is resumed. Once it can be, a question says what a retry does."""
     task = create(pages, "flow")
-    pages.sim.advance(timedelta(minutes=2))
+    pages.sim.advance(2 * MINUTE)
     (failed,) = pages.sim.executions(task.id)
     path = f"/tasks/{task.id}/executions/{failed.id}"
     assert "It gets one more attempt." in pages.read(path, "ada")
@@ -127,18 +128,18 @@ def test_a_comparison_is_offered_where_there_is_a_good_run(pages: Pages) -> None
     """A task that has always failed has nothing to compare with."""
     hourly = {"rrule": "FREQ=HOURLY", "dtstart": f"{START + timedelta(hours=1):%Y-%m-%dT%H:%M:%S}"}
     task = pages.sim.app.create(owner="ada", title="T", handler="flow", schedule=hourly)
-    pages.sim.advance(timedelta(minutes=70))
+    pages.sim.advance(70 * MINUTE)
     (run,) = pages.sim.executions(task.id)
     path = f"/tasks/{task.id}/executions/{run.id}"
     assert "/compare" not in pages.read(path, "ada")
-    pages.sim.advance(timedelta(hours=1))
+    pages.sim.advance(HOUR)
     assert "/compare" in pages.read(path, "ada")
 
 
 def test_home_offers_no_retry_that_would_be_refused(pages: Pages) -> None:
     """The owner of a task of servers sees that it failed, and not the retry, which is the admin's; a viewer sees it."""
     task = create(pages, "breaks")
-    pages.sim.advance(timedelta(minutes=2))
+    pages.sim.advance(2 * MINUTE)
     shown = {who: pages.read("/", who) for who in ("ada", "admin", "viewer")}
     assert all("ValueError: broken" in text for text in shown.values())
     offers = {who for who, text in shown.items() if "/verbs/retry" in text}
@@ -167,7 +168,7 @@ def test_changes_of_many_concern_a_task_as_the_api_says(task: dict[str, object],
 def test_execution_is_retried_from_the_chosen_step(pages: Pages) -> None:
     """The page of a failed execution with a chosen step retries from there: that step is done again."""
     task = create(pages, "flow")
-    pages.sim.advance(timedelta(minutes=2))
+    pages.sim.advance(2 * MINUTE)
     (failed,) = pages.sim.executions(task.id)
     path = f"/tasks/{task.id}/executions/{failed.id}"
     assert "Retry from here" not in pages.read(path, "ada")
@@ -176,7 +177,7 @@ def test_execution_is_retried_from_the_chosen_step(pages: Pages) -> None:
     form = {"executionId": failed.id, "fromStep": "1"}
     assert pages.post("ada", f"/tasks/{task.id}/verbs/retry", {**form, "fromStep": "x"}).status_code == 400
     assert pages.post("ada", f"/tasks/{task.id}/verbs/retry", form).status_code == 303
-    pages.sim.advance(timedelta(minutes=2))
+    pages.sim.advance(2 * MINUTE)
     assert pages.sim.app.execution(task.id, failed.id).status == "SUCCEEDED"
     assert DONE == ["first", "first", "second"]
 
@@ -215,7 +216,7 @@ def test_a_task_that_its_limit_holds_offers_to_raise_that_and_nothing_in_vain(pa
         ctx.used(queries=20)
 
     task = app.create(owner="ada", title="T", handler="uses", schedule=HOURLY, max_queries_per_month=10)
-    pages.sim.advance(timedelta(hours=3))
+    pages.sim.advance(3 * HOUR)
     assert app.get(task.id).status == "PAUSED"
     text = look(pages, task)
     assert NEVER_HELPS in text
@@ -227,7 +228,7 @@ def test_a_task_that_its_limit_holds_offers_to_raise_that_and_nothing_in_vain(pa
     path = f"/tasks/{task.id}/edit"
     assert "is no whole number" in pages.post("admin", path, {**form, "maxQueriesPerMonth": "many"}).text
     assert pages.post("admin", path, {**form, "maxQueriesPerMonth": "1000"}).status_code == 303
-    pages.sim.advance(timedelta(hours=2))
+    pages.sim.advance(2 * HOUR)
     assert app.get(task.id).status == "ACTIVE"
     assert NEVER_HELPS not in look(pages, task)
 
@@ -236,7 +237,7 @@ def test_a_task_whose_handler_is_gone_is_not_said_to_run(pages: Pages) -> None:
     """Neither by hand nor again: both questions say that it would fail, and of a handler that is there neither does."""
     container = pages.sim.app.container
     task = pages.sim.app.create(owner="ada", title="T", handler="breaks", schedule=HOURLY)
-    pages.sim.advance(timedelta(hours=2))
+    pages.sim.advance(2 * HOUR)
     said = "Nothing would run it"
     assert said not in look(pages, task)
     stored = container.store.load(task.id)
@@ -252,7 +253,7 @@ def test_a_task_whose_handler_is_gone_is_not_said_to_run(pages: Pages) -> None:
     ("limit", "said", "change"),
     [
         ({"max_runs": 2}, "It has run as often as it may (2).", {"maxRuns": "9"}),
-        ({"until": START + timedelta(hours=2)}, "Its time is over: give it a later end, or none.", {"until": ""}),
+        ({"until": START + 2 * HOUR}, "Its time is over: give it a later end, or none.", {"until": ""}),
     ],
 )
 def test_what_has_ended_names_the_edit_that_starts_it_again(
@@ -262,7 +263,7 @@ def test_what_has_ended_names_the_edit_that_starts_it_again(
     app = pages.sim.app
     app.handler("plain")(lambda: None)
     task = app.create(owner="ada", title="T", handler="plain", schedule=HOURLY, **limit)  # type: ignore[arg-type]
-    pages.sim.advance(timedelta(hours=4))
+    pages.sim.advance(4 * HOUR)
     assert app.get(task.id).status == "COMPLETED"
     text = look(pages, task)
     assert said in text
@@ -270,7 +271,7 @@ def test_what_has_ended_names_the_edit_that_starts_it_again(
     form = {**read_form(pages.read(f"/tasks/{task.id}/edit")), "verb": "save"}
     assert pages.post("admin", f"/tasks/{task.id}/edit", {**form, **change}).status_code == 303
     before = len(pages.sim.executions(task.id))
-    pages.sim.advance(timedelta(hours=2))
+    pages.sim.advance(2 * HOUR)
     assert len(pages.sim.executions(task.id)) == before + 2
 
 
@@ -278,7 +279,7 @@ def test_what_is_paused_past_its_only_instant_is_not_said_to_wait_for_a_resume(p
     """Resuming it is not possible: only a new schedule helps, and its sentence says that."""
     task = create(pages, "flow")
     pages.sim.app.pause(task.id)
-    pages.sim.advance(timedelta(hours=2))
+    pages.sim.advance(2 * HOUR)
     text = look(pages, task)
     assert "starts nothing until it has a new schedule, since its only instant is over" in text
     assert "/verbs/resume" not in text

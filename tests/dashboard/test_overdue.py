@@ -11,6 +11,7 @@ from typing import Any
 
 import requests
 from tests.dashboard.conftest import START, get, make_app, send
+from tests.web.callers import DAY, HOUR, MINUTE
 
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.local.stack import Stack, run_stack
@@ -96,7 +97,7 @@ def test_what_is_late_since_yesterday_is_in_the_calendar_of_yesterday() -> None:
     often["schedule"] = {**rarely, "rrule": "FREQ=MINUTELY;INTERVAL=5"}
     with run_until(0, title="rarely", schedule=rarely, pull=GPU) as stack:
         assert send(f"{stack.url}/v1/tasks", often).ok
-        stack.mover.move({"advanceTo": (START + timedelta(days=1)).isoformat()})
+        stack.mover.move({"advanceTo": (START + DAY).isoformat()})
         page = read(stack, "calendar?day=2027-03-20&tz=UTC")
         table = page.partition('id="table"')[2]
         link = re.search(r'href="([^"]*)">All that has not started', table)
@@ -117,7 +118,7 @@ def test_a_late_task_is_called_late_wherever_it_stands() -> None:
         home, tasks, page = (read(stack, path) for path in ("", "tasks", "tasks/t"))
     assert "were due and have not started" in home
     (told,) = re.findall(r"Of the runs due since ([^:]*:\d\d)", home)
-    assert told.endswith((START - timedelta(hours=9) + timedelta(minutes=30)).strftime("%H:%M")), "twelve hours"
+    assert told.endswith((START - 9 * HOUR + 30 * MINUTE).strftime("%H:%M")), "twelve hours"
     assert ">late</small>" in tasks
     assert "Late since" in page
     assert "Next:" not in page

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -11,6 +11,7 @@ import pytest
 import requests
 from tests.cases import try_each
 from tests.dashboard.conftest import ATTACK, NOW, find_execution, get, make_app, post, send
+from tests.web.callers import HOUR
 from werkzeug.test import Client as Browser
 
 import cloudsched.dashboard
@@ -168,7 +169,7 @@ def test_the_clock_moves_from_the_page() -> None:
     with run_stack(make_app(), store="sqlite", clock=MovableClock(NOW, frozen=True)) as stack:
         url = f"{stack.url}/ui/"
         assert post(url, {"verb": "hour"}).status_code == 200
-        assert stack.clock.now() - NOW == timedelta(hours=1)
+        assert stack.clock.now() - NOW == HOUR
         target = datetime(2027, 3, 28, 4, tzinfo=UTC)
         answer = post(url, {"verb": "to", "to": target.isoformat()})
         assert answer.status_code == 200

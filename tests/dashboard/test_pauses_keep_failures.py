@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from tests.dashboard.role_pages import Pages
+from tests.web.callers import MINUTE
 
 from cloudsched import App
 
@@ -25,12 +26,12 @@ def test_pausing_and_restoring_leaves_the_alarm_as_it_was(pages: Pages) -> None:
     before = pages.sim.app.get("pay")
     assert before.consecutive_failures == 3
     pages.sim.app.pause_all()
-    pages.sim.advance(timedelta(minutes=5))
+    pages.sim.advance(5 * MINUTE)
     home = pages.words("/")
     assert "paused after" not in home
     actions = [task for task in pages.sim.app.tasks().items if task.handler == "cloudsched.change-tasks"]
     pages.sim.app.restore(actions[0].id)
-    pages.sim.advance(timedelta(minutes=5))
+    pages.sim.advance(5 * MINUTE)
     after = pages.sim.app.get("pay")
     assert (after.status, after.consecutive_failures, after.failing_since) == ("ACTIVE", 3, before.failing_since)
     pages.sim.app.container.many_tasks.overview.forget()

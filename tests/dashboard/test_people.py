@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from tests.dashboard.role_pages import Pages
 from tests.web.api.test_deliveries import app
+from tests.web.callers import DAY, HOUR, MINUTE
 
 from cloudsched import App, Context, Schedule
 from cloudsched.domain.documents.person import EmailContact, PersonSpec
@@ -24,7 +25,7 @@ def remind(pages: Pages, app: App) -> None:
         owner="ada",
         handler="remind",
         delivery_channels=["EMAIL", "WEB"],
-        schedule=Schedule.once(pages.sim.now + timedelta(minutes=1)),
+        schedule=Schedule.once(pages.sim.now + MINUTE),
     )
     pages.sim.advance(timedelta(minutes=1, seconds=2))
 
@@ -49,7 +50,7 @@ def test_a_delivery_that_fails_is_listed_until_it_is_sent(pages: Pages, app: App
     assert "1 delivery of all people have failed" not in pages.text("/deliveries", "ada")
     assert "Plants" not in pages.text("/deliveries", "bob")
     pages.sim.channel("EMAIL").is_down = False
-    pages.sim.advance(timedelta(hours=1))
+    pages.sim.advance(HOUR)
     assert "No delivery has failed." in pages.text("/deliveries")
     assert "Email Sent" in pages.text("/deliveries?owner=ada")
 
@@ -59,10 +60,10 @@ def test_a_question_in_the_inbox_leads_to_its_page(pages: Pages, app: App) -> No
 
     @app.handler("ask")
     def ask(ctx: Context) -> object:
-        return ctx.wait_for("decision", timeout=timedelta(days=1), by=("user:ada",), question="Shall I?")
+        return ctx.wait_for("decision", timeout=DAY, by=("user:ada",), question="Shall I?")
 
     app.create(title="Plants", owner="bob", handler="ask")
-    pages.sim.advance(timedelta(minutes=1))
+    pages.sim.advance(MINUTE)
     for who, is_linked in (("ada", True), ("admin", False)):
         page = pages.read("/deliveries?owner=ada", who)
         assert ("Shall I?" in page, "/v1/links/answer/" in page) == (True, is_linked)
@@ -72,7 +73,7 @@ def test_what_waits_in_a_queue_is_listed_in_its_order(pages: Pages, app: App) ->
     """With whose it is and since when; users see their own."""
     for owner in ("ada", "bob"):
         app.create(title=f"Render of {owner}", owner=owner, handler="render", pull="gpu")
-        pages.sim.advance(timedelta(minutes=1))
+        pages.sim.advance(MINUTE)
     text = pages.text("/queues?queue=gpu")
     assert text.index("Render of ada") < text.index("Render of bob")
     assert "2 runs wait for workers. No worker listens to gpu." in text
@@ -115,7 +116,7 @@ def test_where_queues_are_not_administered_the_page_offers_nothing_of_them(
 
     monkeypatch.setattr(type(app.container), "queue_admin", property(refuse))
     app.create(title="Render", owner="ada", handler="render", pull="gpu")
-    pages.sim.advance(timedelta(minutes=1))
+    pages.sim.advance(MINUTE)
     text = pages.text("/queues")
     assert "gpu" in text
     assert "Pause" not in text

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 from tests.dashboard.role_pages import Pages
+from tests.web.callers import MINUTE
 
 from cloudsched import App, Context, Settings
 from cloudsched.domain.documents.person import PersonSpec
@@ -43,7 +44,7 @@ def test_who_may_only_look_is_offered_nothing(pages: Pages, create: Callable[...
     """No form that changes something, no link to one, and the page says why: whatever waits for somebody."""
     task, paused, *ran = create(deliveryChannels=["WEB"]), create(), create(handler="breaks"), create(handler="asks")
     pages.sim.app.pause(paused.id)
-    pages.sim.advance(timedelta(minutes=1))
+    pages.sim.advance(MINUTE)
     runs = [(each.id, run.id) for each in ran for run in pages.sim.executions(each.id)]
     assert len(runs) == 2
     for path in (
@@ -80,7 +81,7 @@ def test_who_may_act_is_offered_it_and_can(pages: Pages, create: Callable[..., T
     found = pages.sim.app.get(task.id)
     assert [run.payload for run in found.runs] == [{"n": 2}], "the key makes the second sending find the first"
     assert found.payload == task.payload
-    pages.sim.advance(timedelta(minutes=1))
+    pages.sim.advance(MINUTE)
     own = next(each.id for each in pages.sim.executions(task.id) if each.payload)
     assert "It had its own payload." in pages.read(f"{at}/executions/{own}", who)
     new = pages.post(who, "/new", {**NEW, "title": "Own"})

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
 
 import pytest
 from tests.dashboard.role_pages import Pages
+from tests.web.callers import HOUR
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.documents.execution import ExecutionStatus
@@ -18,7 +18,7 @@ def app() -> App:
 
     @app.handler("naps")
     def naps(ctx: Context) -> None:
-        ctx.sleep(timedelta(hours=5))
+        ctx.sleep(5 * HOUR)
 
     @app.handler("plain")
     def plain() -> None: ...
@@ -35,7 +35,7 @@ def test_a_run_that_never_started_has_nothing_that_a_handler_did(pages: Pages, a
     """Neither attempts, a result, a log nor progress, as one that ran has, even if it returned nothing."""
     hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:00:00", timezone="UTC")
     app.create(id="naps", owner="ada", title="Naps", handler="naps", schedule=hourly)
-    pages.sim.advance(timedelta(hours=8))
+    pages.sim.advance(8 * HOUR)
     ran, skipped = read(pages, "naps", ExecutionStatus.SUCCEEDED), read(pages, "naps", ExecutionStatus.SKIPPED)
     assert {"Result", "Progress", "Log"} <= {*re.findall("<h2[^>]*>([^<]*)</h2>", ran)}
     assert not {"Result", "Progress", "Log"} & {*re.findall("<h2[^>]*>([^<]*)</h2>", skipped)}
@@ -48,7 +48,7 @@ def test_a_run_that_never_started_has_nothing_that_a_handler_did(pages: Pages, a
 def test_an_attempt_that_waited_says_when_it_began_and_when_it_went_on(pages: Pages, app: App) -> None:
     app.create(id="naps", owner="ada", title="Naps", handler="naps")
     app.create(id="plain", owner="ada", title="Plain", handler="plain")
-    pages.sim.advance(timedelta(hours=6))
+    pages.sim.advance(6 * HOUR)
     [run] = pages.sim.executions("naps")
     [attempt] = run.attempts
     assert run.started_at is not None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
 from itertools import combinations
 
 import pytest
 from tests.dashboard.conftest import NOW, read_hidden, visit
 from tests.dashboard.role_pages import Pages
+from tests.web.callers import HOUR, MINUTE
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.dashboard.views import runs as runs_view
@@ -43,7 +43,7 @@ def run(pages: Pages, app: App, count: int, owner: str = "ada", handler: str = "
     at = pages.sim.now
     for number in range(count):
         app.create(owner=owner, title=f"{handler} {owner} {number}", handler=handler, schedule=Schedule.once(at))
-    pages.sim.advance(timedelta(minutes=2))
+    pages.sim.advance(2 * MINUTE)
 
 
 def list_rows(text: str) -> list[str]:
@@ -53,7 +53,7 @@ def list_rows(text: str) -> list[str]:
 def test_the_last_hour_is_shown_with_what_failed_first(pages: Pages, app: App) -> None:
     """In a group with its count, and one by one; earlier ones only if they are asked for; each role sees its own."""
     run(pages, app, 2)
-    pages.sim.advance(timedelta(hours=3))
+    pages.sim.advance(3 * HOUR)
     run(pages, app, 3)
     run(pages, app, 1, owner="bob")
     for who, count in (("admin", 4), ("viewer", 4), ("ada", 3), ("bob", 1)):
@@ -80,7 +80,7 @@ def test_many_kinds_of_failures_leave_room_for_the_runs(pages: Pages, app: App) 
 def test_calls_fold_under_who_made_them(pages: Pages, app: App) -> None:
     """They are hidden by default; shown, each names the execution that called it, and cannot be ticked."""
     run(pages, app, 1, handler="calls")
-    pages.sim.advance(timedelta(minutes=30))
+    pages.sim.advance(30 * MINUTE)
     assert len(list_rows(pages.words("/runs"))) == 1
     text = pages.words("/runs?calls=true")
     assert len(list_rows(text)) == 2
@@ -102,7 +102,7 @@ def test_the_question_names_the_first_ten_and_the_count(pages: Pages, app: App) 
     answer = pages.post("admin", "/retry", read_hidden(text))
     assert answer.status_code == 303
     assert "/actions/batch-" in answer.headers["Location"]
-    pages.sim.advance(timedelta(minutes=1))
+    pages.sim.advance(MINUTE)
     path = answer.headers["Location"].lstrip(".").partition("?")[0]
     assert re.search(r"Tried again</dt><dd>23<", pages.words(path))
     assert "2 runs failed of what was due in the last hour" in pages.words("/runs")
@@ -121,7 +121,7 @@ def test_what_is_ticked_is_retried_and_nothing_else(pages: Pages, app: App) -> N
     assert "The number has changed" in refused.text
     IS_MENDED.append(True)
     assert pages.post("ada", "/retry", form).status_code == 303
-    pages.sim.advance(timedelta(minutes=1))
+    pages.sim.advance(MINUTE)
     assert first not in list_rows(pages.words("/runs?status=failed", "ada"))
     assert len(list_rows(pages.words("/runs?status=failed", "ada"))) == 2
 

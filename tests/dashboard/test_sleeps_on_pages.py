@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
 from tests.dashboard.role_pages import Pages
+from tests.web.callers import DAY, MINUTE
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.testing import START
 
-WAKES = START + timedelta(days=3)
+WAKES = START + 3 * DAY
 
 
 @pytest.fixture
@@ -27,11 +27,11 @@ def app() -> App:
 
 def test_a_sleep_ends_in_the_zone_of_its_page(pages: Pages) -> None:
     """On an execution's page and on its task's in the task's zone, on Home in that of the page; the API keeps UTC."""
-    at, sim = START + timedelta(minutes=1), pages.sim
+    at, sim = START + MINUTE, pages.sim
     task = sim.app.create(
         owner="ada", title="T", handler="naps", schedule=Schedule.once(at, timezone="America/New_York")
     )
-    sim.advance(timedelta(minutes=2))
+    sim.advance(2 * MINUTE)
     (run,) = sim.app.get(task.id).runs
     assert run.suspension is not None
     assert run.suspension.reason == f"sleeps until {WAKES.isoformat()}"

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from tests.dashboard.conftest import get
+from tests.web.callers import SECOND
 
 from cloudsched.dashboard.times import BLANK, find_clock_changes, find_zone, make_moment, write_duration
 
@@ -37,7 +38,7 @@ def test_a_moment_always_says_its_offset() -> None:
     assert moment.short.replace(BLANK, " ") == "Thu 01 Apr 09:00 +0200"
     assert moment.relative.replace(BLANK, " ") == "in 7 d 16 h"
     assert moment.both.replace(BLANK, " ") == "Thu 01 Apr 2027 09:00 +0200 Europe/Paris = 07:00:00 UTC"
-    assert make_moment(now - timedelta(seconds=3), now, PARIS).relative.replace(BLANK, " ") == "3 s ago"
+    assert make_moment(now - 3 * SECOND, now, PARIS).relative.replace(BLANK, " ") == "3 s ago"
 
 
 def test_clock_changes_are_found_to_the_second() -> None:

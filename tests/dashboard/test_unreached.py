@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from tests.dashboard.role_pages import Pages
 from tests.web.api.test_deliveries import app
+from tests.web.callers import DAY, MINUTE, SECOND
 
 from cloudsched import App, Schedule
 from cloudsched.domain.documents.person import PersonSpec
@@ -31,9 +31,9 @@ def remind(pages: Pages, app: App, owner: str, times: int = 1) -> None:
             owner=owner,
             handler="remind",
             delivery_channels=["EMAIL"],
-            schedule=Schedule.once(pages.sim.now + timedelta(seconds=1)),
+            schedule=Schedule.once(pages.sim.now + SECOND),
         )
-    pages.sim.advance(timedelta(minutes=2))
+    pages.sim.advance(2 * MINUTE)
 
 
 def read(pages: Pages, who: str, path: str) -> str:
@@ -105,14 +105,14 @@ def test_what_a_person_does_not_want_is_not_lost(pages: Pages, app: App) -> None
     store(app, "dora", channels={"OTHERS": ()})
     assert "was not sent" not in read(pages, "admin", "/")
     store(app, "dora")
-    pages.sim.advance(timedelta(days=8))
+    pages.sim.advance(8 * DAY)
     assert "was not sent" not in read(pages, "admin", "/")
 
 
 def test_the_rarest_person_is_not_hidden_by_another(pages: Pages, app: App) -> None:
     """Each has a line, and a number that was cut says so."""
     remind(pages, app, "grace")
-    pages.sim.advance(timedelta(minutes=1))
+    pages.sim.advance(MINUTE)
     store(app, "dora")
     remind(pages, app, "dora", 98)
     text = read(pages, "admin", "/")

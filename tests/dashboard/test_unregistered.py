@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
 
 import pytest
 from tests.dashboard.role_pages import Pages
+from tests.web.callers import HOUR
 
 from cloudsched import App, Schedule, Settings
 
@@ -22,7 +22,7 @@ def app() -> App:
 def test_no_list_promises_a_run_that_nothing_would_do(pages: Pages, app: App) -> None:
     """Neither as what comes next on Home, nor among tasks or what is due, nor on the task's page. Others stay."""
     for name in ("gone", "there"):
-        app.create(id=name, title=name, handler=name, owner="ada", schedule=Schedule.every(timedelta(hours=1)))
+        app.create(id=name, title=name, handler=name, owner="ada", schedule=Schedule.every(HOUR))
     app.container.registry.registrations.handlers.pop("gone")
     for who in ("admin", "ada"):
         for path in ("/", "/tasks", "/due"):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.dashboard.conftest import NOW, read_hidden, visit
 from tests.dashboard.role_pages import Pages
+from tests.web.callers import HOUR
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.dashboard.times import BLANK
@@ -114,7 +115,7 @@ def app() -> App:
 
 def test_usage_is_that_of_the_server(pages: Pages, app: App) -> None:
     """With the owners' budgets; it does not ask again by itself."""
-    first = (pages.sim.now + timedelta(hours=1)).replace(tzinfo=None).isoformat()
+    first = (pages.sim.now + HOUR).replace(tzinfo=None).isoformat()
     hourly = Schedule(rrule="FREQ=HOURLY", dtstart=first, timezone="UTC")
     for owner in ("ada", "bob"):
         app.create(owner=owner, title="Spend", handler="spend", schedule=hourly)
@@ -140,7 +141,7 @@ def test_a_budget_has_the_numbers_of_the_usage_beside_it(
 ) -> None:
     """On the page of usage, of the person, and in Home's cause, however long ago somebody last looked at budgets."""
     monkeypatch.setattr(BudgetLooks, "find_next", lambda *_: None)
-    first = (pages.sim.now + timedelta(hours=1)).replace(tzinfo=None).isoformat()
+    first = (pages.sim.now + HOUR).replace(tzinfo=None).isoformat()
     hourly = Schedule(rrule="FREQ=HOURLY", dtstart=first, timezone="UTC")
     budgets = Budgets.of(app.container)
     budgets.put("ada", 200, by=OWN_CODE)

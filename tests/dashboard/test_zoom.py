@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.dashboard.conftest import get, look
+from tests.web.callers import DAY, HOUR, SECOND
 
 from cloudsched.dashboard.charts.axis import WHOLE, Part, clip, find_parts, read_window
 from cloudsched.dashboard.charts.waterfall_scale import make_scale
@@ -62,7 +63,7 @@ def test_an_instant_has_a_place_on_a_scale_and_back(
 ) -> None:
     """Whatever is compressed, what lies at the place of an instant is that instant."""
     running = [(START + timedelta(seconds=a), START + timedelta(seconds=a + b)) for a, b in spans]
-    scale = make_scale(running, START, START + timedelta(seconds=1_000_000), true=is_true)
+    scale = make_scale(running, START, START + 1000000 * SECOND, true=is_true)
     at = START + timedelta(seconds=1_000_000 * place)
     assert abs(scale.find_instant(scale.place(at)) - at) < timedelta(milliseconds=10)
 
@@ -85,11 +86,11 @@ def test_an_address_that_says_no_window_shows_all(query: dict[str, str]) -> None
 
 def test_a_window_beside_the_axis_shows_all() -> None:
     """Old addresses still show something: a window where there is nothing is not taken."""
-    end = START + timedelta(days=1)
-    assert clip((START - timedelta(days=2), START - timedelta(days=1)), START, end) is None
-    assert clip((START - timedelta(days=2), START + timedelta(hours=1)), START, end) == (
+    end = START + DAY
+    assert clip((START - 2 * DAY, START - DAY), START, end) is None
+    assert clip((START - 2 * DAY, START + HOUR), START, end) == (
         START,
-        START + timedelta(hours=1),
+        START + HOUR,
     )
 
 

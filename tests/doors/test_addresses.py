@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ from tests.cases import try_each
 from tests.doors.acts import RECORDS, Act
 from tests.doors.doors import DOORS, FRONT, Door
 from tests.doors.world import ACTORS, OWNED, WORLDS, World
+from tests.web.callers import DAY
 
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.authority import OWN_CODE
@@ -27,7 +27,7 @@ def mail_all(world: World) -> list[str]:
     """Have a result sent to everybody by mail; return the addresses that get one."""
     for owner in sorted({*OWNED.values(), "bob"} - {"system"}):
         world.app.create(owner=owner, title="T", handler="open", payload={}, delivery_channels=["EMAIL"])
-    world.sim.advance(timedelta(days=4))
+    world.sim.advance(4 * DAY)
     return [each.address for each in world.sim.sent("EMAIL")]
 
 

@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import pytest
 from pydantic import AwareDatetime
+from tests.web.callers import DAY
 
 from cloudsched import App, AsyncApp, TaskQuery
 from cloudsched.client.local_client import LocalClient
@@ -65,7 +66,7 @@ def list_wrong(annotation: object) -> list[object]:
     if any(isinstance(each, Enum) or (isinstance(each, type) and issubclass(each, Enum)) for each in kinds):
         wrong.append("nope")
     if AwareDatetime in kinds:
-        wrong += [datetime(2027, 1, 1), "soon", timedelta(days=1)]  # noqa: DTZ001 - that is what is wrong
+        wrong += [datetime(2027, 1, 1), "soon", DAY]  # noqa: DTZ001 - that is what is wrong
     return wrong
 
 

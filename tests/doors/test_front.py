@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -25,6 +24,7 @@ from tests.doors.acts import (
 from tests.doors.doors import DONE
 from tests.doors.outcomes import enter_front, leave
 from tests.doors.world import WORLDS, Target, headers_of
+from tests.web.callers import DAY
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.children import CHILDREN_HANDLER
@@ -134,7 +134,7 @@ def run_servers_task(handler: str | None, act: Act | None) -> tuple[int, list[di
         if act is not None:
             method, path, sent = act.request(Target("served", "ada", made["id"]))
             status = world.ask(method, path, sent, headers_of("ada")).status_code
-        world.sim.advance(timedelta(days=4))
+        world.sim.advance(4 * DAY)
         ran = world.ask("GET", f"/v1/tasks/{made['id']}/executions", headers=headers_of("admin")).get_json()
         messages = [(each.address, each.message) for each in world.sim.sent("COMPLETION")]
         posted = [(address, each.data["executionId"]) for address, each in messages]

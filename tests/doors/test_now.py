@@ -12,6 +12,7 @@ from tests.cases import try_each
 from tests.doors.acts import Act
 from tests.doors.doors import DONE, Agents, CommandLine, Door, FrontDoor, ManyNew, Pages
 from tests.doors.world import WORLDS, headers_of
+from tests.web.callers import DAY, SECOND
 
 from cloudsched import Schedule, Task
 from cloudsched.adapters.clocks import ManualClock
@@ -19,7 +20,6 @@ from cloudsched.engine.ports.search import TaskQuery
 
 DOORS: tuple[Door, ...] = (FrontDoor(), ManyNew(), Agents(), CommandLine(), Pages())
 SAID = ("now", "right now", "immediately", "PT0S", "in 0 seconds", "in 0 minutes")
-DAY = timedelta(days=1)
 NOTHING: dict[str, Any] = {"title": "At once", "handler": "open"}
 
 SOON = ("in 1 second", "PT1S")
@@ -33,7 +33,7 @@ def each_look_takes(duration: timedelta, clock: ManualClock) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("moves_by", [timedelta(0), timedelta(milliseconds=1), timedelta(seconds=2)], ids=str)
+@pytest.mark.parametrize("moves_by", [timedelta(0), timedelta(milliseconds=1), 2 * SECOND], ids=str)
 @pytest.mark.parametrize("door", DOORS, ids=lambda each: each.name)
 @try_each("words", (*SAID, *SOON))
 def test_what_says_now_runs_now(door: Door, words: str, moves_by: timedelta) -> None:
@@ -46,7 +46,7 @@ def test_what_says_now_runs_now(door: Door, words: str, moves_by: timedelta) -> 
         (task,) = [each for each in world.app.tasks(TaskQuery(handler="open")).items if each.title == "At once"]
         assert task.is_one_time
         assert task.next_execution_time is not None
-        assert task.next_execution_time <= world.sim.now + timedelta(seconds=1)
+        assert task.next_execution_time <= world.sim.now + SECOND
         world.sim.advance(timedelta(seconds=1 if words in SOON else 0))
         assert world.app.get(task.id).status == "COMPLETED"
 
@@ -86,7 +86,7 @@ def test_what_names_no_time_runs_now(how: str) -> None:
         else:
             found = client.update(later.id, schedule="now").to_wire()
         due = datetime.fromisoformat(found["nextExecutionTime"])
-        assert world.sim.now - timedelta(seconds=1) < due <= world.sim.now
+        assert world.sim.now - SECOND < due <= world.sim.now
 
 
 def test_a_task_of_an_id_of_ones_own_runs_once_however_often_the_client_asks() -> None:
@@ -106,7 +106,7 @@ def test_an_edit_to_now_runs_now_on_a_clock_that_moves(words: str) -> None:
     with WORLDS.enter() as (world, _), world.client("ada") as client:
         for update in (world.app.update, client.update):
             later = world.app.create(owner="ada", title="Later", handler="open", schedule=Schedule.after(DAY))
-            with each_look_takes(timedelta(seconds=2), world.sim.clock):
+            with each_look_takes(2 * SECOND, world.sim.clock):
                 update(later.id, schedule=words)
-            world.sim.advance(timedelta(seconds=1))
+            world.sim.advance(SECOND)
             assert world.app.get(later.id).status == "COMPLETED"

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import pytest
 from tests.doors.world import SECOND, WORLDS, World, headers_of
+from tests.web.callers import HOUR, MINUTE
 
 from cloudsched.domain.documents.task_link import TaskLink, zone_key
 from cloudsched.engine.ports.sender import OutgoingMessage, Recipient
@@ -18,7 +19,6 @@ from cloudsched.features.calendars.documents import calendar_key
 from cloudsched.people.webhook_verification import WebhookVerification
 from cloudsched.people.wiring import PeopleWiring
 
-MINUTE = timedelta(minutes=1)
 DAILY: dict[str, Any] = {"rrule": "FREQ=DAILY", "timezone": "UTC"}
 
 
@@ -129,7 +129,7 @@ def test_a_user_has_all_tasks_planned_again_some_times_an_hour(world: World) -> 
     assert ask(world, "ada", "PUT", "/v1/people/ada", {"timezone": "UTC"})[0] == 429, (
         "who is new again is followed, too"
     )
-    world.sim.advance(timedelta(hours=1))
+    world.sim.advance(HOUR)
     assert ask(world, "ada", "PUT", "/v1/people/ada", {"timezone": "UTC"})[0] == 201
     assert [change("ada", number) for number in range(4)] == [200] * 4
 

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 import pytest
 from tests.authorities import A_USER, with_authority
+from tests.web.callers import DAY
 from werkzeug.test import EnvironBuilder
 from werkzeug.wrappers import Request, Response
 
@@ -207,7 +208,7 @@ class World:
         suffix = {"failed": "-fails", "waiting": "-waits", "offered": "-work", "claimed": "-work"}.get(state, "")
         due = self.sim.now + SECOND
         runs_once = state in {"failed", "waiting", "offered", "claimed", "ran"}
-        daily = Schedule.every(timedelta(days=1), start=due - timedelta(days=9))
+        daily = Schedule.every(DAY, start=due - 9 * DAY)
         task = self.put(
             owner,
             author,
@@ -239,9 +240,7 @@ class World:
                 Budgets.of(self.app.container).put(user, 0, by=OWN_CODE)
                 continue
             for number in range(MOST_TASKS):
-                self.put(
-                    user, Author.USERS, title=f"{number}", handler="open", schedule=Schedule.every(timedelta(days=1))
-                )
+                self.put(user, Author.USERS, title=f"{number}", handler="open", schedule=Schedule.every(DAY))
 
     def _prepare_records(self, target: Target, author: Author) -> Target:
         owner, parts, self.has_records = target.owner, self.app.container, True

@@ -32,7 +32,7 @@ PEOPLE: dict[str, tuple[Role, str | None]] = {
     "admin": (Role.ADMIN, None),
     "worker": (Role.WORKER, None),
 }
-SECOND = timedelta(seconds=1)
+SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 ERROR = {"error": {"type": "E", "message": "m"}}
 VERBS = ("heartbeat", "complete", "fail", "release")
 ENDS = ("complete", "fail", "release")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from tests import held_frames
 from tests.held_frames import DURABLE, PLAIN
-from tests.web.callers import open_api
+from tests.web.callers import SECOND, open_api
 
 from cloudsched import App, Schedule
 from cloudsched.domain.transitions.claim import DeliveryAction, DeliveryResult
@@ -29,6 +27,6 @@ def test_an_attempt_that_has_ended_holds_nothing() -> None:
         sim.queue.deliver = deliver
         for name in handlers:
             app.create(id=name, handler=name, schedule=Schedule.once(sim.now))
-        sim.advance(timedelta(seconds=1))
+        sim.advance(SECOND)
         assert held_frames.count_made() >= len(handlers), "all have run"
         assert held_frames.count_held() == 0

@@ -6,13 +6,13 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import uvicorn
 from tests.harness import SECRET, START, Reply, request, wait_until
+from tests.web.callers import MINUTE
 from tests.web.mounts import ASGI_FRAMEWORKS, WSGI_FRAMEWORKS, Service, make_service
 
 from cloudsched import App, Settings, wsgi
@@ -91,11 +91,11 @@ def open_app(app: App, queue: CloudTasksEmulator, url: str, folder: Path, access
 def use_it(url: str, queue: CloudTasksEmulator) -> None:
     """Create a task below the mount, let the queue deliver it there, sweep, and read the description."""
     task = {"id": "a", "owner": "ada", "title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}
-    due = {"at": (START + timedelta(minutes=5)).isoformat()}  # what is due now is delivered before the clock moves
+    due = {"at": (START + 5 * MINUTE).isoformat()}  # what is due now is delivered before the clock moves
     created = request(url, "POST", "/scheduler/v1/tasks", {**task, "schedule": due})
     headers = {name.lower(): value for name, value in created.headers.items()}
     assert (created.status, headers.get("location")) == (201, "/scheduler/v1/tasks/a")
-    assert queue.advance(timedelta(minutes=6)) == 1
+    assert queue.advance(6 * MINUTE) == 1
     (record,) = request(url, "GET", "/scheduler/v1/tasks/a/executions").body["executions"]
     assert (record["status"], record["content"]) == ("SUCCEEDED", "hello Ada")
     assert request(url, "POST", "/scheduler/v1/sweep", {}).body["examined"] == 0
@@ -184,7 +184,7 @@ def test_a_slow_handler_holds_up_no_other_request(app: App, queue: CloudTasksEmu
         open_app(app, queue, f"{url}/scheduler", tmp_path, Access(open=True)),
     ):
         request(url, "POST", "/scheduler/v1/tasks", {"id": "a", "owner": "ada", "title": "Wait", "handler": "wait"})
-        mover = threading.Thread(target=lambda: queue.advance(timedelta(minutes=6)))
+        mover = threading.Thread(target=lambda: queue.advance(6 * MINUTE))
         mover.start()
         assert begun.wait(60)
         assert request(url, "GET", "/own").status == 200

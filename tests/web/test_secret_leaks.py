@@ -9,14 +9,13 @@ import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.greeting_app import app as greeting_app
 from tests.web.auth.token_issuer import AUDIENCE, PROJECT, Issuer, publish_keys
-from tests.web.callers import clear_authenticators, open_api
+from tests.web.callers import HOUR, clear_authenticators, open_api
 
 from cloudsched import App, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -134,7 +133,7 @@ def _use_everything(sim: Simulation, said: list[str], proofs: dict[str, str]) ->
         for header in ("Authorization", "X-Api-Key"):
             value = f"Bearer {broken}" if header == "Authorization" else broken
             said.append(api.get("/v1/tasks", headers={header: value}).get_data(as_text=True))
-    sim.advance(timedelta(hours=1))
+    sim.advance(HOUR)
     delivered = sim.queue.deliveries[0]
     for token in (
         "",

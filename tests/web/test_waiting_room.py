@@ -13,6 +13,7 @@ from datetime import timedelta
 import httpx
 import pytest
 from tests.harness import wait_until
+from tests.web.callers import DAY, MINUTE, SECOND
 
 from cloudsched import App, Schedule, Task
 from cloudsched.client import Client
@@ -23,7 +24,7 @@ from cloudsched.testing import Simulation
 from cloudsched.web.functions import wsgi
 from cloudsched.web.waiting_room import WaitingRoom
 
-WAIT = timedelta(seconds=20)
+WAIT = 20 * SECOND
 
 
 @pytest.fixture
@@ -61,8 +62,8 @@ class Place:
 
     def offer(self) -> Task:
         fields = {"owner": "ada", "title": "act", "handler": "act", "pull": "gpu"}
-        task = self.sim.app.create(**fields, schedule=Schedule.once(self.sim.now + timedelta(minutes=1)))  # type: ignore[arg-type]
-        self.sim.advance(timedelta(minutes=1))
+        task = self.sim.app.create(**fields, schedule=Schedule.once(self.sim.now + MINUTE))  # type: ignore[arg-type]
+        self.sim.advance(MINUTE)
         return task
 
     def is_free(self, task: Task) -> bool:
@@ -132,7 +133,7 @@ def test_a_wait_that_is_none_is_refused(place: Place, wait: object) -> None:
     assert "wait" in answer.text
 
 
-@pytest.mark.parametrize("wait", [timedelta(seconds=-90), timedelta(days=9)])
+@pytest.mark.parametrize("wait", [timedelta(seconds=-90), 9 * DAY])
 def test_the_client_says_so_as_well(place: Place, wait: timedelta) -> None:
     """A wait that the API refuses is InvalidInput, and no error of the connection."""
     with Client(place.url, timeout=60) as client, pytest.raises(InvalidInput):

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.verb_requests import REQUESTS
-from tests.web.callers import RoleHarness, make_keys
+from tests.web.callers import DAY, HOUR, RoleHarness, make_keys
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.documents.authority import TRUSTED_CODE, Requesters, SenderRole
@@ -37,9 +36,9 @@ ROLES: dict[str, tuple[Role, str | None]] = {
     "worker": (Role.WORKER, "ada"),
     "root": (Role.ADMIN, None),
 }
-PAST = START - timedelta(days=3)
-HOURLY = Schedule.every(timedelta(hours=1), start=PAST)
-LATER = Schedule.every(timedelta(hours=1), start=START + timedelta(days=1))
+PAST = START - 3 * DAY
+HOURLY = Schedule.every(HOUR, start=PAST)
+LATER = Schedule.every(HOUR, start=START + DAY)
 CHANGES: dict[Verb, tuple[str, str, object]] = {
     Verb.EDIT: ("PATCH", "", {"title": "Another"}),
     Verb.DELETE: ("DELETE", "", None),
@@ -52,7 +51,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "users'": {},
     "servers'": {"handler": "closed"},
     "coming": {"schedule": LATER},
-    "once": {"schedule": Schedule.once(START + timedelta(hours=1))},
+    "once": {"schedule": Schedule.once(START + HOUR)},
     "too urgent for users": {"handler": "modest", "priority": Priority.HIGH},
     "own lock": {"lock_key": "k", "lock_scope": LockScope.OWNER},
     "operator's lock": {"lock_key": "k"},
@@ -68,7 +67,7 @@ REMADE: dict[str, dict[str, Any]] = {
     "of a handler that is gone": {"handler": "gone"},
 }
 """What other kinds differ in, which nobody can ask for."""
-LEASE = Lease(token_hash="x", started_at=START, until=START + timedelta(hours=1))  # noqa: S106 - no password
+LEASE = Lease(token_hash="x", started_at=START, until=START + HOUR)  # noqa: S106 - no password
 
 
 def make_run(number: int = 0, **fields: Any) -> Run:
@@ -178,7 +177,7 @@ def test_paused_task_past_its_only_instant_cannot_be_resumed(world: World) -> No
     """Time alone takes `resume` away: the only instant of a paused task has passed."""
     task_id = world.copy(world.create("once"), PAUSED)
     assert "resume" in world.ask("ada", "GET", f"/v1/tasks/{task_id}").json["allowedVerbs"]
-    world.sim.advance(timedelta(hours=2))
+    world.sim.advance(2 * HOUR)
     assert "resume" not in world.ask("ada", "GET", f"/v1/tasks/{task_id}").json["allowedVerbs"]
     assert world.ask("ada", "POST", f"/v1/tasks/{task_id}/resume").status_code == 409
 

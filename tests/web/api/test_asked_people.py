@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from tests.web.callers import RoleHarness, open_roles
+from tests.web.callers import DAY, HOUR, MINUTE, RoleHarness, open_roles
 
 from cloudsched import App, Context, EventSender, EventTimedOut, Schedule
 from cloudsched.testing import START
 
-DAY = timedelta(days=1)
 ABOUT = "what the task is about"
 
 
@@ -52,7 +50,7 @@ def roles(app: App) -> Iterator[RoleHarness]:
 def create(roles: RoleHarness, **more: Any) -> str:
     usual = {"handler": "renew", "payload": {"about": ABOUT}, "title": ABOUT, "schedule": {"at": START.isoformat()}}
     task_id = roles.task("ada", **usual | more)
-    roles.sim.advance(timedelta(minutes=1))
+    roles.sim.advance(MINUTE)
     return task_id
 
 
@@ -77,7 +75,7 @@ def test_a_person_finds_the_question_and_answers_it_with_a_key_of_their_own(role
         assert "awaited from user:bob" in refused.json["detail"]
     assert answer(roles, "bob", question, executionId=question["executionId"]).status_code == 204
     assert answer(roles, "bob", question, executionId=question["executionId"]).status_code == 204, "a second click"
-    roles.sim.advance(timedelta(minutes=1))
+    roles.sim.advance(MINUTE)
     (run,) = roles.sim.executions(task_id)
     assert run.content == {"approved": False, "by": "user:bob", "as": "person", "key": "key:bob"}
     assert run.defined_by == "users"
@@ -109,7 +107,7 @@ def test_a_person_who_is_asked_sees_nothing_else_of_the_task(roles: RoleHarness)
     assert (wrong.status_code, early.status_code) == (400, 404)
     given = answer(roles, "bob", question, approved=True)
     assert given.status_code == 204
-    roles.sim.advance(timedelta(minutes=1))
+    roles.sim.advance(MINUTE)
     again = answer(roles, "bob", question, approved=False)
     assert again.status_code in {404, 409}, "it waits for somebody else now"
     shown += [*look(), wrong.text, early.text, given.text, again.text, str(question)]
@@ -135,7 +133,7 @@ def test_a_server_answers_for_a_person_whom_it_has_authenticated(roles: RoleHarn
     path, body = f"/v1/tasks/{task_id}/events/decision", {"payload": {"approved": False}}
     body["executionId"] = question["executionId"]
     assert roles.ask("admin", "POST", path, body, **{"X-On-Behalf-Of": "bob"}).status_code == 204
-    roles.sim.advance(timedelta(minutes=1))
+    roles.sim.advance(MINUTE)
     (run,) = roles.sim.executions(task_id)
     assert run.content["by"] == "user:bob"
 
@@ -156,7 +154,7 @@ def test_one_question_is_one_message_however_often_the_run_looks(roles: RoleHarn
     task_id = create(roles)
     (question,) = find_questions(roles, "bob", "bob")
     roles.ask("bob", "POST", f"/v1/inboxes/bob/messages/{question['id']}/read")
-    roles.sim.advance(timedelta(hours=20))
+    roles.sim.advance(20 * HOUR)
     (again,) = find_questions(roles, "bob", "bob")
     assert again["isRead"]
     assert roles.sim.app.get(task_id).runs
@@ -166,7 +164,7 @@ def test_januarys_answer_never_approves_february(roles: RoleHarness) -> None:
     """Once a task has had another run, an answer has to name the one that asked it."""
     monthly = {"rrule": "FREQ=MONTHLY", "dtstart": "2027-01-01T09:00:00", "timezone": "UTC"}
     task_id = create(roles, schedule=monthly)
-    roles.sim.advance(timedelta(hours=9))
+    roles.sim.advance(9 * HOUR)
     (january,) = find_questions(roles, "bob", "bob")
     roles.sim.advance(31 * DAY)
     february = find_questions(roles, "bob", "bob")[0]
@@ -174,7 +172,7 @@ def test_januarys_answer_never_approves_february(roles: RoleHarness) -> None:
     assert answer(roles, "bob", january).status_code == 409
     assert answer(roles, "bob", january, executionId=january["executionId"]).status_code in {404, 409}
     assert answer(roles, "bob", february, executionId=february["executionId"]).status_code == 204
-    roles.sim.advance(timedelta(minutes=1))
+    roles.sim.advance(MINUTE)
     assert [each.content == "late" for each in roles.sim.executions(task_id)].count(True) == 1
 
 
@@ -187,10 +185,10 @@ def test_the_authors_of_a_run_are_those_who_answer_it(app: App, roles: RoleHarne
         return ctx.wait_for("answer")
 
     task_id = roles.task("ada", handler="plain", payload={}, schedule={"at": START.isoformat()})
-    roles.sim.advance(timedelta(minutes=1))
+    roles.sim.advance(MINUTE)
     who = {"owner": "ada", "admin": "admin"}[sender]
     assert roles.ask(who, "POST", f"/v1/tasks/{task_id}/events/answer", {"payload": 1}).status_code == 200
-    roles.sim.advance(timedelta(minutes=1))
+    roles.sim.advance(MINUTE)
     (run,) = roles.sim.executions(task_id)
     assert run.defined_by == ("users" if sender == "owner" else None)
 
@@ -204,7 +202,7 @@ def test_a_wrong_name_is_told_how_to_write_it(app: App, roles: RoleHarness, by: 
         return ctx.wait_for("answer", by=by)
 
     task = app.create(owner="ada", title="Wrong", handler="wrong", schedule=Schedule.once(START))
-    roles.sim.advance(timedelta(minutes=1))
+    roles.sim.advance(MINUTE)
     (run,) = roles.sim.executions(task.id)
     assert run.error is not None
     assert told in run.error.message
@@ -214,6 +212,6 @@ def test_code_may_answer_for_a_person(app: App, roles: RoleHarness) -> None:
     """As a page of the app's own does, which knows who has signed in."""
     task_id = create(roles)
     app.send_event(task_id, "decision", {"approved": False}, sender=EventSender(role="person", subject="user:bob"))
-    roles.sim.advance(timedelta(minutes=1))
+    roles.sim.advance(MINUTE)
     (run,) = roles.sim.executions(task_id)
     assert run.content["by"] == "user:bob"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 
 import pytest
 from tests.drafts.assistant.harness import ON, ScriptedModel, Tools, answer
 from tests.drafts.assistant.harness import call as call_tool
-from tests.web.callers import RoleHarness
+from tests.web.callers import DAY, MINUTE, RoleHarness
 
 from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
@@ -46,7 +45,7 @@ def test_a_user_drafts_confirms_and_gets_the_result(roles: RoleHarness) -> None:
     confirmed = roles.create_task("ada", {**drafted["task"], "draftToken": drafted["draftToken"]})
     assert confirmed.status_code == 201, confirmed.text
     path = f"/v1/tasks/{confirmed.json['id']}"
-    roles.sim.advance(timedelta(days=7))
+    roles.sim.advance(7 * DAY)
     [record] = roles.fetch("ada", f"{path}/executions")["executions"]
     assert (record["status"], record["content"], record["chatId"]) == ("SUCCEEDED", "7 were sold.", "c1")
     [message] = roles.fetch("ada", "/v1/inboxes/ada/messages")["messages"]
@@ -64,5 +63,5 @@ def test_an_owner_may_start_a_task_that_a_server_wrote(roles: RoleHarness, model
     path = f"/v1/tasks/{made.json['id']}"
     started = roles.ask("ada", "POST", f"{path}/trigger")
     assert started.status_code < 300, started.text
-    roles.sim.advance(timedelta(minutes=1))
+    roles.sim.advance(MINUTE)
     assert roles.fetch("ada", f"{path}/executions")["executions"][0]["content"] == "7 were sold."

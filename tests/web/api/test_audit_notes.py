@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.callers import ApiWorld
+from tests.web.callers import DAY, HOUR, MINUTE, ApiWorld
 
 from cloudsched import App, Settings
 from cloudsched.adapters.sqlite.sweep import SqliteSweep
@@ -50,7 +49,7 @@ def test_who_deleted_a_task_is_known_when_it_is_gone(world: ApiWorld) -> None:
     assert [each["taskId"] for each in read(world)] == ["b", "t"]
     assert [each["taskId"] for each in read(world, who="ada")] == ["t"]
     assert read(world, "action=PAUSED") == []
-    world.sim.advance(KEPT_FOR + timedelta(days=1))
+    world.sim.advance(KEPT_FOR + DAY)
     world.sim.app.sweep()
     assert read(world) == []
 
@@ -72,7 +71,7 @@ def test_a_deletion_that_a_crash_interrupts_is_noted_once(world: ApiWorld, monke
         broken.setattr(SqliteSweep, "purge", crash)
         with pytest.raises(StoreUnavailable):
             world.sim.app.delete("after")
-    world.sim.advance(timedelta(hours=1))
+    world.sim.advance(HOUR)
     assert sorted(each["taskId"] for each in read(world, "action=DELETED")) == ["after", "before"]
 
 
@@ -80,12 +79,12 @@ def test_notes_and_histories_are_one_list(world: ApiWorld) -> None:
     """In the order of time, each once, on pages of any size, between any bounds."""
     for number in range(6):
         create(world, f"t{number}")
-        world.sim.advance(timedelta(minutes=1))
+        world.sim.advance(MINUTE)
     for number in (1, 4, 5):
         world.sim.app.delete(f"t{number}")
         world.sim.app.pause("t0")
         world.sim.app.resume("t0")
-        world.sim.advance(timedelta(minutes=1))
+        world.sim.advance(MINUTE)
     whole = read(world)
     assert len(whole) == 3 + 3 + 6
     assert [each["at"] for each in whole] == sorted((each["at"] for each in whole), reverse=True)
@@ -100,11 +99,11 @@ def test_notes_and_histories_are_one_list(world: ApiWorld) -> None:
 def test_who_set_a_budget_is_known(world: ApiWorld) -> None:
     """What it was before and after; setting it to what it is leaves nothing; its owner sees it, others do not."""
     world.ask("root", "/v1/people/bob/budget", {"maxQueriesPerMonth": 1}, method="PUT")
-    world.sim.advance(timedelta(minutes=1))
+    world.sim.advance(MINUTE)
     path = "/v1/people/ada/budget"
     for most in (100, 100, 250):
         world.ask("root", path, {"maxQueriesPerMonth": most}, method="PUT")
-        world.sim.advance(timedelta(minutes=1))
+        world.sim.advance(MINUTE)
     world.ask("root", path, method="DELETE")
     deleted, raised, made, bobs = read(world)
     assert [each["action"] for each in (deleted, raised, made)] == ["BUDGET_DELETED", "BUDGET_SET", "BUDGET_SET"]

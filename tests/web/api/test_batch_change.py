@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.callers import RoleHarness
+from tests.web.callers import DAY, MINUTE, SECOND, RoleHarness
 
 from cloudsched import App, Context, Settings
 from cloudsched.domain.control_flow import ControlFlow
@@ -17,7 +16,6 @@ from cloudsched.engine.tasks.scheduler import Scheduler
 
 PATH = "/v1/tasks/batchChange"
 YEARLY: dict[str, Any] = {"title": "T", "handler": "work", "payload": {}, "schedule": "every year"}
-MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture
@@ -135,7 +133,7 @@ def test_even_a_forged_payload_reaches_only_its_owner_s_tasks(roles: RoleHarness
     roles.task("bob", **YEARLY, id="of-bob")
     payload = {"action": "delete", "filter": {"owner": "bob"}}
     forged = roles.task("ada", handler=BATCH_CHANGE_HANDLER, payload=payload, title="T")
-    roles.sim.advance(timedelta(minutes=6))
+    roles.sim.advance(6 * MINUTE)
     (execution,) = roles.fetch("admin", f"/v1/tasks/{forged}/executions")["executions"]
     assert execution["content"]["changed"] == 0
     assert "of-bob" in statuses(roles)
@@ -194,7 +192,7 @@ def test_what_is_counted_is_what_is_changed(roles: RoleHarness) -> None:
     assert change(roles, "admin", "cancel", owner="bob")["changed"] == 4
     assert change(roles, "admin", "delete", status="CANCELLED")["changed"] == 4
     assert set(statuses(roles)) == {"t1", "t3", "t5"}
-    soon = (roles.sim.now + timedelta(days=400)).isoformat()
+    soon = (roles.sim.now + 400 * DAY).isoformat()
     assert count(roles, "admin", "pause", dueUntil=soon) == 3
     assert change(roles, "admin", "pause", dueUntil=soon, handler="work")["changed"] == 3
     assert change(roles, "admin", "delete", ids=["t1", "t5"])["changed"] == 2
@@ -206,7 +204,7 @@ def test_what_failed_is_retried_once(roles: RoleHarness, calls: list[str]) -> No
     for name in ("a", "b"):
         roles.task("ada", title="T", payload={}, handler="fail", id=name)
     roles.task("ada", title="T", payload={}, handler="work", id="good")
-    roles.sim.advance(timedelta(minutes=6))
+    roles.sim.advance(6 * MINUTE)
     assert sorted(calls) == ["a", "b"]
     assert count(roles, "ada", "retryFailed", owner="ada") == 2
     started = roles.ask("ada", "POST", PATH, {"action": "retryFailed", "filter": {"owner": "ada"}}).json
@@ -238,7 +236,7 @@ def test_a_task_that_came_later_is_left_as_it_is(roles: RoleHarness) -> None:
     asked = {"action": "delete", "filter": {"ids": ["moved", "kept", "new"], "label": "team=a"}}
     started = roles.ask("admin", "POST", PATH, asked).json
     roles.ask("admin", "PATCH", "/v1/tasks/moved", {"labels": ["team=b"]})
-    roles.sim.clock.advance(timedelta(seconds=1))
+    roles.sim.clock.advance(SECOND)
     roles.task("ada", **YEARLY, labels=["team=a"], id="new")
     assert read_result(roles, "admin", started["id"]) == {"changed": 1, "skipped": 2, "refused": 0, "refusals": []}
     assert set(statuses(roles)) == {"moved", "new"}
@@ -275,7 +273,7 @@ def test_a_change_that_was_killed_half_way_goes_on(roles: RoleHarness, monkeypat
     path = f"/v1/tasks/{started['id']}/executions"
     (execution,) = roles.fetch("ada", path)["executions"]
     assert [note["text"] for note in execution["progress"]] == ["4 changed, 0 skipped, 0 refused"]
-    roles.sim.advance(timedelta(minutes=15))
+    roles.sim.advance(15 * MINUTE)
     (execution,) = roles.fetch("ada", path)["executions"]
     assert execution["content"] == {"changed": 9, "skipped": 0, "refused": 0, "refusals": []}
     assert set(statuses(roles).values()) == {"PAUSED"}
@@ -304,7 +302,7 @@ def test_what_somebody_has_taken_back_is_not_done_again(roles: RoleHarness, monk
     with pytest.raises(Killed):
         roles.sim.advance(MINUTE)
     assert roles.ask("ada", "POST", f"/v1/tasks/{paused[0]}/resume").status_code == 200
-    roles.sim.advance(timedelta(minutes=15))
+    roles.sim.advance(15 * MINUTE)
     (execution,) = roles.fetch("ada", f"/v1/tasks/{started['id']}/executions")["executions"]
     assert execution["content"] == {"changed": 2, "skipped": 1, "refused": 0, "refusals": []}
     assert statuses(roles) == {

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.callers import RoleHarness
+from tests.web.callers import MINUTE, RoleHarness
 
 from cloudsched import App, Context, Settings
 from cloudsched.engine.tasks import batch_changes
 
 RETRY, FAILURES = "/v1/executions/batchRetry", "/v1/executions/failures"
-MINUTE = timedelta(minutes=1)
 IS_MENDED: list[bool] = []
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.verb_requests import REQUESTS
-from tests.web.callers import ApiWorld, run_path
+from tests.web.callers import DAY, MINUTE, ApiWorld, run_path
 
 from cloudsched import App, Context, Fail, Settings
 from cloudsched.domain.documents.children import CHILDREN_HANDLER
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 
-SECOND = timedelta(seconds=1)
 PULL_CHILD = {"handler": "work", "pull": "gpu"}
 CHANGES: dict[str, tuple[str, str, object]] = {
     "update_task": ("PATCH", "", {"payload": {"forged": True}}),
@@ -88,7 +86,7 @@ def test_an_owner_cannot_claim_a_call_made_by_code(world: ApiWorld, fields: dict
     (claim,) = world.claim_all("gpu-1")
     said = {"leaseToken": claim["leaseToken"], "content": "true"}
     assert world.ask("gpu-1", f"{run_path(claim)}/complete", said).status_code == 200
-    world.sim.advance(timedelta(minutes=5))
+    world.sim.advance(5 * MINUTE)
     (execution,) = world.sim.executions(top)
     assert "true" in str(execution.content)
 
@@ -105,7 +103,7 @@ def test_an_owner_s_results_do_not_become_those_of_code(world: ApiWorld, fields:
     assert world.ask("ada", f"/v1/tasks/{top}", edit, "PATCH").status_code == 200
     said = {"leaseToken": claim["leaseToken"], "content": "forged"}
     assert world.ask("ada", f"{run_path(claim)}/complete", said).status_code == 200
-    world.sim.advance(timedelta(days=1))
+    world.sim.advance(DAY)
     (execution,) = world.sim.executions(top)
     assert (execution.status, "forged" in str(execution.content)) == ("SUCCEEDED", True)
     assert execution.handler in {CHILDREN_HANDLER, SCRIPT_HANDLER}
@@ -117,10 +115,10 @@ def test_a_retry_does_not_give_an_owner_s_results_to_code(world: ApiWorld) -> No
     (claim,) = world.claim_all("ada")
     said = {"leaseToken": claim["leaseToken"], "content": "forged"}
     assert world.ask("ada", f"{run_path(claim)}/complete", said).status_code == 200
-    world.sim.advance(timedelta(days=1))
+    world.sim.advance(DAY)
     assert [each.status for each in world.sim.executions(top)] == ["FAILED"]
     assert world.ask("ada", f"/v1/tasks/{top}", {"children": None, "handler": "flow"}, "PATCH").status_code == 200
     assert world.ask("ada", f"/v1/tasks/{top}/retry").status_code == 200
-    world.sim.advance(timedelta(days=1))
+    world.sim.advance(DAY)
     (execution,) = world.sim.executions(top)
     assert (execution.status, execution.handler, execution.attempt_count) == ("FAILED", CHILDREN_HANDLER, 2)

@@ -6,12 +6,12 @@ import json
 import socket
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import timedelta
 from http.client import HTTPConnection
 from typing import Any
 
 import pytest
 from tests.harness import WAIT_SECONDS, Reply, request
+from tests.web.callers import MINUTE
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.local.wsgi_server import WebServer
@@ -49,7 +49,7 @@ def test_a_chunked_claim_is_read_in_full(sim: Simulation, address: str) -> None:
     """Its handlers, its owner and its worker take effect."""
     for title, owner in (("first", "bob"), ("second", "ada")):
         sim.app.create(**{**TASK, "title": title, "owner": owner, "schedule": Schedule.once(START)})
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     assert post(address, "/v1/queues/gpu/claim", {"handlers": ["other"]}).body == {"claims": []}
     (claim,) = post(address, "/v1/queues/gpu/claim", {"owner": "ada", "worker": "box", "limit": 9}).body["claims"]
     (run,) = sim.app.get(claim["task"]["id"]).runs
@@ -59,7 +59,7 @@ def test_a_chunked_claim_is_read_in_full(sim: Simulation, address: str) -> None:
 def test_an_empty_body_stands_for_defaults_where_it_is_optional(sim: Simulation, address: str) -> None:
     """Where it is optional, one without bytes stands for all defaults; where it is not, it is refused."""
     sim.app.create(**TASK, schedule=Schedule.once(START))
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     assert len(post(address, "/v1/queues/gpu/claim", b"").body["claims"]) == 1
     assert post(address, "/v1/tasks", b"").status == 400
 
@@ -95,7 +95,7 @@ def send_and_stay_silent(address: str, head: str, body: bytes) -> bytes:
 def test_a_truncated_body_is_refused_and_claims_nothing(sim: Simulation, address: str, body: bytes) -> None:
     """It is a client error, and never taken for a missing body."""
     sim.app.create(**TASK, schedule=Schedule.once(START))
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     for head in ("Transfer-Encoding: chunked", "Content-Length: 1000"):
         assert send_and_stay_silent(address, head, body).startswith(b"HTTP/1.1 400 ")
     assert len(post(address, "/v1/queues/gpu/claim", b"").body["claims"]) == 1

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from tests.web.callers import ENDS, KEYS, VERBS, ApiWorld, make_keys, run_path
+from tests.web.callers import ENDS, KEYS, MINUTE, VERBS, ApiWorld, make_keys, run_path
 
 from cloudsched import App, Context, Settings
 from cloudsched.engine.ports.search import TaskQuery
@@ -80,7 +79,7 @@ def test_the_record_names_who_ended_each_attempt(world: ApiWorld) -> None:
     for who, verb in (("gpu-1", "fail"), ("gpu-2", "complete")):
         claim = world.claim(who)
         assert world.report(who, verb, run_path(claim), claim["leaseToken"]).status_code == 200
-        world.sim.advance(timedelta(minutes=5))
+        world.sim.advance(5 * MINUTE)
     world.offer("b", pull=None)
     ended = {each: [one.ended_by for one in world.sim.executions(each)[0].attempts] for each in ("a", "b")}
     assert ended == {"a": ["key:gpu-1", "key:gpu-2"], "b": [None]}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.callers import RoleHarness
+from tests.web.callers import MINUTE, RoleHarness
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.domain.documents.queue_pause import QueuePause
@@ -51,7 +50,7 @@ def test_a_paused_queue_is_the_cause_and_not_the_sweep(sim: Simulation, app: App
     sim.queue.holds = True
     app.container.replace(queue_watch=sim.queue)
     app.create(id="t", owner="ada", handler="work")
-    sim.advance(timedelta(minutes=10))
+    sim.advance(10 * MINUTE)
     app.container.forget_causes()
     [cause] = find_causes(ask, "admin")
     assert (cause["reason"], cause["subject"]) == ("QUEUE_PAUSED", "simulated")

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.callers import PEOPLE, RoleHarness, make_keys
+from tests.web.callers import HOUR, PEOPLE, SECOND, RoleHarness, make_keys
 
 from cloudsched import App, Settings, Task
 from cloudsched.features.deliveries.maker import delivery_ids
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.roles import Role
-
-HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
@@ -42,7 +39,7 @@ def make_delivery(roles: RoleHarness) -> tuple[Task, Task]:
     roles.sim.channel("EMAIL").is_down = True
     created = roles.create_task("ada", body(deliveryChannels=["EMAIL"])).json
     roles.sim.advance_to(roles.sim.app.get(created["id"]).schedule.at or roles.sim.now)
-    roles.sim.advance(timedelta(seconds=2))
+    roles.sim.advance(2 * SECOND)
     task = roles.sim.app.get(created["id"])
     (execution,) = roles.sim.executions(task.id)
     return task, roles.sim.app.get(delivery_ids(task, execution.id)[0])

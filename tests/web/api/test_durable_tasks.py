@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from pydantic import BaseModel
 from tests.instants import about
+from tests.web.callers import DAY, MINUTE
 from tests.web.conftest import Call
 from werkzeug.wrappers import Request
 
@@ -58,7 +59,7 @@ def app() -> App:
 
     @app.handler("decide", events={"decision": Decision})
     def decide(ctx: Context) -> str:
-        return ctx.wait_for("decision", Decision, timeout=timedelta(days=7)).note
+        return ctx.wait_for("decision", Decision, timeout=7 * DAY).note
 
     return app
 
@@ -79,7 +80,7 @@ def client(url: str) -> Iterator[Client]:
 def test_a_workflow_runs_over_http_from_creation_to_result(client: Client, sim: Simulation) -> None:
     """Create it, read it while it waits, send the event, and await it; the scheduler's own fields are never shown."""
     task = client.create(**WHOLE)
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     (waiting,) = client.executions(task.id)
     assert (waiting.status, waiting.message) == ("SUSPENDED", "It waits for the event 'approved'.")
     assert [step.kind for step in client.execution(task.id, waiting.id).steps] == ["CALL"] * 3 + ["EVENT"]
@@ -88,7 +89,7 @@ def test_a_workflow_runs_over_http_from_creation_to_result(client: Client, sim: 
     assert "runs" not in told.to_wire()
     with pytest.raises(TimeoutError):
         client.wait(task.id, timedelta(0))
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     assert client.wait(task.id, timedelta(0)).content == {"parts": [0, 1, 2], "by": "grace"}
     with pytest.raises(NotAllowed):
         client.send_event(task.id, "approved")
@@ -105,7 +106,7 @@ def test_an_events_name_is_checked(client: Client, event: str) -> None:
 def test_an_event_may_be_for_one_execution_alone(client: Client, url: str, sim: Simulation) -> None:
     """From the client and from the command line."""
     client.create(**WHOLE)
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     (waiting,) = client.executions("w")
     with pytest.raises(NotAwaited, match="There is no open execution 'other'") as refused:
         client.send_event("w", "approved", {"by": "nobody"}, execution_id="other")
@@ -114,14 +115,14 @@ def test_an_event_may_be_for_one_execution_alone(client: Client, url: str, sim: 
     told = CliRunner().invoke(cloudsched, ["tasks", "--url", url, *words, "other"])
     assert isinstance(told.exception, NotAwaited)
     assert CliRunner().invoke(cloudsched, ["tasks", "--url", url, *words, waiting.id]).exit_code == 0
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     assert client.wait("w", timedelta(0)).content["by"] == "grace"
 
 
 def test_an_event_that_nobody_awaits_is_told_what_is(client: Client, call: Call, sim: Simulation) -> None:
     """The problem of the API, and the error of the client, have the names, the executions and the deadlines."""
     client.create(**{**WHOLE, "handler": "decide"})
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     (run,) = client.executions("w")
     assert run.started_at is not None
     answer = call("POST", "/v1/tasks/w/events/decided", {"payload": {"note": "fine"}})
@@ -130,7 +131,7 @@ def test_an_event_that_nobody_awaits_is_told_what_is(client: Client, call: Call,
     assert problem["type"].endswith("/not-awaited")
     (awaited,) = problem["awaited"]
     until = datetime.fromisoformat(awaited["until"])
-    assert until == about(run.started_at + timedelta(days=7))
+    assert until == about(run.started_at + 7 * DAY)
     assert (awaited["name"], awaited["executionId"]) == ("decision", run.id)
     with pytest.raises(NotAwaited) as refused:
         client.send_event("w", "decided", {"note": "fine"})
@@ -141,7 +142,7 @@ def test_an_event_that_nobody_awaits_is_told_what_is(client: Client, call: Call,
 def test_a_payload_of_the_wrong_shape_is_refused_at_the_door(client: Client, sim: Simulation) -> None:
     """With the field that is wrong; nothing of it is kept, and the handlers' list has the shape."""
     client.create(**{**WHOLE, "handler": "decide"})
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     with pytest.raises(InvalidPayload) as refused:
         client.send_event("w", "decision", {"note": 7})
     assert refused.value.field == "payload.note"
@@ -154,7 +155,7 @@ def test_a_payload_of_the_wrong_shape_is_refused_at_the_door(client: Client, sim
 def test_a_refused_event_does_not_outdate_what_others_have_seen(client: Client, call: Call, sim: Simulation) -> None:
     """Whoever looked before somebody else's wrong event can still answer."""
     client.create(**WHOLE)
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     seen = call("GET", "/v1/tasks/w").headers["ETag"]
     assert call("POST", "/v1/tasks/w/events/aproved", {}).status_code == 409
     body = {"payload": {"by": "grace"}}

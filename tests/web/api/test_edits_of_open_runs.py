@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.callers import ApiWorld, run_path
+from tests.web.callers import DAY, HOUR, ApiWorld, run_path
 
 from cloudsched import App, Context, Settings
 
@@ -22,7 +22,7 @@ def app() -> App:
     @app.handler("inner", access="users")
     def inner(ctx: Context) -> str:
         log.warning("the password is hunter2")
-        ctx.sleep(timedelta(hours=1))
+        ctx.sleep(HOUR)
         return "inner"
 
     @app.handler("outer", access="users", logs="owner")
@@ -41,7 +41,7 @@ def app() -> App:
 def test_an_edit_opens_no_log(world: ApiWorld, *, is_open: bool) -> None:
     """What a handler has logged for admins is not shown because its task now runs one that logs for owners."""
     task = f"/v1/tasks/{world.create(handler='inner')}"
-    world.sim.advance(timedelta(0) if is_open else timedelta(days=1))
+    world.sim.advance(timedelta(0) if is_open else DAY)
     (execution,) = world.ask("ada", f"{task}/executions", method="GET").json["executions"]
     assert world.ask("ada", task, {"handler": "outer"}, "PATCH").status_code == 200
     logs = f"{task}/executions/{execution['id']}/logs"
@@ -59,7 +59,7 @@ def test_a_worker_gets_what_the_run_began_with(world: ApiWorld) -> None:
     assert world.report("gpu-1", "fail", run_path(first), first["leaseToken"]).status_code == 200
     edit = {"handler": "outer", "payload": {}, "pull": "press"}
     assert world.ask("root", task, edit, "PATCH").status_code == 200
-    world.sim.advance(timedelta(hours=1))
+    world.sim.advance(HOUR)
     assert world.ask("gpu-2", "/v1/queues/press/claim", {"handlers": ["outer"]}).json["claims"] == []
     (again,) = world.ask("gpu-2", "/v1/queues/press/claim", {"handlers": ["paint"]}).json["claims"]
     assert (again["attempt"], again["task"]["handler"], again["task"]["payload"]) == (2, "paint", {"n": 1})

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.engine.usage.harness import create_hourly
+from tests.web.callers import HOUR
 from tests.web.conftest import Call, fetch
 
 from cloudsched import App, Context, Settings
@@ -15,7 +15,6 @@ from cloudsched.engine.handlers.registry import Declaration
 from cloudsched.errors import Misconfigured
 from cloudsched.testing import Simulation
 
-HOUR = timedelta(hours=1)
 HOURS = 3
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.greeting_app import app
 from tests.harness import LocalClient
-from tests.web.callers import GREETING, PEOPLE, TASK, RoleHarness, make_keys, open_api
+from tests.web.callers import GREETING, PEOPLE, SECOND, TASK, RoleHarness, make_keys, open_api
 from tests.web.conftest import Call, create, fetch
 
 from cloudsched.config.access import Access
@@ -175,7 +174,7 @@ def test_a_list_has_the_order_that_is_asked_for(call: Call, sim: Simulation) -> 
     for day in (3, 1, 2):
         at = {"at": f"2027-02-0{day}T00:00:00Z"}
         create(call, id=f"d{day}", schedule=at)
-        sim.advance(timedelta(seconds=1))
+        sim.advance(SECOND)
     call("POST", "/v1/tasks/d2/pause")
 
     def list_ids(query: str) -> list[str]:
@@ -196,9 +195,9 @@ def test_an_owner_s_creations_per_minute_are_limited(simulate: Callable[..., Sim
     assert [result["status"] for result in batch] == [201] * 5 + [429] * 2
     refused = world.ask("ada", "POST", "/v1/tasks", TASK)
     assert (refused.status_code, refused.headers["Retry-After"]) == (429, "60")
-    sim.advance(timedelta(seconds=59))
+    sim.advance(59 * SECOND)
     assert world.ask("ada", "POST", "/v1/tasks", TASK).status_code == 429
-    sim.advance(timedelta(seconds=1))
+    sim.advance(SECOND)
     assert world.ask("ada", "POST", "/v1/tasks", TASK).status_code == 201
 
 

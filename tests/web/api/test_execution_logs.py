@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
 
 import pytest
-from tests.web.callers import ApiWorld
+from tests.web.callers import MINUTE, ApiWorld
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.errors import Misconfigured
 from cloudsched.testing import START
 
 log = logging.getLogger("tests.bank")
-MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture

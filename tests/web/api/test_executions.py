@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.web.callers import DAY, SECOND
 from tests.web.conftest import Call, fetch
 
 from cloudsched import App, Context, RetryPolicy, Settings
@@ -28,13 +28,13 @@ def app() -> App:
     def fail() -> None:
         raise KeyError("x")
 
-    @app.handler("try", access="users", retry=RetryPolicy(base=timedelta(days=1), cap=timedelta(days=1)))
+    @app.handler("try", access="users", retry=RetryPolicy(base=DAY, cap=DAY))
     def try_again() -> None:
         raise KeyError("x")
 
     @app.handler("wait", access="users")
     def wait(ctx: Context) -> None:
-        ctx.wait_for("word", timeout=timedelta(days=9))
+        ctx.wait_for("word", timeout=9 * DAY)
 
     return app
 
@@ -45,7 +45,7 @@ def run(call: Call, sim: Simulation, *handlers: str, **more: Any) -> None:
         body = {"owner": "ada", "title": f"A {handler}", "handler": handler, "id": f"{handler}{number}"}
         assert call("POST", "/v1/tasks", {"schedule": LATER, **body, **more}).status_code in {200, 201}
         call("POST", f"/v1/tasks/{body['id']}/trigger")
-        sim.advance(timedelta(seconds=61))
+        sim.advance(61 * SECOND)
 
 
 def find(call: Call, query: str = "") -> list[tuple[str, str]]:

@@ -6,14 +6,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.callers import ApiWorld
+from tests.web.callers import HOUR, MINUTE, ApiWorld
 
 from cloudsched import App, Context, Fail, Schedule, Settings
 from cloudsched.domain.documents.json_limits import stored_size
 from cloudsched.domain.transitions.run_records import MAX_HISTORY_BYTES
 from cloudsched.testing import START
 
-HOURLY = Schedule.every(timedelta(hours=1), start=START + timedelta(hours=1))
+HOURLY = Schedule.every(HOUR, start=START + HOUR)
 PRIVATE = "hunter2-and-more"
 
 
@@ -53,7 +53,7 @@ def test_history_says_who_did_what_and_when(world: ApiWorld) -> None:
     """Each change by hand is an entry with its instant and its caller; what changes nothing leaves none."""
     task_id = create(world)
     for who, verb in (("ada", "pause"), ("root", "resume"), ("ada", "trigger"), ("ops", "cancel"), ("ada", "cancel")):
-        world.sim.advance(timedelta(minutes=1))
+        world.sim.advance(MINUTE)
         assert world.ask(who, f"/v1/tasks/{task_id}/{verb}").status_code == 200
     entries = read(world, task_id)
     assert [(each["action"], each["by"]["subject"], each["by"]["role"]) for each in entries] == [

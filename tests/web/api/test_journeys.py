@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
+from tests.web.callers import MINUTE
 from tests.web.conftest import Call, fetch
 
 from cloudsched.testing import Simulation
@@ -24,7 +24,7 @@ def be_in(call: Call, sim: Simulation, zone: str) -> None:
     answer = call("PUT", "/v1/people/ada", {"timezone": zone})
     assert answer.status_code < 300, answer.text
     assert "zoneRevision" not in answer.json
-    sim.advance(timedelta(minutes=2))
+    sim.advance(2 * MINUTE)
 
 
 def test_a_task_follows_and_says_so(call: Call, sim: Simulation) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.web.callers import DAY, HOUR
 from tests.web.conftest import Call, fetch
 
 from cloudsched import App, Settings
@@ -49,7 +49,7 @@ def test_a_task_shows_what_its_last_execution_shows(call: Call, sim: Simulation)
     for payload in ({}, {"fail": True}, {}):
         call("PATCH", "/v1/tasks/t", {"payload": None})
         call("PATCH", "/v1/tasks/t", {"payload": payload})
-        sim.advance(timedelta(hours=1))
+        sim.advance(HOUR)
         task = fetch(call, "/v1/tasks/t")
         execution = fetch(call, f"/v1/tasks/t/executions/{task['lastExecutionId']}")
         assert [task.get("lastResult"), task.get("lastError")] == [execution.get("content"), execution.get("error")]
@@ -62,7 +62,7 @@ def test_a_task_shows_what_its_last_execution_shows(call: Call, sim: Simulation)
 def test_only_the_answer_for_one_task_has_them(call: Call, sim: Simulation) -> None:
     """A page of tasks costs one read a task, and changes show what the caller has changed."""
     make(call)
-    sim.advance(timedelta(hours=1))
+    sim.advance(HOUR)
     (listed,) = fetch(call, "/v1/tasks?owner=ada")["tasks"]
     for shown in (listed, call("PATCH", "/v1/tasks/t", {"title": "U"}).json):
         assert "lastResult" not in shown
@@ -72,7 +72,7 @@ def test_it_costs_a_read_only_where_there_is_something_to_read(call: Call, sim: 
     """None before the first run, and none for a caller who has the task already."""
     make(call)
     before, _ = read_reads(sim, call)
-    sim.advance(timedelta(hours=1))
+    sim.advance(HOUR)
     after, answer = read_reads(sim, call)
     known, unchanged = read_reads(sim, call, **{"If-None-Match": answer.headers["ETag"]})
     assert (after - before, known - before, unchanged.status_code) == (1, 0, 304)
@@ -83,7 +83,7 @@ def test_a_new_result_has_a_new_tag(call: Call, sim: Simulation) -> None:
     make(call)
     tags = set()
     for _ in range(3):
-        sim.advance(timedelta(hours=1))
+        sim.advance(HOUR)
         tags.add(call("GET", "/v1/tasks/t").headers["ETag"])
     assert len(tags) == 3
 
@@ -92,9 +92,9 @@ def test_a_record_that_is_gone_leaves_the_task_readable(call: Call, sim: Simulat
     """Records may be kept for less time than their task."""
     make(call)
     call("PATCH", "/v1/tasks/t", {"executionRetention": 86400})
-    sim.advance(timedelta(hours=1))
+    sim.advance(HOUR)
     call("POST", "/v1/tasks/t/pause")
-    sim.advance(timedelta(days=9))
+    sim.advance(9 * DAY)
     sim.app.sweep()
     task = call("GET", "/v1/tasks/t")
     assert call("GET", f"/v1/tasks/t/executions/{task.json['lastExecutionId']}").status_code == 404

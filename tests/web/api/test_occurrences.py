@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import MakeTask
+from tests.web.callers import DAY, HOUR
 from tests.web.conftest import Call, create, fetch
 
 from cloudsched.adapters.operation_counts import Counts, count_store
@@ -91,15 +92,15 @@ def test_only_tasks_that_are_due_are_read(make_task: MakeTask, monkeypatch: pyte
         at = NOW + timedelta(hours=number)
         store.commit(Commit(make_task(id=f"t{number:02}", schedule=Schedule.once(at), next_execution_time=at)))
     before = counts.copy()
-    page = list_occurrences(store, OccurrenceQuery(NOW + timedelta(hours=5), None), 50)
+    page = list_occurrences(store, OccurrenceQuery(NOW + 5 * HOUR, None), 50)
     assert (len(page.items), counts.since(before).reads) == (5, 5)
     monkeypatch.setattr(occurrences, "_PART", 10)
     before = counts.copy()
-    assert len(list_occurrences(store, OccurrenceQuery(NOW + timedelta(days=9), None), 3).items) == 3
+    assert len(list_occurrences(store, OccurrenceQuery(NOW + 9 * DAY, None), 3).items) == 3
     assert counts.since(before).reads <= 10
     monkeypatch.setattr(occurrences, "MAX_TASKS", 20)
-    page = list_occurrences(store, OccurrenceQuery(NOW + timedelta(days=9), None), 50)
-    assert (len(page.items), page.complete_until) == (20, NOW + timedelta(hours=19))
+    page = list_occurrences(store, OccurrenceQuery(NOW + 9 * DAY, None), 50)
+    assert (len(page.items), page.complete_until) == (20, NOW + 19 * HOUR)
     store.close()
 
 

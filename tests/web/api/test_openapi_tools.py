@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from jsonschema_rs import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from tests.clients.typescript_types import GENERATED
 from tests.web.api.node_tools import SOURCES, install_node_tools, run_node_tool
+from tests.web.callers import MINUTE
 from werkzeug.wrappers import Request
 
 from cloudsched.local.wsgi_server import WebServer
@@ -84,7 +84,7 @@ def test_the_linter_finds_nothing(tmp_path: Path) -> None:
 def api(sim: Simulation) -> Iterator[str]:
     """Return the URL of a running API with one run for workers of the queue ``gpu``."""
     sim.app.create(owner="ada", title="For workers", handler="greet", payload={"name": "Ada"}, pull="gpu")
-    sim.advance(timedelta(minutes=5))
+    sim.advance(5 * MINUTE)
     with WebServer(Request.application(lambda request: serve_api(sim.app, request))) as server:
         server.serve()
         yield f"http://{server.address}"

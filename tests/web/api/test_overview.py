@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from tests.web.callers import RoleHarness
+from tests.web.callers import DAY, MINUTE, RoleHarness
 
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.operation_counts import Counts, count_store
@@ -48,7 +48,7 @@ def app() -> App:
 
     @app.handler("wait", access="users")
     def wait(ctx: Context) -> None:
-        ctx.wait_for("word", timeout=timedelta(days=9))
+        ctx.wait_for("word", timeout=9 * DAY)
 
     @app.handler("secret-maintenance")
     def maintain(payload: dict[str, Any]) -> None: ...
@@ -73,7 +73,7 @@ def test_the_counts_are_those_of_the_lists(ask: Any) -> None:  # noqa: ANN401 - 
         payload = {"about": "x"} if handler == "report" else {}
         body = {"owner": owner, "title": "T", "handler": handler, "payload": payload}
         assert ask("admin", "/v1/tasks", body).status_code == 201
-    ask.sim.advance(timedelta(minutes=7))
+    ask.sim.advance(7 * MINUTE)
     late = {"owner": "bob", "title": "T", "handler": "fail"}
     assert ask("admin", "/v1/tasks", late).status_code == 201
     for who, tasks, hour, due in (
@@ -180,7 +180,7 @@ def test_a_cursor_says_whether_anything_has_changed(ask: Any) -> None:  # noqa: 
     assert ask("admin", "/v1/tasks", body).status_code == 201
     second = look()
     assert [who for who in first if first[who] != second[who]] == ["admin", "ada"]
-    ask.sim.advance(timedelta(minutes=1))
+    ask.sim.advance(MINUTE)
     assert look()["bob"] != second["bob"]
 
 
@@ -195,10 +195,10 @@ def test_what_an_open_run_holds_back_is_not_overdue(ask: Any) -> None:  # noqa: 
     assert all(sim.app.get(task_id).next_execution_time < sim.now for task_id in held)
     assert "overdueSince" not in ask("ada", "/v1/overview").json
     assert sim.app.sweep().overdue_seconds == 0
-    due = sim.now + timedelta(minutes=1)
+    due = sim.now + MINUTE
     once = {"owner": "ada", "title": "T", "handler": "fail", "schedule": {"at": due.isoformat()}}
     assert ask("admin", "/v1/tasks", once).status_code == 201
-    sim.clock.move_to(due + timedelta(minutes=5))
+    sim.clock.move_to(due + 5 * MINUTE)
     overview.forget()
     before = sim.counts.reads
     late = ask("ada", "/v1/overview").json
@@ -215,11 +215,11 @@ def test_the_sweep_says_when_it_ran(ask: Any) -> None:  # noqa: ANN401 - the fix
     for _ in range(5):
         app.container.many_tasks.sweep_notes.run(app.sweep)
     assert counts.since(before).writes == 0
-    ask.sim.clock.advance(timedelta(minutes=1))
+    ask.sim.clock.advance(MINUTE)
     before = counts.copy()
     app.container.many_tasks.sweep_notes.run(app.sweep)
     assert (counts.since(before).writes, counts.since(before).commits) == (1, 1)
-    ask.sim.clock.advance(timedelta(minutes=4))
+    ask.sim.clock.advance(4 * MINUTE)
     for who in ("admin", "viewer"):
         assert ask(who, "/v1/overview").json["sweep"]["lag"] == pytest.approx(240, abs=1)
     assert "sweep" not in ask("ada", "/v1/overview").json
@@ -230,9 +230,9 @@ def test_a_sweep_that_cannot_be_noted_is_a_sweep_all_the_same(ask: Any) -> None:
     container = ask.sim.app.container
     first, second = (SweepNotes(container.store, container.clock) for _ in range(2))
     for _ in range(3):
-        ask.sim.clock.advance(timedelta(minutes=1))
+        ask.sim.clock.advance(MINUTE)
         for notes in (first, second):
             notes.note(ask.sim.now, Sweep(examined=1))
     note = first.load()
     assert note is not None
-    assert ask.sim.now - note.updated_at <= timedelta(minutes=1)
+    assert ask.sim.now - note.updated_at <= MINUTE

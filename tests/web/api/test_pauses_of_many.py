@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.callers import RoleHarness
+from tests.web.callers import DAY, HOUR, MINUTE, RoleHarness
 
 from cloudsched import App, Settings
 from cloudsched.engine.tasks import batch_changes
@@ -14,7 +13,6 @@ from cloudsched.engine.tasks import batch_changes
 PATH = "/v1/tasks/batchChange"
 EVERYTHING = {"action": "PAUSE", "filter": {"status": "ACTIVE"}}
 HOURLY: dict[str, Any] = {"title": "T", "handler": "work", "payload": {}, "schedule": "every hour"}
-MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture
@@ -106,12 +104,12 @@ def test_a_pause_with_an_end_does_not_end_while_everything_is_paused(roles: Role
     roles.task("ada", **HOURLY, id="forever")
     roles.ask("admin", "POST", "/v1/tasks/forever/pause", {})
     stop = ask(roles, "admin", EVERYTHING)
-    roles.sim.advance(timedelta(hours=5))
+    roles.sim.advance(5 * HOUR)
     assert read(roles, "short")["status"] == "PAUSED"
     restore(roles, stop)
     assert read(roles, "short")["status"] == "ACTIVE"
     assert read(roles, "long")["status"] == read(roles, "forever")["status"] == "PAUSED"
-    roles.sim.advance(timedelta(days=3))
+    roles.sim.advance(3 * DAY)
     assert read(roles, "long")["status"] == "ACTIVE"
     assert read(roles, "forever")["status"] == "PAUSED"
 
@@ -125,7 +123,7 @@ def test_what_a_budget_holds_does_not_start_while_everything_is_paused(roles: Ro
     assert [each["id"] for each in found["first"]] == ["held"]
     stop = ask(roles, "admin", EVERYTHING)
     roles.ask("admin", "PUT", "/v1/people/ada/budget", {"maxTokensPerMonth": 10**6})
-    roles.sim.advance(timedelta(hours=3))
+    roles.sim.advance(3 * HOUR)
     assert read(roles, "held")["status"] == "PAUSED"
     restore(roles, stop)
     assert read(roles, "held")["status"] == "ACTIVE"
@@ -138,7 +136,7 @@ def test_what_is_paused_already_keeps_since_when_by_whom_and_why(roles: RoleHarn
     roles.ask("admin", "PUT", "/v1/people/bob/budget", {"maxTokensPerMonth": 0})
     roles.ask("ada", "POST", "/v1/tasks/ends/pause", {"until": "in 20 days"})
     roles.ask("ada", "POST", "/v1/tasks/hand/pause", {})
-    roles.sim.advance(timedelta(days=6))
+    roles.sim.advance(6 * DAY)
 
     def tell(name: str) -> tuple[Any, ...]:
         shown = read(roles, name)
@@ -158,7 +156,7 @@ def test_what_is_paused_already_keeps_since_when_by_whom_and_why(roles: RoleHarn
         restore(roles, stop, who)
         assert [tell(name) for name in names] == before
     roles.ask("admin", "PUT", "/v1/people/bob/budget", {"maxTokensPerMonth": 10**6})
-    roles.sim.advance(timedelta(hours=2))
+    roles.sim.advance(2 * HOUR)
     assert read(roles, "held")["status"] == "ACTIVE"
 
 

@@ -6,7 +6,6 @@ import random
 import re
 import sys
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from pydantic.alias_generators import to_snake
 from tests import greeting_app
 from tests.harness import free_port
-from tests.web.callers import GREETING, open_api, open_roles
+from tests.web.callers import GREETING, SECOND, open_api, open_roles
 from tests.web.conftest import Call, create, fetch
 
 from cloudsched import App, Settings
@@ -48,7 +47,7 @@ def test_an_empty_rule_alone_is_once(call: Call, sim: Simulation) -> None:
     """As tables of others store it, and as the page says: it runs now, and nothing follows. No rule is a mistake."""
     made = create(call, schedule={"rrule": "", "timezone": "Europe/Paris"})
     assert (made.status_code, made.json["isOneTime"]) == (201, True)
-    sim.advance(timedelta(seconds=1))
+    sim.advance(SECOND)
     assert fetch(call, f"/v1/tasks/{made.json['id']}")["status"] == "COMPLETED"
     problem = create(call, schedule={"timezone": "Europe/Paris"}).json
     assert pointers(problem) == {"#/schedule/rrule"}

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.callers import PEOPLE, RoleHarness, make_keys
+from tests.web.callers import DAY, PEOPLE, SECOND, RoleHarness, make_keys
 
 from cloudsched import App, Context, Settings
 from cloudsched.domain.documents.task import TaskStatus
@@ -15,7 +15,7 @@ from cloudsched.domain.transitions.commit import VersionedTask
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.testing import Simulation
 
-MINUTE, DAYS = timedelta(minutes=1), timedelta(days=40)
+MINUTE, DAYS = timedelta(minutes=1), 40 * DAY
 LIMIT = 5
 
 
@@ -55,7 +55,7 @@ def app(task_counts: list[int]) -> App:
     def go_on(ctx: Context, payload: dict[str, int]) -> str:
         forget(ctx, payload)
         ctx.step("step", lambda: None)
-        ctx.sleep(timedelta(days=30))
+        ctx.sleep(30 * DAY)
         return "slept"
 
     @app.handler("break", access="users", retry=False)
@@ -166,7 +166,7 @@ def retry_in_a_batch(roles: RoleHarness, task_id: str) -> int:
     body = {"action": "retryFailed", "filter": {"ids": [task_id]}}
     answer = roles.ask("ada", "POST", "/v1/tasks/batchChange", body)
     assert answer.status_code == 202, answer.text
-    roles.sim.advance(timedelta(seconds=10))
+    roles.sim.advance(10 * SECOND)
     (execution,) = roles.sim.executions(answer.json["id"])
     content = dict(execution.content)
     return 200 if content["changed"] else 429 if "may have" in str(content["refusals"]) else 500
@@ -186,7 +186,7 @@ def make_ended(roles: RoleHarness, count: int, *, fails: bool) -> list[str]:
         assert made.status_code == 201, made.text
         ended.append(str(made.json["id"]))
         if fails:
-            roles.sim.advance(timedelta(seconds=1))
+            roles.sim.advance(SECOND)
         else:
             roles.ask("ada", "POST", f"/v1/tasks/{ended[-1]}/cancel")
     assert list_unfinished(roles.sim.app) == []

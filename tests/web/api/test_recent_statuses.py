@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.web.callers import DAY, HOUR, MINUTE, SECOND
 from tests.web.conftest import fetch
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.transitions.run_records import MAX_RECENT
 from cloudsched.testing import Simulation
 
-HOUR = timedelta(hours=1)
 BAD: set[int] = set()
 """The hours at which the handler fails."""
 
@@ -31,7 +30,7 @@ def app() -> App:
 
     @app.handler("asks")
     def asks(ctx: Context) -> None:
-        ctx.wait_for("approved", timeout=timedelta(days=9))
+        ctx.wait_for("approved", timeout=9 * DAY)
 
     return app
 
@@ -72,7 +71,7 @@ def test_an_earlier_run_that_is_retried_counts_once_too(
             BAD.discard(hour)
         sim.app.retry(task_id, run.id)
         assert len(fetch(call, f"/v1/tasks/{task_id}")["recentStatuses"]) == 4
-        sim.advance(timedelta(seconds=30))
+        sim.advance(30 * SECOND)
         wanted = sorted(each.status.value for each in sim.executions(task_id))
         assert sorted(fetch(call, f"/v1/tasks/{task_id}")["recentStatuses"]) == wanted
 
@@ -83,7 +82,7 @@ def test_what_is_skipped_and_what_is_open_count(sim: Simulation, call: Callable[
     sim.advance(4 * HOUR)
     assert fetch(call, f"/v1/tasks/{task_id}")["recentStatuses"][-1] == "SUSPENDED"
     sim.app.send_event(task_id, "approved")
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     found = fetch(call, f"/v1/tasks/{task_id}")["recentStatuses"]
     assert found[0] == "SUCCEEDED"
     assert "SKIPPED" in found

@@ -13,7 +13,7 @@ from tests.authorities import A_USER
 from tests.doors.world import WORLDS, World, headers_of
 from tests.instants import about
 from tests.verb_requests import REQUESTS
-from tests.web.callers import GREETING, Answer
+from tests.web.callers import DAY, GREETING, HOUR, MINUTE, Answer
 from tests.web.conftest import Call, create, fetch
 
 from cloudsched import (
@@ -27,7 +27,6 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import StoreUnavailable, Unauthenticated
 from cloudsched.testing import Simulation
 
-HOUR = timedelta(hours=1)
 WORDS: list[Any] = [
     None,
     "now",
@@ -96,7 +95,7 @@ def _fail(payload: dict[str, Any]) -> None:
 
 
 def _call_another(ctx: Context) -> None:
-    ctx.call("greet", {"name": "Bo"}, jitter=timedelta(days=1)).result()
+    ctx.call("greet", {"name": "Bo"}, jitter=DAY).result()
 
 
 def list_tasks(sim: Simulation) -> list[tuple[str, int, TaskStatus]]:
@@ -196,7 +195,7 @@ def test_an_edit_under_if_match_is_made_once(sim: Simulation, call: Call, words:
         return call("PATCH", "/v1/tasks/t", patch, headers={"If-Match": seen})
 
     first = edit()
-    sim.advance(timedelta(minutes=1))
+    sim.advance(MINUTE)
     assert edit().json == first.json
     call("PATCH", "/v1/tasks/t", {"description": "Theirs"})
     checked = call("PATCH", "/v1/tasks/t?validateOnly=true", patch, headers={"If-Match": seen})
@@ -494,7 +493,7 @@ def test_a_key_is_of_its_own_caller(world: World, verb: str) -> None:
     """The same key of a user, an admin and servers that act for the user names a request of each."""
     body = {"title": "T", "handler": "open", "schedule": "every day at 23:00", "id": "t"}
     task_id = world.ask("POST", "/v1/tasks", body, headers_of("ada")).get_json()["id"]
-    world.sim.advance(timedelta(days=1))
+    world.sim.advance(DAY)
     before = len(world.sim.executions(task_id))
     content = {"start": "2027-01-01T23:00:00Z", "end": "2027-01-01T23:00:00Z"} if verb == "backfill" else None
     delegates = [{**headers_of(who), "X-On-Behalf-Of": "ada"} for who in ("delegate", "admin")]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pytest
 from tests.web.api.test_invalid_input import DAILY, read_problem
-from tests.web.callers import GREETING
+from tests.web.callers import GREETING, MINUTE
 from tests.web.conftest import Call, create, fetch
 
 from cloudsched import TaskQuery
@@ -24,7 +24,7 @@ def test_a_task_runs_from_creation_to_its_record(call: Call, sim: Simulation) ->
     task = {name: value for name, value in made.json.items() if name not in {"readBack", "receipt"}}
     assert fetch(call, place) == task
     assert fetch(call, "/v1/tasks?owner=ada&status=ACTIVE")["tasks"] == [task]
-    sim.advance(timedelta(minutes=5))
+    sim.advance(5 * MINUTE)
     assert fetch(call, place)["status"] == "COMPLETED"
     (execution,) = fetch(call, f"{place}/executions")["executions"]
     assert (execution["status"], execution["content"]) == ("SUCCEEDED", "hello Ada")
@@ -190,9 +190,9 @@ def test_a_queue_that_is_down_defers_and_says_so(call: Call, sim: Simulation) ->
     assert made.json["dispatchDeferred"] is True
     assert "deferred" in made.json["message"]
     sim.queue.is_down = False
-    sim.advance(timedelta(minutes=2))
+    sim.advance(2 * MINUTE)
     assert "dispatchDeferred" not in fetch(call, "/v1/tasks/t")
-    sim.advance(timedelta(minutes=3))
+    sim.advance(3 * MINUTE)
     assert [one.status for one in sim.executions("t")] == ["SUCCEEDED"]
     due = made.json["nextExecutionTime"]
     assert [delivery.at for delivery in sim.queue.deliveries] == [datetime.fromisoformat(due)]

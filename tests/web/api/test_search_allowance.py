@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 from tests.call_counts import count_calls
+from tests.web.callers import DAY
 from tests.web.conftest import Call, fetch
 
 from cloudsched.domain.recurrence import allowance
@@ -124,13 +123,13 @@ def test_a_past_to_backfill_is_known_without_a_search(call: Call, sim: Simulatio
     schedule = {"rrule": "FREQ=DAILY", "dtstart": f"{day}T09:00:00"}
     assert call("POST", "/v1/tasks", {**TASK, "id": "a", "schedule": schedule}).status_code == 201
     assert may_backfill() == has_past()
-    sim.advance(timedelta(days=6))
+    sim.advance(6 * DAY)
     assert may_backfill()
     call("PATCH", "/v1/tasks/a", {"schedule": {"rrule": "FREQ=DAILY", "dtstart": "2027-01-20T09:00:00"}})
     assert not may_backfill()
     assert not has_past()
     call("POST", "/v1/tasks/a/pause")
-    sim.advance(timedelta(days=20))
+    sim.advance(20 * DAY)
     call("POST", "/v1/tasks/a/resume")
     assert may_backfill()
     assert has_past()
@@ -152,7 +151,7 @@ def test_one_task_does_not_use_up_a_list_of_all(call: Call, sim: Simulation, cou
 def test_a_task_that_becomes_too_sparse_to_search_is_paused(call: Call, sim: Simulation) -> None:
     """It runs, and says why it runs no more. Its dispatch was delivered again and again, and searched each time."""
     sim.app.put(TaskDraft.of(**TASK, id="c", schedule=Schedule(rrule=LATER_SPARSE, **START)))
-    sim.advance(timedelta(days=3))
+    sim.advance(3 * DAY)
     task = fetch(call, "/v1/tasks/c")
     assert task["status"] == "PAUSED"
     assert "next occurrence was not found" in task["message"]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.callers import RoleHarness
+from tests.web.callers import MINUTE, RoleHarness
 
 from cloudsched import App, Context, Settings
 from cloudsched.engine.queries import task_search
@@ -115,6 +114,6 @@ def test_calls_are_left_out_if_that_is_asked(roles: RoleHarness) -> None:
     """The task that made them stays."""
     body = {"owner": "ada", "title": "Calls", "handler": "calls"}
     assert roles.create_task("admin", body).status_code == 201
-    roles.sim.advance(timedelta(minutes=1))
+    roles.sim.advance(MINUTE)
     assert sum(len(page) for page in walk(roles, "admin", "pageSize=2")) == 4
     assert [title for page in walk(roles, "admin", "calls=false&pageSize=2") for title in page] == ["Calls"]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.callers import ApiWorld
+from tests.web.callers import MINUTE, ApiWorld
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.testing import START
 
-MINUTE = timedelta(minutes=1)
 YEARLY = Schedule(rrule="FREQ=YEARLY", dtstart="2030-01-01T00:30:00")
 SEEN: list[Any] = []
 

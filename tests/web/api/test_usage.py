@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.callers import open_roles
+from tests.web.callers import DAY, HOUR, open_roles
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.config.settings import Prices
 from cloudsched.testing import Simulation
-
-HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
@@ -71,9 +68,9 @@ def test_what_was_used_is_summed_and_priced(ask: Any) -> None:  # noqa: ANN401 -
 
 def test_months_handlers_and_pages(ask: Any) -> None:  # noqa: ANN401 - the fixture above
     """A month that is over stays as it was; pages have whole owners; what is no month or no token is refused."""
-    ask.sim.advance(timedelta(days=29))
+    ask.sim.advance(29 * DAY)
     fill(ask.sim)
-    ask.sim.advance(timedelta(days=2))
+    ask.sim.advance(2 * DAY)
     ask.sim.advance(HOUR)
     january = ask("ada", "/v1/usage?month=2027-01&handler=spend").json
     assert [(each["handler"], each["executions"]) for each in january["usage"]] == [("spend", 2 * 24)]
@@ -151,7 +148,7 @@ def test_a_request_reads_so_many_tasks_at_most(monkeypatch: pytest.MonkeyPatch) 
     with Simulation(App(Settings())) as sim:
         sim.app.handler("h")(lambda: None)
         for _ in range(450):
-            sim.app.create(owner="ada", title="T", handler="h", schedule=Schedule.every(timedelta(days=1)))
+            sim.app.create(owner="ada", title="T", handler="h", schedule=Schedule.every(DAY))
         usage = sim.app.container.many_tasks.usage
         shown = [usage.show("ada", None, limit=9) for _ in range(4)]
     assert [each.is_complete for each in shown] == [False, False, True, True]

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.callers import PEOPLE, RoleHarness, make_keys
+from tests.web.callers import MINUTE, PEOPLE, SECOND, RoleHarness, make_keys
 from tests.web.conftest import Call, fetch
 
 from cloudsched import App, Settings
@@ -37,8 +37,8 @@ def queue_up(call: Call, sim: Simulation, *tasks: dict[str, Any]) -> None:
     for task in tasks:
         body = {"owner": "ada", "title": "Render", "handler": "render", "pull": "gpu", **task}
         assert call("POST", "/v1/tasks", body).status_code == 201
-        sim.advance(timedelta(minutes=1))
-    sim.advance(timedelta(minutes=5))
+        sim.advance(MINUTE)
+    sim.advance(5 * MINUTE)
 
 
 def test_queues_say_what_waits_and_who_listens(call: Call, sim: Simulation) -> None:
@@ -77,7 +77,7 @@ def test_a_worker_is_noted_once_a_minute(call: Call, sim: Simulation) -> None:
     """However often it asks; after three minutes it does not listen, after a day it is forgotten."""
     for _ in range(3):
         call("POST", "/v1/queues/gpu/claim", {"worker": "box", "skills": ["cuda"]})
-        sim.advance(timedelta(seconds=10))
+        sim.advance(10 * SECOND)
     (worker,) = fetch(call, "/v1/workers")["workers"]
     assert (worker["worker"], worker["queue"], worker["skills"], worker["isListening"]) == (
         "box",
@@ -86,7 +86,7 @@ def test_a_worker_is_noted_once_a_minute(call: Call, sim: Simulation) -> None:
         True,
     )
     assert worker["seenAt"].startswith("2027-01-01T00:00:00")
-    sim.advance(timedelta(minutes=3))
+    sim.advance(3 * MINUTE)
     (worker,) = fetch(call, "/v1/workers")["workers"]
     assert not worker["isListening"]
     call("POST", "/v1/queues/gpu/claim", {"worker": "box"})
@@ -189,7 +189,7 @@ def test_everybody_sees_their_own(simulate: Callable[..., Simulation]) -> None:
         work = {"owner": owner, "title": "T", "handler": "render", "pull": f"q-{owner}"}
         hold = {**work, "pull": f"lock-{owner}", "lockKey": "k", "lockScope": "owner"}
         assert [ask("admin", "/v1/tasks", body).status_code for body in (work, hold)] == [201, 201]
-    sim.advance(timedelta(minutes=7))
+    sim.advance(7 * MINUTE)
     ask("ada", "/v1/queues/q-ada/claim", {"worker": "mine", "handlers": ["none"]})
     for owner in ("ada", "bob"):
         assert ask("admin", f"/v1/queues/lock-{owner}/claim", {"worker": "server"}).json["claims"]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from tests.authorities import as_user
 from tests.web.auth.token_issuer import AUDIENCE, Issuer, publish_keys
-from tests.web.callers import ERROR, VERBS, Answer, RoleHarness, run_path
+from tests.web.callers import ERROR, MINUTE, VERBS, Answer, RoleHarness, run_path
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
@@ -48,7 +47,7 @@ class WorkerRoleHarness(RoleHarness):
                 continue
             body = {"id": task_id, "owner": owner, "title": "T", "handler": "anything", "pull": queue}
             assert self.post("admin", "/v1/tasks", body).status_code == 201
-        sim.advance(timedelta(minutes=5))
+        sim.advance(5 * MINUTE)
 
     def post(self, who: str, path: str, body: object = None) -> Answer:
         """POST with a caller's credential."""

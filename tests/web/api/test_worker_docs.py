@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tests.web.callers import MINUTE
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
@@ -63,7 +64,7 @@ def test_the_example_worker_of_the_page_runs(worker_api: tuple[Simulation, str, 
 
     work()
     task = client.create(owner="ada", title="Render", handler="render", pull={"queue": "gpu", "skill": "cuda"})
-    sim.advance(timedelta(minutes=5))
+    sim.advance(5 * MINUTE)
     work()
     assert client.get(task.id).status is TaskStatus.COMPLETED
     record = client.wait(task.id, timedelta(0))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.cases import try_each
 from tests.web.api.test_invalid_input import DEEP, read_problem
 from tests.web.api.test_worker_operations import claim_from_queue
-from tests.web.callers import run_path
+from tests.web.callers import MINUTE, run_path
 from tests.web.conftest import Call, create, fetch
 
 from cloudsched.domain.documents.task import MAX_COUNT
@@ -69,7 +68,7 @@ BAD_WORDS: dict[str, tuple[str, dict[str, Any], str]] = {
 def claim(call: Call, sim: Simulation) -> dict[str, Any]:
     """A run that was claimed just now."""
     create(call, id="t", pull="gpu", expectedDuration=3600)
-    sim.advance(timedelta(minutes=5))
+    sim.advance(5 * MINUTE)
     (made,) = claim_from_queue(call)
     return made
 
@@ -78,7 +77,7 @@ def claim(call: Call, sim: Simulation) -> dict[str, Any]:
 def test_an_invalid_claim_request_claims_nothing(call: Call, sim: Simulation, wish: object, field: str) -> None:
     """400 names the invalid field, and the offer is still there."""
     create(call, pull="gpu")
-    sim.advance(timedelta(minutes=5))
+    sim.advance(5 * MINUTE)
     before = sim.counts.commits
     assert read_problem(call("POST", "/v1/queues/gpu/claim", json.dumps(wish).encode()))["field"] == field
     assert sim.counts.commits == before

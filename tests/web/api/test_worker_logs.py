@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.instants import about
-from tests.web.callers import ENDS, ERROR, KEYS, VERBS, ApiWorld, make_keys, run_path
+from tests.web.callers import ENDS, ERROR, HOUR, KEYS, MINUTE, VERBS, ApiWorld, make_keys, run_path
 
 from cloudsched import App, Settings
 from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, MAX_LINES, MAX_LOG_BYTES, LogLine, RunLog
 from cloudsched.testing import START, Simulation
-
-MINUTE = timedelta(minutes=1)
 
 
 def open_world(**options: Any) -> Iterator[ApiWorld]:
@@ -107,7 +105,7 @@ def test_the_next_holder_leaves_the_lines_before_alone(world: ApiWorld, verb: st
     first = world.claim("gpu-1")
     send(world, "gpu-1", "heartbeat", first, "first's")
     assert send(world, "gpu-1", verb, first, "first's", "first's too") == 200
-    world.sim.advance(timedelta(hours=1))
+    world.sim.advance(HOUR)
     second = world.claim("gpu-2")
     for lines in (["second's"], ["second's", "second's too"]):
         assert send(world, "gpu-2", "heartbeat", second, *lines) == 200

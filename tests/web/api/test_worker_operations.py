@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.callers import Answer, run_path
+from tests.web.callers import MINUTE, SECOND, Answer, run_path
 from tests.web.conftest import Call, create
 
 from cloudsched.testing import Simulation
 
-SOON = timedelta(minutes=5)
+SOON = 5 * MINUTE
 """When a task without a schedule is due; and how long a lease lasts, if its task says nothing."""
 
 
@@ -50,7 +49,7 @@ def test_a_repeated_failure_report_does_not_return_a_later_record(
         said.append(
             (f"{run_path(claim)}/fail", body, "failedExecution" in call("POST", f"{run_path(claim)}/fail", body).text)
         )
-        sim.advance(timedelta(minutes=3))
+        sim.advance(3 * MINUTE)
     again = ["failedExecution" in call("POST", path, body).text for path, body, _ in said]
     assert [had for _, _, had in said] == again == [False, True]
 
@@ -80,7 +79,7 @@ def test_a_lease_token_appears_only_in_its_claim(
     ]
     seen.extend(call("POST", f"{run_path(claim)}/{verb}", body) for verb, body in said)
     collect_answers()
-    sim.advance(timedelta(seconds=2))
+    sim.advance(2 * SECOND)
     seen.append(call("POST", f"{run_path(claim)}/complete", b'{"leaseToken": "' + token.encode() + b'"'))
     assert {answer.status_code for answer in seen} == {200, 400, 409}
     assert not [answer.text for answer in seen if token in answer.text + str(answer.headers)]

@@ -25,7 +25,7 @@ from tests.web.auth.token_issuer import (
     publish_keys,
     user_claims,
 )
-from tests.web.callers import clear_authenticators, open_api
+from tests.web.callers import HOUR, MINUTE, clear_authenticators, open_api
 from werkzeug.test import Client
 from werkzeug.wrappers import Request, Response
 
@@ -121,10 +121,10 @@ def test_nothing_is_created_after_a_tokens_end(issuer: Issuer, monkeypatch: pyte
 @pytest.mark.parametrize(
     "claims",
     [
-        {"exp": -timedelta(minutes=1)},
+        {"exp": -MINUTE},
         {"exp": None},
         {"exp": "tomorrow"},
-        {"iat": timedelta(hours=1)},
+        {"iat": HOUR},
         {"aud": "another-project", "iss": "https://securetoken.google.com/another-project"},
         {"aud": "another-project"},
         {"iss": "https://securetoken.google.com/another-project"},
@@ -153,8 +153,8 @@ def test_a_user_who_can_be_nobody_is_refused(issuer: Issuer, name: str) -> None:
 @pytest.mark.parametrize(
     "claims",
     [
-        {"exp": -timedelta(minutes=1)},
-        {"iat": timedelta(hours=1)},
+        {"exp": -MINUTE},
+        {"iat": HOUR},
         {"aud": "https://another.example"},
         {"aud": PROJECT},
         {"iss": "https://accounts.evil.example"},

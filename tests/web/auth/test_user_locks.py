@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.web.callers import RoleHarness
+from tests.web.callers import MINUTE, SECOND, RoleHarness
 
 from cloudsched import App, Context, Settings
 from cloudsched.features.locks.fields import LockScope, scoped_lock_key
@@ -32,7 +31,7 @@ def app() -> App:
 def create(roles: RoleHarness, who: str, **fields: Any) -> dict[str, Any]:
     """Create a task that is due at once, with a caller's credential, and return it."""
     owner = {"owner": "ops"} if who == "admin" else {}
-    due = {"schedule": {"at": (roles.sim.now + timedelta(minutes=1)).isoformat()}}
+    due = {"schedule": {"at": (roles.sim.now + MINUTE).isoformat()}}
     answer = roles.create_task(who, {"title": who, "handler": "work", **owner, **due, **fields})
     assert answer.status_code == 201, answer.text
     task: dict[str, Any] = answer.json
@@ -41,7 +40,7 @@ def create(roles: RoleHarness, who: str, **fields: Any) -> dict[str, Any]:
 
 def hold_all(roles: RoleHarness) -> set[str]:
     """Let a worker hold every run that it can get; return their tasks' ids."""
-    roles.sim.advance(timedelta(seconds=61))
+    roles.sim.advance(61 * SECOND)
     claims = roles.ask("admin", "POST", "/v1/queues/q/claim", {"limit": 50}).json["claims"]
     return {each["task"]["id"] for each in claims}
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.cases import try_each
-from tests.web.callers import RoleHarness
+from tests.web.callers import DAY, RoleHarness
 
 from cloudsched import App, Fail, Settings
 
@@ -34,7 +33,7 @@ def create(roles: RoleHarness, **fields: Any) -> str:
     task = {"title": "Theirs", "owner": "ada", "schedule": DAILY, **fields}
     created = roles.create_task("admin", task)
     assert created.status_code == 201, created.text
-    roles.sim.advance(timedelta(days=1))
+    roles.sim.advance(DAY)
     return str(created.json["id"])
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.cases import try_each
 from tests.greeting_app import app
 from tests.web.auth.token_issuer import AUDIENCE, PROJECT, Issuer, publish_keys
-from tests.web.callers import Answer, clear_authenticators, open_api
+from tests.web.callers import DAY, Answer, clear_authenticators, open_api
 
 from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
@@ -62,7 +61,7 @@ class Api:
         before = len(self._sim.sent("EMAIL"))
         sent = {"title": "T", "handler": "greet", "payload": {"name": "A"}, "delivery_channels": ["EMAIL"]}
         self._sim.app.create(owner=owner, **sent)  # type: ignore[arg-type]
-        self._sim.advance(timedelta(days=4))
+        self._sim.advance(4 * DAY)
         return [each.address for each in self._sim.sent("EMAIL")[before:]]
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import jwt
@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 from requests.adapters import HTTPAdapter
+from tests.web.callers import DAY
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.local.wsgi_server import WebServer
@@ -48,8 +49,8 @@ class Issuer:
         now = datetime.now(UTC)
         builder = (
             x509.CertificateBuilder(name, name, self.key.public_key(), 1)
-            .not_valid_before(now - timedelta(days=1))
-            .not_valid_after(now + timedelta(days=1))
+            .not_valid_before(now - DAY)
+            .not_valid_after(now + DAY)
         )
         return builder.sign(self.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
 

@@ -24,6 +24,11 @@ DAYS: dict[str, Callable[[date, date], bool]] = {
     "FREQ=WEEKLY;BYDAY=SU,WE": lambda day, _: day.weekday() in {2, 6},
     "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=27": lambda day, _: (day.month, day.day) == (2, 27),
     "FREQ=DAILY": lambda *_: True,
+    "FREQ=WEEKLY;INTERVAL=2;BYDAY=SA": lambda day, now: (
+        day.weekday() == 5 and (day - now + now.weekday() * DAY).days // 7 % 2 == 0
+    ),
+    "FREQ=HOURLY;BYDAY=SA": lambda day, _: day.weekday() == 5,
+    "FREQ=SECONDLY;BYDAY=SU,WE;BYMINUTE=0;BYSECOND=0": lambda day, _: day.weekday() in {2, 6},
 }
 
 

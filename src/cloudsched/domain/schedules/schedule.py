@@ -30,7 +30,6 @@ from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 from functools import wraps
 from itertools import islice, pairwise, takewhile
-from math import lcm
 from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self
 
@@ -73,6 +72,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.describe import Description
 
 _SECOND: Final = timedelta(seconds=1)
+_TICK: Final = timedelta(microseconds=1)
 OWNER_ZONE: Final = "owner"
 """The value of `timezone` that stands for the zone of the task's owner."""
 _NAMED_FROM: Final = "1971"
@@ -82,9 +82,14 @@ MAX_RULES = 20
 MAX_DATES = 1000
 _DAY: Final = timedelta(days=1)
 _COUNT: Final = re.compile(r";?\bCOUNT=\d+", re.IGNORECASE)
-_LOOKED_BACK: Final = (40, 367)
-"""The days before a start in which an occurrence is looked for that is moved behind it."""
-_MOST_BEFORE: Final = 1000
+_END: Final = re.compile(r";?\b(?:COUNT|UNTIL)=[^;]+", re.IGNORECASE)
+_LOOKED_BACK: Final = timedelta(days=400)
+"""The time before a start from which an occurrence may be moved behind it."""
+_STEPS: Final = (
+    *(timedelta(days=1461), timedelta(days=1461), timedelta(weeks=1), _DAY),
+    *(timedelta(hours=1), timedelta(minutes=1), _SECOND),
+)
+"""After how long the dates of each frequency come again, in its order."""
 _COMPARED: Final = 20
 _DATE_STEPS: Final = 3
 """The steps of a search that it takes to read one of the dates that a request gives."""
@@ -707,52 +712,51 @@ class Schedule(ScheduleFields):
         So a month whose day has passed is not lost if that is still to be moved. Whatever is not moved stays.
         """
         plain = self.without_count().copy_unchecked(**self.no_adjustments)
-        begin: datetime | None = None
+        zone = load_tzinfo(self.timezone)
+        begins = list[datetime]()
         try:
-            for days in _LOOKED_BACK:
-                is_over = False
-                for at in reversed(plain._list_before(start, days)):  # noqa: SLF001 - its own class
-                    alone = self.copy_unchecked(rrule=None, rdates=(), exdates=(), dtstart=self._show_clock(at))
-                    target = alone.first()
-                    is_over = target is not None and target < start
-                    if is_over:
-                        break
-                    begin = begin if target is None else at
-                if is_over:
-                    break
+            for earlier in self._iter_earlier():
+                at = earlier.next_after(start - _TICK)
+                day = None if at is None else earlier.find_moved_day(at)
+                if at is not None and day is not None:
+                    begins.append(datetime.combine(day, at.astimezone(zone).time(), zone))
         except SearchLimitReached:
             raise
         except InvalidSchedule:  # the days of its calendars are not known here
             return self
-        if begin is None:
-            return self
-        changes = {"dtstart": self._show_clock(begin)}
-        earlier = plain.copy_unchecked(**changes)
-        is_same = earlier.occurs(begin) and earlier.upcoming(start, _COMPARED) == plain.upcoming(start, _COMPARED)
-        return self.copy_unchecked(**changes) if is_same else self
+        alone = [plain.copy_unchecked(rrule=rule) for rule in plain.rules]
+        for begin in sorted(begins):
+            changes = {"dtstart": begin.replace(tzinfo=None).isoformat()}
+            shifted = ((each, each.copy_unchecked(**changes)) for each in alone)
+            is_same = all(
+                each.upcoming(start, _COMPARED) == other.upcoming(start, _COMPARED) for each, other in shifted
+            )
+            if is_same and plain.copy_unchecked(**changes).occurs(begin):
+                return self.copy_unchecked(**changes)
+        return self
+
+    def _iter_earlier(self) -> Iterator[Self]:
+        """Yield each rule of an adjusted schedule as it would have been until its start, in its rhythm."""
+        if self.dtstart is None or not self.is_adjusted:
+            return
+        own = datetime.fromisoformat(self.dtstart)
+        for text in self.rules:
+            rule = parse_rule(text)
+            if (own.year - FIRST_YEAR) // 5 < rule.interval and rule.frequency <= Frequency.WEEKLY:
+                continue
+            step = rule.interval * _STEPS[rule.frequency]
+            is_elapsed = rule.frequency > Frequency.DAILY and self.sub_daily == "ELAPSED"
+            zone = load_tzinfo(self.timezone) if is_elapsed else UTC
+            begin = own.replace(tzinfo=zone).astimezone(UTC) - (_LOOKED_BACK // step + 1) * step
+            yield self.copy_unchecked(
+                rrule=f"{_END.sub('', text)};UNTIL={own - _SECOND:%Y%m%dT%H%M%S}",
+                rdates=(),
+                dtstart=begin.astimezone(zone).replace(tzinfo=None, fold=0).isoformat(),
+            )
 
     def without_count(self) -> Self:
         """Return it without the ends of rules that count to a number."""
         return self.copy_unchecked(rrule=tuple(_COUNT.sub("", rule) for rule in self.rules) or None)
-
-    def _list_before(self, start: datetime, days: int) -> list[datetime]:
-        """Return what its rules would have had in the days before a start, had they begun earlier in their rhythm."""
-        rules = [parse_rule(rule) for rule in self.rules]
-        finest = max(rule.frequency for rule in rules)
-        steps = lcm(*(rule.interval for rule in rules))
-        own = datetime.fromisoformat(str(self.dtstart))
-        if finest > Frequency.DAILY or own.year - FIRST_YEAR <= 4 * steps:
-            return []
-        begin = own.replace(year=own.year - 4 * steps, day=min(own.day, 28))
-        if finest > Frequency.MONTHLY:
-            begin = own - timedelta(weeks=53 * steps)
-        longer = self.copy_unchecked(dtstart=begin.isoformat())
-        found = longer._iter_after(start - timedelta(days=days))  # noqa: SLF001 - its own class
-        listed = [*islice(takewhile(lambda at: at < start, found), _MOST_BEFORE + 1)]
-        return listed if len(listed) <= _MOST_BEFORE else []
-
-    def _show_clock(self, at: datetime) -> str:
-        return at.astimezone(load_tzinfo(self.timezone)).replace(tzinfo=None, fold=0).isoformat()
 
     def next_after(self, instant: datetime) -> datetime | None:
         """Return the first occurrence strictly later than ``instant``, in UTC, or None if there is none.
@@ -780,7 +784,7 @@ class Schedule(ScheduleFields):
 
     def occurs(self, instant: datetime) -> bool:
         """Return whether ``instant`` is an occurrence."""
-        return self.next_after(instant - timedelta(microseconds=1)) == instant
+        return self.next_after(instant - _TICK) == instant
 
     def first(self) -> datetime | None:
         """Return the first occurrence, in UTC, or None if there is none."""
@@ -814,7 +818,7 @@ class Schedule(ScheduleFields):
             part = self.model_copy(update={**alone, "rrule": rule})
             first = next(part._iter_until(after, 1), None)  # noqa: SLF001 - its own class
             if first is not None:
-                looks += [(part, after), (self, first - timedelta(microseconds=1))]
+                looks += [(part, after), (self, first - _TICK)]
         count = 50 + len(self.rdates)
         times = ([*schedule._iter_until(start, count)] for schedule, start in looks)  # noqa: SLF001 - its own class
         return min((later - earlier for each in times for earlier, later in pairwise(each)), default=None)
@@ -844,7 +848,7 @@ class Schedule(ScheduleFields):
         >>> len(task.schedule.between(january, january + timedelta(days=31)))
         31
         """
-        within = takewhile(lambda at: at < end, self._iter_after(start - timedelta(microseconds=1)))
+        within = takewhile(lambda at: at < end, self._iter_after(start - _TICK))
         occurrences = list(islice(within, MAX_LISTED + 1))
         if len(occurrences) > MAX_LISTED:
             raise InvalidSchedule(

@@ -119,13 +119,6 @@ def an_old_task_by_words(desk: Desk) -> None:
     assert [each["id"] for each in desk.ada("find_tasks", words="passport")["tasks"]] == [old]
 
 
-def what_is_paused(desk: Desk) -> None:
-    paused = desk.new()
-    desk.new(title="Other")
-    desk.ada("pause_task", id=paused)
-    assert [each["id"] for each in desk.ada("find_tasks", status="PAUSED")["tasks"]] == [paused]
-
-
 def what_came_of_it(desk: Desk) -> None:
     task = desk.new()
     desk.sim.advance(DAY)
@@ -133,20 +126,40 @@ def what_came_of_it(desk: Desk) -> None:
     assert (run["status"], run["result"]) == ("SUCCEEDED", "stretch")
 
 
-def why_it_does_not_run(desk: Desk) -> None:
+def another_title_or_text(desk: Desk) -> None:
     task = desk.new()
-    desk.ada("pause_task", id=task)
-    assert "by its owner" in json.dumps(desk.ada("read_task", id=task)["why"]).lower()
-
-
-def what_it_is_given(desk: Desk) -> None:
-    assert desk.ada("read_task", id=desk.new())["payload"] == STRETCH["payload"]
-
-
-def another_text(desk: Desk) -> None:
-    task = desk.new()
+    assert desk.ada("read_task", id=task)["payload"] == STRETCH["payload"]
+    desk.is_refused("payload_merge", tool="change_task", id=task)
+    desk.is_refused("payload_merge", "times", tool="change_task", id=task, payload_merge={"times": "many"})
+    desk.is_refused("snooze", tool="snooze_task", id=task)
+    assert "so already" in desk.ada("change_task", id=task, title="Stretch")["told"]
+    desk.ada("change_task", id=task, title="Bend")
+    assert (desk.sim.app.get(task).title, desk.sim.app.get(task).payload) == ("Bend", STRETCH["payload"])
     desk.ada("change_task", id=task, payload_merge={"text": "bend"})
     assert desk.sim.app.get(task).payload == {"text": "bend", "city": "Rome"}
+    desk.ada("change_task", id=task, payload_merge={"city": None})
+    assert desk.sim.app.get(task).payload["text"] == "bend"
+    assert desk.sim.app.get(task).payload.get("city", "") == ""
+
+
+def what_is_paused(desk: Desk) -> None:
+    paused = desk.new()
+    desk.new(title="Other")
+    desk.ada("pause_task", id=paused)
+    assert [each["id"] for each in desk.ada("find_tasks", status="PAUSED")["tasks"]] == [paused]
+    assert "by its owner" in json.dumps(desk.ada("read_task", id=paused)["why"]).lower()
+
+
+def what_no_task_can_be(desk: Desk) -> None:
+    for words, given in (
+        (("'when'", "past"), {"when": "2020-01-01T09:00:00Z"}),
+        (("'when'",), {"when": "whenever the moon is blue"}),
+        (("'payload.txt'", "'text'"), {"payload": {"txt": "x"}}),
+        (("'owner'",), {"owner": "bob"}),
+        (("'channels'",), {"delivery_channels": ["EMAIL"]}),
+    ):
+        desk.is_refused(*words, tool="create_task", **{**STRETCH, "when": WEEKDAYS, **given})
+    desk.is_refused(tool="skip_next", id=desk.new("tomorrow at 9:00"))
 
 
 def by_another_channel(desk: Desk) -> None:
@@ -172,17 +185,6 @@ def a_run_that_there_is_not(desk: Desk) -> None:
     for tool, given in (("move_next", {"to": "17:00"}), ("skip_next", {})):
         desk.is_refused("run_at", tool=tool, id=task, run_at="2027-01-02T09:00:00+01:00", **given)
         desk.is_refused("run_at", tool=tool, id=task, run_at="tomorrow", **given)
-
-
-def without_a_part_of_it(desk: Desk) -> None:
-    task = desk.new()
-    desk.ada("change_task", id=task, payload_merge={"city": None})
-    assert desk.sim.app.get(task).payload["text"] == "stretch"
-    assert desk.sim.app.get(task).payload.get("city", "") == ""
-
-
-def a_wrong_part_of_it(desk: Desk) -> None:
-    desk.is_refused("payload_merge", "times", tool="change_task", id=desk.new(), payload_merge={"times": "many"})
 
 
 def another_time_for_all(desk: Desk) -> None:
@@ -221,10 +223,6 @@ def not_the_next_one(desk: Desk) -> None:
     desk.ada("skip_next", id=task)
     desk.sim.advance(5 * DAY)
     assert desk.ran(task) == ["04 09:00", "05 09:00"]
-
-
-def not_the_only_one(desk: Desk) -> None:
-    desk.is_refused(tool="skip_next", id=desk.new("tomorrow at 9:00"))
 
 
 def away_until_a_day(desk: Desk) -> None:
@@ -295,10 +293,6 @@ def not_now_later(desk: Desk) -> None:
     desk.ada("snooze_task", id=task, duration="2 hours")
     desk.sim.advance(DAY)
     assert len(desk.ran(task)) == 2
-
-
-def snooze_what_never_ran(desk: Desk) -> None:
-    desk.is_refused("snooze", tool="snooze_task", id=desk.new())
 
 
 def try_it_again(desk: Desk) -> None:
@@ -388,10 +382,6 @@ def what_no_worker_serves(desk: Desk) -> None:
     assert "worker" in created["told"] + json.dumps(read["doubts"])
 
 
-def in_the_past(desk: Desk) -> None:
-    desk.is_refused("'when'", "past", tool="create_task", **STRETCH, when="2020-01-01T09:00:00Z")
-
-
 def words_with_two_meanings(desk: Desk) -> None:
     told = desk.ada("preview", when="every day at 5")
     meant = told.split("'")[-2]
@@ -399,26 +389,11 @@ def words_with_two_meanings(desk: Desk) -> None:
     assert desk.sim.app.upcoming(task)[0].astimezone(PARIS).hour in {5, 17}
 
 
-def words_that_mean_nothing(desk: Desk) -> None:
-    desk.is_refused("'when'", tool="create_task", **STRETCH, when="whenever the moon is blue")
-
-
 def what_there_is(desk: Desk) -> None:
     handlers = {each["handler"]: each for each in desk.ada("list_handlers")["handlers"]}
     assert "audit" not in handlers
     assert handlers["remind"]["payload"]["required"] == ["text"]
     desk.is_refused("remind", tool="create_task", **{**STRETCH, "handler": "audit"}, when=WEEKDAYS)
-
-
-def a_payload_that_does_not_fit(desk: Desk) -> None:
-    desk.is_refused(
-        "'payload.txt'", "'text'", tool="create_task", **{**STRETCH, "payload": {"txt": "x"}}, when=WEEKDAYS
-    )
-
-
-def for_somebody_else(desk: Desk) -> None:
-    desk.is_refused("'owner'", tool="create_task", **STRETCH, when=WEEKDAYS, owner="bob")
-    desk.is_refused("'channels'", tool="create_task", **STRETCH, when=WEEKDAYS, delivery_channels=["EMAIL"])
 
 
 def a_task_of_another(desk: Desk) -> None:
@@ -448,21 +423,6 @@ def once_more_after_it_was_over(desk: Desk) -> None:
     assert "runs again" in desk.ada("change_task", id=task, when="tomorrow at 9:00")["told"]
     desk.sim.advance(2 * DAY)
     assert len(desk.ran(task)) == 2
-
-
-def another_title(desk: Desk) -> None:
-    task = desk.new()
-    desk.ada("change_task", id=task, title="Bend")
-    assert (desk.sim.app.get(task).title, desk.sim.app.get(task).payload) == ("Bend", STRETCH["payload"])
-
-
-def nothing_to_change(desk: Desk) -> None:
-    desk.is_refused("payload_merge", tool="change_task", id=desk.new())
-
-
-def what_is_so_already(desk: Desk) -> None:
-    task = desk.new()
-    assert "so already" in desk.ada("change_task", id=task, title="Stretch")["told"]
 
 
 def what_has_no_such_id(desk: Desk) -> None:

@@ -137,6 +137,10 @@ def test_a_mail_asks_and_a_tap_answers(roles: RoleHarness, decision: str, *, app
     page = roles.ask(None, "GET", find_mailed(roles))
     assert ["Approve" in page.text, "Reject" in page.text, "Renew it?" in page.text] == [True] * 3
     assert "2027-01-02 00:00" in read(page), "until when"
+    assert page.headers["Cache-Control"] == "no-store"
+    assert page.headers["Referrer-Policy"] == "no-referrer"
+    assert "frame-ancestors 'none'" in page.headers["Content-Security-Policy"]
+    assert "noindex" in page.headers["X-Robots-Tag"]
     done = tap(roles, find_mailed(roles), decision, note="As\r\nusual")
     verb = {True: "Approved", False: "Rejected"}[approved]
     assert f"{verb} by bob" in read(done)
@@ -429,15 +433,6 @@ def test_a_note_that_is_too_long_answers_nothing(roles: RoleHarness, note: str) 
     task = ask(roles)
     assert tap(roles, find_mailed(roles), note=note).status_code in {400, 413}
     assert result(roles, task) == "SUSPENDED"
-
-
-def test_a_page_is_kept_and_shown_by_nobody_else(roles: RoleHarness) -> None:
-    ask(roles)
-    headers = roles.ask(None, "GET", find_mailed(roles)).headers
-    assert headers["Cache-Control"] == "no-store"
-    assert headers["Referrer-Policy"] == "no-referrer"
-    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
-    assert "noindex" in headers["X-Robots-Tag"]
 
 
 def test_channels_are_refused_where_the_declared_answer_takes_more(roles: RoleHarness) -> None:

@@ -60,16 +60,6 @@ def test_a_schedule_without_a_beginning_does_not_depend_on_when_it_is_confirmed(
     assert tuple(sim.app.upcoming(task.id, 5)) == tuple(each.utc for each in drafted.next)
 
 
-def test_confirming_twice_creates_one_task(sim: Simulation, draft: MakeDraft) -> None:
-    """A repeated confirmation, after a lost response say, answers with the same task, also once it has been edited."""
-    drafted = draft("remind me to stretch every weekday at 9:00")
-    first = sim.app.confirm(drafted, owner="ada")
-    sim.app.update(first.id, title="Mine")
-    again = sim.app.confirm(drafted, owner="ada")
-    assert (again.id, again.title) == (first.id, "Mine")
-    assert len(sim.app.tasks().items) == 1
-
-
 def test_two_meanings_are_asked(sim: Simulation, draft: MakeDraft) -> None:
     """Each answer is a text that is understood without another question, and keeps title, channel and payload."""
     drafted = draft("Remind me to call mum at 5 by e-mail, city: Paris")

@@ -13,7 +13,7 @@ from tests.drafts_app import make_app
 
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.responses.api_responses import DraftResult
-from cloudsched.errors import DraftExpired, InvalidInput, NotFound, PreconditionFailed
+from cloudsched.errors import InvalidInput, NotFound, PreconditionFailed
 from cloudsched.testing import Simulation
 
 ZONE = ZoneInfo("Europe/Berlin")
@@ -171,16 +171,6 @@ def test_another_persons_task_is_never_meant(sim: Simulation, text: str) -> None
         with pytest.raises(InvalidInput):
             sim.app.confirm(drafted, owner="grace")
     assert {task.status for task in sim.app.tasks().items} == {"ACTIVE"}
-
-
-def test_a_confirmation_expires(sim: Simulation) -> None:
-    """What is to be deleted was shown long ago."""
-    task = create(sim, "Gym")
-    drafted = draft(sim, "delete gym")
-    sim.advance(timedelta(minutes=16))
-    with pytest.raises(DraftExpired):
-        sim.app.confirm(drafted, owner="ada")
-    assert sim.app.get(task.id).status == "ACTIVE"
 
 
 @pytest.mark.parametrize("operation", ["cancel", "edit", "backfill", "sendEvent", "", None, 7])

@@ -44,7 +44,7 @@ def stored(roles: RoleHarness) -> list[Any]:
 
 
 def test_a_draft_is_confirmed(roles: RoleHarness) -> None:
-    """The fields as shown, with the token, become the caller's task; repeating it answers 200 with the same one."""
+    """As shown, with the token, its fields become the caller's task; repeating it answers 200 with the same one."""
     drafted = draft(roles)
     assert set(drafted) == {
         *("decision", "task", "schedule", "description", "next", "assumptions", "questions", "missing", "steps"),
@@ -53,8 +53,11 @@ def test_a_draft_is_confirmed(roles: RoleHarness) -> None:
     assert stored(roles) == []
     created = confirm(roles, drafted)
     assert (created.status_code, created.get_json()["owner"]) == (201, "ada")
+    roles.ask("ada", "PATCH", f"/v1/tasks/{created.get_json()['id']}", {"title": "Mine"})
     again = confirm(roles, drafted)
-    assert (again.status_code, again.get_json()["id"]) == (200, created.get_json()["id"])
+    found = again.get_json()
+    assert (again.status_code, found["id"], found["title"]) == (200, created.get_json()["id"], "Mine")
+    assert len(stored(roles)) == 1
 
 
 def test_german_words_are_answered_in_german(roles: RoleHarness) -> None:

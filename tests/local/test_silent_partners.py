@@ -65,7 +65,7 @@ class Partner(socketserver.ThreadingTCPServer):
         self.shutdown()
         super().server_close()
 
-    def _hold(self, connection: Any, _address: object, _server: object) -> None:  # noqa: ANN401 - a socket
+    def _hold(self, connection: Any, _address: object, _server: object) -> Any:  # noqa: ANN401 - a socket
         with self._lock:
             self.open += 1
             self.most = max(self.most, self.open)
@@ -218,7 +218,7 @@ def test_a_partner_that_never_answers_holds_its_share_and_is_named(
         assert partner.most <= THREADS // 4
         assert scene.ask("/ready")["circuits"][name] != "closed"
         assert row.said in " ".join(caplog.messages)
-        empty = {"tasks": {}, "records": {}, "sent": {}, "startable": [], "waits": [], "latest": {}}
+        empty: dict[str, Any] = {"tasks": {}, "records": {}, "sent": {}, "startable": [], "waits": [], "latest": {}}
         visit: Any = SimpleNamespace(role="admin", may_change=True, now=datetime.now(UTC))
         needs = build_needs({"counts": scene.ask("/v1/overview"), **empty}, {}, [], visit)
         assert any(row.said in each.title for each in needs)

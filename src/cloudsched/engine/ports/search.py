@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from _typeshed import DataclassInstance
-
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.document import WireModel
     from cloudsched.domain.documents.execution import Execution, ExecutionError, ExecutionStatus
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.run_counts import GroupCount, RunCounts
 
 
-def read_filters(query: DataclassInstance, model: type[WireModel]) -> None:
+def read_filters(query: object, model: type[WireModel]) -> None:
     """Read the filters of a query by the model of requests: a text may name a member of an enum, for instance.
 
     Raises InvalidInput for each that is of another type, by its name.

@@ -9,6 +9,7 @@ import asyncio
 import inspect
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -68,46 +69,27 @@ def test_ids_of_tasks_are_among_what_is_tried() -> None:
         assert {("pause", "task_id"), ("execution", "execution_id"), ("inbox", "owner")} <= {*tried}
 
 
-@pytest.mark.parametrize(("method", "name"), APP)
-def test_a_task_is_no_text(task: Task, method: str, name: str) -> None:
-    """The answer says which id to give."""
-    with pytest.raises(InvalidArgument, match=f"Give its id, '{task.id}'") as refused:
-        call_with(App(), method, name, task)
-    assert refused.value.field == name
+DOORS: dict[Callable[[], object], list[tuple[str, str]]] = {
+    App: APP,
+    lambda: AsyncApp(App()): [each for each in APP if hasattr(AsyncApp, each[0])],
+    partial(Client, "http://127.0.0.1:9", key="k"): CLIENT,
+    partial(AsyncClient, "http://127.0.0.1:9", key="k"): CLIENT,
+    lambda: object.__new__(SqlalchemyOutbox): list_text_parameters(SqlalchemyOutbox),
+}
 
 
-@pytest.mark.parametrize(("method", "name"), [each for each in APP if hasattr(AsyncApp, each[0])])
-def test_a_task_is_no_text_on_an_event_loop(task: Task, method: str, name: str) -> None:
-    """The await raises it."""
-
-    async def call() -> None:
-        answer: Any = call_with(AsyncApp(App()), method, name, task)
-        await answer
-
-    with asyncio.Runner() as runner, pytest.raises(InvalidArgument, match=f"Give its id, '{task.id}'"):
-        runner.run(call())
-
-
-@pytest.mark.parametrize(("method", "name"), CLIENT)
-@pytest.mark.parametrize("kind", [Client, AsyncClient])
-def test_a_task_is_no_text_for_a_client(task: Task, method: str, name: str, kind: type) -> None:
-    """No request is made for it. The await raises it, if there is one."""
+@pytest.mark.parametrize(("make", "method", "name"), [(make, *each) for make, found in DOORS.items() for each in found])
+def test_a_task_is_no_text(task: Task, make: Callable[[], object], method: str, name: str) -> None:
+    """The answer says which id to give; no request is made and no row written. The await raises it, if there is one."""
 
     async def call() -> None:
-        answer: Any = call_with(kind("http://127.0.0.1:9", key="k"), method, name, task)
+        answer: Any = call_with(make(), method, name, task)
         if inspect.isawaitable(answer):
             await answer
 
     with asyncio.Runner() as runner, pytest.raises(InvalidArgument, match=f"Give its id, '{task.id}'") as refused:
         runner.run(call())
     assert refused.value.field == name
-
-
-@pytest.mark.parametrize(("method", "name"), list_text_parameters(SqlalchemyOutbox))
-def test_a_task_is_no_text_for_an_outbox(task: Task, method: str, name: str) -> None:
-    """No row is written for it."""
-    with pytest.raises(InvalidArgument, match=f"Give its id, '{task.id}'"):
-        call_with(object.__new__(SqlalchemyOutbox), method, name, task)
 
 
 @pytest.mark.parametrize(("method", "name"), list_text_parameters(App, "RequestMark"))

@@ -162,17 +162,11 @@ def make_mistakes(client: Client, either: AppLike) -> None:
     either.update("t", jitter=["a"])  # type: ignore[arg-type]
 
 
-def mistake_verbs(client: Client) -> None:  # noqa: PLR0915 - a mistake a line
+def mistake_verbs(client: Client) -> None:
     """Misname arguments of the other verbs, leave them out, and give values of other kinds."""
-    app.create(handler="g", titel="x")  # type: ignore[call-arg]
-    app.create(handler="g", priority="URGENT")  # type: ignore[arg-type]
-    app.create(handler="g", schedule=5)  # type: ignore[arg-type]
-    app.create(handler="g", labels="a=b")  # type: ignore[arg-type]
     app.create(handler="g", max_runs="3")  # type: ignore[arg-type]
     app.create(handler="g", until=5)  # type: ignore[arg-type]
-    app.create(handler="g", delivery_channels=["SMS"])  # type: ignore[list-item]
     app.create(handler="g", retry="lots")  # type: ignore[arg-type]
-    app.create(handler="g", category="MISC")  # type: ignore[arg-type]
     app.create(owner=5)  # type: ignore[arg-type]
     app.run_now("g", schedule="now")  # type: ignore[call-arg]
     app.update("t", owner="bob")  # type: ignore[call-arg]
@@ -208,7 +202,6 @@ def mistake_verbs(client: Client) -> None:  # noqa: PLR0915 - a mistake a line
     app.wait("t", 5)  # type: ignore[arg-type]
     app.watch(every=5)  # type: ignore[arg-type]
     app.describe_schedule("every day")  # type: ignore[call-arg]
-    client.create(handler="g", schedul="x")  # type: ignore[call-arg]
     client.tasks(stat="x")  # type: ignore[call-arg]
     client.find_executions(status=5)  # type: ignore[arg-type]
     client.find_executions(since=5)  # type: ignore[arg-type]

@@ -57,7 +57,7 @@ class Partner(socketserver.ThreadingTCPServer):
         self.answer = b""
         self.open = self.most = 0
         self._lock = threading.Lock()
-        super().__init__(("127.0.0.1", 0), self._hold)  # type: ignore[arg-type]  # a function is called alike
+        super().__init__(("127.0.0.1", 0), self._hold)
         self.at = f"127.0.0.1:{self.server_address[1]}"
         threading.Thread(target=self.serve_forever, args=[SHORT], daemon=True).start()
 

@@ -143,7 +143,10 @@ CONTROLS = (
     Control("recurring", {"next occurrence": '"next_execution_time": task.next_execution_time,'}),
     Control("once", {"lease of outcome": "if run is None or run.lease is None:"}),
     Control("once", {"lease of heartbeat": "if run is None or run.lease is None or run.lease.until <= now:"}),
-    Control("overlapping", {"overlap record": "past, records = task, ()"}),
+    Control(
+        "overlapping",
+        {"overlap record": "past, records = pass_over(task, decision.decided, now, decision.kept)[0], ()"},
+    ),
     Control("faults", {"own claim": "known = None"}),
     Control("recurring", {"overdue wakeups": "for wake in (*lease_expiries(task), *list_grant_expiries(task)):"}),
     Control("recurring", {"overdue wakeups": "for wake in (*executor_wakeups(task), *list_grant_expiries(task)):"}),

@@ -90,9 +90,11 @@ def build():
 threading.Thread(target={"imports": lambda: __import__("slow"), "builds a model": build}[sys.argv[1]]).start()
 began.wait()
 if (child := os.fork()) == 0:
+    first = cloudsched.domain.schedules.schedule.Schedule
+    first(rrule="FREQ=DAILY", dtstart="2030-01-01T09:00:00")  # whose model waits for its first use
     os._exit(0)
 forked.set()
-os.waitpid(child, 0)
+assert os.waitpid(child, 0)[1] == 0
 """
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel
 
@@ -12,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cloudsched.app import App
+
+
+MAX_WAIT: Final = 10.0
+"""The longest that a fork waits for it, in seconds."""
 
 
 def warm_up(app: App | None = None) -> None:
@@ -40,8 +46,14 @@ def warm_up(app: App | None = None) -> None:
 
 
 def warm_up_soon(app: App | None = None) -> None:
-    """Warm up in a thread of its own, while the first requests are already served."""
-    threading.Thread(target=warm_up, args=[app], name="cloudsched-warm-up", daemon=True).start()
+    """Warm up in a thread of its own, while the first requests are already served.
+
+    A fork waits for that, `MAX_WAIT` at most: what this thread imports at that moment no child could ever import.
+    """
+    thread = threading.Thread(target=warm_up, args=[app], name="cloudsched-warm-up", daemon=True)
+    thread.start()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=partial(thread.join, MAX_WAIT))
 
 
 def _list_models(kind: type[BaseModel]) -> Iterator[type[BaseModel]]:

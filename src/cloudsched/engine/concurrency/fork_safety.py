@@ -1,7 +1,8 @@
 """What a forked process finds free, whichever thread of its parent held it at that moment.
 
 Only the thread that forks lives on in the child. A lock that another one held would never be released there. These
-are our own locks alone: a fork waits neither for what a program imports nor for what its other libraries do.
+are our own locks, and the one under which pydantic builds a model at its first use, as ours wait for it: its build
+begins anew in the child. A fork waits neither for what a program imports nor for what its other libraries do.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ import threading
 from typing import Any, Final
 from weakref import WeakSet
 
+from pydantic import main
+
+_models: Final[Any] = getattr(main, "_rebuild_lock", None) or threading.RLock()
 _locks: Final[WeakSet[Any]] = WeakSet()
 
 
@@ -31,6 +35,10 @@ def make_reentrant_lock() -> threading.RLock:
 def _free_locks() -> None:
     for lock in tuple(_locks):
         lock._at_fork_reinit()  # noqa: SLF001 - as the standard library does with its own
+    if _models.acquire(blocking=False):  # no other thread had it
+        _models.release()
+    else:
+        _models._at_fork_reinit()  # noqa: SLF001 - the same
 
 
 if hasattr(os, "register_at_fork"):

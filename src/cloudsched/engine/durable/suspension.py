@@ -112,8 +112,10 @@ def explain_mistake(error: BaseException, made: tuple[object, str] | None = None
     """
     said = ""
     if issubclass(type(error), SystemExit):
+        status = exception_text(error)
+        status = repr(status) if status.strip("-0123456789") else status
         said = (
-            f"sys.exit({exception_text(error)}) would end the process, which a handler shares with others. Return a "
+            f"sys.exit({status}) would end the process, which a handler shares with others. Return a "
             "result, Fail(…) or Retry(…), or raise an exception."
         )
     elif issubclass(type(error), TypeError) and "must derive from BaseException" in exception_text(error):

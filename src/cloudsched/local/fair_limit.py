@@ -17,8 +17,6 @@ def list_superfluous(places: Sequence[tuple[Hashable, T]], room: int) -> list[T]
     It is the oldest of those who have the most places: nobody takes another's by taking more and more.
     """
     ended: list[T] = []
-    if len(places) <= room:
-        return ended
     left = list(places)
     counts = Counter(owner for owner, _ in left)
     while len(left) > room:

@@ -229,9 +229,12 @@ def copy_by_backup(data: Path, place: Path) -> Path:
 
 
 def copy_by_sqlite(data: Path, place: Path) -> Path:
+    """Copy to the same file each night, whose tables' version counts on until it is that of the store."""
     place.mkdir()
     with closing(sqlite3.connect(data / "tasks.db")) as source, closing(sqlite3.connect(place / "tasks.db")) as target:
-        source.backup(target)
+        (version,) = source.execute("PRAGMA schema_version").fetchone()
+        for _ in range(min(version, 100)):
+            source.backup(target)
     return place / "tasks.db"
 
 

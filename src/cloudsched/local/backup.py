@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _NAME: Final = re.compile(r"\d{8}T\d{6}Z")
 """The name of a backup: the UTC instant at which it was begun."""
+_VERSION: Final = "PRAGMA schema_version"
 _UNFINISHED: Final = ".part"
 _SHOWN: Final = 3
 """The number of damaged places that an error names."""
@@ -79,10 +80,10 @@ def _require_own_log(path: Path, mark: Path) -> None:
     beside = path.with_name(f"{path.name}-wal")
     while True:
         known = _read_mark(mark)
-        header = _read_header(path)
+        version = _read_version(path)
         if known == _read_mark(mark):  # no other process has just renewed it
             break
-    if not (known and header) or header in known or not beside.exists() or not beside.stat().st_size:
+    if not (known and version) or version in known or not beside.exists() or not beside.stat().st_size:
         return
     raise Misconfigured(
         f"{beside} belongs to another file than {path}, which has been put in its place, such as from a backup: "
@@ -99,48 +100,41 @@ def _read_mark(mark: Path) -> list[str]:
         return []
 
 
-def _read_header(path: Path) -> str:
-    """Return what only `renew_mark`, and SQLite in a copy, change in a file's header, whatever its log says.
+def _read_version(path: Path) -> str:
+    """Return the version of a file's tables, which only `renew_mark`, and SQLite in a copy, change.
 
-    SQLite has to read it: if anything else in a process closes the file, SQLite's own locks are gone (`man
-    fcntl`).
+    It is the file's own, whatever its log says. SQLite has to read it: if anything else in a process closes
+    the file, SQLite's own locks are gone (`man fcntl`).
     """
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
-            (version,) = database.execute("PRAGMA schema_version").fetchone()
-            (number,) = database.execute("PRAGMA application_id").fetchone()
+            return str(database.execute(_VERSION).fetchone()[0])
     except sqlite3.Error:  # missing or damaged, which is told elsewhere
         return ""
-    return f"{version:08x}-{number & 0xFFFFFFFF:08x}"
 
 
 def renew_mark(store: SqliteStore, path: Path) -> None:
-    """Give the store's file a number of its own, and write that down for the log beside it.
+    """Give the store's tables a random version, and write that down for the log beside the file.
 
-    A copy of the file, made before or after, has another number, or another version of its tables. On a full
-    disk the file keeps its number.
+    A copy of the file that was made before has another one. SQLite counts on in each other copy: from this
+    version (`VACUUM INTO`), or from that of the file which it overwrites (its backup API). On a full disk the
+    file keeps its version.
     """
     mark = path.with_name(MARK_FILE_NAME)
-    number = _draw_number()
-    (version,) = store.database.read("PRAGMA schema_version")[0]
-    after = f"{version:08x}-{number:08x}"
+    version = str(secrets.randbelow(2**31))
     with suppress(OSError, StoreUnavailable):
         mark.touch(mode=0o600)
-        _write_mark(mark, _read_header(path), after)  # one of the two, if this process ends before the next line
-        store.database.set_application_id(number)
-        if _read_header(path) == after:
-            _write_mark(mark, after)
+        _write_mark(mark, _read_version(path), version)  # one of the two, if this process ends before the next line
+        store.database.write(lambda connection: connection.execute(f"{_VERSION} = {version}"))
+        store.database.read("PRAGMA wal_checkpoint")  # at once, if nobody is reading
+        if _read_version(path) == version:
+            _write_mark(mark, version)
 
 
-def _draw_number() -> int:
-    """Return a number for a file, of those that SQLite keeps in its header."""
-    return secrets.randbelow(2**31 - 1) + 1
-
-
-def _write_mark(mark: Path, *headers: str) -> None:
+def _write_mark(mark: Path, *versions: str) -> None:
     made = mark.with_name(f"{mark.name}.new")
     with open(made, "w", encoding="ascii", opener=open_private) as file:
-        file.write("\n".join(headers))
+        file.write("\n".join(versions))
         file.flush()
         os.fsync(file.fileno())
     made.replace(mark)
@@ -235,8 +229,6 @@ def _copy_folder(source: Path, folder: Path) -> int:
     target = folder / STORE_FILE_NAME
     with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)) as database:
         database.execute("VACUUM INTO ?", (str(target),))  # sqlite.org/lang_vacuum.html
-    with closing(sqlite3.connect(target, isolation_level=None)) as copy:
-        copy.execute(f"PRAGMA application_id = {_draw_number()}")  # see `renew_mark`
     target.chmod(0o600)
     _require_sound(target)
     _sync(target)

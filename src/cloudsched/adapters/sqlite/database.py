@@ -357,21 +357,6 @@ class SqliteDatabase:
         why = "it or its -wal was deleted, or replaced by another file: what is stored is lost when this process ends"
         return f"{why}. Stop it, put the file back, and start it again"
 
-    def set_application_id(self, number: int) -> int:
-        """Write a number into the file's header, at once if nobody is reading.
-
-        Return the version of its tables.
-        """
-
-        def write(connection: sqlite3.Connection) -> int:
-            connection.execute(f"PRAGMA application_id = {number:d}")
-            return int(connection.execute("PRAGMA schema_version").fetchone()[0])
-
-        version = self.write(write)
-        with self._write_lock:
-            self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-        return version
-
     def tell_of_long_log(self) -> None:
         """Log that the file's log cannot be copied into it, and once it has been. Call this now and then."""
         if self._path is None:

@@ -34,7 +34,7 @@ from cloudsched.worker.worker import Worker
 
 SIZE = 1_000_000
 CACHES_FULL = 10_000
-"""The number of runs after which nothing grows but what waits: so many names are remembered."""
+"""The number of runs after which nothing grows but what waits. The caches are full before."""
 HOUR = timedelta(hours=1)
 
 

@@ -6,6 +6,7 @@ import hmac
 import json
 import logging
 import re
+import tracemalloc
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -26,6 +27,7 @@ from cloudsched.engine.signed_dispatches import (
     SigningKeys,
     dispatch_or_hop,
     encode_dispatch,
+    open_dispatch,
     parse_dispatch,
 )
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable, Unauthenticated
@@ -314,3 +316,17 @@ def test_a_body_that_is_no_dispatch_is_refused(change: dict[str, object]) -> Non
     for body in ({**plain, **change}, *([without] if without != plain else [])):  # lockGrant may be left out
         with pytest.raises(ValueError, match=r"a dispatch|are|name|Invalid"):
             parse_dispatch(body)
+
+
+def test_what_a_dispatch_says_is_not_kept(sim: Simulation) -> None:
+    """The parser would keep thousands of texts, which never come again."""
+    sent, _ = _enqueue(sim)
+    id_ = json.loads(sent)["taskId"].encode()
+    keys, bodies = SigningKeys(NEW), [sent.replace(id_, b"task-%d" % number) for number in range(1000)]
+    signed = [(body, keys.sign(body)) for body in bodies]
+    tracemalloc.start()
+    for body, token in signed:
+        open_dispatch(body, token, keys)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 30 * len(bodies)

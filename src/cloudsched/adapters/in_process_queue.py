@@ -44,9 +44,9 @@ MAX_BACKOFF = timedelta(minutes=1)
 """A dispatch that the executor did not accept is redelivered after a delay that doubles from
 `INITIAL_BACKOFF` up to `MAX_BACKOFF`."""
 
-MAX_REMEMBERED_NAMES = 10_000
+MAX_REMEMBERED_NAMES = 2_000
 """The number of delivered dispatches whose names are remembered, so that a duplicate is ignored: those of the
-last seconds under load, in 2 MB. A later duplicate is delivered, and finds that it is done."""
+last seconds under load, in 0.4 MB. A later duplicate is delivered, and finds that it is done."""
 
 DEFAULT_WORKERS = 64
 """The most handlers that are called at the same time, unless the caller says otherwise. Most of them wait for

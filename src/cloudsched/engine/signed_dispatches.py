@@ -164,7 +164,7 @@ def open_dispatch(body: bytes, token: str, keys: SigningKeys) -> Dispatch:
     """Verify and read a dispatch that was delivered. Raises Unauthenticated, or InvalidInput."""
     keys.verify(body, token)
     try:
-        return parse_dispatch(from_json(body))
+        return parse_dispatch(from_json(body, cache_strings="keys"))
     except ValueError as error:
         hint = "Only cloudsched creates dispatches."
         raise InvalidInput("(body)", f"is not a dispatch: {error}", hint) from error

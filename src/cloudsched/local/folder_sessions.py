@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cloudsched.dashboard.sign_in import SESSION_SECONDS, SESSIONS
-from cloudsched.local.fair_limit import list_superfluous
+from cloudsched.local.fair_limit import iterate_superfluous
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +79,7 @@ class FolderSessions:
         found.sort()
         ended = [file for begun, file in found if time.time() - begun > SESSION_SECONDS]
         left = [(file.name[:16], file) for _, file in found[len(ended) :]]
-        for file in (*ended, *list_superfluous(left, SESSIONS - 1)):
+        for file in (*ended, *iterate_superfluous(left, SESSIONS - 1)):
             file.unlink(missing_ok=True)
 
 

@@ -18,7 +18,7 @@ from cloudsched.config.imports import require_extra
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
-from cloudsched.local.fair_limit import list_superfluous
+from cloudsched.local.fair_limit import iterate_superfluous
 from cloudsched.local.request_parser import MAX_BODY_BYTES, MAX_HEADER_BYTES, RequestParser
 from cloudsched.web.waiting_room import ROOM, SOCKET, WaitingRoom
 
@@ -136,8 +136,7 @@ class _Task(WSGITask):
 
     def get_environment(self) -> dict[str, Any]:
         """Return the request's environment, with what a claim needs in order to wait for work."""
-        environ: dict[str, Any] = super().get_environment()
-        return {**environ, ROOM: self.channel.server.room, SOCKET: self.channel.socket}
+        return {**super().get_environment(), ROOM: self.channel.server.room, SOCKET: self.channel.socket}
 
     def execute(self) -> None:
         try:
@@ -191,17 +190,15 @@ class _Connection(HTTPChannel):
         if not self._is_arriving:
             self.since = time.monotonic()
             self._is_arriving = True
-        is_read: bool = super().received(data)
         self.server.has_grown |= self.places > 1
-        return is_read
+        return bool(super().received(data))
 
     def write_soon(self, data: Any) -> int:  # noqa: ANN401 - bytes or a file
         """Add to the answer. Its deadline starts whenever the client has read all that there was."""
         if not self.total_outbufs_len:
             self.since = time.monotonic()
             self._is_arriving = False
-        added: int = super().write_soon(data)
-        return added
+        return int(super().write_soon(data))
 
 
 class _Threads(ThreadedTaskDispatcher):
@@ -256,7 +253,7 @@ class _Server(TcpWSGIServer):
             url_prefix=root_path,
         )
         self.room = room
-        self.has_grown: bool = False
+        self.has_grown = False
         """Whether more places may be taken since the last count."""
         self._sockets: dict[int, Any] = {}
         self._looks_at = self._accepts_at = self._logs_at = self._used = 0.0
@@ -278,13 +275,14 @@ class _Server(TcpWSGIServer):
             self.has_grown = False
             waiting = sorted(self.active_channels.values(), key=attrgetter("since"))
             places = [(each.addr[0], each) for each in waiting for _ in range(each.places)]
-            for each in list_superfluous(places, _count_places()):
+            for each in iterate_superfluous(places, _count_places()):
                 each.handle_close()
         if now >= self._looks_at:
             self._looks_at = now + LOOK_SECONDS
             self.has_grown = True  # by those whose requests have ended
-            for each in [each for each in self.active_channels.values() if each.is_late(now)]:
-                each.handle_close()
+            for each in tuple(self.active_channels.values()):
+                if each.is_late(now):
+                    each.handle_close()
             used = time.process_time()
             is_busy = used - self._used > _FULL
             self._used = used

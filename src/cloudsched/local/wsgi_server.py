@@ -86,7 +86,7 @@ class WebServer:
         self._host = host
         self._port = port
         self._root_path = root_path
-        self.room: WaitingRoom = WaitingRoom(MAX_THREADS)
+        self.room = WaitingRoom(MAX_THREADS)
         """The place where claims wait for work."""
 
     @property
@@ -172,8 +172,7 @@ class _Connection(HTTPChannel):
         if self.requests and not self.total_outbufs_len:
             return False
         has_headers = self.request is not None and self.request.headers_finished
-        limit = HEADER_SECONDS if self._is_arriving and not has_headers else REQUEST_SECONDS
-        return now - self.since > limit
+        return now - self.since > (HEADER_SECONDS if self._is_arriving and not has_headers else REQUEST_SECONDS)
 
     def recv(self, buffer_size: int) -> bytes:
         """Read the received data.
@@ -209,10 +208,8 @@ class _Threads(ThreadedTaskDispatcher):
     def add_task(self, task: Any) -> None:  # noqa: ANN401 - a connection; waitress says task
         """Queue the request that a connection has received for a thread, a probe before all others."""
         with self.lock:
-            if task.requests[0].path in PROBES:
-                self.queue.appendleft(task)
-            else:
-                self.queue.append(task)
+            is_probe = task.requests[0].path in PROBES
+            (self.queue.appendleft if is_probe else self.queue.append)(task)
             self.queue_cv.notify()
         self.resize(self._limit)
 
@@ -283,9 +280,8 @@ class _Server(TcpWSGIServer):
             for each in tuple(self.active_channels.values()):
                 if each.is_late(now):
                     each.handle_close()
-            used = time.process_time()
-            is_busy = used - self._used > _FULL
-            self._used = used
+            before, self._used = self._used, time.process_time()
+            is_busy = self._used - before > _FULL
             self.task_dispatcher.resize(THREADS + self.room.count if is_busy else MAX_THREADS)
         self.asyncore.loop(timeout=LOOK_SECONDS, use_poll=True, map=self._sockets, count=1)
         return 0.0
@@ -312,8 +308,13 @@ class _Server(TcpWSGIServer):
             self._accepts_at = now + ACCEPT_PAUSE
             if now >= self._logs_at:
                 self._logs_at = now + _LOG_INTERVAL
-                text = "The web server cannot accept a connection beside its %d others, and tries again: %s"
-                log.log(logging.ERROR, text, len(self.active_channels), error, extra={"action": "accept_failed"})
+                log.log(
+                    logging.ERROR,
+                    "The web server cannot accept a connection beside its %d others, and tries again: %s",
+                    len(self.active_channels),
+                    error,
+                    extra={"action": "accept_failed"},
+                )
             return None
 
     def shut_down(self) -> None:

@@ -481,7 +481,7 @@ class JournalCursor:
         """Suspend the handler if its task may use no more. It goes on here once that may."""
         used = sum_entries(self.journal.values())
         if reason := self.surroundings.find_excess(Amounts(used.queries, used.tokens)):
-            self.suspend(reason, self.clock.now())
+            self.suspend(f"may use no more. {reason}", self.clock.now())
 
     def suspend_for_outage(self, reason: str) -> NoReturn:
         """Suspend the handler for `OUTAGE_PAUSE`, because a service that it needs is unavailable."""

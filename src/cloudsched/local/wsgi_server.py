@@ -98,10 +98,12 @@ class WebServer:
 
     def __enter__(self) -> Self:
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-        is_dual = self._host == "::" and socket.has_dualstack_ipv6()
         try:
             listener = socket.create_server(
-                (self._host, self._port), family=family, backlog=1024, dualstack_ipv6=is_dual
+                (self._host, self._port),
+                family=family,
+                backlog=1024,
+                dualstack_ipv6=self._host == "::" and socket.has_dualstack_ipv6(),
             )
         except OSError as error:
             raise Misconfigured(f"Cannot listen on {self.address}: {error}. Choose another port, or 0.") from error
@@ -208,16 +210,14 @@ class _Threads(ThreadedTaskDispatcher):
     def add_task(self, task: Any) -> None:  # noqa: ANN401 - a connection; waitress says task
         """Queue the request that a connection has received for a thread, a probe before all others."""
         with self.lock:
-            is_probe = task.requests[0].path in PROBES
-            (self.queue.appendleft if is_probe else self.queue.append)(task)
+            (self.queue.appendleft if task.requests[0].path in PROBES else self.queue.append)(task)
             self.queue_cv.notify()
         self.resize(self._limit)
 
     def resize(self, limit: int) -> None:
         """Start the threads that requests wait for, up to a limit. Those beyond it end after their request."""
         self._limit = limit
-        running = len(self.threads) - self.stop_count
-        self.set_thread_count(min(max(running, len(self.queue) + self.active_count), limit))
+        self.set_thread_count(min(max(len(self.threads) - self.stop_count, len(self.queue) + self.active_count), limit))
 
     def start_new_thread(self, target: Callable[[int], object], thread_no: int) -> None:
         try:
@@ -235,20 +235,6 @@ class _Server(TcpWSGIServer):
     def __init__(
         self, application: WSGIApplication, listener: socket.socket, root_path: str, room: WaitingRoom
     ) -> None:
-        settings = Adjustments(
-            sockets=[listener],
-            asyncore_use_poll=True,
-            clear_untrusted_proxy_headers=False,  # the application refuses them where they matter
-            ident=None,
-            inbuf_overflow=MAX_BODY_BYTES,  # a file would take a descriptor
-            log_socket_errors=False,
-            max_request_body_size=MAX_BODY_BYTES,
-            max_request_header_size=MAX_HEADER_BYTES,
-            outbuf_high_watermark=1024 * 1024,  # the unread bytes beyond which the application has to wait
-            recv_bytes=64 * 1024,
-            server_name="localhost",
-            url_prefix=root_path,
-        )
         self.room = room
         self.has_grown = False
         """Whether more places may be taken since the last count."""
@@ -260,7 +246,20 @@ class _Server(TcpWSGIServer):
             map=self._sockets,
             _sock=listener,
             dispatcher=_Threads(),
-            adj=settings,
+            adj=Adjustments(
+                sockets=[listener],
+                asyncore_use_poll=True,
+                clear_untrusted_proxy_headers=False,  # the application refuses them where they matter
+                ident=None,
+                inbuf_overflow=MAX_BODY_BYTES,  # a file would take a descriptor
+                log_socket_errors=False,
+                max_request_body_size=MAX_BODY_BYTES,
+                max_request_header_size=MAX_HEADER_BYTES,
+                outbuf_high_watermark=1024 * 1024,  # the unread bytes beyond which the application has to wait
+                recv_bytes=64 * 1024,
+                server_name="localhost",
+                url_prefix=root_path,
+            ),
             sockinfo=(listener.family, listener.type, listener.proto, listener.getsockname()),
             bind_socket=False,
         )
@@ -281,8 +280,7 @@ class _Server(TcpWSGIServer):
                 if each.is_late(now):
                     each.handle_close()
             before, self._used = self._used, time.process_time()
-            is_busy = self._used - before > _FULL
-            self.task_dispatcher.resize(THREADS + self.room.count if is_busy else MAX_THREADS)
+            self.task_dispatcher.resize(THREADS + self.room.count if self._used - before > _FULL else MAX_THREADS)
         self.asyncore.loop(timeout=LOOK_SECONDS, use_poll=True, map=self._sockets, count=1)
         return 0.0
 

@@ -9,6 +9,8 @@ from random import Random
 from zoneinfo import ZoneInfo
 
 import pytest
+from dateutil.relativedelta import relativedelta
+from dateutil.rrule import rrulestr
 from tests.engine.harness import DAY, HOUR
 from tests.features.calendars.test_calendar_changes import put
 
@@ -39,16 +41,7 @@ def list_moved(
     for day in (now.date() + number * DAY for number in range(-370, 2500)):
         if not is_due(day, now.date()):
             continue
-        if isinstance(policy, int):
-            days = [day.replace(day=number + 1) for number in range(monthrange(day.year, day.month)[1])]
-            free = [each for each in days if is_free(each)]
-            number = policy - 1 if policy > 0 else policy
-            yield day, free[number] if -len(free) <= number < len(free) else None
-            continue
-        to = day
-        while not is_free(to):
-            to += DAY if policy == "AFTER" else -DAY
-        yield day, to
+        yield day, move(day, policy, is_free)
 
 
 @pytest.mark.parametrize("how", ["created", "edited"])
@@ -104,3 +97,95 @@ def test_nothing_that_is_still_to_come_is_lost(rule: str, policy: str | int, see
         else:
             sim.app.create(id="t", owner="system", handler="log", schedule=schedule)
         assert sim.app.upcoming("t", SHOWN) == wanted[:SHOWN]
+
+
+FREQUENCIES = ("yearly", "monthly", "weekly", "daily", "hourly")
+TIME = ";BYHOUR=9;BYMINUTE=30;BYSECOND=0"
+CHOICES = {
+    "yearly": f";BYMONTH=1,2,12;BYMONTHDAY=1,2{TIME}",
+    "monthly": f";BYMONTHDAY=1,3,-1{TIME}",
+    "weekly": f";BYDAY=SA,SU,TU{TIME}",
+    "daily": "",
+    "hourly": "",
+}
+
+
+def expand(frequency: str, interval: int, start: datetime, end: datetime) -> Iterator[datetime]:
+    """Yield the times of a rule from a year before its start on, in the rhythm that its start gives."""
+    steps = min(interval, 20_000) if frequency == "hourly" else min(interval, 900)  # no earlier one is near
+    counts = {"hourly": 10_000, "daily": 400, "weekly": 60, "monthly": 14, "yearly": 2}
+    back = (counts[frequency] // steps + 1) * steps
+    if frequency == "yearly":
+        begin = start.replace(year=start.year - back, month=1, day=1)
+    elif frequency == "monthly":
+        begin = start.replace(day=1) - relativedelta(months=back)
+    elif frequency == "weekly":
+        begin = start - start.weekday() * DAY - back * 7 * DAY
+    else:
+        begin = start - back * (DAY if frequency == "daily" else HOUR)
+    rule = f"FREQ={frequency.upper()};INTERVAL={steps}{CHOICES[frequency]}"
+    yield from rrulestr(rule, dtstart=begin).between(start - 380 * DAY, end, inc=True)
+
+
+def move(day: date, policy: str | int, is_free: Callable[[date], bool]) -> date | None:
+    """Return the day to which a day moves, found by a walk."""
+    if isinstance(policy, int):
+        free = [
+            to for number in range(monthrange(day.year, day.month)[1]) if is_free(to := day.replace(day=number + 1))
+        ]
+        number = policy - 1 if policy > 0 else policy
+        return free[number] if -len(free) <= number < len(free) else None
+    while not is_free(day):
+        day += DAY if policy == "AFTER" else -DAY
+    return day
+
+
+@pytest.mark.parametrize("policy", [1, 10, -1, "AFTER", "BEFORE"])
+@pytest.mark.parametrize("seed", range(12))
+def test_every_rhythm_keeps_what_is_to_come_or_says_what_it_loses(policy: str | int, seed: int) -> None:
+    """Its times are those that dateutil finds, moved one by one. A start that was given loses some, and names them."""
+    chance = Random(f"rhythm {policy} {seed}")  # noqa: S311
+    names = chance.sample(FREQUENCIES, chance.choice([1, 1, 2]))
+    intervals = [chance.choice([1, 2, 3, 7, 88, 100, 500]) if name != "hourly" else 7 for name in names]
+    rules = [
+        f"FREQ={name.upper()};INTERVAL={interval}{CHOICES[name]}"
+        for name, interval in zip(names, intervals, strict=True)
+    ]
+    moment = START + (chance.randrange(24 * 70) + 0.5) * HOUR
+    closed = START.date() + chance.randrange(60) * DAY
+    holidays = {closed + number * DAY for number in range(chance.choice([1, 3, 9]))}
+    calendars = ["weekends", "fr"]
+    adjusted: dict[str, object] = {"calendars": calendars, "businessDay": policy}
+    if isinstance(policy, str):
+        adjusted = {"calendars": [{"id": name, "on": policy} for name in calendars]}
+
+    def is_free(day: date) -> bool:
+        return day.weekday() < 5 and day not in holidays
+
+    with Simulation(App(), start=START) as sim:
+        sim.app.handler("log")(lambda: None)
+        put(sim, *sorted(holidays))
+        sim.clock.move_to(moment)
+        plain = sim.app.create(
+            id="p", owner="system", handler="log", schedule=Schedule.model_validate({"rrule": rules})
+        )
+        own = plain.schedule.dtstart
+        assert own is not None
+        start, end = datetime.fromisoformat(own), datetime.fromisoformat(own) + 20 * DAY
+        after, ahead = start.replace(tzinfo=UTC), end.replace(tzinfo=UTC)
+        moved = {
+            datetime.combine(to, at.time(), UTC)
+            for name, interval in zip(names, intervals, strict=True)
+            for at in expand(name, interval, start, end + 400 * DAY)
+            if (to := move(at.date(), policy, is_free)) is not None
+        }
+        wanted = sorted(at for at in moved if after <= at < ahead)
+        for given in ({}, {"dtstart": own}):
+            schedule = Schedule.model_validate({"rrule": rules, **adjusted, **given})
+            task = sim.app.create(id=f"t{len(given)}", owner="system", handler="log", schedule=schedule)
+            found = task.schedule.between(after, ahead)
+            lost = [at for at in wanted if at not in found]
+            assert set(found) <= set(wanted)
+            assert given or not lost
+            for at in lost[:3]:
+                assert any(f"{at:%Y-%m-%d}" in each for each in task.assumed), (at, task.assumed)

@@ -91,6 +91,7 @@ _STEPS: Final = (
 )
 """After how long the dates of each frequency come again, in its order."""
 _COMPARED: Final = 20
+_MAX_LOST: Final = 50
 _DATE_STEPS: Final = 3
 """The steps of a search that it takes to read one of the dates that a request gives."""
 _get_parts: Final = attrgetter(
@@ -707,52 +708,62 @@ class Schedule(ScheduleFields):
         return type(self).model_validate(dict(begun))
 
     def _begin_before_moves(self, start: datetime) -> Self:
-        """Return it from the first occurrence before its DTSTART that is moved to ``start`` or later, if any.
+        """Return it with the occurrences before its DTSTART that are moved to ``start`` or later, if any.
 
-        So a month whose day has passed is not lost if that is still to be moved. Whatever is not moved stays.
+        So a month whose day has passed is not lost if that is still to be moved. It begins with the first that
+        changes no rule's rhythm. What that leaves out becomes RDATEs, unless a COUNT would not count them.
         """
         plain = self.without_count().copy_unchecked(**self.no_adjustments)
         zone = load_tzinfo(self.timezone)
-        begins = list[datetime]()
-        try:
-            for earlier in self._iter_earlier():
-                at = earlier.next_after(start - _TICK)
-                day = None if at is None else earlier.find_moved_day(at)
-                if at is not None and day is not None:
-                    begins.append(datetime.combine(day, at.astimezone(zone).time(), zone))
-        except SearchLimitReached:
-            raise
-        except InvalidSchedule:  # the days of its calendars are not known here
-            return self
+        moved = self.iter_lost(start - _TICK)
+        days = sorted((datetime.combine(day, at.astimezone(zone).time()), at) for at, day in moved)
         alone = [plain.copy_unchecked(rrule=rule) for rule in plain.rules]
-        for begin in sorted(begins):
-            changes = {"dtstart": begin.replace(tzinfo=None).isoformat()}
+        begun = self
+        for begin, _ in days:
+            changes = {"dtstart": begin.isoformat()}
             shifted = ((each, each.copy_unchecked(**changes)) for each in alone)
             is_same = all(
                 each.upcoming(start, _COMPARED) == other.upcoming(start, _COMPARED) for each, other in shifted
             )
-            if is_same and plain.copy_unchecked(**changes).occurs(begin):
-                return self.copy_unchecked(**changes)
-        return self
+            if is_same and plain.copy_unchecked(**changes).occurs(begin.replace(tzinfo=zone)):
+                begun = self.copy_unchecked(**changes)
+                break
+        lost = tuple(begin.isoformat() for begin, at in days if not begun.occurs(at))
+        if not lost or plain.rrule != self.rrule or (self.follows_owner and self.has_elapsed_rules):
+            return begun
+        return begun.copy_unchecked(rdates=(*self.rdates, *lost))
 
-    def _iter_earlier(self) -> Iterator[Self]:
-        """Yield each rule of an adjusted schedule as it would have been until its start, in its rhythm."""
-        if self.dtstart is None or not self.is_adjusted:
+    def iter_lost(self, after: datetime) -> Iterator[tuple[datetime, date]]:
+        """Yield moved occurrences after an instant that its start leaves out, with the days of their rules.
+
+        At most 50 of each rule, which is read as it would have been until its start, in its rhythm.
+        """
+        own = datetime.fromisoformat(self.dtstart or str(EPOCH))
+        if not self.is_adjusted or own.replace(tzinfo=UTC) < after - _LOOKED_BACK:
             return
-        own = datetime.fromisoformat(self.dtstart)
         for text in self.rules:
             rule = parse_rule(text)
-            if (own.year - FIRST_YEAR) // 5 < rule.interval and rule.frequency <= Frequency.WEEKLY:
-                continue
-            step = rule.interval * _STEPS[rule.frequency]
+            unit = _STEPS[rule.frequency]
+            interval = min(rule.interval, max(20, _LOOKED_BACK // unit + 1))  # no other period is that near
             is_elapsed = rule.frequency > Frequency.DAILY and self.sub_daily == "ELAPSED"
             zone = load_tzinfo(self.timezone) if is_elapsed else UTC
+            step = interval * unit
             begin = own.replace(tzinfo=zone).astimezone(UTC) - (_LOOKED_BACK // step + 1) * step
-            yield self.copy_unchecked(
-                rrule=f"{_END.sub('', text)};UNTIL={own - _SECOND:%Y%m%dT%H%M%S}",
+            endless = re.sub(r"INTERVAL=\d+", f"INTERVAL={interval}", _END.sub("", text))
+            earlier = self.copy_unchecked(
+                rrule=f"{endless};UNTIL={own - _SECOND:%Y%m%dT%H%M%S}",
                 rdates=(),
                 dtstart=begin.astimezone(zone).replace(tzinfo=None, fold=0).isoformat(),
             )
+            try:
+                for at in earlier.upcoming(after, _MAX_LOST):
+                    day = earlier.find_moved_day(at)
+                    if day is not None and not self.occurs(at):
+                        yield at, day
+            except SearchLimitReached:
+                raise
+            except InvalidSchedule:  # the days of its calendars are not known here
+                return
 
     def without_count(self) -> Self:
         """Return it without the ends of rules that count to a number."""

@@ -136,6 +136,7 @@ class English:
         "owner": "It follows {}, who is in {}.",
         "UTC": "No time zone was given, so it is UTC.",
         "person": "No time zone was given, so it is that of its owner, {}.",
+        "lost": "It does not run on {}, because the day from which that is moved, {}, is before its start.",
     }
     _effects: Mapping[str, str] = {
         "SKIP": 'except on days of "{}"',
@@ -479,6 +480,7 @@ class German(English):
         "owner": "Es richtet sich nach {} in {}.",
         "UTC": "Ohne Zeitzone gilt UTC.",
         "person": "Ohne Zeitzone gilt die der Person, {}.",
+        "lost": "Es läuft nicht am {}: Der Tag, von dem das verschoben wäre, {}, liegt vor dem Beginn.",
     }
     _effects: Mapping[str, str] = {
         "SKIP": 'außer an Tagen von "{}"',

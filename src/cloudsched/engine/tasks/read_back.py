@@ -130,6 +130,8 @@ def list_assumed(content: dict[str, Any], task: Task, noted: Sequence[str] = (),
         stays = f"The time zone stays {zone}." if task.revision > 1 else words["person"].format(zone)
         assumed += [] if stays in assumed else [stays]
 
+    lost = islice(schedule.iter_lost(task.updated_at), SHOWN)
+    assumed += (words["lost"].format(at.astimezone(load_tzinfo(zone)).date(), day) for at, day in lost)
     meanings = list_surprises(schedule, locale)
     assumed += (meaning for meaning in meanings if meaning not in assumed)
     if isinstance(given, dict) and given.get("rrule") and not given.get("dtstart") and schedule.dtstart is not None:

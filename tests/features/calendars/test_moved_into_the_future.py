@@ -187,5 +187,8 @@ def test_every_rhythm_keeps_what_is_to_come_or_says_what_it_loses(policy: str | 
             lost = [at for at in wanted if at not in found]
             assert set(found) <= set(wanted)
             assert given or not lost
+            if not given:
+                again = sim.app.create(id="t0", owner="system", handler="log", schedule=schedule)
+                assert again.schedule == task.schedule
             for at in lost[:3]:
                 assert any(f"{at:%Y-%m-%d}" in each for each in task.assumed), (at, task.assumed)

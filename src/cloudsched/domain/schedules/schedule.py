@@ -711,7 +711,7 @@ class Schedule(ScheduleFields):
         """Return it with the occurrences before its DTSTART that are moved to ``start`` or later, if any.
 
         So a month whose day has passed is not lost if that is still to be moved. It begins with the first that
-        changes no rule's rhythm. What that leaves out becomes RDATEs, unless a COUNT would not count them.
+        changes no rule's rhythm. What that leaves out becomes RDATEs, unless a COUNT would not count them or they are 50 or more.
         """
         plain = self.without_count().copy_unchecked(**self.no_adjustments)
         zone = load_tzinfo(self.timezone)
@@ -721,17 +721,16 @@ class Schedule(ScheduleFields):
         begun = self
         for begin, _ in days:
             changes = {"dtstart": begin.isoformat()}
-            shifted = ((each, each.copy_unchecked(**changes)) for each in alone)
-            is_same = all(
-                each.upcoming(start, _COMPARED) == other.upcoming(start, _COMPARED) for each, other in shifted
-            )
-            if is_same and plain.copy_unchecked(**changes).occurs(begin.replace(tzinfo=zone)):
+            if all(
+                each.upcoming(start, _COMPARED) == each.copy_unchecked(**changes).upcoming(start, _COMPARED)
+                for each in alone
+            ):
                 begun = self.copy_unchecked(**changes)
                 break
         lost = tuple(begin.isoformat() for begin, at in days if not begun.occurs(at))
-        if not lost or plain.rrule != self.rrule or (self.follows_owner and self.has_elapsed_rules):
+        if plain.rules != self.rules or len(lost) >= _MAX_LOST or (self.follows_owner and self.has_elapsed_rules):
             return begun
-        return begun.copy_unchecked(rdates=(*self.rdates, *lost))
+        return begun.copy_unchecked(rdates=self.rdates + lost)
 
     def iter_lost(self, after: datetime) -> Iterator[tuple[datetime, date]]:
         """Yield moved occurrences after an instant that its start leaves out, with the days of their rules.
@@ -760,9 +759,7 @@ class Schedule(ScheduleFields):
                     day = earlier.find_moved_day(at)
                     if day is not None and not self.occurs(at):
                         yield at, day
-            except SearchLimitReached:
-                raise
-            except InvalidSchedule:  # the days of its calendars are not known here
+            except InvalidSchedule:  # the days of its calendars are not known here, or the search is spent
                 return
 
     def without_count(self) -> Self:

@@ -284,8 +284,9 @@ def _choose_schedule(task: Task, draft: TaskDraft, now: datetime, lead: timedelt
     is_same_text = draft.schedule_text is not None and draft.schedule_text == task.schedule_text
     if is_same_text and not task.schedule.is_single_time and _means_the_same(draft.schedule, task):
         return task.schedule
-    begin, asked = task.schedule.dtstart or "", draft.schedule.rdates  # before the start, it added those to be moved
-    dates = tuple(each for each in task.schedule.rdates if each >= begin or each in asked)
+    # Before its start are the dates that were added because calendars move them.
+    kept = {*draft.schedule.rdates}
+    dates = tuple(each for each in task.schedule.rdates if each in kept or each >= str(task.schedule.dtstart))
     if not draft.schedule.is_anchored and draft.schedule == task.schedule.copy_unchecked(dtstart=None, rdates=dates):
         return task.schedule
     schedule = anchor_schedule(draft.schedule, now, lead)

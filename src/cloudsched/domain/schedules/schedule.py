@@ -711,23 +711,23 @@ class Schedule(ScheduleFields):
         """Return it with the occurrences before its DTSTART that are moved to ``start`` or later, if any.
 
         So a month whose day has passed is not lost if that is still to be moved. It begins with the first that
-        changes no rule's rhythm. What that leaves out becomes RDATEs, unless a COUNT would not count them or they are 50 or more.
+        changes no rule's rhythm. What that leaves out becomes RDATEs, if it is fewer than 50
+        and no rule has a COUNT, which would not count them.
         """
         plain = self.without_count().copy_unchecked(**self.no_adjustments)
         zone = load_tzinfo(self.timezone)
         moved = self.iter_lost(start - _TICK)
-        days = sorted((datetime.combine(day, at.astimezone(zone).time()), at) for at, day in moved)
+        days = sorted((datetime.combine(day, at.astimezone(zone).time()).isoformat(), at) for at, day in moved)
         alone = [plain.copy_unchecked(rrule=rule) for rule in plain.rules]
         begun = self
         for begin, _ in days:
-            changes = {"dtstart": begin.isoformat()}
             if all(
-                each.upcoming(start, _COMPARED) == each.copy_unchecked(**changes).upcoming(start, _COMPARED)
+                each.upcoming(start, _COMPARED) == each.copy_unchecked(dtstart=begin).upcoming(start, _COMPARED)
                 for each in alone
             ):
-                begun = self.copy_unchecked(**changes)
+                begun = self.copy_unchecked(dtstart=begin)
                 break
-        lost = tuple(begin.isoformat() for begin, at in days if not begun.occurs(at))
+        lost = tuple(begin for begin, at in days if not begun.occurs(at))
         if plain.rules != self.rules or len(lost) >= _MAX_LOST or (self.follows_owner and self.has_elapsed_rules):
             return begun
         return begun.copy_unchecked(rdates=self.rdates + lost)

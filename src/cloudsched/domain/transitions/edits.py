@@ -285,13 +285,13 @@ def _choose_schedule(task: Task, draft: TaskDraft, now: datetime, lead: timedelt
     if is_same_text and not task.schedule.is_single_time and _means_the_same(draft.schedule, task):
         return task.schedule
     # Before its start are the dates that were added because calendars move them.
-    kept = {*draft.schedule.rdates}
-    dates = tuple(each for each in task.schedule.rdates if each in kept or each >= str(task.schedule.dtstart))
-    if not draft.schedule.is_anchored and draft.schedule == task.schedule.copy_unchecked(dtstart=None, rdates=dates):
-        return task.schedule
-    schedule = anchor_schedule(draft.schedule, now, lead)
+    present, asked = task.schedule, draft.schedule
+    dates = tuple(each for each in present.rdates if each in asked.rdates or each >= str(present.dtstart))
+    if not asked.is_anchored and asked == present.copy_unchecked(dtstart=None, rdates=dates):
+        return present
+    schedule = anchor_schedule(asked, now, lead)
     text = draft.schedule_text
-    has_no_start = not draft.schedule.is_anchored or (text is not None and is_notation(text) and "dtstart" not in text)
+    has_no_start = not asked.is_anchored or (text is not None and is_notation(text) and "dtstart" not in text)
     # Words let what repeats in a rhythm, or a number of times, begin with its first time from now on.
     is_in_words = draft.read_at is not None and any("INTERVAL=" in rule or "COUNT=" in rule for rule in schedule.rules)
     return _begin_at_due(task, schedule, now) if has_no_start or is_in_words else schedule

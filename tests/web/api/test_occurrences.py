@@ -20,6 +20,7 @@ from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.ports.search import OccurrenceQuery
 from cloudsched.engine.queries import occurrences
 from cloudsched.engine.queries.occurrences import list_occurrences
+from cloudsched.testing import Simulation
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 _TASKS = st.lists(
@@ -102,6 +103,31 @@ def test_only_tasks_that_are_due_are_read(make_task: MakeTask, monkeypatch: pyte
     page = list_occurrences(store, OccurrenceQuery(NOW + 9 * DAY, None), 50)
     assert (len(page.items), page.complete_until) == (20, NOW + 19 * HOUR)
     store.close()
+
+
+def test_a_deep_page_is_complete_beside_thousands_of_tasks_due_before_it(
+    call: Call, sim: Simulation, make_task: MakeTask
+) -> None:
+    """More than a request may read otherwise, and their rules take more steps than it may search."""
+    sim.app.container.many_tasks.has_free_counts = True  # as with the settings of SQLite
+    day, expected = NOW + 9 * DAY, []
+    for number in range(4_000):
+        at = NOW + timedelta(seconds=number * 7919 % 86_400 // 60 * 60)
+        rule = Schedule(rrule="FREQ=DAILY;COUNT=20", dtstart=at.replace(tzinfo=None))
+        more = {"schedule": rule, "is_one_time": False, "next_execution_time": at, "payload": {"text": "x" * 700}}
+        sim.app.container.store.commit(Commit(make_task(id=f"t{number:04}", **more)))
+        if at < NOW + timedelta(minutes=10):
+            expected.append((f"{at + 9 * DAY:%Y-%m-%dT%H:%M:%SZ}", f"t{number:04}"))
+    path = f"/v1/occurrences?from={day:%Y-%m-%dT%H:%M:%SZ}&until={day:%Y-%m-%d}T09:10:00Z&pageSize=20"
+    listed, token = [], ""
+    while True:
+        shown = fetch(call, path + token)
+        assert "completeUntil" not in shown
+        listed += [(each["utc"], each["taskId"]) for each in shown["occurrences"]]
+        if "nextPageToken" not in shown:
+            break
+        token = f"&pageToken={shown['nextPageToken']}"
+    assert listed == sorted(expected)
 
 
 def test_the_api_shows_both_clocks(call: Call) -> None:

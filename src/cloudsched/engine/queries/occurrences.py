@@ -9,7 +9,14 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.recurrence.allowance import TASK_STEPS, spend_from, take_part
+from cloudsched.domain.recurrence.allowance import (
+    REQUEST_STEPS,
+    TASK_STEPS,
+    Allowance,
+    spend_from,
+    spend_steps,
+    take_part,
+)
 from cloudsched.domain.transitions.planning import occurrence_after, occurrence_from
 from cloudsched.engine.ports.search import OccurrenceQuery, TaskQuery
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, make_token, read_token
@@ -22,15 +29,11 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import Store
 
 MAX_TASKS = 1000
-"""The most tasks that one request reads of those that are due next in its time."""
-MAX_EARLIER = 1000
-"""The most that it reads of those that are due before, and may occur in its time, too."""
-LOCAL_EARLIER = 3000
-"""The same for a list where no read is billed: it takes a fifth of a second."""
+"""The most tasks that a bounded list reads of those that are due next in its time, and of those due before."""
+FREE_STEPS = 200
+"""The steps of a search that each task adds which an unbounded list reads: few take more."""
 MAX_BYTES = 4 * MAX_PAGE_BYTES
 """The most bytes of the documents of these tasks together, but for the last page's last."""
-MAX_STEPS = 10_000
-"""The most occurrences of one task with `max_runs` that are walked over: they have to be counted."""
 _TICK = timedelta(microseconds=1)
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 _PART = 100
@@ -45,8 +48,8 @@ class OccurrenceSlice:
     items: Sequence[tuple[datetime, Task]]
     next_page_token: str | None = None
     complete_until: datetime | None = None
-    """From this instant on, some occurrences are missing: too many tasks are due before `until`,
-    they are larger than `MAX_BYTES` together, or those of a task take too long to search. None if none is."""
+    """From this instant on, some occurrences are missing: those of a task take too long to search, or the list is
+    bounded and too many tasks are due before `until`, or they are too large together. None if none is."""
 
 
 def list_occurrences(
@@ -55,17 +58,18 @@ def list_occurrences(
     limit: int,
     page_token: str | None = None,
     *,
-    earlier: int = MAX_EARLIER,
+    is_bounded: bool = True,
 ) -> OccurrenceSlice:
     """Return a page of the occurrences of all matching tasks, the soonest first (time, then the task's id).
 
     Those that have not been claimed yet, without jitter. Only tasks whose next occurrence is before `until`
-    are read, and only as many as the page needs: one read each, at most `MAX_TASKS`
-    and `earlier` that are due before its start. Raises InvalidInput.
+    are read, and only as many as the page needs: one read each. These are those due next within the page, and all
+    that recur and are due before its start: of both at most `MAX_TASKS` if it is bounded. Of them it holds in memory
+    what the page needs. Raises InvalidInput.
     """
     position = read_token(query, page_token) if page_token else None
-    start = position[0] if position else query.since
-    reader = DueReader(store, query, position, part=min(_PART, limit + 2), earlier=earlier)
+    start, last = position or (query.since, "")
+    reader = DueReader(store, query, position, part=min(_PART, limit + 2), is_bounded=is_bounded)
     heads: list[tuple[datetime, str, _TaskOccurrences]] = []
     complete_until: datetime | None = None
 
@@ -83,12 +87,14 @@ def list_occurrences(
     while len(found) <= limit:
         while tasks := reader.take(heads[0][:2] if heads else None):
             for task in tasks:
-                push(_TaskOccurrences(task, start), max(start or _due(task), _due(task)))
+                begin = start + _TICK if start and task.id <= last else start
+                push(_TaskOccurrences(task, begin), max(begin or _due(task), _due(task)))
+            if len(heads) > 2 * limit + _PART:
+                heads = heapq.nsmallest(limit + 1, heads)  # sorted, so it is a heap
         if not heads:
             break
-        at, key, times = heapq.heappop(heads)
-        if position is None or (at, key) > position:
-            found.append((at, times.task))
+        at, _, times = heapq.heappop(heads)
+        found.append((at, times.task))
         push(times, at + _TICK)
     page = found[:limit]
     token = make_token(query, page[-1][0], page[-1][1].id) if len(found) > limit else None
@@ -129,10 +135,12 @@ class DueReader:
         position: tuple[datetime, str] | None = None,
         *,
         part: int,
-        earlier: int = MAX_EARLIER,
+        is_bounded: bool = True,
     ) -> None:
         self._store = store
         self._query = query
+        self._is_bounded = is_bounded
+        self._reading = take_part(REQUEST_STEPS) if is_bounded else Allowance(REQUEST_STEPS)
         self._size = 0
         self.complete_until: datetime | None = None
         start, key = position or (query.since, "")
@@ -141,15 +149,15 @@ class DueReader:
         token = make_token(later, start, key) if start and key else None
         # All that a page needs is mostly in the first part, or little is missing.
         parts = itertools.chain((part, 10, 20, 40, 80), itertools.repeat(_PART))
-        lists = [_TaskList(later, MAX_TASKS, parts, token=token)]
+        lists = [_TaskList(later, parts, token=token)]
         if start is not None:
             recurring = replace(query, since=start)
             before = replace(everything, due_until=start, roughly=recurring)
-            lists.append(_TaskList(before, earlier, first=start))
+            lists.append(_TaskList(before, first=start))
         if start is not None and key:  # of what is due at the start itself, this has been listed
             after = start + _TICK
             at_once = replace(later, due_until=after, roughly=replace(query, since=after))
-            lists.append(_TaskList(at_once, earlier, first=after, last=key))
+            lists.append(_TaskList(at_once, first=after, last=key))
         self._lists = [(each.bound, number, each) for number, each in enumerate(lists)]
         heapq.heapify(self._lists)
 
@@ -162,10 +170,13 @@ class DueReader:
             (at, _), number, each = heapq.heappop(self._lists)
             if at >= self._query.until:
                 return []
-            if each.count >= each.most or self._size >= MAX_BYTES:
+            if self._is_bounded and (each.count >= MAX_TASKS or self._size >= MAX_BYTES):
                 self.note_missing(at)
                 continue
-            page = self._store.list_tasks(each.query, limit=next(each.parts), page_token=each.token)
+            with spend_from(self._reading):
+                page = self._store.list_tasks(each.query, limit=next(each.parts), page_token=each.token)
+            if not self._is_bounded:
+                spend_steps(-FREE_STEPS * page.read)
             each.count += page.read
             self._size += page.size
             each.token = page.next_page_token
@@ -190,8 +201,6 @@ class _TaskList:
     """A list of tasks, the next due first, and then by their ids. It is read in parts."""
 
     query: TaskQuery
-    most: int
-    """The most tasks of it that are read."""
     parts: Iterator[int] = field(default_factory=lambda: itertools.repeat(_PART))
     """The sizes of its parts."""
     _: KW_ONLY
@@ -253,7 +262,7 @@ def iter_occurrences(task: Task, start: datetime | None) -> Iterator[datetime]:
             yield at
             at = occurrence_after(task, at)
         return
-    for _ in range(min(MAX_STEPS, task.max_runs - task.run_count)):
+    for _ in range(task.max_runs - task.run_count):  # they have to be counted
         if at is None:
             return
         if start is None or at >= start:

@@ -20,7 +20,6 @@ from cloudsched.engine.queries.execution_search import (
     load_sealed_log,
 )
 from cloudsched.engine.queries.execution_search import list_executions as list_task_executions
-from cloudsched.engine.queries.occurrences import LOCAL_EARLIER, MAX_EARLIER
 from cloudsched.engine.queries.occurrences import list_occurrences as list_coming
 from cloudsched.engine.queries.overview import count_by_time
 from cloudsched.engine.queries.overview import summarize_failures as sum_up_failures
@@ -96,17 +95,18 @@ def list_executions(call: ApiCall, query: bodies.TaskExecutionsQuery) -> Respons
 def list_occurrences(call: ApiCall, query: bodies.OccurrenceListQuery) -> Response:
     """List the upcoming occurrences of all tasks, the soonest first.
 
-    They are those that have not been claimed yet, without jitter. Each request reads at most 1000 tasks that
-    are due next from its start on and before `until`, 1000 (3000 on SQLite) that are due before its start, and 4 MB.
-    If there are more, some occurrences after `completeUntil` are missing. As long as the response has a
-    `nextPageToken`, repeat the request with it and the same filters.
+    They are those that have not been claimed yet, without jitter. On Firestore, each request reads at most 1000 tasks
+    that are due next from its start on and before `until`, 1000 that are due before its start, and 4 MB.
+    If there are more, or a task's rule takes too long to search, some occurrences after `completeUntil` are missing.
+    As long as the response has a `nextPageToken`, repeat the request with it and the same filters.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     wanted = OccurrenceQuery(
         query.until, owner, query.since, query.handler, query.label, query.category, query.most_per_day
     )
-    earlier = LOCAL_EARLIER if call.app.container.many_tasks.has_free_counts else MAX_EARLIER
-    found = list_coming(call.app.container.store, wanted, query.page_size, query.page_token or None, earlier=earlier)
+    parts = call.app.container
+    is_bounded = not parts.many_tasks.has_free_counts
+    found = list_coming(parts.store, wanted, query.page_size, query.page_token or None, is_bounded=is_bounded)
     shown = tuple(make_task_occurrence(at, task) for at, task in found.items)
     page = overview_responses.OccurrencePage(
         occurrences=shown, next_page_token=found.next_page_token, complete_until=found.complete_until

@@ -80,8 +80,7 @@ def _list_times(task: Task, begin: datetime, end: datetime) -> tuple[Sequence[in
             if task.max_runs is not None:
                 end = min(end, due + interval * (task.max_runs - task.run_count))
             first = due + max(0, -((due - begin) // interval)) * interval
-            start, stop = ((each - UTC_EPOCH) // _TICK for each in (first, end))
-            return range(start, stop, interval // _TICK), None
+            return range((first - UTC_EPOCH) // _TICK, (end - UTC_EPOCH) // _TICK, interval // _TICK), None
 
     times: list[int] = []
     reached = begin

@@ -71,14 +71,12 @@ def list_occurrences(
     start, last = position or (query.since, "")
     reader = DueReader(store, query, position, part=min(_PART, limit + 2), is_bounded=is_bounded)
     heads: list[tuple[datetime, str, _TaskOccurrences]] = []
-    complete_until: datetime | None = None
 
     def push(times: _TaskOccurrences, after: datetime) -> None:
-        nonlocal complete_until
         try:
             at = times.find_next()
         except InvalidSchedule:  # so sparse that the search gave up, or more than a list may spend on one task
-            complete_until = min(complete_until or after, after)
+            reader.note_missing(after)
             return
         if at is not None and at < query.until:
             heapq.heappush(heads, (at, times.task.id, times))
@@ -89,8 +87,7 @@ def list_occurrences(
             for task in tasks:
                 begin = start + _TICK if start and task.id <= last else start
                 push(_TaskOccurrences(task, begin), max(begin or _due(task), _due(task)))
-            if len(heads) > 2 * limit + _PART:
-                heads = heapq.nsmallest(limit + 1, heads)  # sorted, so it is a heap
+            heads = heapq.nsmallest(limit + 1, heads)  # sorted, so it is a heap
         if not heads:
             break
         at, _, times = heapq.heappop(heads)
@@ -98,7 +95,7 @@ def list_occurrences(
         push(times, at + _TICK)
     page = found[:limit]
     token = make_token(query, page[-1][0], page[-1][1].id) if len(found) > limit else None
-    return OccurrenceSlice(page, token, min(filter(None, (complete_until, reader.complete_until)), default=None))
+    return OccurrenceSlice(page, token, reader.complete_until)
 
 
 class _TaskOccurrences:

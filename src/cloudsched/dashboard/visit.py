@@ -22,6 +22,10 @@ _TIMES: Final[Mapping[str, tuple[str, Callable[[str], object], str]]] = {
     "day": ("day", date.fromisoformat, "2027-03-24"),
     "week": ("day", date.fromisoformat, "2027-03-24"),
     "month": ("month", lambda text: date.fromisoformat(f"{text}-01"), "2027-03"),
+    **dict.fromkeys(
+        ("from", "until", "runsFrom", "runsUntil"),
+        ("time", lambda text: datetime.fromisoformat(text).year not in {1, 9999} or None, "2027-03-27T09:00"),
+    ),
 }
 """What the parameters of addresses say about times: what each is, how it is read, and an example."""
 OF_ANY: Final = ("tz", "done")

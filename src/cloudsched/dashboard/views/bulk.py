@@ -16,6 +16,7 @@ from cloudsched.dashboard.views.actions import find_origin
 from cloudsched.dashboard.views.filter_words import name_filter, write_value
 from cloudsched.dashboard.views.runs import RETRY_FILTERS
 from cloudsched.dashboard.views.task_filters import CATEGORY, TASK_FILTERS, read_task_filters
+from cloudsched.dashboard.visit import require_known
 from cloudsched.dashboard.words import only_if
 from cloudsched.domain.any_case import to_upper_snake
 from cloudsched.domain.documents.batch_change import BatchAction
@@ -53,6 +54,7 @@ PICK: Final = "pick"
 """The field that names executions one by one, each as ``task/execution``."""
 PARAMETERS: Final = ("action", *_ALONE, *TASK_FILTERS, CATEGORY, "q")
 RETRY_PARAMETERS: Final = (PICK, "all", "only", *RETRY_FILTERS)
+_OF_FORM: Final = ("count", "typed", "key")
 
 
 def fetch(api: Api, visit: Visit) -> Json:
@@ -74,6 +76,7 @@ def fetch_retry(api: Api, visit: Visit) -> Json:
 
 def send(api: Api, visit: Visit, texts: Mapping[str, str]) -> Submitted | Again:
     """Start the change, if the number of tasks is still the one that was shown."""
+    require_known(texts, ("action", *_ALONE, *TASK_FILTERS, *_OF_FORM))
     action = _find_action(texts.get("action", ""))
     answer = _count(api, visit, {name: texts[name] for name in (*TASK_FILTERS, *_ALONE) if texts.get(name)}, action)
     return _start(api, answer, texts, said="bulk")
@@ -81,6 +84,7 @@ def send(api: Api, visit: Visit, texts: Mapping[str, str]) -> Submitted | Again:
 
 def send_retry(api: Api, visit: Visit, texts: Mapping[str, str]) -> Submitted | Again:
     """Start the retry, if the number of executions is still the one that was shown."""
+    require_known(texts, (*RETRY_PARAMETERS, *_OF_FORM))
     return _start(api, _count(api, visit, _read_failures(texts)), texts, said="retries")
 
 

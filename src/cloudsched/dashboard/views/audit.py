@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.local_instants import read_instant, write_notes
+from cloudsched.dashboard.local_instants import write_notes
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.views.filter_words import write_filter
+from cloudsched.dashboard.views.runs import read_entered
 from cloudsched.dashboard.views.task_history import build_entry, read_actor
 from cloudsched.dashboard.words import join_phrases, only_if, write_count
 from cloudsched.domain.documents.verbs import Action
@@ -26,7 +27,7 @@ WORDS: Final = {each: each.capitalize().replace("_", " ") for each in Action}
 def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:
     """Return the list of the API that the view shows a page of, and its filters."""
     wanted = {name: visit.query.get(name, "").strip() for name in FILTERS}
-    bounds = {name: read_instant(visit.query.get(name, ""), visit.zone).iso for name in ("from", "until")}
+    bounds = {name: each.iso for name, each in read_entered(visit).items()}
     return "/v1/audit", {**wanted, "by": read_actor(wanted["by"]), "action": wanted["action"].upper(), **bounds}
 
 
@@ -42,7 +43,7 @@ def fetch(api: Api, visit: Visit) -> Json:
 
 def build(answer: Json, visit: Visit) -> Json:
     """Return what the list of changes shows."""
-    entered = {name: read_instant(visit.query.get(name, ""), visit.zone) for name in ("from", "until")}
+    entered = read_entered(visit)
     nothing = {"taskId": "", "queue": "", "isDeployment": False}
     rows = [{**nothing, **build_entry(each, visit)} for each in answer["entries"]]
     start = entered["from"].iso and parse_instant(entered["from"].iso)

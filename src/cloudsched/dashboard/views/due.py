@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.local_instants import read_instant
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.views.causes import explain_unregistered, name_unregistered
 from cloudsched.dashboard.views.filter_words import write_filter
-from cloudsched.dashboard.views.runs import WINDOWS, find_length
+from cloudsched.dashboard.views.runs import WINDOWS, find_length, read_entered
 from cloudsched.dashboard.views.tasks import PAGE_SIZE
 from cloudsched.dashboard.words import write_count
 
@@ -26,9 +25,10 @@ _WINDOW: Final = "PT12H"
 
 def list_rows(visit: Visit) -> tuple[str, dict[str, str | None]]:
     """Return the list of the API that the view shows a page of, and its filters. A bound is before the window."""
-    start = read_instant(visit.query.get("from", ""), visit.zone).iso or visit.soonest
+    entered = read_entered(visit)
+    start = entered["from"].iso or visit.soonest
     length = find_length(visit.query.get("within") or _WINDOW, _WINDOWS)
-    end = read_instant(visit.query.get("until", ""), visit.zone).iso or (visit.now + length).isoformat()
+    end = entered["until"].iso or (visit.now + length).isoformat()
     filters = {name: visit.query[name].strip() for name in FILTERS if visit.query.get(name, "").strip()}
     if "category" in filters:
         filters["category"] = filters["category"].upper()

@@ -130,6 +130,24 @@ def test_a_deep_page_is_complete_beside_thousands_of_tasks_due_before_it(
     assert listed == sorted(expected)
 
 
+def test_many_that_are_due_at_once_are_all_listed(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nine o'clock of a hundred people has more tasks than one request reads: each page reads about its own."""
+    monkeypatch.setattr(occurrences, "MAX_TASKS", 30)
+    store = SqliteStore()
+    for number in range(100):
+        each = {"every": 1440, "first": 5, "max_runs": None, "owner": "ada"}
+        store.commit(Commit(make_repeating(make_task, number, each)))
+    found, token = list[str](), None
+    for _ in range(30):
+        page = list_occurrences(store, OccurrenceQuery(NOW + 3 * DAY, None, since=NOW), 10, token)
+        assert page.complete_until is None, "it has read too many"
+        found += [task.id for _, task in page.items]
+        token = page.next_page_token
+    store.close()
+    assert token is None
+    assert found == sorted(f"t{number}" for number in range(100)) * 3
+
+
 def test_the_api_shows_both_clocks(call: Call) -> None:
     """The instant in UTC and in the task's zone, on both sides of a clock change; paused tasks are left out."""
     schedule = {"rrule": "FREQ=DAILY;BYHOUR=9", "dtstart": "2027-03-26T09:00:00", "timezone": "Europe/Paris"}

@@ -148,6 +148,7 @@ def test_a_restore_that_is_killed_is_whole_or_refused(left: Path, tmp_path: Path
     for data in kill_at_each_point(restore, left, tmp_path):
         try:
             assert read_tasks(data) in [{"in-file", "in-log", "ran"}, {"in-file", "ran"}]
+            assert (data / "secret").read_text() == (left / "secret").read_text(), "it was restored before"
         except Misconfigured as refused:
             assert "Put the file back, such as from a backup" in str(refused)  # noqa: PT017 - it may start
         restore_backup(next((data.parent / "backups").iterdir()), data, now=NOW + timedelta(days=1))

@@ -11,6 +11,7 @@ import pytest
 from tests.harness import wait_until
 
 from cloudsched import App, Context, Settings
+from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.errors import StoreUnavailable
 from cloudsched.local.embedded_app import embedded
 
@@ -110,14 +111,14 @@ def test_a_store_that_has_lost_its_log_or_its_content_takes_nothing(
             app.create(id="lost", owner="ada", handler="report", title="R", schedule=LATER)
 
 
-def test_no_reader_makes_a_new_file_where_the_store_was(app: App, tmp_path: Path) -> None:
+def test_no_reader_makes_a_new_file_where_the_store_was(tmp_path: Path) -> None:
     """An empty one would look like a store that was emptied."""
-    data = tmp_path / "data"
-    with embedded(app, data, settings=Settings()):
-        (data / "tasks.db").rename(tmp_path / "aside")
-        database = app.container.store.database  # type: ignore[attr-defined]  # a SqliteStore
-        while database._idle:  # noqa: SLF001 - so that another connection is opened
-            database._idle.pop().close()  # noqa: SLF001 - the same
-        with pytest.raises(StoreUnavailable):
-            app.get("none")
-        assert not (data / "tasks.db").exists()
+    path = tmp_path / "tasks.db"
+    store = SqliteStore(path)
+    path.rename(tmp_path / "aside")
+    while store.database._idle:  # noqa: SLF001 - so that another connection is opened
+        store.database._idle.pop().close()  # noqa: SLF001 - the same
+    with pytest.raises(StoreUnavailable):
+        store.load("none")
+    assert not path.exists()
+    store.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import closing, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,11 +14,9 @@ from cloudsched.cli.options import connection_options, explain_errors, handlers_
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from cloudsched.app import App
-    from cloudsched.engine.code_check.compare import CodeReport, DifferenceGroup, StoredTask
-    from cloudsched.engine.code_check.replays import Comparison
+    from cloudsched.engine.code_check.compare import CodeReport, DifferenceGroup
     from cloudsched.runtime.container import Container
 
 
@@ -43,17 +41,20 @@ def check(*, url: str, data: Path | None, handlers: str | None, as_json: bool, *
     from cloudsched.adapters.clocks import SystemClock  # noqa: PLC0415 - not needed for --help
     from cloudsched.cli.stored_work import read_api, read_folder  # noqa: PLC0415 - likewise
     from cloudsched.client.client import Client  # noqa: PLC0415 - likewise
+    from cloudsched.engine.code_check.effects import RefusedParts  # noqa: PLC0415 - likewise
     from cloudsched.engine.code_check.replays import Comparison  # noqa: PLC0415 - likewise
     from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
 
     app = load_app(handlers, or_examples=False).app
     comparison = Comparison(app.container.registry, SystemClock())
-    with _without_parts(app):
-        if data is not None:
-            _look(comparison, read_folder(data, comparison.report))
-        else:
-            with explain_errors({"url": url, **credentials}), closing(Client(url, **credentials)) as client:
-                _look(comparison, read_api(client, comparison.report))
+    app.container = cast("Container", RefusedParts())  # so that no handler's code can reach its store and queue
+    if data is not None:
+        for each in read_folder(data, comparison.report):
+            comparison.look(each)
+    else:
+        with explain_errors({"url": url, **credentials}), Client(url, **credentials) as client:
+            for each in read_api(client):
+                comparison.look(each)
     if as_json:
         _print_json(comparison.report)
     else:
@@ -61,57 +62,35 @@ def check(*, url: str, data: Path | None, handlers: str | None, as_json: bool, *
     sys.exit(ExitCode.NO if comparison.report.fails else ExitCode.DONE)
 
 
-@contextmanager
-def _without_parts(app: App) -> Iterator[None]:
-    """Detach an app from its store and queue, so that no handler's code can reach them."""
-    from cloudsched.engine.code_check.effects import RefusedParts  # noqa: PLC0415 - not needed for --help
-
-    container = app.container
-    app.container = cast("Container", RefusedParts())
-    try:
-        yield
-    finally:
-        app.container = container
-
-
-def _look(comparison: Comparison, stored: Iterable[StoredTask]) -> None:
-    for each in stored:
-        comparison.look(each)
-
-
 def _print_json(report: CodeReport) -> None:
-    from cloudsched.engine.code_check.compare import CONSEQUENCES  # noqa: PLC0415 - not needed for --help
+    from cloudsched.engine.code_check.compare import CURES  # noqa: PLC0415 - not needed for --help
 
     for difference, group in report.differences.items():
-        consequence = CONSEQUENCES[difference.cause]
-        cause = {"cause": difference.cause, "fails": consequence.fails, "handler": difference.handler}
-        click.echo(to_json_line({**cause, "problem": difference.problem, "cure": consequence.cure, **_to_json(group)}))
+        cause = difference.cause
+        about = {"cause": cause, "fails": cause.fails, **asdict(difference), "cure": CURES[cause], **_to_json(group)}
+        click.echo(to_json_line(about))
     unknown = [{"what": what, **_to_json(group)} for what, group in report.unknown.items()]
     seen = {"tasks": report.tasks, "openRuns": report.runs}
     click.echo(to_json_line({**seen, "fails": report.fails, "isComplete": not unknown, "notLookedAt": unknown}))
 
 
 def _to_json(group: DifferenceGroup) -> dict[str, Any]:
-    places = [
-        {"taskId": each.task_id, "owner": each.owner, "executionId": each.execution_id}
-        for each in group.first
-        if each.task_id
-    ]
+    places = [{"taskId": each.task_id, "owner": each.owner, "executionId": each.execution_id} for each in group.first]
     return {"count": group.count, "first": places}
 
 
 def describe(report: CodeReport) -> list[str]:
     """Return what a comparison has found, as lines for people. The last is the result."""
-    from cloudsched.engine.code_check.compare import CONSEQUENCES  # noqa: PLC0415 - not needed for --help
+    from cloudsched.engine.code_check.compare import CURES  # noqa: PLC0415 - not needed for --help
 
     lines: list[str] = []
     failing = 0
-    for difference, group in sorted(report.differences.items(), key=lambda each: not CONSEQUENCES[each[0].cause].fails):
-        consequence = CONSEQUENCES[difference.cause]
-        failing += group.count if consequence.fails else 0
-        sign = "fails  " if consequence.fails else "differs"
+    for difference, group in sorted(report.differences.items(), key=lambda each: not each[0].cause.fails):
+        fails = difference.cause.fails
+        failing += group.count if fails else 0
+        sign = "fails  " if fails else "differs"
         lines += [f"{sign}  {_count(group)} of {difference.handler!r} ({difference.cause}): {difference.problem}"]
-        lines += [*_list_places(group), f"         {consequence.cure}"]
+        lines += [*_list_places(group), f"         {CURES[difference.cause]}"]
     for what, group in report.unknown.items():
         lines += [f"unknown  {_count(group)}: {what}", *_list_places(group)]
     if failing:
@@ -125,12 +104,11 @@ def describe(report: CodeReport) -> list[str]:
 
 
 def _list_places(group: DifferenceGroup) -> Iterator[str]:
-    places = [each for each in group.first if each.task_id]
-    for place in places:
+    for place in group.first:
         run = "" if place.execution_id is None else f", execution {place.execution_id}"
         yield f"           {place.task_id} of {place.owner}{run}"
-    if group.count > len(places) > 0:
-        yield f"           … and {group.count - len(places):,} more"
+    if group.count > len(group.first) > 0:
+        yield f"           … and {group.count - len(group.first):,} more"
 
 
 def _count(group: DifferenceGroup) -> str:

@@ -103,7 +103,7 @@ class Feature:
     start_checks: tuple[str, ...] = ()
     """Functions of a task that return why its owner may not start it, or None."""
     code_checks: tuple[str, ...] = ()
-    """Classes that compare stored tasks with the code. See `engine.code_check.compare`."""
+    """Classes that compare stored tasks with the code. See `engine.code_check.replays`."""
     usage_limit: str = ""
     """The class that says whether owners may use more, made of the container.
 

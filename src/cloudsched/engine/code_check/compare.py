@@ -13,10 +13,9 @@ from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.engine.handlers.payload_fields import find_missing_fields
 from cloudsched.engine.handlers.registry import BUILT_IN_PREFIX
-from cloudsched.features.table import FEATURES, find_place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pydantic import TypeAdapter
 
@@ -39,43 +38,25 @@ class Mismatch(StrEnum):
     LOCK = "lock"
     ACCESS = "access"
 
-
-@dataclass(frozen=True, slots=True)
-class Consequence:
-    """What follows from a cause."""
-
-    fails: bool
-    """True if a run would fail, or never go on."""
-    cure: str
+    @property
+    def fails(self) -> bool:
+        """Return whether a run would fail, or never go on."""
+        return self not in {Mismatch.QUEUE, Mismatch.LOCK, Mismatch.ACCESS}
 
 
-CONSEQUENCES: Final = complete_table(
+CURES: Final = complete_table(
     Mismatch,
     {
-        Mismatch.HANDLER: Consequence(
-            fails=True,
-            cure="Keep a handler of that name, or change these tasks: cloudsched tasks edit ID "
-            "--set handler='\"NAME\"'",
-        ),
-        Mismatch.PAYLOAD: Consequence(
-            fails=True,
-            cure="Give what is new in the model a default, or change these payloads: cloudsched tasks edit ID "
-            "--payload …",
-        ),
-        Mismatch.STEPS: Consequence(
-            fails=True,
-            cure="Guard what has changed with ctx.version (docs/guides/workflows.md, Change the code), or let these "
-            "runs end first.",
-        ),
-        Mismatch.EVENT: Consequence(fails=True, cure="Let the event's model accept what was sent, too."),
-        Mismatch.QUEUE: Consequence(
-            fails=False, cure="Keep a worker for the queue that they are in, or give them another queue."
-        ),
-        Mismatch.LOCK: Consequence(fails=False, cure="Give every task with this lock the same limit."),
-        Mismatch.ACCESS: Consequence(
-            fails=False,
-            cure='They run on, but their owners cannot change them. Keep access="users" if they may.',
-        ),
+        Mismatch.HANDLER: "Keep a handler of that name, or change these tasks: cloudsched tasks edit ID "
+        "--set handler='\"NAME\"'",
+        Mismatch.PAYLOAD: "Give what is new in the model a default, or change these payloads: cloudsched tasks edit ID "
+        "--payload …",
+        Mismatch.STEPS: "Guard what has changed with ctx.version (docs/guides/workflows.md, Change the code), or let "
+        "these runs end first.",
+        Mismatch.EVENT: "Let the event's model accept what was sent, too.",
+        Mismatch.QUEUE: "Keep a worker for the queue that they are in, or give them another queue.",
+        Mismatch.LOCK: "Give every task with this lock the same limit.",
+        Mismatch.ACCESS: 'They run on, but their owners cannot change them. Keep access="users" if they may.',
     },
 )
 
@@ -98,8 +79,6 @@ class DifferencePlace:
     execution_id: str | None = None
 
 
-NOWHERE: Final = DifferencePlace("", "")
-"""The place of what has none that is known."""
 SHOWN_PLACES = 5
 MAX_GROUPS = 200
 """The most differences that are told apart: a model's own error may quote each value."""
@@ -112,10 +91,10 @@ class DifferenceGroup:
     count: int = 0
     first: list[DifferencePlace] = field(default_factory=list)
 
-    def add(self, place: DifferencePlace) -> None:
-        """Count a place."""
+    def add(self, place: DifferencePlace | None) -> None:
+        """Count a place: None if it is not known."""
         self.count += 1
-        if len(self.first) < SHOWN_PLACES:
+        if place is not None and len(self.first) < SHOWN_PLACES:
             self.first.append(place)
 
 
@@ -133,7 +112,7 @@ class CodeReport:
     @property
     def fails(self) -> bool:
         """Return whether anything would fail."""
-        return any(CONSEQUENCES[each.cause].fails for each in self.differences)
+        return any(each.cause.fails for each in self.differences)
 
     def add(self, difference: Difference, place: DifferencePlace) -> None:
         """Note a difference."""
@@ -141,7 +120,7 @@ class CodeReport:
             difference = Difference(difference.cause, difference.handler, "other reasons")
         self.differences.setdefault(difference, DifferenceGroup()).add(place)
 
-    def note_unknown(self, reason: str, place: DifferencePlace) -> None:
+    def note_unknown(self, reason: str, place: DifferencePlace | None = None) -> None:
         """Note something that could not be compared."""
         if reason not in self.unknown and len(self.unknown) >= MAX_GROUPS:
             reason = "other reasons"
@@ -162,20 +141,12 @@ class StoredRun:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenRun:
-    """An open run, which may go on while it is looked at."""
-
-    execution_id: str
-    read: Callable[[], StoredRun | None]
-    """Return it as it is now, or None if it is over."""
-
-
-@dataclass(frozen=True, slots=True)
 class StoredTask:
     """A task that may still run, with its open runs."""
 
     task: Task
-    runs: Sequence[OpenRun] = ()
+    runs: Mapping[str, Callable[[], StoredRun | None]]
+    """What reads each by its id, as it is then: it may go on while it is looked at. None if it is over."""
     has_events: bool = True
     """False if the events that wait for it are not known."""
 
@@ -183,135 +154,96 @@ class StoredTask:
 class NameComparison:
     """Looks at tasks one by one, and keeps a report. Names alone are compared: no code of a handler or a model runs.
 
-    They are those of handlers, of the fields that a payload or an event must have, and of the queues and locks. It
-    also finds a run with steps of a handler that can request none.
+    They are those of handlers and of the fields that a payload or an event must have. It also finds a run with steps of
+    a handler that can request none.
     """
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self.report: CodeReport = CodeReport()
-        self._more: Sequence[Any] = [
-            find_place(place)(self.report) for feature in FEATURES for place in feature.code_checks
-        ]
 
     def look(self, stored: StoredTask) -> None:
         """Compare a task and its open runs with the code."""
         task = stored.task
-        report = self.report
-        report.tasks += 1
+        self.report.tasks += 1
         place = DifferencePlace(task.id, task.owner)
 
-        for difference in self._compare_task(task, place):
-            report.add(difference, place)
+        fits = self._compare_call(task, task.payload, place)
+        for child in task.children:  # some results in its payload may not be known yet
+            self._compare_call(child, None if child.results_as else child.payload, place)
         if task.handler == SCRIPT_HANDLER:
-            report.note_unknown("the handlers that its script calls are not known", place)
-
-        for called, _ in _list_calls(task):
-            workers = called.workers
-            if workers is not None and not is_built_in(called.handler) and called.handler not in self._registry:
-                reason = f"workers of the queue {workers.queue!r} have {called.handler!r}, and their code is not here"
-                report.note_unknown(reason, place)
-
+            self.report.note_unknown("the handlers that its script calls are not known", place)
         handler = self._registry.find(task.handler)
-        if handler is not None and handler.events:
-            for difference in self._compare_events(task, handler, place):
-                report.add(difference, place)
-            if stored.runs and not stored.has_events:
-                report.note_unknown(
-                    "events may wait for it that it has not taken, and the API does not show them", place
-                )
+        if handler is not None and not is_built_in(task.handler):
+            self._compare_task(stored, handler, place)
+        self._look_at_runs(stored, fits=fits)
 
-        self._look_at_runs(stored)
-
-    def _look_at_runs(self, stored: StoredTask) -> None:
+    def _look_at_runs(self, stored: StoredTask, *, fits: bool) -> None:
         task = stored.task
         for run in task.runs:
-            self._compare_run(task, task.as_begun(run), run)
+            self._compare_run(task, task.as_begun(run), run, fits=fits)
 
-    def _compare_run(self, task: Task, begun: Task, run: Run) -> bool:
-        """Compare a run with its handler, and return whether no difference was found."""
+    def _compare_run(self, task: Task, begun: Task, run: Run, *, fits: bool) -> bool:
+        """Compare a run with its handler, and return whether no difference was found. `fits`: so does its task."""
         self.report.runs += 1
         place = DifferencePlace(task.id, task.owner, run.execution_id)
         name = begun.handler
         payload = begun.payload if run.payload is None else run.payload
-        differences = [*self._compare_call(begun, payload, place)]
         if (name, payload) != (task.handler, task.payload):  # otherwise the task's own finding says so
-            for difference in differences:
-                self.report.add(difference, place)
+            fits = self._compare_call(begun, payload, place)
         handler = self._registry.find(name)
-        if not run.steps or handler is None or differences:
-            return not differences
-        if not handler.takes_context:
-            problem = "its runs have recorded steps, and the handler takes no context now"
-            self.report.add(Difference(Mismatch.STEPS, name, problem), place)
-        return handler.takes_context
+        if not fits or not run.steps or handler is None or handler.takes_context:
+            return fits
+        problem = "its runs have recorded steps, and the handler takes no context now"
+        self.report.add(Difference(Mismatch.STEPS, name, problem), place)
+        return False
 
-    def _compare_task(self, task: Task, place: DifferencePlace) -> Iterator[Difference]:
-        for called, payload in _list_calls(task):
-            yield from self._compare_call(called, payload, place)
-        handler = self._registry.find(task.handler)
-        if handler is None or is_built_in(task.handler):
-            return
+    def _compare_task(self, stored: StoredTask, handler: Handler, place: DifferencePlace) -> None:
+        task = stored.task
         if task.defined_by is Requesters.USERS and not handler.is_for_users:
-            yield Difference(Mismatch.ACCESS, handler.name, "users made them, who may not name it any more")
-        for check in self._more:
-            yield from check.compare(task, handler, place)
-
-    def _compare_events(self, task: Task, handler: Handler, place: DifferencePlace) -> Iterator[Difference]:
+            problem = "users made them, who may not name it any more"
+            self.report.add(Difference(Mismatch.ACCESS, handler.name, problem), place)
         for event in task.events:
             kind = handler.events.get(event.name)
-            if kind is None:
-                continue
-            refusal = self._find_refusal(kind.adapter, event.payload, kind.read, place)
-            if refusal is not None:
+            refusal = kind and self._find_refusal(kind.adapter, event.payload, place)
+            if refusal:
                 problem = f"the event {event.name!r}, which was accepted, is refused: {refusal}"
-                yield Difference(Mismatch.EVENT, handler.name, problem)
+                self.report.add(Difference(Mismatch.EVENT, handler.name, problem), place)
+        if handler.events and stored.runs and not stored.has_events:
+            self.report.note_unknown(
+                "events may wait for it that it has not taken, and the API does not show them", place
+            )
 
-    def _compare_call(
-        self, called: Task | Child, payload: dict[str, object] | None, place: DifferencePlace
-    ) -> Iterator[Difference]:
-        """Compare what a task, a child or a run calls. Without a payload, only the handler's name."""
+    def _compare_call(self, called: Task | Child, payload: dict[str, object] | None, place: DifferencePlace) -> bool:
+        """Compare what a task, a child or a run calls, and return whether it fits. Without a payload, only its name."""
         name = called.handler
-        if is_built_in(name):
-            return
-
         handler = self._registry.find(name)
-        if handler is None and called.workers is not None:  # workers may have it: `look` says that it is unknown
-            return
+        if is_built_in(name):
+            return True
+        if handler is None and called.workers is not None:
+            queue = called.workers.queue
+            reason = f"workers of the queue {queue!r} have {name!r}, and their code is not here"
+            self.report.note_unknown(reason, place)
+            return False
         if handler is None:
             near = get_close_matches(name, [each.name for each in self._registry], n=1)
             meant = f"; is it {near[0]!r} now?" if near else ""
-            yield Difference(Mismatch.HANDLER, name, f"there is no handler of this name{meant}")
-            return
-
-        if payload is None:
-            refusal = None
-        else:
-            refusal = self._find_refusal(handler.payload, payload, handler.parse_payload, place)
-
+            problem = f"there is no handler of this name{meant}"
+            self.report.add(Difference(Mismatch.HANDLER, name, problem), place)
+            return False
+        refusal = None
+        if handler.payload is None:
+            refusal = "it takes no payload now" if payload else None
+        elif payload is not None:
+            refusal = self._find_refusal(handler.payload, payload, place)
         if refusal is not None:
-            yield Difference(Mismatch.PAYLOAD, name, refusal)
+            self.report.add(Difference(Mismatch.PAYLOAD, name, refusal), place)
+        return refusal is None
 
-    def _find_refusal(
-        self,
-        kind: TypeAdapter[Any] | None,
-        payload: Any,  # noqa: ANN401 - any JSON
-        _read: Callable[[Any], object],
-        _place: DifferencePlace,
-    ) -> str | None:
+    def _find_refusal(self, kind: TypeAdapter[Any], payload: Any, _place: DifferencePlace) -> str | None:  # noqa: ANN401 - any JSON
         """Return why a payload or an event of this type would be refused, or None."""
-        if kind is None:
-            return "it takes no payload now" if payload else None
-        return (
-            "; ".join(f"payload.{name} is missing" for name in find_missing_fields(kind.core_schema, payload)) or None
-        )
-
-
-def _list_calls(task: Task) -> Iterator[tuple[Task | Child, dict[str, object] | None]]:
-    """Yield what a task calls with which payload: None if that has results which are not known yet."""
-    yield task, task.payload
-    for child in task.children:
-        yield child, None if child.results_as else child.payload
+        missing = find_missing_fields(kind.core_schema, payload)
+        return "; ".join(f"payload.{name} is missing" for name in missing) or None
 
 
 def is_built_in(name: str) -> bool:

@@ -32,7 +32,7 @@ _LOOKS: Final = frozenset(
     {"os.fwalk", "os.getxattr", "os.listdir", "os.listxattr", "os.scandir", "os.walk", "socket.gethostname"}
 )
 """The events among them that change nothing."""
-_WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
 _refused: ContextVar[list[str] | None] = ContextVar("cloudsched_refused_effects", default=None)
@@ -72,13 +72,8 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
         return
     if event.startswith(_EFFECTS) and event not in _LOOKS:
         refuse(event)
-    if event == "open" and _opens_for_writing(*arguments):
+    if event == "open" and arguments[2] & _WRITING:  # path, mode, flags
         refuse(f"writing the file {arguments[0]}")
-
-
-def _opens_for_writing(path: object, mode: str | None, flags: int) -> bool:
-    is_file = isinstance(path, str | bytes | os.PathLike)
-    return is_file and (bool(flags & _WRITING) if mode is None else not {*"wax+"}.isdisjoint(mode))
 
 
 class RefusedParts:

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import random
 import threading
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
-from cloudsched.domain.documents.execution import Lease, Run
+from cloudsched.domain.documents.execution import Lease
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.transitions.outcome import Suspend
+from cloudsched.engine.code_check.compare import Difference, Mismatch
 from cloudsched.engine.code_check.effects import refuse, refuse_effects
 from cloudsched.engine.durable.durable_run import NotAValue, Replay
 from cloudsched.engine.durable.event_loop import handlers_loop
 from cloudsched.engine.durable.journal_cursor import JournalCursor
-from cloudsched.engine.durable.step_attempt import ReportedUsage
 from cloudsched.engine.durable.suspension import Surroundings, SuspendPolicy
 from cloudsched.engine.execution.call import call_handler
 from cloudsched.engine.handlers.context import Context, LeaseRenewal
@@ -32,65 +32,47 @@ from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.errors import JournalMismatch, StoreUnavailable, WorkflowError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable
 
-    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.code_check.compare import StoredRun
+    from cloudsched.engine.durable.suspension import JournaledRun
     from cloudsched.engine.handlers.registry import Handler, Registry
     from cloudsched.engine.ports.clock import Clock
 
 MAX_SECONDS = 5.0
 """The longest time of one replay: it waits for nothing."""
-_AN_HOUR = timedelta(hours=1)
 _MAX_TEXT = 500
 """The most characters of an error that are shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayVerdict:
-    """What a replay has shown: nothing, if both are None."""
-
-    problem: str | None = None
-    """Why the run would fail, or wait for other code."""
-    unknown: str | None = None
-    """Why that cannot be said."""
-
-
-STUCK: Final = ReplayVerdict(unknown=f"its code between two steps did not end within {MAX_SECONDS:.0f} seconds")
+STUCK: Final = f"its code between two steps did not end within {MAX_SECONDS:.0f} seconds"
 """Its thread goes on, and nobody waits for it."""
 
 
 class UnreadableBlobs:
-    """`Blobs` that cannot be read from here."""
+    """Stands in for `Blobs` that cannot be read from here."""
 
-    def put(self, key: str, content: bytes) -> NoReturn:  # noqa: ARG002 - nothing is written
-        """Raise StoreUnavailable."""
-        raise StoreUnavailable("The store of large results", "nothing is written")
-
-    def get(self, key: str) -> NoReturn:
-        """Raise StoreUnavailable."""
-        raise StoreUnavailable("The store of large results", f"{key} is not shown here")
-
-    def delete(self, key: str) -> None:
-        """Delete nothing."""
+    def __getattr__(self, name: str) -> NoReturn:
+        raise StoreUnavailable("The store of large results", "a large result is not shown here")
 
 
-def rehearse(registry: Registry, handler: Handler, stored: StoredRun, clock: Clock) -> ReplayVerdict:
-    """Replay a run's journal with this handler, and return whether the run would go on."""
+def rehearse(registry: Registry, stored: StoredRun, clock: Clock) -> Difference | str | None:
+    """Replay a run's journal. Return why it would fail, or wait for other code, or as a text why that is not known."""
+    handler = registry.get(stored.task.handler)
     if any(_takes_context(handler.name, each.dependency) for each in handler.dependencies.values()):
-        return ReplayVerdict(unknown="a dependency of its handler takes the context, and may have asked for steps")
+        return "a dependency of its handler takes the context, and may have asked for steps"
     if handler.is_async:
         handlers_loop()  # it is the process's own, so it is not refused
-    verdicts: list[ReplayVerdict] = []
+    verdicts: list[Difference | str | None] = []
 
     def work() -> None:
         try:
             with refuse_effects() as refused:
                 verdict = _replay(registry, handler, stored, clock)
         except BaseException as error:  # noqa: BLE001 - what a handler may raise to end its process
-            verdict = ReplayVerdict(unknown=f"it raises {type(error).__name__}")
+            verdict = f"it raises {type(error).__name__}"
         if refused:
-            verdict = ReplayVerdict(unknown=f"its code does more than to call steps: {refused[0]}")
+            verdict = f"its code does more than to call steps: {refused[0]}"
         verdicts.append(verdict)
 
     thread = threading.Thread(target=work, daemon=True)
@@ -104,14 +86,14 @@ def _takes_context(name: str, factory: Callable[..., Any]) -> bool:
     return any(each is None or _takes_context(name, each.dependency) for each in inner)
 
 
-def _replay(registry: Registry, handler: Handler, stored: StoredRun, clock: Clock) -> ReplayVerdict:
+def _replay(registry: Registry, handler: Handler, stored: StoredRun, clock: Clock) -> Difference | str | None:
     now = clock.now()
-    made = max(stored.run.calls_made, len(stored.entries))
-    lease = Lease(token_hash="rehearsal", started_at=now, until=now + _AN_HOUR)  # noqa: S106 - nobody holds it
-    run = stored.run.model_copy(update={"lease": lease, "calls_made": made})
-    attempt = _Attempt(stored.task, run)
+    until = now + timedelta(hours=1)
+    lease = Lease(token_hash="rehearsal", started_at=now, until=until)  # noqa: S106 - nobody holds it
+    run = stored.run.model_copy(update={"lease": lease, "calls_made": len(stored.entries)})
+    attempt = SimpleNamespace(task=stored.task, begun_task=stored.task, run=run)  # it is never asked to store anything
     surroundings = Surroundings(
-        attempt=attempt,
+        attempt=cast("JournaledRun", attempt),
         clock=clock,
         function=lambda name: None if (found := registry.find(name)) is None else found.function,
         tells_errors=registry.tells_errors,
@@ -126,67 +108,35 @@ def _replay(registry: Registry, handler: Handler, stored: StoredRun, clock: Cloc
         suspend_policy=SuspendPolicy(),
     )
     replay = _Replay(stored.task, run, clock, lambda: surroundings)
-    context = Context(
-        stored.task,
-        run,
-        clock,
-        lambda _: LeaseRenewal(now + _AN_HOUR, is_cancelled=False),
-        replay,
-    )
+    context = Context(stored.task, run, clock, lambda _: LeaseRenewal(until, is_cancelled=False), replay)
     stand_ins = {name: _StandIn(f"the dependency {name!r}") for name in handler.dependencies}
     still = replace(handler, dependencies={}, function=partial(handler.function, **stand_ins))
     report = run_procedure(call_handler(registry, still, context))
-    if replay.cursor.outage is not None:
-        return ReplayVerdict(unknown=replay.cursor.outage)
-    if replay.cursor.missing_version is not None:
-        return ReplayVerdict(f"It {replay.cursor.missing_version}")
+    cursor = replay.cursor
+    waits = report.outcome if isinstance(report.outcome, Suspend) else None
+    entry = (cursor.entries or {}).get(cursor.position)
     is_ours = report.error is not None and report.error.type in {JournalMismatch.__name__, WorkflowError.__name__}
-    if replay.cursor.position >= run.steps and not is_ours:
-        return ReplayVerdict()
-    if isinstance(report.outcome, Suspend):
-        return ReplayVerdict(unknown=f"it {report.outcome.reason} earlier than before")
-
-    said = f", after {replay.cursor.position} of the {len(stored.entries)} entries of its journal"
-    if report.error is None:
+    said = f", after {cursor.position} of the {len(stored.entries)} entries of its journal"
+    if waits and waits.is_interrupted:
+        return waits.reason  # a part of the journal cannot be read
+    if waits and entry and entry.kind is StepKind.VERSION and entry.name not in cursor.versions:
+        said = f"It {waits.reason}"
+    elif cursor.position >= run.steps and not is_ours:
+        return None
+    elif waits:
+        return f"it {waits.reason} earlier than before"
+    elif report.error is None:
         said = f"It ends as {type(report.outcome).__name__}{said}"
     elif is_ours:
         said = report.error.message
     else:
         said = f"{report.error.type}: {report.error.message}{said}"
-    return ReplayVerdict(said.split(" A durable handler must ", maxsplit=1)[0][:_MAX_TEXT])
-
-
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    """A `JournaledRun` that stores nothing."""
-
-    task: Task
-    run: Run
-
-    @property
-    def begun_task(self) -> Task:
-        return self.task
-
-    def append_journal(
-        self,
-        entries: Sequence[JournalEntry],
-        calls_made: int,
-        end_wait: object = None,
-    ) -> None:
-        """Store nothing, as one who holds no lease."""
-
-
-_READ_LATER: Final = frozenset({StepKind.EVENT, StepKind.VERSION})
-"""What the handler's own context compares with the code once it has the entry."""
+    problem = said.split(" A durable handler must ", maxsplit=1)[0][:_MAX_TEXT]
+    return Difference(Mismatch.STEPS, handler.name, problem)
 
 
 class _Cursor(JournalCursor):
     """A cursor that ends the replay with the last entry, and before anything is called or recorded."""
-
-    outage: str | None = None
-    """Why a part of the journal cannot be read."""
-    missing_version: str | None = None
-    """Why the run waits for other code."""
 
     def end(self) -> NoReturn:
         """Suspend the handler for good."""
@@ -194,40 +144,24 @@ class _Cursor(JournalCursor):
 
     def next_entry(self, kind: StepKind, name: str) -> tuple[int, JournalEntry | None]:
         number, entry = super().next_entry(kind, name)
-        if entry is None or (number >= self.run.steps and kind not in _READ_LATER):
+        # The handler's own context compares these with the code once it has the entry.
+        if entry is None or (number >= self.run.steps and kind not in {StepKind.EVENT, StepKind.VERSION}):
             self.end()
         return number, entry
 
     def put(self, entry: JournalEntry, **changes: Any) -> NoReturn:  # noqa: ARG002 - as the base class
         self.end()
 
-    @contextmanager
-    def step(self, number: int) -> Iterator[ReportedUsage]:  # noqa: ARG002 - the same
+    def step(self, number: int) -> NoReturn:  # noqa: ARG002 - the same
         """End before a step's function is called once more."""
         self.end()
-        yield ReportedUsage()
-
-    def suspend(self, reason: str, until: datetime, **waits: Any) -> NoReturn:
-        entry = None
-        if self.position:
-            entry = self.journal[self.position]
-        if entry is not None and entry.kind is StepKind.VERSION and entry.name not in self.versions:
-            self.missing_version = reason
-        super().suspend(reason, until, **waits)
-
-    def suspend_for_outage(self, reason: str) -> NoReturn:
-        self.outage = reason
-        super().suspend_for_outage(reason)
 
 
 class _Replay(Replay):
     """A replay with such a cursor."""
 
-    cursor: _Cursor
-
-    def _open(self) -> _Cursor:
-        if self._opened is None:
-            self._opened = self.cursor = _Cursor(self._make_surroundings(), self._thread)
+    def _open(self) -> JournalCursor:
+        self._opened = self.cursor = self._opened or _Cursor(self._make_surroundings(), self._thread)
         return self.cursor
 
 
@@ -242,10 +176,8 @@ class _StandIn(NotAValue):
             raise AttributeError(name)
         return _StandIn(f"{self._name}.{name}")
 
-    def __call__(self, *_: object, **__: object) -> NoReturn:
-        """Refuse the call."""
-        self._refuse()
-
-    def describe_misuse(self) -> NoReturn:
+    def describe_misuse(self, *_: object, **__: object) -> NoReturn:
         """Note that it is used, and refuse that."""
         refuse(f"the use of {self._name} outside of a step")
+
+    __call__ = describe_misuse

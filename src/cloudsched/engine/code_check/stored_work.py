@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import OPEN_STATUSES
 from cloudsched.domain.documents.task import FINAL_STATUSES, Task
-from cloudsched.engine.code_check.compare import NOWHERE, CodeReport, OpenRun, StoredRun, StoredTask
+from cloudsched.engine.code_check.compare import CodeReport, StoredRun, StoredTask
 from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.ports.search import UNFINISHED_STATUSES, ExecutionQuery, TaskQuery
 from cloudsched.engine.storage.pages import MAX_PAGE, Page, iterate_pages
@@ -31,37 +31,22 @@ class StoredWork:
     def read(self) -> Iterator[StoredTask]:
         """Yield the tasks that have not ended, then ended ones with an open run."""
         for status in UNFINISHED_STATUSES:
-            yield from map(
-                self._with_runs,
-                self._follow(partial(self._store.list_tasks, TaskQuery(owner=None, status=status))),
-            )
+            yield from self._follow(partial(self._store.list_tasks, TaskQuery(owner=None, status=status)))
         for position in OPEN_STATUSES:
             listing = partial(self._store.search.list_open, ExecutionQuery(owner=None), position)
-            ended = (task for task in self._follow(listing) if task.status in FINAL_STATUSES)
-            yield from map(self._with_runs, ended)
+            yield from (each for each in self._follow(listing) if each.task.status in FINAL_STATUSES)
 
-    def _follow(self, read: Callable[..., Page[Task]]) -> Iterator[Task]:
+    def _follow(self, read: Callable[..., Page[Task]]) -> Iterator[StoredTask]:
         for page in iterate_pages(lambda token: read(limit=MAX_PAGE, page_token=token)):
             for _ in range(page.unreadable):
-                self._report.note_unknown("a document is damaged, or of a newer version", NOWHERE)
-            yield from page.items
-
-    def _with_runs(self, task: Task) -> StoredTask:
-        ids = [each.execution_id for each in task.runs]
-        return StoredTask(task, [OpenRun(each, partial(self._read_run, task.id, each)) for each in ids])
+                self._report.note_unknown("a document is damaged, or of a newer version")
+            for task in page.items:
+                ids = [each.execution_id for each in task.runs]
+                yield StoredTask(task, {each: partial(self._read_run, task.id, each) for each in ids})
 
     def _read_run(self, task_id: str, execution_id: str) -> StoredRun | None:
         stored = self._store.load(task_id)
-        if stored is None:
-            run = None
-        else:
-            run = stored.task.find_run(execution_id)
-        if stored is None or run is None:
+        if stored is None or (run := stored.task.find_run(execution_id)) is None:
             return None
-        if run.steps:
-            entries = self._archive.load(task_id, run)
-        else:
-            entries = ()
-        # What was recorded since the task was read is no gap: only what is missing is.
-        run = run.model_copy(update={"steps": max(run.steps, len(entries))})
+        entries = self._archive.load(task_id, run) if run.steps else ()
         return StoredRun(stored.task.as_begun(run), run, entries, self._blobs)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.authority import Requesters
-from cloudsched.engine.code_check.compare import CodeReport, Difference, DifferencePlace, Mismatch
+from cloudsched.engine.code_check.compare import Difference, Mismatch
 from cloudsched.errors import InvalidInput
 from cloudsched.features.locks.fields import LockScope
 
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.engine.handlers.registry import Handler
-
-MAX_LOCKS: Final = 50_000
-"""The most locks whose limits are compared."""
 
 
 def assign_scopes(draft: TaskDraft, requesters: Requesters) -> TaskDraft:
@@ -67,20 +64,12 @@ def explain_refusal(task: Task) -> str | None:
 class LimitCheck:
     """Compares the limits of tasks that name the same lock."""
 
-    def __init__(self, report: CodeReport) -> None:
-        self._report = report
-        self._limits: dict[str, int] = {}
+    def __init__(self) -> None:
+        self._limits: dict[str | None, int] = {}
 
-    def compare(self, task: Task, handler: Handler, place: DifferencePlace) -> Iterator[Difference]:
+    def compare(self, task: Task, handler: Handler) -> Iterator[Difference]:
         """Yield the difference between a task's limit and that of the first task with the same key."""
-        lock = task.scoped_lock_key
-        if lock is None:
-            return
-        if lock not in self._limits and len(self._limits) >= MAX_LOCKS:
-            self._report.note_unknown(f"there are more than {MAX_LOCKS:,} locks", place)
-            return
-
-        limit = self._limits.setdefault(lock, task.lock_limit)
-        if limit != task.lock_limit:
+        limit = self._limits.setdefault(task.scoped_lock_key, task.lock_limit)
+        if task.lock_key is not None and limit != task.lock_limit:
             problem = f"the lock {task.lock_key!r} admits {task.lock_limit} of them, and {limit} of others"
             yield Difference(Mismatch.LOCK, handler.name, problem)

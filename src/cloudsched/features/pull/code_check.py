@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.engine.code_check.compare import CodeReport, Difference, DifferencePlace, Mismatch
+from cloudsched.engine.code_check.compare import Difference, Mismatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 class QueueCheck:
     """Compares the queues of tasks with those of their handlers."""
 
-    def __init__(self, _report: CodeReport) -> None: ...
-
-    def compare(self, task: Task, handler: Handler, _place: DifferencePlace) -> Iterator[Difference]:
+    def compare(self, task: Task, handler: Handler) -> Iterator[Difference]:
         """Yield the difference between a task's queue and those that the code lets it be in."""
         is_in = None if task.pull is None else task.pull.queue
         if handler.pull is not None and is_in not in {handler.pull.queue, *handler.user_queues}:

@@ -3,9 +3,9 @@
     python -m benchmarks.embedded [--tasks 2000] [--page] [--only NAME …]
 
 The rivals run in an environment of their own (`benchmarks.machine`). Each is set up as its documentation says, with
-what it offers against loss, and none is tuned. Three need a server of Debian's, and are left out where its package is
-not installed: `rabbitmq-server` (Celery with the broker that its documentation names first), `redis-server` (Celery as
-well) and `postgresql` (DBOS as it is recommended for production). All servers sync what they
+what it offers against loss. The page has a table of what was set. Three need a server of Debian's, and are left out
+where its package is not installed: `rabbitmq-server` (Celery with the broker that its documentation names first),
+`redis-server` (Celery as well) and `postgresql` (DBOS as it is recommended for production). All servers sync what they
 acknowledge. Every other contestant is one process with a new SQLite file; cloudsched is what its users start,
 `cloudsched.embedded`. In turn, they
 

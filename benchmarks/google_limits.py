@@ -17,10 +17,10 @@ class Limit:
 
     Attributes:
         name: What is limited.
-        value: How much the models allow.
+        value: How much we count on.
         said: Google's line about it.
         source: Where it stands.
-        assumed: What the models make of that line, if it says less.
+        assumed: What we make of that line, if it says less.
     """
 
     name: str
@@ -85,6 +85,6 @@ INSTANCES = Limit(
     0,
     "Maximum number of container instances: depends on selected region and CPU and memory configurations.",
     "https://cloud.google.com/run/quotas",
-    "not modelled: the scripts refuse queues that call more",
+    "the scripts refuse queues that call more",
 )
 WRITES = Limit("writes a second of a database", 0, "", "https://firebase.google.com/docs/firestore/quotas", "none")

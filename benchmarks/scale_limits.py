@@ -108,7 +108,7 @@ def make_limits_sheet() -> Sheet:
     """Return each limit with Google's line, and how many runs a second it allows."""
     settings = [choose_settings(rate) for rate in CEILING_RATES]
     headings = (
-        "limit", "Google says", "the simulation assumes", "a run takes", "by default",
+        "limit", "Google says", "we assume", "a run takes", "by default",
         *(f"settings for {rate:,}" for rate in CEILING_RATES[1:]),
     )  # fmt: skip
     return Sheet("limits", headings, tuple(_list_limit_cells(each, settings) for each in DEMANDS), 4)

@@ -43,7 +43,7 @@ def test_deploy_accepts_each_row_of_the_page(number: int, tmp_path: Path) -> Non
 
 
 def test_the_page_has_the_table_of_the_formulas() -> None:
-    """The page's rows are those that its formulas, as the simulation uses them, give."""
+    """The page's rows are those that its formulas give."""
     assert put(PAGE, [make_settings_sheet()]) == PAGE
 
 

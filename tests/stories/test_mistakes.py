@@ -129,9 +129,7 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "schedule exdates": (lambda d: Schedule(exdates=["2027-01-05"]), 'rrule: is missing (give `at` for one instant, or `rrule` for several; beside exdates give rrule "FREQ=DAILY")'),
     "policy retries": (lambda d: RetryPolicy(retries=3), "retries: is no field of RetryPolicy (Did you mean max_retries?)"),
     "update part": (lambda d: d.app.update(d.app.create(handler="remind", payload={"text": "x", "times": 2}).id, payload={"text": "y"}), "payload: leaves out times, which the task has set (It replaces the whole payload: give all of its fields, and null for those to reset.)"),
-    "pause task": (lambda d: d.app.pause(d.app.create(**RIGHT, id="t1")), "task_id: is a Task (Give its id, 't1'.)"),
     "tasks owner": (lambda d: d.app.tasks(owner="ada"), 'owner: is no argument of tasks (Give a query: TaskQuery(owner="ada").)'),
-    "executions index": (lambda d: d.app.executions(d.app.create(**RIGHT).id)[0], "A page is no list: its items are page.items, and page.next_page_token asks for the next page."),
     "get none": (lambda d: d.app.get("nothing"), "There is no task 'nothing'."),
     "handler draft": (lambda d: d.app.handler("d", draft=5)(remind), "Handler 'd': draft is 5; say in at most 500 characters what it does, such as \"Sends a reminder\"."),
     "handler generator": (lambda d: d.app.handler("c")(fetch), "Handler 'c' is a generator; write a function that returns its result."),
@@ -145,10 +143,8 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "advance past": (lambda d: d.sim.advance_to(START - timedelta(days=1)), "2026-12-31 00:00:00+00:00 is in the past: the simulation is at 2027-01-01 00:00:00+00:00, and its clock only moves forward."),
     "no with": (lambda d: Simulation(d.app, store=d.app.container.store).advance(timedelta(1)), "The simulation is not in use; write `with Simulation(app) as sim:` around this."),
     "sync with async context": (lambda d: d.app.handler("c")(await_nothing), "Handler 'c' takes an AsyncContext; write it with `async def`, or take a Context."),
-    "step called": (lambda d: d.run(lambda c: c.step("s", 5)), "function: is 5, which cannot be called (Give the function itself, followed by its arguments: ctx.step('add', add, 1, 2).)"),
     "step name": (lambda d: d.run(lambda c: c.step(5, remind)), "name: is 5 (Give a string.)"),
     "sleep int": (lambda d: d.run(lambda c: c.sleep(60)), "until: is 60 (Give a timedelta, such as timedelta(minutes=5), or an aware datetime.)"),
-    "gather list": (lambda d: d.run(lambda c: c.gather([1])), "calls.0: is [1] (Pass what ctx.call returned as separate arguments: ctx.gather(*calls).)"),
     "then dict": (lambda d: d.run(lambda c: Done(then=[{"handler": "remind"}])), 'then.0: is a dict (Give a list of drafts: Done(then=[TaskDraft(handler="remind", payload={...})]).)'),
 }
 # fmt: on

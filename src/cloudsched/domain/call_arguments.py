@@ -28,7 +28,7 @@ _LINES: Final = {
     "ExecutionQuery": 'ExecutionQuery(owner="ada"), from cloudsched.engine.ports.search',
     "TaskDraft": 'TaskDraft.of(handler="greet"), or its fields by their names: handler="greet"',
     "DraftResult": "the result of `draft`",
-    "EventSender": 'EventSender(role="user", subject="ada")',
+    "EventSender": 'EventSender(role="owner", subject="user:ada")',
     "datetime": "an aware datetime, such as datetime(2027, 1, 1, 9, tzinfo=UTC)",
     "timedelta": "a timedelta, such as timedelta(minutes=5)",
     "int": "a whole number",
@@ -69,8 +69,8 @@ def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
         for name, value in (*zip(positional, arguments, strict=False), *named.items()):
             types = kinds.get(name)
             if types is not None and not _is_one(value, types):
-                raise InvalidArgument(name, _describe(value), _advise(value, types))
-            if types is not None and isinstance(value, str) and not value.isascii() and _SURROGATE.search(value):
+                raise InvalidArgument(name, _describe(value), _advise(name, value, types))
+            if types is not None and isinstance(value, str) and _SURROGATE.search(value):
                 problem = "has half a character (a lone surrogate), which no text can have"
                 raise InvalidInput(name, problem, "Give the text as it was before it was cut or decoded.")
             if types is None and not takes_others and name not in names:
@@ -91,34 +91,28 @@ def _is_one(value: object, types: frozenset[str]) -> bool:
 
 
 def _describe(value: object) -> str:
-    if value is None:
-        return "is None"
-    if inspect.isroutine(value):
-        return f"is {show_value(value)}"
-    name = type(value).__name__
-    if name == "str":
-        return "is text"
-    article = "an" if name[0] in "AEIOUaeiou" else "a"
-    return f"is {article} {name}"
+    return "is None" if value is None else f"is of type {type(value).__name__}"
 
 
 def show_value(value: object) -> str:
     """Return how an error shows a value that was given."""
-    return f"the function {value.__name__!r}" if inspect.isroutine(value) else repr(value)[:80]
+    try:
+        return f"the function {value.__name__!r}" if inspect.isroutine(value) else repr(value)[:80]
+    except Exception:  # noqa: BLE001 - user code may define __repr__
+        return f"of type {type(value).__name__}"
 
 
-def _advise(value: object, types: frozenset[str]) -> str:
-    if isinstance(value, dict):
-        own_id = value.get("id")
-    else:
-        own_id = getattr(value, "id", None)
-    if "str" in types and isinstance(own_id, str):
-        return f"Give its id, {own_id!r}."
-    if "str" in types and inspect.isroutine(value):
-        return f"Give its registered name, such as {value.__name__!r}."
-    if "str" in types and isinstance(value, int):
-        return f"Give text, such as {str(value)!r}."
-    return f"Give {' or '.join(line for kind, line in _LINES.items() if kind in types)}."
+def _advise(name: str, value: object, types: frozenset[str]) -> str:
+    """Return what to give instead. Beside another type, a text is words, which nobody can guess."""
+    own_id = value.get("id") if isinstance(value, dict) else getattr(value, "id", None)
+    if types <= {"str", "None"}:
+        if isinstance(own_id, str):
+            return f"Give its id, {own_id!r}."
+        if inspect.isroutine(value):
+            return f"Give its registered name, such as {value.__name__!r}."
+        if isinstance(value, int) and name.endswith(("id", "owner")):
+            return f"Give text, such as {str(value)!r}."
+    return f"Give {next(line for kind, line in _LINES.items() if kind in types)}."
 
 
 def _find_argument(name: str, kinds: dict[str, frozenset[str]]) -> str:

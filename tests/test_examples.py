@@ -13,7 +13,7 @@ import logging
 import random
 from collections.abc import Iterator
 from contextlib import redirect_stdout, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,9 @@ def open_world() -> Iterator[dict[str, Any]]:
         )
         sim.advance(timedelta(hours=36))
         own = (App, Context, Execution, ExecutionQuery, ExecutionStatus, Schedule, Task, TaskQuery, TaskStatus)
-        imported: dict[str, Any] = {each.__name__: each for each in (*own, BaseModel, datetime, timedelta, random)}
+        imported: dict[str, Any] = {
+            each.__name__: each for each in (*own, BaseModel, date, datetime, timedelta, random)
+        }
         yield {"app": app, "client": app.acting_for("ada"), "sim": sim, "task": task, "UTC": UTC, **imported}
 
 

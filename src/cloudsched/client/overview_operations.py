@@ -131,7 +131,7 @@ class OverviewOperations:
 
     @listing
     def occurrences(self, until: datetime, /, **filters: Unpack[OccurrenceFilters]) -> Listing[TaskOccurrence]:
-        """Yield the occurrences of all tasks before an instant, the soonest first, page by page.
+        """Yield the occurrences of all tasks before an instant, the soonest first. For one task, see `upcoming`.
 
         The filters are `since`, `owner`, `handler`, `label`, `category`.
 

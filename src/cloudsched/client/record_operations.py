@@ -9,6 +9,7 @@ from urllib.parse import quote
 from cloudsched.client.flow import ApiRequest, Flow, Sleep, fetch, given, operation, parse_task
 from cloudsched.client.views import CalendarView, FeedView, PersonView, ScriptView, TaskView, reader
 from cloudsched.domain.documents.execution import Message
+from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.person import PersonPatch, PersonSpec
 from cloudsched.domain.responses.api_responses import ExportPage, UnreadCount, WebhookSecret
 from cloudsched.domain.transitions.task_draft import to_wire_fields
@@ -17,6 +18,7 @@ from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from datetime import date
 
     from cloudsched.domain.transitions.task_arguments import PersonFields
 
@@ -32,7 +34,7 @@ class RecordOperations:
         owner: str | None = None,
         title: str = "",
         weekdays: Iterable[str] | None = None,
-        days: Iterable[dict[str, str] | str] | None = None,
+        days: Iterable[dict[str, Any] | date | str] | None = None,
         ics: str | None = None,
         url: str | None = None,
         holidays: dict[str, Any] | None = None,
@@ -44,18 +46,19 @@ class RecordOperations:
             owner: Its owner. If None, a server's calendar is for everybody, and a user's belongs to the user.
             title: A title for people.
             weekdays: Days of the week that are always on it, such as SA and SU.
-            days: Its days: dates such as ``2027-07-14``, or objects with `date`, `until` and `name`.
+            days: Its days: each a `date`, a text such as ``2027-07-14``, or a dict with `date`, `until` and `name`.
             ics: An iCalendar file, in place of days.
             url: The address of an iCalendar file, fetched every day.
             holidays: A country, such as ``{"country": "DE", "subdivision": "BY"}``.
 
-        >>> calendar = client.put_calendar("days-off", weekdays=["SA", "SU"], days=["2027-07-14"])
+        >>> calendar = client.put_calendar("days-off", weekdays=["SA", "SU"], days=[date(2027, 7, 14)])
         """
         body: dict[str, Any] = {"title": title, **given(owner=owner, ics=ics, url=url, holidays=holidays)}
         if weekdays is not None:
             body["weekdays"] = list(weekdays)
         if days is not None:
-            body["days"] = [{"date": each} if isinstance(each, str) else each for each in days]
+            written = to_json_value("days", list(days))
+            body["days"] = [each if isinstance(each, dict) else {"date": each} for each in written]
         return fetch("a calendar", CalendarView, "PUT", _calendar_path(calendar_id), body)
 
     @operation

@@ -69,12 +69,13 @@ def test_a_model_that_never_ends_is_asked_ten_times(framework: Framework) -> Non
 
 def test_an_agent_with_nothing_to_say_tells_nobody(framework: Framework) -> None:
     """Nor does it on the days before the one that has news."""
-    news = iter(["[SILENT]", " ", "[SILENT]\n", "It rains!"])
+    odd = ["**[SILENT]**", "[silent].", "Nothing new.\n`\\[Silent\\]`\n", "_SILENT_"]
+    news = iter([" ", "[SILENT]\n", *odd, "[SILENT] means no news.", "Silent"])
     world = World(framework, lambda *_: next(news))
     with Simulation(world.app) as sim:
         world.create()
-        sim.advance(4 * DAY)
-        assert [each.body for each in sim.inbox("ada")] == ["It rains!"]
+        sim.advance(8 * DAY)
+        assert [each.body for each in sim.inbox("ada")] == ["[SILENT] means no news.", "Silent"]
 
 
 @pytest.mark.parametrize("replay", [False, True])

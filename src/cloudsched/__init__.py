@@ -50,95 +50,76 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cloudsched.adapters.firestore.own_client import TaskReference
-    from cloudsched.app import App, AppLike, AsyncApp, AsyncAppLike, TaskLike
-    from cloudsched.config.settings import Settings
-    from cloudsched.domain.documents.authority import EventSender
-    from cloudsched.domain.documents.execution import Execution, ExecutionStatus
-    from cloudsched.domain.documents.policy import CatchUp, Overlap, RetryPolicy
-    from cloudsched.domain.documents.task import Task, TaskStatus
-    from cloudsched.domain.schedules.schedule import Schedule
-    from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
-    from cloudsched.domain.transitions.task_draft import TaskDraft
-    from cloudsched.engine.durable.durable_run import CallHandle
-    from cloudsched.engine.durable.race import RaceResult
-    from cloudsched.engine.handlers.async_context import AsyncContext
-    from cloudsched.engine.handlers.context import Context
-    from cloudsched.engine.handlers.signature import Depends
-    from cloudsched.engine.ports.search import TaskQuery
-    from cloudsched.errors import CallFailed, CloudschedError, EventTimedOut, NotAwaited, StepFailed
-    from cloudsched.local.embedded_app import Embedded, embedded
-    from cloudsched.local.visitor import Visitor
-    from cloudsched.web.functions import asgi, wsgi
+    from cloudsched.adapters.firestore.own_client import TaskReference as TaskReference
+    from cloudsched.app import App as App
+    from cloudsched.app import AppLike as AppLike
+    from cloudsched.app import AsyncApp as AsyncApp
+    from cloudsched.app import AsyncAppLike as AsyncAppLike
+    from cloudsched.app import TaskLike as TaskLike
+    from cloudsched.config.settings import Settings as Settings
+    from cloudsched.domain.documents.authority import EventSender as EventSender
+    from cloudsched.domain.documents.execution import Execution as Execution
+    from cloudsched.domain.documents.execution import ExecutionStatus as ExecutionStatus
+    from cloudsched.domain.documents.policy import CatchUp as CatchUp
+    from cloudsched.domain.documents.policy import Overlap as Overlap
+    from cloudsched.domain.documents.policy import RetryPolicy as RetryPolicy
+    from cloudsched.domain.documents.task import Task as Task
+    from cloudsched.domain.documents.task import TaskStatus as TaskStatus
+    from cloudsched.domain.schedules.schedule import Schedule as Schedule
+    from cloudsched.domain.transitions.outcome import Cancel as Cancel
+    from cloudsched.domain.transitions.outcome import Done as Done
+    from cloudsched.domain.transitions.outcome import Fail as Fail
+    from cloudsched.domain.transitions.outcome import Retry as Retry
+    from cloudsched.domain.transitions.outcome import Snooze as Snooze
+    from cloudsched.domain.transitions.task_draft import TaskDraft as TaskDraft
+    from cloudsched.engine.durable.durable_run import CallHandle as CallHandle
+    from cloudsched.engine.durable.race import RaceResult as RaceResult
+    from cloudsched.engine.handlers.async_context import AsyncContext as AsyncContext
+    from cloudsched.engine.handlers.context import Context as Context
+    from cloudsched.engine.handlers.signature import Depends as Depends
+    from cloudsched.engine.ports.search import TaskQuery as TaskQuery
+    from cloudsched.errors import CallFailed as CallFailed
+    from cloudsched.errors import CloudschedError as CloudschedError
+    from cloudsched.errors import EventTimedOut as EventTimedOut
+    from cloudsched.errors import NotAwaited as NotAwaited
+    from cloudsched.errors import StepFailed as StepFailed
+    from cloudsched.local.embedded_app import Embedded as Embedded
+    from cloudsched.local.embedded_app import embedded as embedded
+    from cloudsched.local.visitor import Visitor as Visitor
+    from cloudsched.web.functions import asgi as asgi
+    from cloudsched.web.functions import wsgi as wsgi
 
-__all__ = [
-    "App",
-    "AppLike",
-    "AsyncApp",
-    "AsyncAppLike",
-    "AsyncContext",
-    "CallFailed",
-    "CallHandle",
-    "Cancel",
-    "CatchUp",
-    "CloudschedError",
-    "Context",
-    "Depends",
-    "Done",
-    "Embedded",
-    "EventSender",
-    "EventTimedOut",
-    "Execution",
-    "ExecutionStatus",
-    "Fail",
-    "NotAwaited",
-    "Overlap",
-    "RaceResult",
-    "Retry",
-    "RetryPolicy",
-    "Schedule",
-    "Settings",
-    "Snooze",
-    "StepFailed",
-    "Task",
-    "TaskDraft",
-    "TaskLike",
-    "TaskQuery",
-    "TaskReference",
-    "TaskStatus",
-    "Visitor",
-    "asgi",
-    "embedded",
-    "wsgi",
-]
+    __all__: list[str]
 
 _HOMES = {
-    "adapters.firestore.own_client": ("TaskReference",),
-    "app": ("App", "AppLike", "AsyncApp", "AsyncAppLike", "TaskLike"),
-    "config.settings": ("Settings",),
-    "domain.transitions.task_draft": ("TaskDraft",),
-    "domain.documents.authority": ("EventSender",),
-    "domain.documents.execution": ("Execution", "ExecutionStatus"),
-    "domain.transitions.outcome": ("Cancel", "Done", "Fail", "Retry", "Snooze"),
-    "domain.documents.policy": ("CatchUp", "Overlap", "RetryPolicy"),
-    "domain.schedules.schedule": ("Schedule",),
-    "domain.documents.task": ("Task", "TaskStatus"),
-    "engine.durable.durable_run": ("CallHandle",),
-    "engine.durable.race": ("RaceResult",),
-    "engine.handlers.async_context": ("AsyncContext",),
-    "engine.handlers.context": ("Context",),
-    "engine.handlers.signature": ("Depends",),
-    "engine.ports.search": ("TaskQuery",),
-    "local.embedded_app": ("Embedded", "embedded"),
-    "local.visitor": ("Visitor",),
-    "web.functions": ("asgi", "wsgi"),
-    "errors": ("CallFailed", "CloudschedError", "EventTimedOut", "NotAwaited", "StepFailed"),
+    "adapters.firestore.own_client": "TaskReference",
+    "app": "App AppLike AsyncApp AsyncAppLike TaskLike",
+    "config.settings": "Settings",
+    "domain.transitions.task_draft": "TaskDraft",
+    "domain.documents.authority": "EventSender",
+    "domain.documents.execution": "Execution ExecutionStatus",
+    "domain.transitions.outcome": "Cancel Done Fail Retry Snooze",
+    "domain.documents.policy": "CatchUp Overlap RetryPolicy",
+    "domain.schedules.schedule": "Schedule",
+    "domain.documents.task": "Task TaskStatus",
+    "engine.durable.durable_run": "CallHandle",
+    "engine.durable.race": "RaceResult",
+    "engine.handlers.async_context": "AsyncContext",
+    "engine.handlers.context": "Context",
+    "engine.handlers.signature": "Depends",
+    "engine.ports.search": "TaskQuery",
+    "local.embedded_app": "Embedded embedded",
+    "local.visitor": "Visitor",
+    "web.functions": "asgi wsgi",
+    "errors": "CallFailed CloudschedError EventTimedOut NotAwaited StepFailed",
 }
-_MODULES = {name: f"cloudsched.{module}" for module, names in _HOMES.items() for name in names}
+_MODULES = {name: f"cloudsched.{module}" for module, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is first used."""
+    """Import a public name when it is first used. ``import *`` takes those whose packages are installed."""
+    if name == "__all__":
+        return [each for each in _MODULES if _is_installed(each)]
     if name not in _MODULES:
         raise AttributeError(f"module 'cloudsched' has no attribute {name!r}")
     imports = import_module("cloudsched.config.imports")  # this package imports nothing
@@ -149,7 +130,15 @@ def __getattr__(name: str) -> object:
     return value
 
 
+def _is_installed(name: str) -> bool:
+    try:
+        __getattr__(name)
+    except ImportError:  # MissingExtra is one
+        return False
+    return True
+
+
 def __dir__() -> list[str]:
     """Return the public names. Return none to `help`, which would print all classes in full."""
     asker = sys._getframe(1).f_globals.get("__name__")  # noqa: SLF001 - whose code has called `dir`
-    return [] if asker == "inspect" else sorted(__all__)
+    return [] if asker == "inspect" else sorted(_MODULES)

@@ -181,7 +181,7 @@ with Simulation(main.app) as simulated:
 """
 SIMULATION = """
 from datetime import timedelta
-from cloudsched import App
+from cloudsched import *
 from cloudsched.testing import Simulation
 app = App()
 app.handler("greet")(lambda: "Hello")
@@ -283,7 +283,7 @@ def check(what, use):
         print(what, error.extra)
         assert "install" in str(error), error
 
-for name in cloudsched.__all__:
+for name in dir(cloudsched):
     check(name, lambda: getattr(cloudsched, name))
 check("asgi()", lambda: cloudsched.asgi(App()))
 check("wsgi()", lambda: cloudsched.wsgi(App()))

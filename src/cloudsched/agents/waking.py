@@ -31,8 +31,8 @@ T = TypeVar("T")
 
 SILENCE: Final = "[SILENT]"
 """What an agent answers that has nothing to say."""
-_IS_SILENT: Final = re.compile(r"^(?:[^\w\n]|_)*(?:\[[\\ ]*(?i:silent)[\\ ]*\]|SILENT)[\W_]*\Z", re.MULTILINE)
-"""An answer whose last line is that, as models spell it: in any case, with marks around it, or without brackets."""
+_IS_SILENT: Final = re.compile(r"(?m)\A\Z|^(?:[^\w\n]|_)*(?:\[[\\ ]*(?i:silent)[\\ ]*\]|SILENT)[\W_]*\Z")
+"""Finds an answer that is empty, or whose last line is that, as models spell it: in any case, with marks around it."""
 PATIENCE: Final = timedelta(days=3)
 """The time in which a question to the person has to be answered."""
 MAX_PROMPT: Final = 10_000
@@ -175,4 +175,4 @@ def register(app: App, name: str, max_turns: int, run: Callable[[Waking], Awaita
     async def wake_agent(ctx: AsyncContext, wake: Wake) -> str | None:
         """Wake the agent, and deliver what it answers. None if it has nothing to say, so that nobody is told."""
         answer = (await run(Waking(ctx, wake, max_turns)) or "").strip()
-        return None if _IS_SILENT.search(answer) else answer or None
+        return None if _IS_SILENT.search(answer) else answer

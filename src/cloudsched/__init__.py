@@ -92,28 +92,28 @@ if TYPE_CHECKING:
     __all__: list[str]
 
 _HOMES = {
-    "adapters.firestore.own_client": "TaskReference",
-    "app": "App AppLike AsyncApp AsyncAppLike TaskLike",
-    "config.settings": "Settings",
-    "domain.transitions.task_draft": "TaskDraft",
-    "domain.documents.authority": "EventSender",
-    "domain.documents.execution": "Execution ExecutionStatus",
-    "domain.transitions.outcome": "Cancel Done Fail Retry Snooze",
-    "domain.documents.policy": "CatchUp Overlap RetryPolicy",
-    "domain.schedules.schedule": "Schedule",
-    "domain.documents.task": "Task TaskStatus",
-    "engine.durable.durable_run": "CallHandle",
-    "engine.durable.race": "RaceResult",
-    "engine.handlers.async_context": "AsyncContext",
-    "engine.handlers.context": "Context",
-    "engine.handlers.signature": "Depends",
-    "engine.ports.search": "TaskQuery",
-    "local.embedded_app": "Embedded embedded",
-    "local.visitor": "Visitor",
-    "web.functions": "asgi wsgi",
-    "errors": "CallFailed CloudschedError EventTimedOut NotAwaited StepFailed",
+    "adapters.firestore.own_client": ("TaskReference",),
+    "app": ("App", "AppLike", "AsyncApp", "AsyncAppLike", "TaskLike"),
+    "config.settings": ("Settings",),
+    "domain.transitions.task_draft": ("TaskDraft",),
+    "domain.documents.authority": ("EventSender",),
+    "domain.documents.execution": ("Execution", "ExecutionStatus"),
+    "domain.transitions.outcome": ("Cancel", "Done", "Fail", "Retry", "Snooze"),
+    "domain.documents.policy": ("CatchUp", "Overlap", "RetryPolicy"),
+    "domain.schedules.schedule": ("Schedule",),
+    "domain.documents.task": ("Task", "TaskStatus"),
+    "engine.durable.durable_run": ("CallHandle",),
+    "engine.durable.race": ("RaceResult",),
+    "engine.handlers.async_context": ("AsyncContext",),
+    "engine.handlers.context": ("Context",),
+    "engine.handlers.signature": ("Depends",),
+    "engine.ports.search": ("TaskQuery",),
+    "local.embedded_app": ("Embedded", "embedded"),
+    "local.visitor": ("Visitor",),
+    "web.functions": ("asgi", "wsgi"),
+    "errors": ("CallFailed", "CloudschedError", "EventTimedOut", "NotAwaited", "StepFailed"),
 }
-_MODULES = {name: f"cloudsched.{module}" for module, names in _HOMES.items() for name in names.split()}
+_MODULES = {name: f"cloudsched.{module}" for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:

@@ -210,7 +210,10 @@ class _Threads(ThreadedTaskDispatcher):
     def add_task(self, task: Any) -> None:  # noqa: ANN401 - a connection; waitress says task
         """Queue the request that a connection has received for a thread, a probe before all others."""
         with self.lock:
-            (self.queue.appendleft if task.requests[0].path in PROBES else self.queue.append)(task)
+            if task.requests[0].path in PROBES:
+                self.queue.appendleft(task)
+            else:
+                self.queue.append(task)
             self.queue_cv.notify()
         self.resize(self._limit)
 

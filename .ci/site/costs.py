@@ -5,16 +5,28 @@ The site has them from the code as it is. ``python .ci/site/costs.py`` writes th
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache, reduce
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from cloudsched import App
+from cloudsched.adapters.firestore.list_fields import build_write
+from cloudsched.adapters.firestore.values import decode
 from cloudsched.config.settings import DEFAULT_PRICES, Settings
+from cloudsched.domain.documents.json_limits import document_size, stored_size
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.responses.overview_responses import to_amounts
+from cloudsched.testing import Simulation
 
-PAGE = Path(__file__).parents[2] / "docs" / "run" / "costs.md"
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.document import Document
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "run" / "costs.md"
 OCCURRENCE = UsageCounts(executions=1, reads=1, writes=3, dispatches=1)
 """A successful occurrence."""
 LOCK = UsageCounts(reads=2, writes=1, deletes=1)
@@ -23,6 +35,8 @@ WORKER = UsageCounts(reads=2, writes=2, deletes=1)
 """What a worker at the store adds."""
 DELIVERY = UsageCounts(reads=2, writes=5, dispatches=1)
 """What a delivery by one channel other than the web inbox adds."""
+STEP = UsageCounts(writes=2)
+"""What a step of a durable handler adds."""
 HOP = UsageCounts(reads=1, dispatches=1)
 """What a task that waits longer than Cloud Tasks holds a call costs, every 30 days."""
 CREATION = UsageCounts(writes=1, dispatches=1)
@@ -49,10 +63,11 @@ COUNTED = {
     "delete a task with a record by hand": DELETION,
 }
 """What `python -m benchmarks.costs` counts on the Firestore emulator, by its names. A test compares the two."""
-RECORD_BYTES = 1_315
-"""What Firestore stores of an occurrence: its record without content, and that record's index entries."""
+RUN = OCCURRENCE + UsageCounts(deletes=1)
+"""An occurrence, until its record is gone."""
 _LOG_BYTES = 2_500
 """What Cloud Logging stores of an occurrence: our two lines measured, its overhead and the request log estimated."""
+_ENTRY_BYTES = 32
 _SECONDS = 0.1
 """For how long an occurrence has an instance for itself."""
 # Prices that no setting has: those of us-central1 as Google published them in November 2026, without free tiers.
@@ -101,21 +116,53 @@ class CostLine:
     """Whether it depends on handlers and settings, not on what an occurrence needs: time of instances, and logs."""
 
 
-def price_million(seconds: float = _SECONDS) -> list[CostLine]:
-    """Return what a million successful occurrences of recurring tasks cost, with records that are kept for a month.
+@cache
+def measure() -> tuple[int, int]:
+    """Return what Firestore stores of an hourly task without content and of one of its records, in bytes."""
+    app = App(Settings())
+    app.handler("report")(lambda: None)
+    with Simulation(app) as sim:
+        task = app.create(owner="owner-0001", title="Report", handler="report", schedule="every hour")
+        sim.advance(timedelta(days=1))
+        record = sim.executions(task.id)[-1]
+        path = ("tasks", task.id)
+        return count_bytes(path, app.get(task.id)), count_bytes((*path, "executions", record.id), record)
+
+
+def count_bytes(path: tuple[str, ...], document: Document) -> int:
+    """Return the size of a document with its index entries (firebase.google.com/docs/firestore/storage-size)."""
+    fields = decode(build_write("", path, document).update.fields)
+    if "changed" in fields["private"]:
+        fields["private"]["changed"]["at"] = fields["createdAt"]  # as large as what Firestore sets
+    size, parent = document_size(path, fields), document_size(path[:-2], {}) - _ENTRY_BYTES
+    content = json.loads((ROOT / "infra" / "firestore.indexes.json").read_text("utf-8"))
+    for index in content["indexes"] + content["fieldOverrides"]:
+        paths = [each["fieldPath"].split(".") for each in index.get("fields", [index])]
+        values = [reduce(lambda at, key: (at or {}).get(key), each, fields) for each in paths]
+        if index["collectionGroup"] == path[-2] and None not in values:
+            for each in index.get("indexes", [index]):
+                size += document_size(path, {}) + stored_size(values) + stored_size(index.get("fieldPath", ()))
+                size += parent if each["queryScope"] == "COLLECTION" else 0
+    return size
+
+
+def price_million(seconds: float = _SECONDS, counts: UsageCounts = RUN, runs: int = 1) -> list[CostLine]:
+    """Return what a million of something cost, by default of runs, with records that are kept for a month.
 
     Args:
         seconds: For how long each has an instance for itself.
+        counts: What each does.
+        runs: How many records and logs each leaves.
     """
-    amounts = to_amounts(OCCURRENCE)
+    amounts = to_amounts(counts)
     operations = {
         "documents read": ("read", amounts["read"]),
         "documents written": ("write", amounts["write"]),
-        "documents deleted": ("delete", 1),
+        "documents deleted": ("delete", amounts["delete"]),
         "queue operations": ("queueOperation", amounts["queueOperation"]),
         "requests": ("request", amounts["request"]),
     }
-    kept, logs = _MILLION * RECORD_BYTES / _GIB, _MILLION * _LOG_BYTES / _GIB
+    kept, logs = (_MILLION * runs * each / _GIB for each in (measure()[1], _LOG_BYTES))
     return [
         *(CostLine(part, _MILLION * each, each * DEFAULT_PRICES[name]) for part, (name, each) in operations.items()),
         CostLine("GiB-months of records", kept, kept * _STORED_GIB),
@@ -161,19 +208,18 @@ def _show(amount: float) -> str:
     return f"{amount:,.0f}" if amount >= _SHOWN_WHOLE else f"{amount:.2f}"
 
 
-def render_levers() -> str:
-    """Return what a million costs when instances are shared, and without logs."""
-    lines = ["| a million occurrences | USD |", "|---|---|"]
-    for name, seconds, has_logs in (
-        ("each 100 ms alone on its instance, logs beyond the free 50 GiB", _SECONDS, True),
-        ("the same, logs within the free 50 GiB", _SECONDS, False),
-        ("ten share an instance, logs beyond the free 50 GiB", _SECONDS / 10, True),
-        ("ten share an instance, logs within the free 50 GiB", _SECONDS / 10, False),
-        ("no time at all, no logs: the floor", 0.0, False),
+def render_examples() -> str:
+    """Return what a million of several things cost, each alone on its instance and ten on one."""
+    once = CREATION + OCCURRENCE + REMOVAL
+    lines = ["| a million | alone | ten share |", "|---|---|---|"]
+    for name, counts, runs, seconds in (
+        ("runs of recurring tasks", RUN, 1, _SECONDS),
+        ("one-off reminders: created, run and removed", once, 1, _SECONDS),
+        ("one-off reminders, each with a mail", once + DELIVERY + REMOVAL, 2, 2 * _SECONDS),
+        ("turns of an agent that take 30 seconds, each a run with a step", RUN + STEP, 1, 30.0),
     ):
-        parts = price_million(seconds)
-        total = sum(each.dollars for each in parts if has_logs or each.part != "GiB of logs")
-        lines.append(f"| {name} | {total:.2f} |")
+        costs = (sum(each.dollars for each in price_million(part, counts, runs)) for part in (seconds, seconds / 10))
+        lines.append(f"| {name} | {' | '.join(f'{each:.2f}' for each in costs)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -212,13 +258,16 @@ def render_prices() -> str:
 
 
 def render_sizes() -> str:
-    """Return what a record and the logs of an occurrence are counted at, and what a million records cost."""
+    """Return what a task, a record and the logs of an occurrence are counted at, and what a million are a month."""
     kept = Settings().retention or timedelta(0)
-    month = _STORED_GIB * 1_000_000 * RECORD_BYTES / 1024**3
+    task, record = measure()
+    waiting, month = (_STORED_GIB * _MILLION * each / _GIB for each in (task, record))
     return (
-        f"It counts {RECORD_BYTES:,} bytes for a record and {_LOG_BYTES:,} for the logs of an occurrence. A million\n"
-        f"records cost {month:.2f} USD a month. That is {month * kept.days / _MONTH_DAYS:.2f} USD if you keep them "
-        f"until they are removed with\ntheir ended tasks after {kept.days} days (`CLOUDSCHED_RETENTION_DAYS`).\n"
+        f"The command counts {task:,} bytes for a task, {record:,} for a record and {_LOG_BYTES:,} for the logs of an "
+        "occurrence.\n"
+        f"A million tasks cost {waiting:.2f} USD a month, and a million records {month:.2f}. Records cost "
+        f"{month * kept.days / _MONTH_DAYS:.2f} USD if you\nkeep them until they are removed with "
+        f"their ended tasks after {kept.days} days (`CLOUDSCHED_RETENTION_DAYS`).\n"
     )
 
 
@@ -227,7 +276,7 @@ _TABLES = {
     "prices": render_prices,
     "sizes": render_sizes,
     "million": render_million,
-    "levers": render_levers,
+    "examples": render_examples,
     "standing": render_standing,
 }
 

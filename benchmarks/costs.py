@@ -26,7 +26,6 @@ from cloudsched import App, Context, Settings
 from cloudsched.adapters.firestore import rpc
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google.channel import open_channel
-from cloudsched.config.settings import DEFAULT_PRICES
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.testing import START, Simulation
@@ -46,18 +45,6 @@ class Operations:
     """Tasks created in Cloud Tasks: two operations each, and a request."""
     expired: int = 0
     """Documents that a TTL policy deletes."""
-
-
-def price_million(found: Operations) -> float:
-    """Return the dollars of a million times these operations, at the default prices."""
-    amounts = {
-        "read": found.reads,
-        "write": found.writes,
-        "delete": found.deletes + found.expired,
-        "queueOperation": 2 * found.dispatches,
-        "request": found.dispatches,
-    }
-    return sum(amount * DEFAULT_PRICES[name] for name, amount in amounts.items())
 
 
 class CountingChannel:
@@ -226,11 +213,11 @@ def main() -> None:
         rows = measure(address)
     table = Table(title="Counted on the Firestore emulator")
     names = [each.name for each in fields(Operations)]
-    for heading in ("what", *names, "USD a million"):
+    for heading in ("what", *names):
         table.add_column(heading, justify="left" if heading == "what" else "right")
     for what, counts in rows.items():
         values = (getattr(counts, name) for name in names)
-        table.add_row(what, *(str(each) if each else "" for each in values), f"{price_million(counts):.2f}")
+        table.add_row(what, *(str(each) if each else "" for each in values))
     Console(width=150).print(table)
 
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched import App
 from cloudsched.adapters.firestore.list_fields import build_write
@@ -91,6 +90,16 @@ _SWEEPS = _MONTH_DAYS * 24 * 60
 _GIB = 1024**3
 _MILLION = 1_000_000
 _SHOWN_WHOLE = 100
+_COMPUTE = 2
+"""How many of the last parts depend on handlers and settings: the time of instances, and logs."""
+_OPERATIONS = {
+    "documents read": "read",
+    "documents written": "write",
+    "documents deleted": "delete",
+    "queue operations": "queueOperation",
+    "requests": "request",
+}
+"""What a part counts, by the names of their prices."""
 _ROWS = {
     "creation of a task": CREATION,
     "successful occurrence": OCCURRENCE,
@@ -105,15 +114,12 @@ _ROWS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class CostLine:
+class CostLine(NamedTuple):
     """One part of what a month costs."""
 
     part: str
     amount: float
     dollars: float
-    is_compute: bool = False
-    """Whether it depends on handlers and settings, not on what an occurrence needs: time of instances, and logs."""
 
 
 @cache
@@ -154,20 +160,16 @@ def price_million(seconds: float = _SECONDS, counts: UsageCounts = RUN, runs: in
         counts: What each does.
         runs: How many records and logs each leaves.
     """
-    amounts = to_amounts(counts)
-    operations = {
-        "documents read": ("read", amounts["read"]),
-        "documents written": ("write", amounts["write"]),
-        "documents deleted": ("delete", amounts["delete"]),
-        "queue operations": ("queueOperation", amounts["queueOperation"]),
-        "requests": ("request", amounts["request"]),
-    }
+    lines = []
+    for part, name in _OPERATIONS.items():
+        amount = _MILLION * to_amounts(counts)[name]
+        lines.append(CostLine(part, amount, amount / _MILLION * DEFAULT_PRICES[name]))
     kept, logs = (_MILLION * runs * each / _GIB for each in (measure()[1], _LOG_BYTES))
     return [
-        *(CostLine(part, _MILLION * each, each * DEFAULT_PRICES[name]) for part, (name, each) in operations.items()),
+        *lines,
         CostLine("GiB-months of records", kept, kept * _STORED_GIB),
-        CostLine("vCPU-seconds", _MILLION * seconds, _MILLION * seconds * _VCPU_SECOND, is_compute=True),
-        CostLine("GiB of logs", logs, logs * _LOGGED_GIB, is_compute=True),
+        CostLine("vCPU-seconds", _MILLION * seconds, _MILLION * seconds * _VCPU_SECOND),
+        CostLine("GiB of logs", logs, logs * _LOGGED_GIB),
     ]
 
 
@@ -180,10 +182,7 @@ def render() -> str:
     for name, counts in _ROWS.items():
         amounts = to_amounts(counts)
         dollars = sum(amount * DEFAULT_PRICES[each] for each, amount in amounts.items())
-        shown = " | ".join(
-            f"{amounts[each]:,} M" if amounts[each] else ""
-            for each in ("read", "write", "delete", "queueOperation", "request")
-        )
+        shown = " | ".join(f"{amounts[each]:,} M" if amounts[each] else "" for each in _OPERATIONS.values())
         lines.append(f"| {name} | {shown} | {dollars:.2f} |")
     return "\n".join(lines) + "\n"
 
@@ -191,13 +190,9 @@ def render() -> str:
 def render_million() -> str:
     """Return the table of a million occurrences."""
     parts = price_million()
-    lines = ["| part | amount | USD |", "|---|---|---|"]
-    for each in parts:
-        if each.is_compute and not any("before" in line for line in lines):
-            lines.append(_sum("**before compute and logs**", [e for e in parts if not e.is_compute]))
-        lines.append(f"| {each.part} | {_show(each.amount)} | {each.dollars:.2f} |")
-    lines.append(_sum("**together**", parts))
-    return "\n".join(lines) + "\n"
+    lines = [f"| {each.part} | {_show(each.amount)} | {each.dollars:.2f} |" for each in parts]
+    lines.insert(-_COMPUTE, _sum("**before compute and logs**", parts[:-_COMPUTE]))
+    return "\n".join(["| part | amount | USD |", "|---|---|---|", *lines, _sum("**together**", parts)]) + "\n"
 
 
 def _sum(name: str, parts: list[CostLine]) -> str:

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_the_page_has_what_is_counted_on_the_emulator(firestore_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each row of the page is counted; an ended one-time task costs a small part of its run to remove."""
+    """Each row of the page is counted, and nobody reads an ended one-time task to remove it."""
     monkeypatch.syspath_prepend(str(ROOT / ".ci" / "site"))
     import costs  # type: ignore[import-not-found]  # noqa: PLC0415 - a module of the site's own folder
 
@@ -24,6 +24,3 @@ def test_the_page_has_what_is_counted_on_the_emulator(firestore_address: str, mo
         assert sent == (expected.reads, expected.writes, expected.deletes, expected.dispatches), name
     once = found["remove a one-time task"]
     assert (once.reads, once.commits) == (0, 0), "nothing but Firestore's own TTL removes it"
-    run = counted.price_million(found["run once"])
-    assert counted.price_million(once) < run / 10
-    assert all(counted.price_million(each) < run for name, each in found.items() if name.startswith("remove"))

@@ -5,27 +5,16 @@ The site has them from the code as it is. ``python .ci/site/costs.py`` writes th
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import timedelta
-from functools import cache, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from cloudsched import App
-from cloudsched.adapters.firestore.list_fields import build_write
-from cloudsched.adapters.firestore.values import decode
 from cloudsched.config.settings import DEFAULT_PRICES, Settings
-from cloudsched.domain.documents.json_limits import document_size, stored_size
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.responses.overview_responses import to_amounts
-from cloudsched.testing import Simulation
 
-if TYPE_CHECKING:
-    from cloudsched.domain.documents.document import Document
-
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "run" / "costs.md"
+PAGE = Path(__file__).parents[2] / "docs" / "run" / "costs.md"
 OCCURRENCE = UsageCounts(executions=1, reads=1, writes=3, dispatches=1)
 """A successful occurrence."""
 LOCK = UsageCounts(reads=2, writes=1, deletes=1)
@@ -64,9 +53,12 @@ COUNTED = {
 """What `python -m benchmarks.costs` counts on the Firestore emulator, by its names. A test compares the two."""
 RUN = OCCURRENCE + UsageCounts(deletes=1)
 """An occurrence, until its record is gone."""
+TASK_BYTES = 2_341
+RECORD_BYTES = 2_019
+"""What Firestore stores of an hourly task without content, and of a record of it, each with its index entries. A test
+counts both."""
 _LOG_BYTES = 2_500
 """What Cloud Logging stores of an occurrence: our two lines measured, its overhead and the request log estimated."""
-_ENTRY_BYTES = 32
 _SECONDS = 0.1
 """For how long an occurrence has an instance for itself."""
 # Prices that no setting has: those of us-central1 as Google published them in November 2026, without free tiers.
@@ -122,36 +114,6 @@ class CostLine(NamedTuple):
     dollars: float
 
 
-@cache
-def measure() -> tuple[int, int]:
-    """Return what Firestore stores of an hourly task without content and of one of its records, in bytes."""
-    app = App(Settings())
-    app.handler("report")(lambda: None)
-    with Simulation(app) as sim:
-        task = app.create(owner="owner-0001", title="Report", handler="report", schedule="every hour")
-        sim.advance(timedelta(days=1))
-        record = sim.executions(task.id)[-1]
-        path = ("tasks", task.id)
-        return count_bytes(path, app.get(task.id)), count_bytes((*path, "executions", record.id), record)
-
-
-def count_bytes(path: tuple[str, ...], document: Document) -> int:
-    """Return the size of a document with its index entries (firebase.google.com/docs/firestore/storage-size)."""
-    fields = decode(build_write("", path, document).update.fields)
-    if "changed" in fields["private"]:
-        fields["private"]["changed"]["at"] = fields["createdAt"]  # as large as what Firestore sets
-    size, parent = document_size(path, fields), document_size(path[:-2], {}) - _ENTRY_BYTES
-    content = json.loads((ROOT / "infra" / "firestore.indexes.json").read_text("utf-8"))
-    for index in content["indexes"] + content["fieldOverrides"]:
-        paths = [each["fieldPath"].split(".") for each in index.get("fields", [index])]
-        values = [reduce(lambda at, key: (at or {}).get(key), each, fields) for each in paths]
-        if index["collectionGroup"] == path[-2] and None not in values:
-            for each in index.get("indexes", [index]):
-                size += document_size(path, {}) + stored_size(values) + stored_size(index.get("fieldPath", ()))
-                size += parent if each["queryScope"] == "COLLECTION" else 0
-    return size
-
-
 def price_million(seconds: float = _SECONDS, counts: UsageCounts = RUN, runs: int = 1) -> list[CostLine]:
     """Return what a million of something cost, by default of runs, with records that are kept for a month.
 
@@ -164,7 +126,7 @@ def price_million(seconds: float = _SECONDS, counts: UsageCounts = RUN, runs: in
     for part, name in _OPERATIONS.items():
         amount = _MILLION * to_amounts(counts)[name]
         lines.append(CostLine(part, amount, amount / _MILLION * DEFAULT_PRICES[name]))
-    kept, logs = (_MILLION * runs * each / _GIB for each in (measure()[1], _LOG_BYTES))
+    kept, logs = (_MILLION * runs * each / _GIB for each in (RECORD_BYTES, _LOG_BYTES))
     return [
         *lines,
         CostLine("GiB-months of records", kept, kept * _STORED_GIB),
@@ -255,11 +217,10 @@ def render_prices() -> str:
 def render_sizes() -> str:
     """Return what a task, a record and the logs of an occurrence are counted at, and what a million are a month."""
     kept = Settings().retention or timedelta(0)
-    task, record = measure()
-    waiting, month = (_STORED_GIB * _MILLION * each / _GIB for each in (task, record))
+    waiting, month = (_STORED_GIB * _MILLION * each / _GIB for each in (TASK_BYTES, RECORD_BYTES))
     return (
-        f"The command counts {task:,} bytes for a task, {record:,} for a record and {_LOG_BYTES:,} for the logs of an "
-        "occurrence.\n"
+        f"The tables count {RECORD_BYTES:,} bytes for a record and {_LOG_BYTES:,} for the logs of an occurrence. A task "
+        f"takes {TASK_BYTES:,}.\n"
         f"A million tasks cost {waiting:.2f} USD a month, and a million records {month:.2f}. Records cost "
         f"{month * kept.days / _MONTH_DAYS:.2f} USD if you\nkeep them until they are removed with "
         f"their ended tasks after {kept.days} days (`CLOUDSCHED_RETENTION_DAYS`).\n"

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
+from datetime import timedelta
+from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cloudsched import App, Settings
+from cloudsched.adapters.firestore.list_fields import build_write
+from cloudsched.adapters.firestore.values import decode
 from cloudsched.config.settings import DEFAULT_PRICES
+from cloudsched.domain.documents.json_limits import document_size, stored_size
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.document import Document
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "run" / "costs.md").read_text("utf-8")
@@ -43,3 +54,33 @@ def test_dollars_are_amounts_times_prices(costs: Any, monkeypatch: pytest.Monkey
         assert float(row[-1]) == sum(int(cell.removesuffix(" M")) for cell in row[1:-1] if cell)
     assert "| documents written | 3,000,000 | 3.00 |" in costs.render_million()
     assert "| document written | 100,000 | 0.10 |" in costs.render_prices()
+
+
+def test_the_bytes_of_a_task_and_of_a_record_are_counted(costs: Any) -> None:  # noqa: ANN401 - the same
+    """They are those of an hourly task and of its record, as the adapter writes them, with all index entries."""
+    app = App(Settings())
+    app.handler("report")(lambda: None)
+    with Simulation(app) as sim:
+        task = app.create(owner="owner-0001", title="Report", handler="report", schedule="every hour")
+        sim.advance(timedelta(days=1))
+        record, path = sim.executions(task.id)[-1], ("tasks", task.id)
+        assert count_bytes(path, app.get(task.id)) == costs.TASK_BYTES
+        assert count_bytes((*path, "executions", record.id), record) == costs.RECORD_BYTES
+
+
+def count_bytes(path: tuple[str, ...], document: Document) -> int:
+    """Return the size of a document with its index entries (firebase.google.com/docs/firestore/storage-size)."""
+    fields = decode(build_write("", path, document).update.fields)
+    if "changed" in fields["private"]:
+        fields["private"]["changed"]["at"] = fields["createdAt"]  # as large as what Firestore sets
+    size = document_size(path, fields)
+    content = json.loads((ROOT / "infra" / "firestore.indexes.json").read_text("utf-8"))
+    for index in content["indexes"] + content["fieldOverrides"]:
+        paths = [each["fieldPath"].split(".") for each in index.get("fields", [index])]
+        values = [reduce(lambda at, key: (at or {}).get(key), each, fields) for each in paths]
+        if index["collectionGroup"] == path[-2] and None not in values:
+            entry = document_size(path, {}) + stored_size(values) + stored_size(index.get("fieldPath", ()))
+            parent = document_size(path[:-2], {}) - 32
+            for each in index.get("indexes", [index]):
+                size += entry + (parent if each["queryScope"] == "COLLECTION" else 0)
+    return size

@@ -219,15 +219,15 @@ def render_sizes() -> str:
     kept = Settings().retention or timedelta(0)
     waiting, month = (_STORED_GIB * _MILLION * each / _GIB for each in (TASK_BYTES, RECORD_BYTES))
     return (
-        f"The tables count {RECORD_BYTES:,} bytes for a record and {_LOG_BYTES:,} for the logs of an occurrence. A task "
-        f"takes {TASK_BYTES:,}.\n"
+        f"The tables count {RECORD_BYTES:,} bytes for a record and {_LOG_BYTES:,} for the logs of an occurrence. "
+        f"A task takes {TASK_BYTES:,}.\n"
         f"A million tasks cost {waiting:.2f} USD a month, and a million records {month:.2f}. Records cost "
         f"{month * kept.days / _MONTH_DAYS:.2f} USD if you\nkeep them until they are removed with "
         f"their ended tasks after {kept.days} days (`CLOUDSCHED_RETENTION_DAYS`).\n"
     )
 
 
-_TABLES = {
+TABLES = {
     "costs": render,
     "prices": render_prices,
     "sizes": render_sizes,
@@ -239,7 +239,7 @@ _TABLES = {
 
 def put(text: str) -> str:
     """Return the page with the tables in their places."""
-    for name, make in _TABLES.items():
+    for name, make in TABLES.items():
         place = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->)", re.DOTALL)
         text = place.sub(lambda _, make=make: make(), text)
     return text

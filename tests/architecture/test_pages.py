@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,14 @@ from benchmarks import machine
 from tests.cases import try_each
 from tests.doc_blocks import read_section
 
-from cloudsched import ExecutionStatus, TaskStatus, errors
+from cloudsched import App, ExecutionStatus, TaskStatus, errors
 from cloudsched.domain.transitions.lifecycle import ALLOWED
+from cloudsched.testing import Simulation
 from cloudsched.web.api import problems
 from cloudsched.web.api.operations import OPERATIONS, VERB_OPERATIONS
 
 ROOT = Path(__file__).parents[2]
+NAMED = {name for each in ROOT.glob("docs/**/*.md") for name in re.findall(r"`sim\.([\w.]+)", each.read_text("utf-8"))}
 BENCHMARKS = (ROOT / "docs" / "contributors" / "benchmarks.md").read_text("utf-8")
 
 
@@ -26,6 +29,12 @@ def test_the_page_says_what_the_command_prints_about_the_machine(monkeypatch: py
     monkeypatch.setattr(machine, "list_versions", lambda: {"APScheduler": "3"})
     stated = re.findall(r"^([\w.]+): ", BENCHMARKS.partition("## The machine")[2].partition("\n## ")[0], re.MULTILINE)
     assert stated == list(machine.describe_machine())
+
+
+def test_what_pages_name_of_a_simulation_is_there() -> None:
+    """Such as `sim.queue.deliveries`."""
+    with Simulation(App()) as sim:
+        attrgetter(*NAMED)(sim)
 
 
 PROMISES = [

@@ -43,8 +43,9 @@ def test_deploy_accepts_each_row_of_the_page(number: int, tmp_path: Path) -> Non
 
 
 def test_the_page_has_the_table_of_the_formulas() -> None:
-    """The page's rows are those that its formulas give."""
+    """The page's rows are those that its formulas give, and no table is left that nothing makes."""
     assert put(PAGE, [make_settings_sheet()]) == PAGE
+    assert {*re.findall(r"<!-- (\w+) -->", PAGE)} == {"settings", "limits"}
 
 
 def test_the_page_has_the_limits_with_their_sources() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.deployables.fake_databases import make_database
-from tests.deployables.fake_project import IN_USE, PROJECT, Cloud
+from tests.deployables.fake_project import IN_USE, PROJECT, ROOT, Cloud
 from tests.deployables.fake_resources import State, get_env
 
 TOKEN = "sk" + "_live_" + "51HxQ2abcdefgh"
@@ -441,3 +441,11 @@ def test_gcloud_is_not_needed_to_hear_of_a_mistake(tmp_path: Path) -> None:
     command = [str(cloud.checkout / "infra/deploy.sh"), "--dry-run", f"--config={cloud.config}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": "/usr/bin:/bin"})  # noqa: S603
     assert "QUEUE_NORMAL" in done.stderr
+
+
+def test_the_checklist_answers_with_what_the_scripts_ask_and_set() -> None:
+    """Each policy that they look up, and each setting by which a company's rules are met."""
+    page = (ROOT / "docs/run/checklist.md").read_text("utf-8")
+    asked = re.findall(r"list_refused ([a-z]\w*[.]\w+)", (ROOT / "infra/lib/policies.sh").read_text("utf-8"))
+    assert asked
+    assert all(f"`{name}`" in page for name in (*asked, "API_INGRESS", "RUN_FLAGS", "SECRET_LOCATIONS"))

@@ -68,7 +68,7 @@ def test_the_bytes_of_a_task_and_of_a_record_are_counted(costs: Any) -> None:  #
 
 def count_bytes(path: tuple[str, ...], document: Document) -> int:
     """Return the size of a document with its index entries (firebase.google.com/docs/firestore/storage-size)."""
-    fields = decode(build_write("", path, document).update.fields)
+    fields: Any = decode(build_write("", path, document).update.fields)
     if "changed" in fields["private"]:
         fields["private"]["changed"]["at"] = fields["createdAt"]  # as large as what Firestore sets
     size = document_size(path, fields)

@@ -23,7 +23,7 @@ from cloudsched.domain.documents.authority import EventSender  # noqa: F401 - as
 from cloudsched.domain.transitions.idempotency import RequestMark  # noqa: F401 - as above
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery  # noqa: F401 - as above
 from cloudsched.engine.storage.pages import Page
-from cloudsched.errors import InvalidArgument, NotAllowed
+from cloudsched.errors import InvalidArgument, InvalidInput, NotAllowed
 from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox
 from cloudsched.testing import START, Simulation
 
@@ -115,6 +115,14 @@ def test_what_is_advised_is_not_refused(method: str, name: str) -> None:
         advised = str(re.search(r"[\w.]+\(.*?\)", refused.value.hint)[0])  # type: ignore[index]  # or it advises nothing
         with suppress(NotAllowed, TypeError):  # of the arguments that are missing
             call_with(app, method, name, eval(advised, globals()))  # noqa: S307 - our own text
+
+
+def test_an_instant_has_a_time_zone() -> None:
+    """Wherever one is asked, it is told at once that a zone is missing."""
+    for target in (App(), Client("http://127.0.0.1:9", key="k")):
+        for method, name in list_parameters(type(target), "datetime", "str"):
+            with pytest.raises(InvalidInput, match="has no time zone"):
+                call_with(target, method, name, START.replace(tzinfo=None))
 
 
 def test_what_is_no_id_is_refused_with_what_to_write() -> None:

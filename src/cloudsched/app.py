@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, Never, ParamSpec, Sel
 
 from pydantic.alias_generators import to_camel
 
-from cloudsched.domain.call_arguments import check_methods
+from cloudsched.domain.call_arguments import check_methods, require_instant
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, EventSender, Requesters
 from cloudsched.domain.documents.verbs import NEXT, Verb
 from cloudsched.domain.event_loops import warn_if_on_loop
@@ -922,8 +922,6 @@ class App(_Shared):
                 return task
             ends_at = self._words.read_until(until, now, task.timezone, MIDNIGHT, "until")
         elif until is not None:
-            from cloudsched.domain.transitions.single_occurrences import require_instant  # noqa: PLC0415 - few have it
-
             ends_at = require_instant("until", until)
         return self._scheduler.pause(task_id, self._authority, mark, until=ends_at)
 

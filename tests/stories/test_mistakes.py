@@ -39,6 +39,9 @@ def remind(payload: Reminder) -> str:
     return payload.text
 
 
+GIVE_ZONE = (
+    'Give its offset from UTC, as in 2027-01-01T09:00:00Z, or in Python tzinfo=UTC or tzinfo=ZoneInfo("Europe/Paris").'
+)
 RIGHT: dict[str, Any] = {"handler": "remind", "payload": {"text": "x"}}
 REFUSED = (CloudschedError, RuntimeError, TypeError, ValueError)
 
@@ -74,7 +77,8 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "schedule tz": (lambda d: Schedule(rrule="FREQ=DAILY", tz="UTC"), "tz: is no field of a schedule (there are: at, delay, rrule, dtstart, timezone, rdates, exdates, gap, fold, sub_daily, local, follows_owner, start_zone, calendars, business_day)"),
     "schedule time_zone": (lambda d: Schedule(rrule="FREQ=DAILY", time_zone="UTC"), "time_zone: is no field of a schedule (did you mean timezone?)"),
     "schedule empty": (lambda d: Schedule(), "rrule: is missing (give `at` for one instant, or `rrule` for several)"),
-    "schedule once naive": (lambda d: Schedule.once(NAIVE), "at: has no time zone (give an aware datetime, or an offset such as Z)"),
+    "schedule once naive": (lambda d: Schedule.once(NAIVE), f"at: has no time zone ({GIVE_ZONE})"),
+    "between naive": (lambda d: Schedule.once(AWARE).between(AWARE, NAIVE), "the end has no time zone; give an aware datetime"),
     "schedule at text": (lambda d: Schedule(at="tomorrow"), "at: is not an instant such as 2027-01-01T09:00:00Z"),
     "schedule gap": (lambda d: Schedule(rrule="FREQ=DAILY", gap="skp"), "gap: Input should be 'SHIFT' or 'SKIP'"),
     "schedule rrule cron": (lambda d: Schedule(rrule="0 9 * * *"), "rrule: '0 9 * * *' is not a rule (write it like FREQ=WEEKLY;BYDAY=MO,WE; cron is no rule but the schedule itself: '0 9 * * *')"),
@@ -129,6 +133,8 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "schedule exdates": (lambda d: Schedule(exdates=["2027-01-05"]), 'rrule: is missing (give `at` for one instant, or `rrule` for several; beside exdates give rrule "FREQ=DAILY")'),
     "policy retries": (lambda d: RetryPolicy(retries=3), "retries: is no field of RetryPolicy (Did you mean max_retries?)"),
     "update part": (lambda d: d.app.update(d.app.create(handler="remind", payload={"text": "x", "times": 2}).id, payload={"text": "y"}), "payload: leaves out times, which the task has set (It replaces the whole payload: give all of its fields, and null for those to reset.)"),
+    "occurrences naive": (lambda d: d.app.occurrences(AWARE, since=NAIVE), f"since: has no time zone ({GIVE_ZONE})"),
+    "backfill the year 1": (lambda d: d.app.backfill("t1", datetime.min.replace(tzinfo=UTC), AWARE), "start: is 0001-01-01 00:00:00+00:00 (the year is not in 1583 to 9998)"),
     "tasks owner": (lambda d: d.app.tasks(owner="ada"), 'owner: is no argument of tasks (Give a query: TaskQuery(owner="ada").)'),
     "get none": (lambda d: d.app.get("nothing"), "There is no task 'nothing'."),
     "handler draft": (lambda d: d.app.handler("d", draft=5)(remind), "Handler 'd': draft is 5; say in at most 500 characters what it does, such as \"Sends a reminder\"."),

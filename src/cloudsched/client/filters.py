@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from pydantic.alias_generators import to_camel
 
-from cloudsched.domain.call_arguments import show_value
+from cloudsched.domain.call_arguments import require_instant, show_value
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -138,8 +138,8 @@ def _to_parameter(name: str, value: Any) -> str | int | None:  # noqa: ANN401 - 
             return "true" if value else "false"
         case int() if name == "page_size" and not isinstance(value, bool):
             return value
-        case datetime() if value.tzinfo is not None and name.endswith(("since", "from", "until")):
-            return value.isoformat()
+        case datetime() if name.endswith(("since", "from", "until")):
+            return require_instant(name, value).isoformat()
         case timedelta() if name.startswith("min_"):
             return f"PT{value.total_seconds()}S"
         case str() | None:

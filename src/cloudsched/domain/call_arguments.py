@@ -1,4 +1,4 @@
-"""Check the arguments of our public methods: an id is text, and not the task that has it.
+"""Check the arguments of our public methods: an id is text, and not the task that has it; an instant has a zone.
 
 A method says by its annotations what it takes, and Python does not look. Without a check, a wrong argument
 comes as far as a database or a URL, whose error names neither the argument nor the remedy.
@@ -9,10 +9,13 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
+from datetime import datetime
 from functools import wraps
 from types import FunctionType
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 
+from cloudsched.domain.in_words import NO_ZONE
+from cloudsched.domain.recurrence.iso8601 import to_utc
 from cloudsched.errors import InvalidArgument, InvalidInput
 
 if TYPE_CHECKING:
@@ -55,7 +58,8 @@ def check_methods(*, but: tuple[str, ...] = ()) -> Callable[[type[C]], type[C]]:
 def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Return the function with a check of the arguments that are to be of the types above.
 
-    It raises InvalidArgument for those of another type, and for names that the function does not have.
+    It raises InvalidArgument for those of another type, and for names that the function does not have, and InvalidInput
+    for an instant without a time zone.
     """
     code = cast("FunctionType", inspect.unwrap(function)).__code__  # what decorators below this one wrap
     positional = code.co_varnames[: code.co_argcount]
@@ -70,6 +74,8 @@ def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
             types = kinds.get(name)
             if types is not None and not _is_one(value, types):
                 raise InvalidArgument(name, _describe(value), _advise(name, value, types))
+            if isinstance(value, datetime) and "datetime" in annotated.get(name, ()):
+                require_instant(name, value)
             if types is not None and isinstance(value, str) and _SURROGATE.search(value):
                 problem = "has half a character (a lone surrogate), which no text can have"
                 raise InvalidInput(name, problem, "Give the text as it was before it was cut or decoded.")
@@ -82,6 +88,17 @@ def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
         return function(*arguments, **named)
 
     return check
+
+
+def require_instant(field: str, at: datetime) -> datetime:
+    """Return an aware datetime in UTC. Raises InvalidInput if it has no time zone, or no document can hold it."""
+    problem, hint = NO_ZONE
+    try:
+        if at.utcoffset() is not None:
+            return to_utc(at)
+    except ValueError as error:
+        problem, hint = f"is {at}", str(error)
+    raise InvalidInput(field, problem, hint)
 
 
 def _is_one(value: object, types: frozenset[str]) -> bool:

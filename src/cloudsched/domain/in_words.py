@@ -66,6 +66,10 @@ _DURATION: Final = (
     "Give seconds, such as 600, or an ISO 8601 duration, such as PT10M.",
 )
 _INSTANT: Final = ("is no instant", "Give RFC 3339 with an offset, such as 2027-01-01T09:00:00Z.")
+NO_ZONE: Final = (
+    "has no time zone",
+    'Give its offset from UTC, as in 2027-01-01T09:00:00Z, or in Python tzinfo=UTC or tzinfo=ZoneInfo("Europe/Paris").',
+)
 _OBJECT: Final = ("Input should be an object", "Give its fields by their names, {…}.")
 _SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "time_delta_parsing": _DURATION,
@@ -73,7 +77,7 @@ _SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "datetime_parsing": _INSTANT,
     "datetime_from_date_parsing": _INSTANT,
     "datetime_type": _INSTANT,
-    "timezone_aware": ("has no time zone", "Give the offset from UTC, as in 2027-01-01T09:00:00Z."),
+    "timezone_aware": NO_ZONE,
     "model_type": _OBJECT,
     "dict_type": _OBJECT,
     "tuple_type": ("Input should be a list", "Put it into a list, also if it is one: [value]."),

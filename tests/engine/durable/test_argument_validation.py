@@ -43,7 +43,7 @@ def _wait_with_timeout(wait: Any, ctx: Context) -> None:  # noqa: ANN401 - also 
 
 
 REFUSED: dict[str, tuple[Callable[[Context], object], str]] = {
-    **{f"sleep {wait!r}"[:60]: (partial(_sleep, wait), "until: is ") for wait in _NO_WAITS},
+    **{f"sleep {wait!r}"[:60]: (partial(_sleep, wait), "until: ") for wait in _NO_WAITS},
     **{
         f"timeout {wait!r}"[:60]: (partial(_wait_with_timeout, wait), "timeout: is ")
         for wait in (60, _FAR, timedelta.max, _FAR - START)

@@ -46,7 +46,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.any_case import AnyCase
-from cloudsched.domain.in_words import describe_error, list_errors, list_given
+from cloudsched.domain.in_words import NO_ZONE, describe_error, list_errors, list_given
 from cloudsched.domain.recurrence import exdates, time_zones
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.iso8601 import (
@@ -103,7 +103,7 @@ _TIMES: Final = frozenset({"at", "delay", "local", "dtstart", "rdates"})
 
 def _read_instant(at: datetime) -> datetime:
     if at.tzinfo is None:
-        raise InvalidSchedule("at", "has no time zone", "give an aware datetime, or an offset such as Z")
+        raise InvalidSchedule("at", *NO_ZONE)
     try:
         to_utc(at)
     except ValueError:
@@ -851,11 +851,14 @@ class Schedule(ScheduleFields):
 
         Raises:
             InvalidSchedule: There are more than 100,000 of them.
+            ValueError: ``start`` or ``end`` has no time zone.
 
         >>> january = datetime(2027, 1, 1, tzinfo=UTC)
         >>> len(task.schedule.between(january, january + timedelta(days=31)))
         31
         """
+        if end.tzinfo is None:
+            raise ValueError("the end has no time zone; give an aware datetime")
         within = takewhile(lambda at: at < end, self._iter_after(start - _TICK))
         occurrences = list(islice(within, MAX_LISTED + 1))
         if len(occurrences) > MAX_LISTED:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from cloudsched.domain.call_arguments import require_instant
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.documents.verbs import NEXT
-from cloudsched.domain.recurrence.iso8601 import to_utc
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.lifecycle import continue_or_complete, require_status
@@ -79,17 +79,6 @@ def find_occurrence(task: Task, named: datetime | str, action: str) -> datetime:
         shown = ", ".join(each.astimezone(zone).isoformat() for each in upcoming_occurrences(task, _NAMED))
         raise InvalidInput("occurrence", "is not one of its occurrences to come", f"The next ones are {shown}.")
     return at
-
-
-def require_instant(field: str, at: datetime) -> datetime:
-    """Return an aware datetime in UTC. Raises InvalidInput if it has no time zone, or no document can hold it."""
-    try:
-        if at.tzinfo is not None:
-            return to_utc(at)
-        problem = f"has no time zone: {at}"
-    except (ValueError, OverflowError) as error:
-        problem = f"is {at}: {error}"
-    raise InvalidInput(field, problem, "Give an instant with its offset from UTC, such as 2027-01-01T09:00:00Z.")
 
 
 def _read(named: datetime | str) -> datetime:

@@ -11,12 +11,13 @@ from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+from cloudsched.domain.call_arguments import require_instant, show_value
 from cloudsched.domain.documents.authority import PERSON, SenderRole, is_subject, list_people
 from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS, DeliveryChannel
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.policy import RetryPolicy, to_retry_policy
 from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME
-from cloudsched.domain.recurrence.iso8601 import LAST_YEAR
+from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR
 from cloudsched.errors import InvalidInput
 
 K = TypeVar("K")
@@ -24,25 +25,17 @@ K = TypeVar("K")
 MAX_WAIT = timedelta(days=365 * 7_000)
 """The longest wait that is accepted: one that starts before the year 2998 ends before `LAST_YEAR` does."""
 
-_MAX_REPR_CHARS = 50
-
 
 def parse_wait(field: str, value: object) -> timedelta | datetime:
     """Return how long, or until when (in UTC), a handler should wait. Raises InvalidInput."""
     if isinstance(value, timedelta):
         return parse_duration(field, value)
-    if not isinstance(value, datetime) or value.utcoffset() is None:
+    if not isinstance(value, datetime):
         hint = "Give a timedelta, such as timedelta(minutes=5), or an aware datetime."
-        raise InvalidInput(field, f"is {_short_repr(value)}", hint)
-    if value.year > LAST_YEAR:
-        raise InvalidInput(field, f"is {_short_repr(value)}", f"Give a year up to {LAST_YEAR}.")
-    try:
-        instant = value.astimezone(UTC)
-    except OverflowError:  # such as the first day of year 1 in a zone east of Greenwich
+        raise InvalidInput(field, f"is {show_value(value)}", hint)
+    if value.year < FIRST_YEAR:  # in UTC it may be before the first of Python's
         return datetime.min.replace(tzinfo=UTC)
-    if instant.year > LAST_YEAR:
-        raise InvalidInput(field, f"is {_short_repr(value)}", f"Give a year up to {LAST_YEAR}.")
-    return instant
+    return require_instant(field, value)
 
 
 def parse_duration(field: str, value: object) -> timedelta:
@@ -50,11 +43,11 @@ def parse_duration(field: str, value: object) -> timedelta:
     if not isinstance(value, timedelta):
         raise InvalidInput(
             field,
-            f"is {_short_repr(value)}",
+            f"is {show_value(value)}",
             "Give a timedelta, such as timedelta(minutes=5).",
         )
     if value > MAX_WAIT:
-        raise InvalidInput(field, f"is {_short_repr(value)}", f"At most {MAX_WAIT.days} days.")
+        raise InvalidInput(field, f"is {show_value(value)}", f"At most {MAX_WAIT.days} days.")
     return value
 
 
@@ -68,9 +61,9 @@ def deadline(wait: timedelta | datetime, now: datetime) -> datetime:
 def require_name(field: str, value: object) -> str:
     """Return a name that can be stored in a journal. Raises InvalidInput."""
     if not isinstance(value, str):
-        raise InvalidInput(field, f"is {_short_repr(value)}", "Give a string.")
+        raise InvalidInput(field, f"is {show_value(value)}", "Give a string.")
     if len(value) > MAX_NAME:
-        raise InvalidInput(field, f"is {_short_repr(value)}", f"Give at most {MAX_NAME} characters.")
+        raise InvalidInput(field, f"is {show_value(value)}", f"Give at most {MAX_NAME} characters.")
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -96,7 +89,7 @@ def require_count(field: str, value: Any, minimum: int) -> int:  # noqa: ANN401 
     if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= MAX_COUNT:
         raise InvalidInput(
             field,
-            f"is {_short_repr(value)}",
+            f"is {show_value(value)}",
             f"Give a whole number from {minimum} to {MAX_COUNT}.",
         )
     return int(value)
@@ -106,7 +99,7 @@ def require_callable(field: str, value: Any) -> Any:  # noqa: ANN401 - any argum
     """Return the value if it is callable. Raises InvalidInput."""
     if not callable(value):
         hint = "Give the function itself, followed by its arguments: ctx.step('add', add, 1, 2)."
-        raise InvalidInput(field, f"is {_short_repr(value)}, which cannot be called", hint)
+        raise InvalidInput(field, f"is {show_value(value)}, which cannot be called", hint)
     return value
 
 
@@ -116,7 +109,7 @@ def parse_retry_policy(value: Any) -> RetryPolicy:  # noqa: ANN401 - any argumen
         return to_retry_policy(value)
     except InvalidInput:
         hint = "Give a RetryPolicy, a number of retries from 0 to 20, True or False."
-        raise InvalidInput("retry", f"is {_short_repr(value)}", hint) from None
+        raise InvalidInput("retry", f"is {show_value(value)}", hint) from None
 
 
 _ROLES = (SenderRole.OWNER, SenderRole.ADMIN, SenderRole.WORKER)
@@ -137,7 +130,7 @@ def parse_senders(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any argument
             user = f"{PERSON}{wrong[0]}"
         names = ", ".join(repr(str(each)) for each in _ROLES)
         hint = f"Give some of {names}, and users by name, as in by=('admin', {user!r}). At most {MAX_SENDERS} in all."
-        raise InvalidInput("by", f"is {_short_repr(value)}", hint)
+        raise InvalidInput("by", f"is {show_value(value)}", hint)
     return tuple(dict.fromkeys(str(each) for each in senders))
 
 
@@ -148,7 +141,7 @@ def parse_channels(value: Any, senders: Iterable[str]) -> tuple[DeliveryChannel,
     """
     names = (*value,) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
     if isinstance(value, str) or not all(each in USERS_CHANNELS for each in names):
-        raise InvalidInput("channels", f"is {_short_repr(value)}", f"Give some of {', '.join(USERS_CHANNELS)}.")
+        raise InvalidInput("channels", f"is {show_value(value)}", f"Give some of {', '.join(USERS_CHANNELS)}.")
     if names and not list_people(senders):
         raise InvalidInput("channels", "reach nobody", f"Name the users who are asked: by=('{PERSON}dr-grey',).")
     return tuple(dict.fromkeys(map(DeliveryChannel, names)))
@@ -162,7 +155,7 @@ def require_instances(field: str, kind: type[K], value: tuple[Any, ...], hint: s
     """Return the values if all of them are instances of `kind`. Raises InvalidInput."""
     for number, each in enumerate(value):
         if not isinstance(each, kind):
-            raise InvalidInput(f"{field}.{number}", f"is {_short_repr(each)}", hint)
+            raise InvalidInput(f"{field}.{number}", f"is {show_value(each)}", hint)
     return value
 
 
@@ -172,13 +165,3 @@ def arguments_fingerprint(payload: object, fields: dict[str, Any]) -> str:
         return str(to_json_value("payload", {"payload": payload, **fields}))
     except InvalidInput:
         return ""
-
-
-def _short_repr(value: object) -> str:
-    try:
-        text = repr(value)
-    except Exception:  # noqa: BLE001 - user code may define __repr__
-        text = f"a {type(value).__name__}"
-    if len(text) <= _MAX_REPR_CHARS:
-        return text
-    return f"{text[:_MAX_REPR_CHARS]}…"

@@ -218,7 +218,9 @@ def backfill(task: Task, now: datetime, start: datetime, end: datetime) -> Commi
         raise InvalidInput("end", "is before start", "Give the earlier instant as start.")
     first = task.schedule.next_after(start - timedelta(microseconds=1))
     if first is None or first > end:
-        raise InvalidInput("start", "has no occurrence up to end", "Widen the range.")
+        past = [each for each in (first, task.schedule.first()) if each and each <= now]
+        hint = f"Widen the range to include {past[0].isoformat()}." if past else "None of its occurrences is past."
+        raise InvalidInput("start", "has no occurrence up to end", hint)
     asked = Backfill(requested_at=choose_instant(task, now), next_at=first, until=end)
     return Commit(start_next_backfill(with_changes(task, now, backfill=asked), now))
 

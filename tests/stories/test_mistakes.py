@@ -143,6 +143,7 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "handler annotation": (lambda d: d.app.handler("d")(lambda x: None), "Handler 'd': annotate 'x' with its pydantic model (or a first parameter with Context)."),
     "handler slash": (lambda d: d.app.handler("a/b"), "Handler 'a/b': no URL carries this name; leave out slashes, control characters and spaces at the ends."),
     "handler retry": (lambda d: d.app.handler("e", retry=99), "Handler 'e': retry is 99; give 0 to 20, or a RetryPolicy."),
+    "handler seconds": (lambda d: d.app.handler("e", expected_duration=600), "Handler 'e': expected_duration is 600; give a timedelta, such as timedelta(minutes=10), of at most 1:00:00."),
     "handler task_id": (lambda d: d.app.handler("e", task_id="x"), 'Handler \'e\': task_id is \'x\'; give a function of the payload: task_id=lambda payload: f"remind-{payload.order}".'),
     "advance naive": (lambda d: d.sim.advance_to(NAIVE), "2027-01-05 09:00:00 has no time zone; give an aware datetime: datetime.datetime(2027, 1, 5, 9, 0, tzinfo=UTC)"),
     "advance int": (lambda d: d.sim.advance(60), "advance takes a timedelta, such as timedelta(seconds=60); 60 is of type int."),

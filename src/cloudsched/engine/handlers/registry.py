@@ -287,10 +287,10 @@ def validate_options(
     kinds: tuple[object, ...] = retry_on if isinstance(retry_on, tuple) else (retry_on,)
     if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
         raise Misconfigured(f"Handler {name!r}: retry_on is {retry_on!r}; give exception classes.")
-    if expected_duration is not None and not timedelta(0) < expected_duration <= MAX_DURATION:
-        raise Misconfigured(
-            f"Handler {name!r}: expected_duration is {expected_duration}; at most {MAX_DURATION}.",
-        )
+    is_duration = isinstance(expected_duration, timedelta) and timedelta(0) < expected_duration <= MAX_DURATION
+    if expected_duration is not None and not is_duration:
+        hint = f"give a timedelta, such as timedelta(minutes=10), of at most {MAX_DURATION}"
+        raise Misconfigured(f"Handler {name!r}: expected_duration is {expected_duration}; {hint}.")
     try:
         return None if retry is None else to_retry_policy(retry)
     except InvalidInput:
@@ -317,9 +317,9 @@ def validate_estimate(name: str, option: str, value: object) -> float | None:
 def validate_access(name: str, options: HandlerOptions) -> dict[str, Any]:
     """Return a handler's options for users. Reject such options if users may not name the handler."""
     access, user_max_priority = options.get("access", Requesters.SERVERS), options.get("user_max_priority")
-    if access not in set(Requesters):
+    if access not in tuple(Requesters):
         raise Misconfigured(f'Handler {name!r}: access is {access!r}; give "users" or "servers".')
-    if user_max_priority is not None and user_max_priority not in set(Priority):
+    if user_max_priority is not None and user_max_priority not in tuple(Priority):
         raise Misconfigured(
             f"Handler {name!r}: user_max_priority is {user_max_priority!r}; give one of {', '.join(Priority)}."
         )
@@ -336,7 +336,7 @@ def validate_access(name: str, options: HandlerOptions) -> dict[str, Any]:
 
 def validate_log_readers(name: str, logs: str) -> bool:
     """Return whether a handler's logs are for their owners, too. Raises Misconfigured."""
-    if logs not in {"admins", "owner"}:
+    if logs not in ("admins", "owner"):
         raise Misconfigured(f'Handler {name!r}: logs is {logs!r}; give "owner" or "admins".')
     return logs == "owner"
 

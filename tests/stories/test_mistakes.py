@@ -4,7 +4,7 @@ None of them shows an address of pydantic's documentation, or is a bare Attribut
 """
 
 # ruff: noqa: ARG005, E501 - a table: one mistake a line, with its whole text
-# mypy: disable-error-code="arg-type,call-arg,call-overload,index,list-item,misc"
+# mypy: disable-error-code="arg-type,attr-defined,call-arg,call-overload,index,list-item,misc"
 
 from __future__ import annotations
 
@@ -63,9 +63,11 @@ class Desk:
     def run(self, call: Callable[[Context], object]) -> None:
         """Run a handler, and raise the error that is on its record."""
         self.call = call
-        task = self.app.create(handler="flow", retry=0, schedule=self.sim.now)
+        task = self.app.create(handler="flow", retry=3, schedule=self.sim.now)
         self.sim.advance(timedelta(seconds=1))
-        error = self.sim.executions(task.id)[0].attempts[-1].error
+        execution = self.sim.executions(task.id)[0]
+        assert execution.status == "FAILED"  # another attempt would make the same mistake
+        error = execution.attempts[-1].error
         raise RuntimeError("" if error is None else error.message)
 
 
@@ -152,6 +154,8 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "sync with async context": (lambda d: d.app.handler("c")(await_nothing), "Handler 'c' takes an AsyncContext; write it with `async def`, or take a Context."),
     "step name": (lambda d: d.run(lambda c: c.step(5, remind)), "name: is 5 (Give a string.)"),
     "sleep int": (lambda d: d.run(lambda c: c.sleep(60)), "until: is 60 (Give a timedelta, such as timedelta(minutes=5), or an aware datetime.)"),
+    "context owner": (lambda d: d.run(lambda c: c.owner), "A context has no 'owner'. Write ctx.task.owner."),
+    "context log": (lambda d: d.run(lambda c: c.log), "A context has no 'log'. Write logging.getLogger(__name__).info(…), as everywhere."),
     "then dict": (lambda d: d.run(lambda c: Done(then=[{"handler": "remind"}])), 'then.0: is a dict (Give a list of drafts: Done(then=[TaskDraft(handler="remind", payload={...})]).)'),
 }
 # fmt: on

@@ -9,12 +9,14 @@ from that of a forgotten payload.
 from __future__ import annotations
 
 import inspect
+from difflib import get_close_matches
 from typing import (
     TYPE_CHECKING,
     Any,
     ClassVar,
     Concatenate,
     Generic,
+    NoReturn,
     ParamSpec,
     Protocol,
     TypeVar,
@@ -23,13 +25,13 @@ from typing import (
     overload,
 )
 
-from cloudsched.engine.durable.durable_run import CallHandle
+from cloudsched.domain.documents.task import Task
+from cloudsched.engine.durable.durable_run import CallHandle, Misuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from datetime import datetime
 
-    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.task_arguments import CallFields, NewTaskFields, RunArguments
     from cloudsched.engine.durable.durable_run import DurableRun
@@ -43,6 +45,18 @@ R_co = TypeVar("R_co", covariant=True)
 
 class AnyContext:
     """The common base of `Context` and `AsyncContext`: a handler may take one of them first."""
+
+    if not TYPE_CHECKING:  # type checkers would allow every name
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say what to write instead of a name that a context does not have. Trying again cannot help."""
+            near = get_close_matches(name, dir(self))
+            hint = f"ctx.{near[0]}" if near else "what help(Context) has"
+            if name in {*Task.model_fields, *vars(Task)}:
+                hint = f"ctx.task.{name}"
+            elif name.startswith("log"):
+                hint = "logging.getLogger(__name__).info(…), as everywhere"
+            raise Misuse(f"A context has no {name!r}. Write {hint}.")
 
 
 C = TypeVar("C", bound=AnyContext)

@@ -154,6 +154,7 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "sync with async context": (lambda d: d.app.handler("c")(await_nothing), "Handler 'c' takes an AsyncContext; write it with `async def`, or take a Context."),
     "step name": (lambda d: d.run(lambda c: c.step(5, remind)), "name: is 5 (Give a string.)"),
     "sleep int": (lambda d: d.run(lambda c: c.sleep(60)), "until: is 60 (Give a timedelta, such as timedelta(minutes=5), or an aware datetime.)"),
+    "wait timeout": (lambda d: d.run(lambda c: c.wait_for("paid", timedelta(days=1))), "model: is datetime.timedelta(days=1), and no type (Give a type. A time is timeout=timedelta(days=1), a text question='Is it true?'.)"),
     "context owner": (lambda d: d.run(lambda c: c.owner), "A context has no 'owner'. Write ctx.task.owner."),
     "context log": (lambda d: d.run(lambda c: c.log), "A context has no 'log'. Write logging.getLogger(__name__).info(…), as everywhere."),
     "then dict": (lambda d: d.run(lambda c: Done(then=[{"handler": "remind"}])), 'then.0: is a dict (Give a list of drafts: Done(then=[TaskDraft(handler="remind", payload={...})]).)'),

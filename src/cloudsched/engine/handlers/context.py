@@ -134,21 +134,14 @@ class Context(Calls):
         self.durable_run = durable_run
         self.stored_task = task
         """The task that `task` is a copy of."""
-        if run.payload is None:
-            self.stored_payload: dict[str, Any] = task.payload
-        else:
-            self.stored_payload = run.payload
+        self.stored_payload: dict[str, Any] = task.payload if run.payload is None else run.payload
 
         self.execution_id: str = run.execution_id
         self.scheduled_for: datetime = run.scheduled_for
         self.attempt: int = run.attempt
         self._clock = clock
         self._renew = renew
-        if run.lease is None:
-            self._lease_until = run.due_at
-        else:
-            self._lease_until = run.lease.until
-
+        self._lease_until = run.due_at if run.lease is None else run.lease.until
         self._progress = list(run.progress)
         self._author: Requesters | None = None
         self._notices: list[InboxMessage] = []
@@ -389,10 +382,10 @@ class Context(Calls):
         """
         from cloudsched.engine.durable.waits import wait_for_event  # noqa: PLC0415 - the same
 
-        if timeout is None:
-            limit = None
-        else:
-            limit = parse_duration("timeout", timeout)
+        if isinstance(model, str | int | float | timedelta):  # given without its name
+            hint = "Give a type. A time is timeout=timedelta(days=1), a text question='Is it true?'."
+            raise InvalidInput("model", f"is {model!r}, and no type", hint)
+        limit = None if timeout is None else parse_duration("timeout", timeout)
         senders = parse_senders(by)
         name = parse_event_name(event)
         kind = None if model is None else self._find_event_type(name, model)
@@ -431,10 +424,7 @@ class Context(Calls):
         if declared is None or declared.model != model:  # a union is made anew each time
             shown = getattr(model, "__name__", repr(model))
             example = f'@app.handler({self.task.handler!r}, events={{"{name}": {shown}}})'
-            if declared is not None:
-                near = []
-            else:
-                near = get_close_matches(name, self.event_types, n=1)
+            near = get_close_matches(name, self.event_types, n=1) if declared is None else []
             meant = f" Did you mean {near[0]!r}?" if near else ""
             raise WorkflowError(
                 f"The type of an event is declared, so that it is checked when it is sent: {example}.{meant}"
@@ -452,10 +442,7 @@ class Context(Calls):
         True
         """
         renewed = self.durable_run.lease_until
-        if renewed is None:
-            until = self._lease_until
-        else:
-            until = max(self._lease_until, renewed)
+        until = self._lease_until if renewed is None else max(self._lease_until, renewed)
         return until - self._clock.now()
 
     def progress(self, text: str) -> None:

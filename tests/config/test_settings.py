@@ -12,7 +12,7 @@ from tests.harness import ROOT
 
 from cloudsched import Settings
 from cloudsched.config.access import Access
-from cloudsched.errors import Misconfigured
+from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.testing import Simulation
 
 
@@ -95,12 +95,9 @@ def test_variables_that_are_no_settings_are_left_alone() -> None:
 @pytest.mark.parametrize(
     ("mistake", "kind", "says"),
     [
-        (lambda sim: sim.advance(60), TypeError, r"advance takes a timedelta, such as timedelta\(seconds=60\); 60 is"),
-        (lambda sim: sim.run_until_idle(60), TypeError, "run_until_idle takes a timedelta"),
-        (lambda sim: sim.advance(timedelta(days=-1)), ValueError, "only moves forward"),
-        (lambda sim: sim.advance_to(sim.now - timedelta(days=1)), ValueError, "only moves forward"),
-        (lambda sim: sim.add_worker("a b"), ValueError, "The queue 'a b': letters, digits"),
-        (lambda sim: sim.add_worker("gpu", "cuda", "a b"), ValueError, "The skill 'a b': letters, digits"),
+        (lambda sim: sim.run_until_idle(timedelta(days=-1)), ValueError, "only moves forward"),
+        (lambda sim: sim.add_worker("a b"), InvalidInput, "queue: is no name"),
+        (lambda sim: sim.add_worker("gpu", "cuda", "a b"), InvalidInput, "skill: is no name"),
     ],
 )
 def test_a_simulation_refuses_invalid_arguments(

@@ -32,6 +32,7 @@ from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
+from cloudsched.domain.call_arguments import check_arguments, check_methods
 from cloudsched.domain.documents.delivery_channels import SENDER_NAMES
 from cloudsched.domain.documents.record import secret_hash
 from cloudsched.engine.ports.procedure import run_procedure
@@ -73,6 +74,7 @@ EACH_LOOK = timedelta(milliseconds=1)
 _MINUTE: Final = timedelta(minutes=1)
 
 
+@check_methods()
 class Simulation:
     """An app with a store, a queue and a clock of its own. The test moves the clock.
 
@@ -92,6 +94,7 @@ class Simulation:
         settings: Any other field of `Settings`, by its name.
     """
 
+    @check_arguments
     def __init__(  # noqa: PLR0913 - each is an option of its own
         self,
         app: App,
@@ -189,7 +192,6 @@ class Simulation:
         >>> len(sim.executions(task.id))
         9
         """
-        _require_duration("advance", by)
         self.advance_to(self.now + by)
 
     def advance_to(self, until: datetime) -> None:
@@ -197,19 +199,11 @@ class Simulation:
 
         Raises:
             RuntimeError: The simulation is not in use: it has to be entered by ``with``.
-            ValueError: `until` is in the past, or has no time zone.
+            InvalidInput: `until` has no time zone.
+            ValueError: `until` is in the past.
 
         >>> sim.advance_to(datetime(2027, 2, 1, tzinfo=UTC))
         """
-        if not self._is_open:
-            raise RuntimeError("The simulation is not in use; write `with Simulation(app) as sim:` around this.")
-        if until.tzinfo is None:
-            aware = repr(until).replace(")", ", tzinfo=UTC)")
-            raise ValueError(f"{until} has no time zone; give an aware datetime: {aware}")
-        if until < self.now:
-            raise ValueError(
-                f"{until} is in the past: the simulation is at {self.now}, and its clock only moves forward."
-            )
         self._run_until(until)
         self.clock.move_to(until)
 
@@ -222,7 +216,6 @@ class Simulation:
         >>> sim.run_until_idle(timedelta(hours=1))
         False
         """
-        _require_duration("run_until_idle", limit)
         return self._run_until(self.now + limit)
 
     def add_worker(
@@ -239,7 +232,7 @@ class Simulation:
             owner: The only owner whose tasks it may run. Any owner's if None.
 
         Raises:
-            ValueError: `queue` or a skill is not a valid name.
+            InvalidInput: `queue` or a skill is not a valid name.
 
         >>> sim.add_worker("gpu", "cuda")
         """
@@ -247,10 +240,8 @@ class Simulation:
             try:
                 Pull(queue=queue, skill=skill)
             except InvalidInput as error:
-                which = f"The skill {skill!r}"
-                if error.field == "queue":
-                    which = f"The queue {queue!r}"
-                raise ValueError(f"{which}: letters, digits, - and _ (a skill: dots, too), at most 64.") from None
+                hint = "Give letters, digits, - and _ (a skill: dots, too), at most 64."
+                raise InvalidInput(error.field, "is no name", hint) from None
         if handlers is None:
             handlers = [each.name for each in self.app.container.registry]
         name = f"worker-{len(self._workers) + 1}"
@@ -341,8 +332,13 @@ class Simulation:
 
         ``sim.channel("EMAIL").fails(2)``, ``….drops_answers(1)``, ``….is_down = True``.
 
+        Raises:
+            InvalidInput: It is none of those that are sent to. Messages of ``WEB`` are in `inbox`.
+
         >>> sim.channel("EMAIL").fails(2)
         """
+        if name not in self._channels:
+            raise InvalidInput("channel", f"is {name!r}", f"Give one of {', '.join(self._channels)}. WEB is sim.inbox.")
         return self._channels[name]
 
     def sent(self, channel: str, *, to: str | None = None) -> list[SentMessage]:
@@ -353,10 +349,16 @@ class Simulation:
         >>> [message.title for message in sim.sent("EMAIL", to="ada")]
         ['Do not forget']
         """
-        return [each for each in self._channels[channel].sent if to is None or to in {each.owner, each.address}]
+        return [each for each in self.channel(channel).sent if to is None or to in {each.owner, each.address}]
 
     def _run_until(self, until: datetime) -> bool:
         """Run everything that is due up to an instant. Return whether nothing is left after it."""
+        if not self._is_open:
+            raise RuntimeError("The simulation is not in use; write `with Simulation(app) as sim:` around this.")
+        if until < self.now:
+            raise ValueError(
+                f"{until} is in the past: the simulation is at {self.now}, and its clock only moves forward."
+            )
         self._work()
         while (event := self._next_event()) is not None and event.at <= until:
             self._run_event(event)
@@ -367,7 +369,7 @@ class Simulation:
         wake_at = self.queue.wake_at()
         sweep_at = self._next_sweep()
         look_at = self._looks.find_next(self.now)
-        instants = [each for each in (wake_at, sweep_at, look_at) if each is not None]
+        instants = [*filter(None, (wake_at, sweep_at, look_at))]
         if not instants:
             return None
         at = min(instants)
@@ -419,14 +421,6 @@ class _Event(NamedTuple):
     """True if the sweep runs then."""
     looks: bool
     """True if the limit of what owners use is enforced then."""
-
-
-def _require_duration(method: str, value: object) -> None:
-    if not isinstance(value, timedelta):
-        kind = type(value).__name__
-        raise TypeError(f"{method} takes a timedelta, such as timedelta(seconds=60); {value!r} is of type {kind}.")
-    if value < timedelta(0):
-        raise ValueError(f"{method} was given {value!r}; the clock only moves forward.")
 
 
 def _iter_pages(page_after: Callable[[str | None], Page[T]]) -> Iterator[T]:

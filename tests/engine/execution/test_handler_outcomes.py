@@ -130,6 +130,8 @@ def test_the_result_of_a_plain_handler_is_awaited(function: Callable[[], object]
         Snooze("tomorrow"),  # type: ignore[arg-type]
         Snooze(datetime(2027, 1, 1, 1)),  # noqa: DTZ001 - a naive one
         Snooze(datetime.max.replace(tzinfo=UTC)),
+        Snooze(datetime(2026, 1, 1, tzinfo=UTC)),
+        Snooze(-SECOND),
     ],
     ids=lambda answer: str(type(answer)),
 )

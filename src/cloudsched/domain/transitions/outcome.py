@@ -66,7 +66,7 @@ class Retry(_Noted):
 class Snooze(_Noted):
     """It is too early. Call the handler again at `until` (an aware datetime), or after it (a timedelta).
 
-    A snooze costs no attempt, and lasts at least a second.
+    A snooze costs no attempt, and lasts at least a second. An instant before the attempt began fails the run.
     """
 
     ended_as: ClassVar[str] = "snoozed"

@@ -7,7 +7,7 @@ it would be just as invalid again. `is_handler_failure` says which exceptions ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -102,6 +102,7 @@ def _call(
     context: Context,
     payload: object,
 ) -> Procedure[AttemptReport]:
+    began = context.durable_run.clock_now()
     try:
         call = partial(_call_function, handler, context, payload)
         if handler.dependencies:
@@ -114,7 +115,7 @@ def _call(
 
         _require_returned(context, result)
         try:
-            outcome = to_outcome(result, context.durable_run.clock_now)
+            outcome = to_outcome(result, began)
         except Exception as error:  # noqa: BLE001 - a result's serializers are user code, and may raise anything
             return _report_failure(context, Fail(_error_text(error)), error)
         context.durable_run.check_complete()
@@ -134,11 +135,10 @@ def _report_raised(context: Context, handler: Handler, error: BaseException) -> 
     if is_busy(error):
         return _report(context, Snooze(getattr(error, "retry_after", None) or timedelta(0), _error_text(error)))
     mistake = explain_mistake(error, context.durable_run.made)
-    if mistake is not None:
-        return _report_failure(context, Fail(str(mistake)), mistake)
     # A handler that has asked for what cannot be, such as ``ctx.sleep(60)``, would do so again.
-    is_final = issubclass(type(error), InvalidInput | Misuse) or not handler.is_retryable(error)
+    is_final = mistake or issubclass(type(error), InvalidInput | Misuse) or not handler.is_retryable(error)
     outcome = Fail if is_final else Retry
+    error = mistake or error
     return _report_failure(context, outcome(_error_text(error)), error)
 
 
@@ -186,38 +186,35 @@ def _call_function(
     return (yield LongCall(partial(list, result))) if isinstance(result, Iterator) else result
 
 
-def to_outcome(result: object, now: Callable[[], datetime]) -> Outcome:
+def to_outcome(result: object, began: datetime) -> Outcome:
     """Return the outcome for what a handler returned, or a Done with it, ready to be stored.
 
-    Raises InvalidInput.
+    `began` is when the attempt did. Raises InvalidInput.
     """
-    content = result
-    then: object = ()
-    silent = False
-    if isinstance(result, Done):
-        content = result.content
-        then = result.then
-        silent = result.silent
-    elif isinstance(result, WithoutResult):
-        return _bind(result, now)
-
+    if isinstance(result, WithoutResult):
+        return _bind(result, began)
+    done = result if isinstance(result, Done) else Done(result)
+    content = done.content
     is_short = content is None or (type(content) is str and len(content) <= _SHORT and content.isascii())
     if not is_short:
         content = to_json_value("content", content, for_readers=True)
         require_content("content", content)
-    return Done(content, () if then == () else _parse_follow_ups(then), silent)
+    return Done(content, () if done.then == () else _parse_follow_ups(done.then), done.silent)
 
 
-def _bind(outcome: WithoutResult, now: Callable[[], datetime]) -> Outcome:
+def _bind(outcome: WithoutResult, began: datetime) -> Outcome:
     """Return an outcome with a text and times that can be stored. Raises InvalidInput."""
     match outcome:
         case Fail() | Cancel() | Retry(after=None):
             return type(outcome)(truncate_text(outcome.reason))
         case Retry(reason, after):
-            since = now()
-            return Retry(truncate_text(reason), deadline(parse_wait("after", after), since) - since)
+            return Retry(truncate_text(reason), deadline(parse_wait("after", after), began) - began)
         case put_off:
-            until = deadline(parse_wait("until", put_off.until), now())
+            until = parse_wait("until", put_off.until)
+            if (began + until if isinstance(until, timedelta) else until) < began:
+                # It would be called once a second for ever. What has passed since then is only late.
+                hint = "Give a later instant, or a timedelta such as timedelta(minutes=5)."
+                raise InvalidInput("until", f"is {until}, before this attempt began", hint)
             return type(put_off)(until, truncate_text(put_off.reason))
 
 

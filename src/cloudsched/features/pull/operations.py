@@ -304,7 +304,7 @@ def complete(call: ApiCall, body: CompleteRequest) -> Response:
         answer = Cancel(body.message or "Cancelled by its worker.")
     else:
         _require_absent(body, ("message",), "It says why an execution is CANCELLED.")
-    outcome = to_outcome(answer, call.app.container.clock.now)
+    outcome = to_outcome(answer, call.app.container.clock.now())
     return _respond(call, _finish(call, body, outcome=outcome, notices=_parse_notices(body)))
 
 
@@ -317,8 +317,8 @@ def fail(call: ApiCall, body: FailRequest) -> Response:
     error = truncate_error(body.error.type, body.error.message, body.error.traceback)
     if body.is_final:
         _require_absent(body, ("retry_after",), "No attempt follows one that is final.")
-    answer = Fail(error.message) if body.is_final else Retry(error.message, body.retry_after)
-    task = _finish(call, body, outcome=to_outcome(answer, call.app.container.clock.now), error=error)
+    outcome = Fail(error.message) if body.is_final else Retry(error.message, body.retry_after)
+    task = _finish(call, body, outcome=outcome, error=error)
     record = _unreported_failure(call, task, body.lease_token)
     return _respond(call, task, {} if record is None else {"failedExecution": record.to_wire()})
 
@@ -343,8 +343,8 @@ def release(call: ApiCall, body: ReleaseRequest) -> Response:
     logged = _parse_log(call, body.logs)
     if body.after is None:
         return _respond(call, claims.release_by_token(*key, reason, steps or None, logged))
-    outcome = to_outcome(go_on(reason, body.after), call.app.container.clock.now)
-    return _respond(call, claims.finish_by_token(*key, AttemptReport(outcome, progress=steps), logged))
+    report = AttemptReport(go_on(reason, body.after), progress=steps)
+    return _respond(call, claims.finish_by_token(*key, report, logged))
 
 
 def _authorized_claims(call: ApiCall) -> WorkerClaims:

@@ -265,7 +265,8 @@ def test_an_api_creates_late_rows_at_once(engine: Engine, sim: Simulation, app: 
         server.serve()
         outbox = SqlalchemyOutbox(engine, app, client=client)
         with Session(engine) as session, session.begin():
-            outbox.create(session, **REMINDER, id="own", schedule=Schedule.once(START + timedelta(minutes=5)))
+            at = Schedule.once(START + timedelta(minutes=5))
+            outbox.create(session, **REMINDER, id="own", retention=timedelta(days=9), schedule=at)
         sim.advance(timedelta(minutes=10))
         _, (entry,) = outbox._rows.claim(sim.now)  # noqa: SLF001 - by a relay that dies
         outbox._handover._do(entry)  # noqa: SLF001

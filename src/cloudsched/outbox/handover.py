@@ -271,7 +271,10 @@ class ClientTarget:
 
     def create(self, row_id: str, draft: TaskDraft, written_at: datetime) -> None:  # noqa: ARG002 - known by its id
         """Create the task. The API knows a repetition by the task's id and content."""
-        self._client.create(**to_content(draft))
+        content = to_content(draft)
+        if "retention" in content:  # as a number, whose unit would be asked for
+            content["retention"] = draft.retention
+        self._client.create(**content)
 
     def cancel(self, task_id: str) -> None:
         """Cancel a task."""

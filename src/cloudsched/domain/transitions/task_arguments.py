@@ -55,8 +55,8 @@ class CommonFields(CallOptions, total=False):
     catch_up: CatchUp | CatchUpMode | Literal["LATEST", "ALL", "NONE"] | Mapping[str, Any] | None
     expiration: Seconds | None
     pause_after_failures: int | None
-    execution_retention: Seconds | None
-    retention: Seconds | None
+    execution_retention: timedelta | str | None
+    retention: timedelta | str | None
 
 
 class PersonFields(TypedDict, total=False):

@@ -179,6 +179,8 @@ class TaskDraft(TaskSpec):
     @classmethod
     def _explain(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:  # noqa: ANN401 - anything
         """Replace pydantic's error with one of our own, which says what to write instead."""
+        if info.context is None and isinstance(data, dict):
+            _require_units(data)
         try:
             return handler(data)
         except ValidationError as error:
@@ -304,7 +306,7 @@ def to_draft_content(fields: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(schedule, str | dict):
         content["schedule"] = to_json_value("schedule", schedule)
     elif schedule is not None:
-        content["schedule"] = schedule if type(schedule) is Schedule else _to_python_schedule(schedule)
+        content["schedule"] = _to_python_schedule(schedule)
     return content
 
 
@@ -316,6 +318,8 @@ def has_schedule_text(fields: dict[str, Any]) -> bool:
 
 
 _SAME_IN_JSON = (str, int, bool, type(None))
+_KEPT = frozenset({"retention", "execution_retention"})
+"""The fields whose numbers might be meant as days."""
 _READ = frozenset({"retry", "schedule"})
 """The fields in which a number stands for something else, or for nothing."""
 
@@ -325,6 +329,7 @@ def to_wire_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
     `retry` may be a number, True or False.
     """
+    _require_units(fields)
     return {
         _to_wire_name(name): value
         if type(value) in _SAME_IN_JSON and (type(value) is str or name not in _READ)
@@ -387,6 +392,17 @@ def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller give
         hint = 'Give words ("every day at 9"), cron ("0 9 * * 1-5") or an object such as {"rrule": "FREQ=DAILY"}.'
         raise InvalidSchedule("schedule", f"is {value!r}"[:80], hint)
     return value
+
+
+def _require_units(fields: Mapping[str, Any]) -> None:
+    """Refuse numbers that Python code gave for a retention: JSON means seconds, and people mean days."""
+    for name, value in fields.items():
+        if name in _KEPT and isinstance(value, int | float):
+            raise InvalidInput(
+                _to_wire_name(name),
+                f"is {value}, without a unit",
+                f'Say of what: timedelta(days={value}) or "P{value}D", or timedelta(seconds={value}).',
+            )
 
 
 def _to_python_schedule(value: object) -> Schedule:

@@ -127,6 +127,7 @@ WRONG: list[tuple[object, str]] = [
     (draft(handler="nothing"), "then.0.handler: there is no handler named 'nothing'"),
     (draft(payload={"text": 5}), "then.0.payload.text"),
     (draft(schedule=START - DAY), "then.0.schedule.at: is in the past"),
+    (draft(id="own"), "then.0.id: is that of a task that runs 'work', not 'note'"),
     ({"handler": "note"}, "then.0: is a dict (Give a list of drafts"),
 ]
 
@@ -142,7 +143,7 @@ def test_a_refused_follow_up_fails_the_occurrence(
     with Simulation(app) as sim:
         if pull:
             sim.add_worker(pull)
-        _, record = run(sim, pull=pull)
+        _, record = run(sim, id="own", pull=pull)
         assert record.status is ExecutionStatus.FAILED
         assert record.attempts[-1].error is not None
         assert message in record.attempts[-1].error.message

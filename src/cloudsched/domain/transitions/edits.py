@@ -41,6 +41,8 @@ from cloudsched.domain.transitions.run_records import execution_record, require_
 from cloudsched.errors import InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from cloudsched.domain.documents.authority import Requesters
     from cloudsched.domain.transitions.task_draft import TaskDraft
 
@@ -171,6 +173,16 @@ def _find_edit_time(task: Task, changed: Task, now: datetime, asked_at: datetime
     at = changed.schedule.at
     last = changed.earlier_planned_to
     return now if at is not None and last is not None and at <= last else asked_at
+
+
+def require_same_handler(task: Task, draft: TaskDraft, handlers: Container[str]) -> None:
+    """Refuse a creation with the id of a task that does other work. A handler that is gone was renamed."""
+    if draft.handler != task.handler and task.handler in handlers:
+        raise InvalidInput(
+            "id",
+            f"is that of a task that runs {task.handler!r}, not {draft.handler!r}",
+            "Choose another id, or change what that task runs: update(id, handler=…).",
+        )
 
 
 def edit_or_restart(

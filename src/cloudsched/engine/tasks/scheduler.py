@@ -24,7 +24,7 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
 from cloudsched.domain.transitions.definitions import bind_open_runs, describe_bound_runs
-from cloudsched.domain.transitions.edits import anchor_schedule, edit_or_restart, new_task
+from cloudsched.domain.transitions.edits import anchor_schedule, edit_or_restart, new_task, require_same_handler
 from cloudsched.domain.transitions.history import with_answer, with_entry
 from cloudsched.domain.transitions.idempotency import RequestMark, key_reused, once
 from cloudsched.domain.transitions.planning import can_replan
@@ -107,11 +107,8 @@ class Scheduler:
                 resolve_schedule(self._engine.store.records, draft.schedule, draft.owner)
         faults.tell()
 
-        started = self._engine.clock.now() if depends else None
-        if lead is None:
-            least = self._engine.settings.minimum_lead
-        else:
-            least = lead
+        started = self._engine.clock.now()
+        least = self._engine.settings.minimum_lead if lead is None else lead
         if depends:
             draft = self._resolve_new(draft, refusal, by, least)
         creation = repeat_on_conflict(
@@ -120,7 +117,7 @@ class Scheduler:
             lambda _: self._try_to_create(draft, by, mark, refusal, least, as_of),
         )
         task, is_new = run_procedure(creation)
-        if started is not None:
+        if depends:
             task = self._follow_changes(task, started)
         return task, is_new
 
@@ -144,7 +141,9 @@ class Scheduler:
             task = new_task(draft, at, lead, new_id=new_id, history=history, **known)
             if code is not None:
                 self._engine.quotas().require_run_room(draft.owner, code.task, code.execution_id)
-            quota = self._check_quotas(task, by, refusal, at)
+            if by.has_quotas:
+                self._engine.quotas().require_interval(task.schedule, at)
+            quota = self._require_room(task.owner, by, refusal)
         except (InvalidInput, QuotaExceeded):
             # A repetition of what was created before is answered, even if it would be refused by now.
             repeated = self._repeat_creation(draft.id, draft, mark, by) if draft.id else None
@@ -163,23 +162,11 @@ class Scheduler:
             raise
         return self._dispatch_or_defer(created), True
 
-    def _check_quotas(
-        self,
-        task: Task,
-        by: Authority,
-        refusal: QuotaExceeded | None,
-        at: datetime,
-    ) -> QuotaCheck | None:
+    def _require_room(self, owner: str, by: Authority, refusal: QuotaExceeded | None) -> QuotaCheck | None:
         """Return what a creation must guard, if quotas hold for it. Raises QuotaExceeded, or an earlier refusal."""
-        quota: QuotaCheck | None = None
-        if by.has_quotas:
-            self._engine.quotas().require_interval(task.schedule, at)
-            if refusal is None:
-                quota = self._engine.quotas().check(task.owner)
-        if quota is not None:
-            refusal = quota.refusal
-        if refusal is not None:
-            raise refusal
+        quota = self._engine.quotas().check(owner) if by.has_quotas and refusal is None else None
+        if full := refusal if quota is None else quota.refusal:
+            raise full
         return quota
 
     def _resolve_new(
@@ -190,11 +177,7 @@ class Scheduler:
         Links written for it count in no quota.
         """
         try:
-            quota = None
-            if by.has_quotas and refusal is None:
-                quota = self._engine.quotas().check(draft.owner)
-            if full := refusal if quota is None else quota.refusal:
-                raise full
+            self._require_room(draft.owner, by, refusal)
             if by.has_quotas and draft.schedule is not None:
                 schedule = resolve_schedule(self._engine.store.records, draft.schedule, draft.owner)
                 new_task(draft.model_copy(update={"schedule": schedule}), self._engine.clock.now(), lead)
@@ -206,9 +189,7 @@ class Scheduler:
     def find_repeated(self, task_id: str, mark: RequestMark, by: Authority) -> Task | None:
         """Return the task, as it is now, that this same creation made or edited before, or None."""
         existing = self._engine.store.load(task_id)
-        if existing is None or existing.task.deleted_at is not None:
-            return None
-        if not mark.is_repeat_on(existing.task):
+        if existing is None or existing.task.deleted_at is not None or not mark.is_repeat_on(existing.task):
             return None
         by.authorize(existing.task)
         return self._dispatch_or_defer(existing)
@@ -253,6 +234,7 @@ class Scheduler:
             raise InvalidInput("id", "is taken", "Choose another id, or leave it out to be given one.")
 
         def decide(task: Task, now: datetime) -> Commit:
+            require_same_handler(task, draft, self._engine.registry)
             resolved = self._resolve(draft, task.schedule)
             transition = edit_or_restart(
                 task,
@@ -366,8 +348,9 @@ class Scheduler:
 
         def decide(task: Task, now: datetime) -> Commit:
             message = "" if is_gone else f"Paused{lifecycle.name_author(task, by.sender)}."
-            how: Any = {"paused_by": by.author, "is_gone": is_gone, "until": until, "pause_id": pause_id}
-            return lifecycle.pause(task, now, message, **how)
+            return lifecycle.pause(
+                task, now, message, paused_by=by.author, is_gone=is_gone, until=until, pause_id=pause_id
+            )
 
         reason = None if until is None else f"Until {until:%Y-%m-%dT%H:%M:%SZ}."
         return self._act(task_id, Action.PAUSED, decide, by, reason, mark)
@@ -495,10 +478,7 @@ class Scheduler:
         try:
             deleted = self._act(task_id, Action.DELETED, lifecycle.delete, by, mark=mark)
         except NotFound:
-            if mark is None:
-                stored = None
-            else:
-                stored = self._engine.store.load(task_id)
+            stored = None if mark is None else self._engine.store.load(task_id)
             if mark is None or stored is None or stored.task.deleted_at is None or not mark.is_repeat_on(stored.task):
                 raise
             by.require_valid()
@@ -657,6 +637,4 @@ def with_preferred_channels(draft: TaskDraft, engine: EngineContext) -> TaskDraf
     stored = engine.store.records.load(Person, draft.owner)
     chosen = default_channels(record_of(stored), draft.category)
     channels = tuple(each for each in chosen if each.traits.may_users_name)
-    if channels:
-        return draft.model_copy(update={"delivery_channels": channels})
-    return draft
+    return draft.model_copy(update={"delivery_channels": channels}) if channels else draft

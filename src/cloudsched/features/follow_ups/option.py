@@ -106,7 +106,7 @@ class PlannedTasks:
             try:
                 lead = self._lead_since_start(draft, run, now)
                 if draft.id == end.task.id:
-                    edit = _edit(end.task, draft, now, lead)
+                    edit = self._edit(end.task, draft, now, lead)
                     end = end.having(task=edit.task, executions=(*end.executions, *edit.executions))
                 else:
                     writes += self._write(draft, now, lead, after=end.task)
@@ -131,13 +131,21 @@ class PlannedTasks:
                 existing = self._load(str(draft.id))
                 if existing is None:
                     raise
-        edit = _edit(existing.task, draft, now, lead)
+        edit = self._edit(existing.task, draft, now, lead)
         if edit.task is existing.task:
             return []
         task = self._engine.usage_limit().settle(existing.task, edit.task, None)
         if is_revival(existing.task, task):
             task = self._engine.usage_limit().prepare(task, now, after)
         return [TaskWrite(task, existing, edit.executions)]
+
+    def _edit(self, task: Task, draft: TaskDraft, now: datetime, lead: timedelta) -> Commit:
+        if task.owner != draft.owner:
+            raise InvalidInput("id", f"is taken: {task.id!r} belongs to {task.owner!r}", "Choose another id.")
+        from cloudsched.domain.transitions.edits import edit_or_restart, require_same_handler  # noqa: PLC0415 - the same
+
+        require_same_handler(task, draft, self._engine.registry)
+        return edit_or_restart(task, draft, now, lead, defined_by=None)
 
     def _load(self, task_id: str) -> VersionedTask | None:
         stored = self._engine.store.load(task_id)
@@ -156,14 +164,6 @@ class PlannedTasks:
             return self._engine.settings.minimum_lead
         elapsed = max(now - run.started_at, timedelta(0))
         return self._engine.settings.minimum_lead - elapsed
-
-
-def _edit(task: Task, draft: TaskDraft, now: datetime, lead: timedelta) -> Commit:
-    if task.owner != draft.owner:
-        raise InvalidInput("id", f"is taken: {task.id!r} belongs to {task.owner!r}", "Choose another id.")
-    from cloudsched.domain.transitions.edits import edit_or_restart  # noqa: PLC0415 - the same
-
-    return edit_or_restart(task, draft, now, lead, defined_by=None)
 
 
 def _derive_id(task: Task, run: Run, number: int) -> str:

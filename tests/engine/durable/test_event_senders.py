@@ -11,7 +11,7 @@ from tests.engine.harness import DAY, MINUTE, SECOND, Create
 from cloudsched import App, Context, EventSender, EventTimedOut, Settings
 from cloudsched.domain.documents.authority import SenderRole
 from cloudsched.domain.transitions.suspend import MAX_EVENTS
-from cloudsched.errors import NotAllowed, NotAwaited
+from cloudsched.errors import InvalidInput, NotAllowed, NotAwaited
 from cloudsched.testing import Simulation
 
 WORKER = EventSender(role=SenderRole.WORKER, subject="key:gpu")
@@ -112,6 +112,25 @@ def test_events_that_do_not_count_shut_out_none_that_does(app: App, sim: Simulat
     app.send_event(task.id, "approved", "yes")
     sim.run_until_idle()
     assert sim.executions(task.id)[0].content == "yes"
+
+
+@pytest.mark.parametrize(
+    ("role", "subject"),
+    [
+        (SenderRole.OWNER, "user:eve"),
+        (SenderRole.OWNER, "ada"),
+        (SenderRole.PERSON, "eve"),
+        (SenderRole.PERSON, None),
+    ],
+)
+def test_a_sender_is_the_owner_or_a_person_by_name(
+    app: App, sim: Simulation, create: Create, role: SenderRole, subject: str | None
+) -> None:
+    """Nobody answers in the owner's place by a slip."""
+    task = create(handler="work")
+    sim.advance(MINUTE)
+    with pytest.raises(InvalidInput, match="sender"):
+        app.send_event(task.id, "approved", sender=EventSender(role=role, subject=subject))
 
 
 @pytest.mark.parametrize("by", ["owner", [], ["stranger"], 7, None])

@@ -592,15 +592,20 @@ def identify_sender(task: Task, by: Authority) -> EventSender:
     """Return the sender of an event towards a task: a user other than its owner is a person to be asked."""
     sender = by.actor
     if not by.is_user or by.owner is None or sender.role is not SenderRole.OWNER:
+        owner = f"{PERSON}{task.owner}"
+        is_right = {
+            SenderRole.OWNER: owner in {sender.subject or owner, sender.user},
+            SenderRole.PERSON: sender.person,
+        }
+        if not is_right.get(sender.role, True):
+            raise InvalidInput(
+                "sender",
+                f"is {sender.subject!r} as {sender.role.value!r}",
+                f'Give role="owner" for {owner!r} alone, and role="person" for any other "{PERSON}…".',
+            )
         return sender
-    if task.owner == by.owner:
-        role = SenderRole.OWNER
-    else:
-        role = SenderRole.PERSON
-    if sender.person is not None:
-        own_key = None
-    else:
-        own_key = f"{PERSON}{by.owner}"
+    role = SenderRole.OWNER if task.owner == by.owner else SenderRole.PERSON
+    own_key = f"{PERSON}{by.owner}" if sender.person is None else None
     return sender.model_copy(update={"role": role, "user": own_key})
 
 

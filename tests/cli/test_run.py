@@ -123,6 +123,14 @@ def test_what_cannot_be_run_is_an_error(words: tuple[str, ...], why: str, run: R
     assert why in refused.err
 
 
+def test_a_folder_without_handlers_runs_none(run: Run, tmp_path: Path) -> None:
+    """Not even one of our own that has the name."""
+    (tmp_path / "handlers.py").unlink()
+    refused = run("remind", "--payload", '{"text": "Tea"}')
+    assert refused.code == ExitCode.USAGE
+    assert "There is no functions/handlers.py or handlers.py here" in refused.err
+
+
 def test_a_durable_handler_stops_at_its_first_wait(run: Run) -> None:
     """One attempt is one attempt: the steps so far are shown, and the option that goes on."""
     stopped = run("greet-later")

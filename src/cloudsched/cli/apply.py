@@ -72,7 +72,7 @@ def apply(
     from cloudsched.engine.tasks.declared_tasks import DeclaredAction  # noqa: PLC0415 - not needed for --help
     from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
 
-    app = load_app(handlers, or_examples=False).app
+    app = load_app(handlers).app
     try:
         declared = app.declared_tasks(name)
         changes = declared.compare(
@@ -187,7 +187,7 @@ def _import(  # noqa: PLR0913 - one for each option
 
     if prune and skip_refused:
         raise click.UsageError("--prune needs a file of which every job is understood; leave --skip-refused out.")
-    app = load_app(handlers, or_examples=False).app
+    app = load_app(handlers).app
     try:
         found = read(file.read())
     except Refusal as refusal:

@@ -45,7 +45,7 @@ def check(*, url: str, data: Path | None, handlers: str | None, as_json: bool, *
     from cloudsched.engine.code_check.replays import Comparison  # noqa: PLC0415 - likewise
     from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
 
-    app = load_app(handlers, or_examples=False).app
+    app = load_app(handlers).app
     comparison = Comparison(app.container.registry, SystemClock())
     app.container = cast("Container", RefusedParts())  # so that no handler's code can reach its store and queue
     if data is not None:

@@ -98,7 +98,7 @@ def dev(  # noqa: PLR0913 - one argument for each option
 
     if reload:
         sys.dont_write_bytecode = True  # a file that changes within a second would be taken from its bytecode
-    loaded = load_app(handlers)
+    loaded = load_app(handlers, or_examples=True)
     clock = MovableClock(freeze, frozen=freeze is not None)
     configure_stack_logging(clock)
     code = 0

@@ -63,7 +63,7 @@ def serve(*, data: Path, host: str, port: int, threads: int, root_path: str, han
         from cloudsched.local.service import run_service  # noqa: PLC0415 - likewise
         from cloudsched.local.warm_up import warm_up_soon  # noqa: PLC0415 - likewise
 
-    loaded = load_app(handlers, or_examples=False)
+    loaded = load_app(handlers)
     configure_stack_logging(SystemClock())
     supervisor = Supervisor()
     with raise_on_signal():

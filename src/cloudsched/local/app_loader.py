@@ -43,7 +43,7 @@ class LoadedApp:
         return ", ".join(sorted(handler.name for handler in self.app.container.registry)) or "none"
 
 
-def load_app(target: str | None, *, or_examples: bool = True) -> LoadedApp:
+def load_app(target: str | None, *, or_examples: bool = False) -> LoadedApp:
     """Load an app.
 
     A target is a file or a module, followed by ``:name`` if it has several apps. None tries `DEFAULT_FILES`,

@@ -124,7 +124,7 @@ def worker(  # noqa: PLR0913 - one argument for each option
 
     credentials = {"key": key, "token": token, "platform_token": platform_token}
     _require_address(url, credentials)
-    loaded = load_app(handlers, or_examples=False)
+    loaded = load_app(handlers)
     _configure_logging()
     names = frozenset(handler.name for handler in loaded.app.container.registry)
     worker_filter = WorkerFilter(queue, skills, names, owner, name)

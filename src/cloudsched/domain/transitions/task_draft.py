@@ -318,8 +318,6 @@ def has_schedule_text(fields: dict[str, Any]) -> bool:
 
 
 _SAME_IN_JSON = (str, int, bool, type(None))
-_KEPT = frozenset({"retention", "execution_retention"})
-"""The fields whose numbers might be meant as days."""
 _READ = frozenset({"retry", "schedule"})
 """The fields in which a number stands for something else, or for nothing."""
 
@@ -397,7 +395,7 @@ def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller give
 def _require_units(fields: Mapping[str, Any]) -> None:
     """Refuse numbers that Python code gave for a retention: JSON means seconds, and people mean days."""
     for name, value in fields.items():
-        if name in _KEPT and isinstance(value, int | float):
+        if name in {"retention", "execution_retention"} and isinstance(value, int | float):
             raise InvalidInput(
                 _to_wire_name(name),
                 f"is {value}, without a unit",

@@ -213,8 +213,11 @@ def _bind(outcome: WithoutResult, began: datetime) -> Outcome:
             until = parse_wait("until", put_off.until)
             if (began + until if isinstance(until, timedelta) else until) < began:
                 # It would be called once a second for ever. What has passed since then is only late.
-                hint = "Give a later instant, or a timedelta such as timedelta(minutes=5)."
-                raise InvalidInput("until", f"is {until}, before this attempt began", hint)
+                raise InvalidInput(
+                    "until",
+                    f"is {until}, before this attempt began",
+                    "Give a later instant, or a timedelta such as timedelta(minutes=5).",
+                )
             return type(put_off)(until, truncate_text(put_off.reason))
 
 

@@ -133,12 +133,12 @@ class Scheduler:
         try:
             now = self._engine.clock.now()
             at = as_of or now
-            history = (HistoryEntry.build(at=at, action=Action.CREATED, by=by.actor),)
             known: dict[str, Any] = mark.fields(None, at, by.sender) if mark else {}
+            known["history"] = (HistoryEntry.build(at=at, action=Action.CREATED, by=by.actor),)
             new_id = None if draft.id else self._engine.store.make_id(at)
             code = running_handler.get()
             known |= {"defined_by": by.author, "is_made_by_run": code is not None}
-            task = new_task(draft, at, lead, new_id=new_id, history=history, **known)
+            task = new_task(draft, at, lead, new_id=new_id, **known)
             if code is not None:
                 self._engine.quotas().require_run_room(draft.owner, code.task, code.execution_id)
             if by.has_quotas:
@@ -235,10 +235,9 @@ class Scheduler:
 
         def decide(task: Task, now: datetime) -> Commit:
             require_same_handler(task, draft, self._engine.registry)
-            resolved = self._resolve(draft, task.schedule)
             transition = edit_or_restart(
                 task,
-                resolved,
+                self._resolve(draft, task.schedule),
                 now,
                 self._engine.settings.minimum_lead,
                 defined_by=by.author,
@@ -376,8 +375,7 @@ class Scheduler:
                 return decided
             return decided.having(task=decided.task.model_copy(update={"pause_id": resume_id}))
 
-        resumed = self.manual_runs.start(task_id, Action.RESUMED, decide, by, mark=mark)
-        return self._after_change(resumed)
+        return self._after_change(self.manual_runs.start(task_id, Action.RESUMED, decide, by, mark=mark))
 
     def cancel(self, task_id: str, by: Authority, mark: RequestMark | None = None) -> Task:
         """Cancel a task permanently, with the calls below it. Its record stays."""
@@ -462,9 +460,8 @@ class Scheduler:
                 handler.check_event(name, content)
             return changed.having(task=with_answer(task, changed.task, event, now))
 
-        limited = replace(by, authorize=authorize)
         try:
-            return self.change(task_id, once(mark or make_mark(), by.sender, decide), limited)
+            return self.change(task_id, once(mark or make_mark(), by.sender, decide), replace(by, authorize=authorize))
         except NotFound as error:  # of a task that is hidden as of one that does not exist
             hint = "If you were asked for an answer, it has been given, or its time is over."
             raise NotFound(error.kind, error.key, hint) from None
@@ -604,9 +601,10 @@ def identify_sender(task: Task, by: Authority) -> EventSender:
                 f'Give role="owner" for {owner!r} alone, and role="person" for any other "{PERSON}…".',
             )
         return sender
-    role = SenderRole.OWNER if task.owner == by.owner else SenderRole.PERSON
     own_key = f"{PERSON}{by.owner}" if sender.person is None else None
-    return sender.model_copy(update={"role": role, "user": own_key})
+    return sender.model_copy(
+        update={"role": SenderRole.OWNER if task.owner == by.owner else SenderRole.PERSON, "user": own_key}
+    )
 
 
 def is_stranger(task: Task, by: Authority) -> bool:
@@ -640,6 +638,5 @@ def with_preferred_channels(draft: TaskDraft, engine: EngineContext) -> TaskDraf
     if "delivery_channels" in draft.model_fields_set or draft.owner == SYSTEM_OWNER:
         return draft
     stored = engine.store.records.load(Person, draft.owner)
-    chosen = default_channels(record_of(stored), draft.category)
-    channels = tuple(each for each in chosen if each.traits.may_users_name)
+    channels = tuple(each for each in default_channels(record_of(stored), draft.category) if each.traits.may_users_name)
     return draft.model_copy(update={"delivery_channels": channels}) if channels else draft

@@ -63,11 +63,11 @@ def _plan(engine: EngineContext, task: Task, run: Run, drafts: Sequence[TaskDraf
         except InvalidInput as error:
             raise _within(number, error) from error
         if valid.schedule is not None and valid.schedule.follows_owner:  # a commit cannot link it to its owner
-            field, hint = (
+            raise InvalidInput(
                 f"then.{number}.schedule.timezone",
+                "is the owner's, which a follow-up cannot follow",
                 "Name a zone, or create the task with app.create.",
             )
-            raise InvalidInput(field, "is the owner's, which a follow-up cannot follow", hint)
         task_id = valid.id or _derive_id(task, run, number)
         if task_id in planned:
             raise InvalidInput(

@@ -343,8 +343,9 @@ def release(call: ApiCall, body: ReleaseRequest) -> Response:
     logged = _parse_log(call, body.logs)
     if body.after is None:
         return _respond(call, claims.release_by_token(*key, reason, steps or None, logged))
-    report = AttemptReport(go_on(reason, body.after), progress=steps)
-    return _respond(call, claims.finish_by_token(*key, report, logged))
+    return _respond(
+        call, claims.finish_by_token(*key, AttemptReport(go_on(reason, body.after), progress=steps), logged)
+    )
 
 
 def _authorized_claims(call: ApiCall) -> WorkerClaims:

@@ -168,6 +168,7 @@ def test_a_zone_of_any_name_is_the_one_with_the_same_clock(
         'ATTENDEE;MEMBER="mailto:a","mailto:b":mailto:c',
         'X-A;B="x;TZID=Asia/Tokyo:":c',
         "DESCRIPTION:END:VEVENT",
+        "DESCRIPTION:Bring\n\nthe cake\nSee: a\nb",
     ],
 )
 def test_legal_lines_of_an_icalendar_block_are_read(line: str) -> None:
@@ -176,6 +177,12 @@ def test_legal_lines_of_an_icalendar_block_are_read(line: str) -> None:
     for end in ("\n", "\r\n", "\r"):
         schedule = Schedule.parse(text.replace("\n", end), timezone=PARIS)
         assert schedule == Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T09:00:00", timezone=PARIS)
+
+
+def test_a_line_of_no_form_is_named() -> None:
+    """A rule in it is not taken for the text before it."""
+    with pytest.raises(InvalidSchedule, match="line 3: 'RRULE FREQ=DAILY'"):
+        Schedule.parse("BEGIN:VEVENT\nSUMMARY:a\nRRULE FREQ=DAILY\nDTSTART:20270101T090000\nEND:VEVENT")
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,15 @@ DTSTART;VALUE=DATE:2027010{0}
 END:VEVENT
 """
 THREE = "BEGIN:VCALENDAR\nVERSION:2.0\n" + "".join(map(EVENT.format, (1, 3, 5))) + "END:VCALENDAR\n"
+ZONE = """BEGIN:VTIMEZONE
+TZID=A
+BEGIN:STANDARD
+DTSTART;TZID=A:20200101T000000
+TZOFFSETFROM:+0100
+TZOFFSETTO:+0100
+END:STANDARD
+END:VTIMEZONE
+"""
 THREE_DAYS = [(date(2027, 1, day), date(2027, 1, day), str(day)) for day in (1, 3, 5)]
 
 
@@ -72,6 +81,7 @@ def one(*lines: str) -> str:
         ("UID:3\n", "UID:3\nDTSTART\n", 10),
         ("UID:3\n", "UID:3\nRRULE FREQ=DAILY\n", 10),
         ("UID:3\n", "UID:3\n20270104\n", 10),
+        ("SUMMARY:3\n", "SUMMARY:3\nand more\nRRULE FREQ=DAILY\n", 12),
         ("UID:3\n", "UID:3\nDTSTART:20270104\n", 12),
         ("END:VCALENDAR\n", "RRULE:FREQ=DAILY\nEND:VCALENDAR\n", 18),
         ("VERSION:2.0", "VERSION:1.0", 2),
@@ -221,10 +231,17 @@ def test_a_usual_line_means_what_the_package_reads(name: str, parameters: list[t
         ["DTSTART:20270101", "BEGIN:VALARM", "DTSTART:bad", "TRIGGER:-PT5M", "END:VALARM"],
         ["DTSTART:20270101", "BEGIN:X-OWN", "BEGIN:X-OTHER", "END:X-OTHER", "END:X-OWN"],
         ["DTSTART:20270101", "begin:valarm", "End:VAlarm"],
+        ["SUMMARY:a", "and b", "", "Bring: c", "End of it", "DTSTART:20270101"],
+        ["DTSTART:20270101", "DTSTAMP:20260101T000000Z", "DTSTAMP:20260102T000000Z", "SEQUENCE:2", "SEQUENCE:2"],
+        ["DTSTART;TZID=A:20270101T090000", "END:VEVENT", *ZONE.splitlines(), "BEGIN:VEVENT", "DTSTART:20270101"],
     ],
 )
 def test_legal_lines_are_read(lines: list[str]) -> None:
-    """Whatever ends lines elsewhere, parameters of several values, lower case, folds at any place, parts of others."""
+    """Whatever ends lines elsewhere, parameters of several values, lower case, folds at any place, parts of others.
+
+    So is what programs export wrongly: a text with line breaks, a line twice, `TZID=` for `TZID:`, and a zone that
+    names itself.
+    """
     for end in ("\n", "\r\n", "\r", "\r\r\n"):
         text = one(*lines).replace("\n", end)
         assert [found[:2] for found in read(text)] == [(NEW_YEAR, NEW_YEAR)], repr(end)

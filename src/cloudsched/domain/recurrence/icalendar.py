@@ -31,12 +31,22 @@ from cloudsched.domain.recurrence.wall_clock import wall_clock
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 _PIECE = re.compile(rb"(?s)(?:\A.{1,75}|.{1,74})(?![\x80-\xbf])")
 """A line has 75 octets at most, without its end. A longer one continues on the next, after a space."""
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _BREAKS = re.compile(r"\r\n|[\r\n\u2028\u2029\x85]")
+_COUNTS = (
+    r"(?:BEGIN|END|VERSION|METHOD|STATUS|SEQUENCE|UID|TZ\w+|DT\w+|DURATION|RECURRENCE-ID|(?:R|EX)(?:RULE|DATE)"
+    r"|X-WR-TIMEZONE|X-CLOUDSCHED[\w-]+)\b"
+)
+"""The properties that say when events are."""
+_BROKEN = re.compile(
+    rf"(?aim)^(?!{_COUNTS})[A-Z0-9-]+[ \t]*[;:].*"
+    rf"(?:\n(?!(?-i:{_COUNTS})|[A-Z0-9-]+(?:[ \t]*[;:]|\n[ \t][A-Z0-9;:-])).*)+"
+)
+"""Lines of another property, with what continues it, folded or not. A fold may split the name of the next one."""
 
 
 def join_lines(lines: Iterable[str]) -> str:
@@ -49,10 +59,25 @@ def fold_line(line: str) -> str:
     return b"\r\n ".join(_PIECE.findall(line.encode())).decode()
 
 
-def unfold(text: str) -> list[str]:
-    """Return the lines of a text, with those that were folded in one piece, and without empty ones."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return [line for line in re.sub(r"\n[ \t]", "", text).split("\n") if line.strip()]
+def mend_lines(text: str) -> str:
+    """Return a text whose lines end with a line feed each, without two mistakes of programs that export.
+
+    A line break that is not escaped splits a text: what is no property then continues the line before, unless
+    that one, or the first word, says when events are. ``TZID=Berlin`` means ``TZID:Berlin``. An empty line
+    continues the one before.
+    """
+    text = re.sub(r"\n(?=\n)", "\n ", re.sub(r"\r\n?", "\n", text))
+    text = re.sub(r"(?m)^TZID=", "TZID:", text)
+    return _BROKEN.sub(lambda found: re.sub(r"\n(?=\S)", "\n  ", found[0]), text)
+
+
+def unfold(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a text with their numbers, those that were folded in one piece, and no empty ones."""
+    number = 1
+    for piece in re.split(r"\n(?![ \t])", text):
+        if line := re.sub(r"\n[ \t]", "", piece).strip():
+            yield number, line
+        number += piece.count("\n") + 1
 
 
 def escape_text(value: str) -> str:
@@ -142,13 +167,10 @@ def _read_components(text: str) -> list[_Component]:
     """Return a block without its components, and then each of these."""
     found = [_Component("", [], [])]
     within = found[:]
-    for line in map(str.strip, unfold(text)):
+    for number, line in unfold(mend_lines(text)):
+        shown = f"line {number}: {line[:40]!r}"
         if not (result := _LINE.match(line)):
-            raise InvalidSchedule(
-                "text",
-                f"{line[:40]!r} is not an iCalendar property",
-                "write NAME:value, one a line",
-            )
+            raise InvalidSchedule("text", f"{shown} is not an iCalendar property", "write NAME:value, one a line")
         name = result[1].upper()
         parameters = result[2]
         value = result[3]
@@ -158,11 +180,7 @@ def _read_components(text: str) -> list[_Component]:
             within.append(found[-1])
         elif name == "END":
             if within.pop().name != value.strip().upper() or not within:
-                raise InvalidSchedule(
-                    "text",
-                    f"has the line {line[:40]!r} where something else ends",
-                    "give it whole",
-                )
+                raise InvalidSchedule("text", f"{shown} is where something else ends", "give it whole")
         else:
             within[-1].properties.append(_Property(name, parameters, value, line))
 

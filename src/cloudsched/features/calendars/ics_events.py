@@ -209,6 +209,7 @@ class FileZones:
     def find(self, tzid: str) -> WallClock | None:
         """Return the clock of a zone, or None if nobody knows it."""
         if tzid not in self._clocks:
+            self._clocks[tzid] = None  # its own DTSTART may name it
             self._clocks[tzid] = self._make(tzid)
         return self._clocks[tzid]
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 from icalendar.parser.ical import ComponentIcalParser
 from icalendar.prop import vDDDTypes, vDuration, vUTCOffset
 
+from cloudsched.domain.recurrence.icalendar import mend_lines
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _OF_EVENTS: Final = frozenset(
     {"DTSTART", "DTEND", "DURATION", "RECURRENCE-ID", "RRULE", "EXRULE", "RDATE", "EXDATE"},
 )
 _REPEATED: Final = frozenset({"RRULE", "EXRULE", "RDATE", "EXDATE"})
-_FIRST_COUNTS: Final = frozenset({"SUMMARY", "X-WR-TIMEZONE"})
+_FIRST_COUNTS: Final = frozenset({"DTSTAMP", "SUMMARY", "TZID", "X-WR-TIMEZONE"})
 """Properties that may be there again, such as in another language."""
 _OBSERVANCE: Final = frozenset({"DTSTART", "RRULE", "RDATE", "TZOFFSETFROM", "TZOFFSETTO"})
 _READ: Final = {
@@ -184,7 +185,7 @@ def read_calendars(text: str, max_events: int, max_dates: int) -> list[Component
     Events and rules, and dates that are added or left out, may be so many. Raises InvalidInput, with the
     line.
     """
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = mend_lines(text)
     for pattern, problem, hint in _MISREAD:
         if found := pattern.search(text):
             raise _error(text.count("\n", 0, found.start()) + 1, f"{found[1][:_MAX_SHOWN]} {problem}", hint)
@@ -299,7 +300,7 @@ class _StrictParser(ComponentIcalParser):
             self._count(_DATES, vals.count(",") + 1)
         elif name in _REPEATED:
             self._count(_EVENTS)
-        elif name in component.properties:
+        elif name in component.properties and component.properties[name][0][:2] != (vals, params):
             raise component.error(f"has more than one {name}", "Give one.", self._line)
         if name == "VERSION" and vals.strip() == "1.0":
             raise _error(self._line, "the file is vCalendar 1.0", _OLD)

@@ -379,8 +379,7 @@ def _read_retry(config: _RetryConfig) -> dict[str, Any]:
     shortest = timedelta(seconds=float(config.min_backoff_duration[:-1]))
     policy = RetryPolicy(
         max_retries=config.retry_count,
-        first_delay=shortest,
-        base=shortest * 2,
+        base=shortest,
         factor=2.0,
         cap=timedelta(seconds=float(config.max_backoff_duration[:-1])),
     )

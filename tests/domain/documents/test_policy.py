@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.cases import try_each
+from tests.conftest import MakeTask
 
-from cloudsched import RetryPolicy
+from cloudsched import RetryPolicy, Task
 from cloudsched.errors import InvalidInput
 
 POLICIES = st.builds(
@@ -28,9 +29,22 @@ POLICIES = st.builds(
 def test_the_default_delays() -> None:
     """No delay, then 5 s, 25 s, 125 s and so on up to an hour; three retries."""
     policy = RetryPolicy(jitter=0)
-    delays = [policy.delay(failures, Random(0)).total_seconds() for failures in range(1, 9)]
-    assert delays == [0, 5, 25, 125, 625, 3125, 3600, 3600]
+    assert list_delays(policy) == [0, 5, 25, 125, 625, 3125, 3600, 3600]
     assert policy.max_retries == 3
+
+
+@pytest.mark.parametrize("first", [{}, {"first_delay": 0}])
+def test_a_base_alone_is_the_first_delay(make_task: MakeTask, first: dict[str, Any]) -> None:
+    """What is written as 5 s and five times as long begins with the 5 s, also once it was stored and sent."""
+    expected = [0, 2, 6, 18] if first else [2, 6, 18, 54]
+    policy = RetryPolicy(base=timedelta(seconds=2), factor=3, jitter=0, **first)
+    task = Task.from_stored("t", make_task(retry=policy).to_stored())
+    for each in (policy, task.retry, RetryPolicy.model_validate(policy.to_wire())):
+        assert list_delays(each)[:4] == expected
+
+
+def list_delays(policy: RetryPolicy) -> list[float]:
+    return [policy.delay(failures, Random(0)).total_seconds() for failures in range(1, 9)]
 
 
 @given(policy=POLICIES, failures=st.integers(1, 10_000), seed=st.integers())

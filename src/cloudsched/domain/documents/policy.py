@@ -2,7 +2,8 @@
 
 Retry: the attempt after the n-th failure starts ``first_delay`` later for n = 1 (at once by default), then
 ``base``, ``base * factor``, ``base * factor²`` …, never more than ``cap``. Each wait is lengthened by
-``jitter``. With the defaults that is: at once, 5 s, 25 s, 125 s.
+``jitter``. With the defaults that is: at once, 5 s, 25 s, 125 s. A ``base`` without ``first_delay`` is the first
+wait, and the second one is ``base * factor``.
 
 Catch-up, for occurrences that came due while nothing could run them (an outage, a purged queue): ``LATEST``
 runs only the newest of them, ``ALL`` runs each in order (those older than ``window`` excepted), ``NONE`` runs
@@ -18,11 +19,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, model_validator
 
-from cloudsched.domain.documents.document import Duration, InputModel, Integer, StoredEnum
+from cloudsched.domain.documents.document import STORED_CONTEXT, Duration, InputModel, Integer, StoredEnum
 
 if TYPE_CHECKING:
     from random import Random
@@ -34,7 +35,7 @@ class RetryPolicy(InputModel):
     max_retries: Integer = Field(default=3, ge=0, le=20)
     """Calls after the first one. 0 means that a failure is final."""
     first_delay: Duration = Field(default=timedelta(0), ge=timedelta(0))
-    """The wait before the first retry."""
+    """The wait before the first retry. If only `base` is given, it is this one."""
     base: Duration = Field(default=timedelta(seconds=5), ge=timedelta(0))
     """The wait before the second retry."""
     factor: float = Field(default=5.0, strict=True, ge=1, le=100)
@@ -44,13 +45,17 @@ class RetryPolicy(InputModel):
     jitter: float = Field(default=0.1, strict=True, ge=0, le=1)
     """Each wait is lengthened by a random part of itself, at most this one."""
 
+    @model_validator(mode="after")
+    def _begin_with_base(self, info: ValidationInfo) -> Self:
+        given = self.model_fields_set
+        if "base" in given and "first_delay" not in given and info.context != STORED_CONTEXT:
+            vars(self).update(first_delay=self.base, base=self._backoff(1))
+            given.add("first_delay")
+        return self
+
     def delay(self, failures: int, random: Random) -> timedelta:
         """Return the wait before the next attempt after `failures` failed ones (1 or more)."""
-        exponent = failures - 2
-        if exponent < 0:
-            wait = self.first_delay
-        else:
-            wait = self._backoff(exponent)
+        wait = self.first_delay if failures == 1 else self._backoff(failures - 2)
         return min(wait, self.cap) * (1 + self.jitter * random.random())
 
     def _backoff(self, exponent: int) -> timedelta:
@@ -64,11 +69,9 @@ def to_retry_policy(retry: RetryPolicy | int | bool) -> RetryPolicy:  # noqa: FB
     """Convert a policy, a number of retries, True (the default policy) or False (no retries) to a policy."""
     if isinstance(retry, RetryPolicy):
         return retry
-    if isinstance(retry, bool):
-        if retry:
-            return RetryPolicy.build()
-        return RetryPolicy.build(max_retries=0)
-    return RetryPolicy(max_retries=retry)
+    if retry is True:
+        return RetryPolicy.build()
+    return RetryPolicy(max_retries=0 if retry is False else retry)
 
 
 class Priority(StoredEnum):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.local_requests import find_detour, find_foreign_name, find_foreign_page
 from cloudsched.errors import Forbidden
-from cloudsched.web.auth.authentication import KEY_HEADER, KEY_PREFIX, authenticator_for
+from cloudsched.web.auth.authentication import KEY_PREFIX, authenticator_for
 from cloudsched.web.auth.roles import Right, Role
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ def require_caller(request: Request, settings: Settings, *, only_admins: str | N
     if not settings.access.is_configured:
         return
 
-    bearer = request.authorization.token if request.authorization is not None else None
-    if bearer is not None and bearer.startswith(KEY_PREFIX) and KEY_HEADER not in request.headers:
-        request.environ["HTTP_X_API_KEY"] = bearer
+    bearer = getattr(request.authorization, "token", None) or ""
+    if bearer.startswith(KEY_PREFIX):
+        request.environ.setdefault("HTTP_X_API_KEY", bearer)
     caller = authenticator_for(settings).authenticate(request)
     caller.require(Right.READ)
     if only_admins is not None and caller.role is not Role.ADMIN:

@@ -177,6 +177,14 @@ def test_a_wrong_key_is_refused(roles: RoleHarness, key: str) -> None:
     assert not key or key not in answer.text
 
 
+@try_each("key", ["x", "csk_ada_x", "csk_ada_" + "x" * 43])
+def test_a_key_in_the_place_of_a_token_is_told_its_own(roles: RoleHarness, key: str) -> None:
+    """Also where the packages that verify tokens are missing: an API that has only keys takes no token."""
+    answer = roles.ask(None, "GET", "/v1/tasks", Authorization=f"Bearer {key}")
+    assert answer.status_code == 401
+    assert "X-Api-Key" in answer.text
+
+
 def test_a_key_is_kept_as_a_hash() -> None:
     """The stored entry does not contain the key, and no other key matches it; a key is shown by its name alone."""
     key, kept = create_key("billing", Role.ADMIN)

@@ -107,6 +107,8 @@ class Authenticator:
         if (key := request.headers.get(KEY_HEADER)) is not None:
             return self._keys.authenticate(key)
         token = read_bearer_token(request)
+        if not (self._access.firebase_project or self._accounts):
+            raise Unauthenticated(f"This API takes no tokens. Give a key as `{KEY_HEADER}`.")
         if str(decode_unverified(token).get("iss")).startswith(FIREBASE_ISSUERS):
             return self._authenticate_user(token)
         return self._authenticate_account(token)
@@ -202,9 +204,10 @@ def require_account(settings: Settings, request: Request, email: str) -> None:
 def read_bearer_token(request: Request) -> str:
     """Return a request's bearer token (RFC 6750, section 2.1). Raises Unauthenticated."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not token.strip():
+    token = token.strip()
+    if scheme.lower() != "bearer" or not token or token.startswith(KEY_PREFIX):
         raise Unauthenticated(f"Give a token as `Authorization: Bearer …`, or a key as `{KEY_HEADER}`.")
-    return token.strip()
+    return token
 
 
 def _decode_user(text: str) -> str:

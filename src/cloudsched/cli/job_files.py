@@ -376,14 +376,14 @@ def _read_retry(config: _RetryConfig) -> dict[str, Any]:
     """Return the retry policy of a job that has one. A job without retries leaves it to the handler."""
     if not config.retry_count:
         return {}
-    shortest = timedelta(seconds=float(config.min_backoff_duration[:-1]))
-    policy = RetryPolicy(
-        max_retries=config.retry_count,
-        base=shortest,
-        factor=2.0,
-        cap=timedelta(seconds=float(config.max_backoff_duration[:-1])),
-    )
-    return {"retry": policy}
+    return {
+        "retry": RetryPolicy(
+            max_retries=config.retry_count,
+            base=timedelta(seconds=float(config.min_backoff_duration[:-1])),
+            factor=2.0,
+            cap=timedelta(seconds=float(config.max_backoff_duration[:-1])),
+        )
+    }
 
 
 @dataclass(frozen=True, slots=True)

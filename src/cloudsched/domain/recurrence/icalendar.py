@@ -135,23 +135,16 @@ def from_ical(text: str, timezone: str) -> dict[str, Any]:
     fields: dict[str, Any] = {"rrule": [], "rdates": [], "exdates": [], "timezone": timezone}
     for each in event.find("DTSTART"):
         moment = parse_moment(each.value, "dtstart")
-        if moment.offset is not None:
-            fields["timezone"] = "UTC"
-        else:
-            fields["timezone"] = find_timezone(each.parameters) or timezone
+        zone = find_timezone(each.parameters) or timezone
+        fields["timezone"] = zone if moment.offset is None else "UTC"
         fields["dtstart"] = moment._replace(offset=None, is_date=False).isoformat()
     for each in event.properties:
         if each.name == "RRULE":
             fields["rrule"].append(each.value)
         elif each.name in {"RDATE", "EXDATE"}:
             field = f"{each.name.lower()}s"
-            parse = partial(
-                _parse_date,
-                tzid=find_timezone(each.parameters),
-                field=field,
-                timezone=fields["timezone"],
-            )
-            fields[field] += map(parse, each.value.split(","))
+            tzid = find_timezone(each.parameters)
+            fields[field] += [_parse_date(value, tzid, field, fields["timezone"]) for value in each.value.split(",")]
         elif each.name in POLICIES:
             fields[POLICIES[each.name]] = each.value.strip().lower()
         elif each.name == "EXRULE":
@@ -171,9 +164,8 @@ def _read_components(text: str) -> list[_Component]:
         shown = f"line {number}: {line[:40]!r}"
         if not (result := _LINE.match(line)):
             raise InvalidSchedule("text", f"{shown} is not an iCalendar property", "write NAME:value, one a line")
-        name = result[1].upper()
-        parameters = result[2]
-        value = result[3]
+        name, parameters, value = result.groups()
+        name = name.upper()
         if name == "BEGIN":
             found.append(_Component(value.strip().upper(), [], []))
             within[-1].parts.append(found[-1])
@@ -191,23 +183,12 @@ def _read_components(text: str) -> list[_Component]:
 
 def _check_event(components: list[_Component], event: _Component) -> None:
     status = {each.value.strip().upper() for one in components for each in one.find("STATUS", "METHOD")}
-    for is_wrong, field, problem, hint in (
-        (
-            sum(each.name in _NAMES for each in components[1:]) > 1,
-            "text",
-            "holds more than one event",
-            "give one",
-        ),
-        (
-            status & {"CANCELLED", "CANCEL"},
-            "text",
-            "is an event that was cancelled",
-            "leave that out if it is to run",
-        ),
-        (len(event.find("DTSTART")) > 1, "dtstart", "is given more than once", "give one event"),
-    ):
-        if is_wrong:
-            raise InvalidSchedule(field, problem, hint)
+    if sum(each.name in _NAMES for each in components[1:]) > 1:
+        raise InvalidSchedule("text", "holds more than one event", "give one")
+    if status & {"CANCELLED", "CANCEL"}:
+        raise InvalidSchedule("text", "is an event that was cancelled", "leave that out if it is to run")
+    if len(event.find("DTSTART")) > 1:
+        raise InvalidSchedule("dtstart", "is given more than once", "give one event")
 
 
 def digest_lines(lines: Iterable[str]) -> str:

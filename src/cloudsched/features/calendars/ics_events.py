@@ -110,9 +110,7 @@ class Event:
         if duration := self.component.duration():
             return self._check_length(duration)
         ends = self.times("DTEND")
-        if not ends:
-            return None
-        return self._length_between(self.start, ends[0][0])
+        return self._length_between(self.start, ends[0][0]) if ends else None
 
     def has(self, name: str) -> bool:
         """Return whether it has a property."""
@@ -167,10 +165,7 @@ class Event:
     def _read_times(self, name: str) -> list[tuple[Time, Length | None]]:
         times = list[tuple[Time, Length | None]]()
         for begin, end, tzid in self.component.moments(name):
-            if tzid is None:
-                clock = None
-            else:
-                clock = self.zones.find(tzid.strip())
+            clock = None if tzid is None else self.zones.find(tzid.strip())
             time = _to_time(begin, clock)
             if isinstance(end, date):
                 times.append((time, self._length_between(time, _to_time(end, clock))))
@@ -322,11 +317,7 @@ class Series(NamedTuple):
         )
         occurrences = _Occurrences(event, self.changes)
         lengths = [event.length, *occurrences.periods.values(), *(each.event.length for each in later)]
-        if any(lengths):
-            reach = max(length.days * DAY + length.seconds for length in lengths if length)
-        else:
-            reach = DAY
-
+        reach = max((length.days * DAY + length.seconds for length in lengths if length), default=DAY)
         reach += max((abs(each.shift) for each in later), default=0) + 2 * DAY
         for at in occurrences.iter_between(first * DAY - reach, last * DAY + reach):
             wall = at + clock.zone.offset_at(at)

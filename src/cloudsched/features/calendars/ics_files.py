@@ -120,11 +120,8 @@ class Component:
         """Yield a property's dates and times with their TZID, and the ends or lengths of periods."""
         for found in self.properties.get(name, ()):
             tzid = found.parameters.get("TZID")
-            if name in _REPEATED:
-                values = found.value.upper().split(",")
-            else:
-                values = [found.value.upper()]
-
+            text = found.value.upper()
+            values = text.split(",") if name in _REPEATED else [text]
             for value in map(str.strip, values):
                 if not value and name in _REPEATED:
                     continue
@@ -158,9 +155,7 @@ class Component:
         if _MOMENT.fullmatch(value) and int(value[:4]) <= _LAST_YEAR:
             with suppress(ValueError):
                 return vDDDTypes.from_ical(_LEAP_SECOND.sub("59", value))  # type: ignore[no-any-return, no-untyped-call]
-        problem = "has an empty date"
-        if value.strip(","):
-            problem = f"has the date {value[:20]!r}"
+        problem = f"has the date {value[:20]!r}" if value.strip(",") else "has an empty date"
         raise self.error(problem, "Write 20270714, or 20270714T090000Z.", line)
 
     def _parse_duration(self, value: str, line: int) -> Length:
@@ -274,9 +269,7 @@ class _StrictParser(ComponentIcalParser):
         name = vals.strip().upper()
         parent = self._stack[-1] if self._stack else Component()
         if not _NAME.fullmatch(name) or not (parent.name in _PARENTS[name] if name in _PARENTS else parent.name):
-            place = "in no VCALENDAR"
-            if parent.name:
-                place = f"in {parent.name} of line {parent.line}"
+            place = f"in {parent.name} of line {parent.line}" if parent.name else "in no VCALENDAR"
             raise _error(self._line, f"BEGIN:{name[:_MAX_SHOWN]} is {place}", _BALANCE)
         super().handle_begin_component(name)
         self._stack[-1].line = self._line
@@ -288,9 +281,7 @@ class _StrictParser(ComponentIcalParser):
         name = vals.strip().upper()
         current = self._stack[-1] if self._stack else Component()
         if current.name != name:
-            begun = "nothing has begun"
-            if self._stack:
-                begun = f"{current.name} of line {current.line} has no END"
+            begun = f"{current.name} of line {current.line} has no END" if self._stack else "nothing has begun"
             raise _error(self._line, f"END:{name[:_MAX_SHOWN]}, but {begun}", _BALANCE)
         super().handle_end_component("")  # without its name, so that the package does not remember a zone
 

@@ -135,7 +135,6 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "schedule exdates": (lambda d: Schedule(exdates=["2027-01-05"]), 'rrule: is missing (give `at` for one instant, or `rrule` for several; beside exdates give rrule "FREQ=DAILY")'),
     "policy retries": (lambda d: RetryPolicy(retries=3), "retries: is no field of RetryPolicy (Did you mean max_retries?)"),
     "create retention": (lambda d: d.app.create(**RIGHT, retention=30), 'retention: is 30, without a unit (Say of what: timedelta(days=30) or "P30D", or timedelta(seconds=30).)'),
-    "draft retention": (lambda d: TaskDraft(**RIGHT, retention=30), 'retention: is 30, without a unit (Say of what: timedelta(days=30) or "P30D", or timedelta(seconds=30).)'),
     "update retention": (lambda d: d.app.update(d.app.create(**RIGHT).id, execution_retention=7.5), 'execution_retention: is 7.5, without a unit (Say of what: timedelta(days=7.5) or "P7.5D", or timedelta(seconds=7.5).)'),
     "create other handler": (lambda d: d.app.create(id=d.app.create(**RIGHT).id, handler="flow"), "id: is that of a task that runs 'remind', not 'flow' (Choose another id, or change what that task runs: update(id, handler=…).)"),
     "update part": (lambda d: d.app.update(d.app.create(handler="remind", payload={"text": "x", "times": 2}).id, payload={"text": "y"}), "payload: leaves out times, which the task has set (It replaces the whole payload: give all of its fields, and null for those to reset.)"),

@@ -179,8 +179,6 @@ class TaskDraft(TaskSpec):
     @classmethod
     def _explain(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:  # noqa: ANN401 - anything
         """Replace pydantic's error with one of our own, which says what to write instead."""
-        if info.context is None and isinstance(data, dict):
-            _require_units(data)
         try:
             return handler(data)
         except ValidationError as error:
@@ -306,7 +304,7 @@ def to_draft_content(fields: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(schedule, str | dict):
         content["schedule"] = to_json_value("schedule", schedule)
     elif schedule is not None:
-        content["schedule"] = _to_python_schedule(schedule)
+        content["schedule"] = schedule if type(schedule) is Schedule else _to_python_schedule(schedule)
     return content
 
 
@@ -318,7 +316,7 @@ def has_schedule_text(fields: dict[str, Any]) -> bool:
 
 
 _SAME_IN_JSON = (str, int, bool, type(None))
-_READ = frozenset({"retry", "schedule"})
+_READ = frozenset({"retry", "schedule", "retention", "execution_retention"})
 """The fields in which a number stands for something else, or for nothing."""
 
 
@@ -327,7 +325,6 @@ def to_wire_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
     `retry` may be a number, True or False.
     """
-    _require_units(fields)
     return {
         _to_wire_name(name): value
         if type(value) in _SAME_IN_JSON and (type(value) is str or name not in _READ)
@@ -346,6 +343,12 @@ def _to_wire_value(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
         except InvalidInput:
             hint = "Give 0 to 20 retries, True, False or a RetryPolicy."
             raise InvalidInput("retry", f"is {value}", hint) from None
+    if "retention" in name and isinstance(value, int | float):  # JSON means seconds, and people mean days
+        raise InvalidInput(
+            _to_wire_name(name),
+            f"is {value}, without a unit",
+            f'Say of what: timedelta(days={value}) or "P{value}D", or timedelta(seconds={value}).',
+        )
     if name == "handler" and callable(value):
         problem = f"is the function {getattr(value, '__name__', value)!r}"
         raise InvalidInput(
@@ -390,17 +393,6 @@ def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller give
         hint = 'Give words ("every day at 9"), cron ("0 9 * * 1-5") or an object such as {"rrule": "FREQ=DAILY"}.'
         raise InvalidSchedule("schedule", f"is {value!r}"[:80], hint)
     return value
-
-
-def _require_units(fields: Mapping[str, Any]) -> None:
-    """Refuse numbers that Python code gave for a retention: JSON means seconds, and people mean days."""
-    for name, value in fields.items():
-        if name in {"retention", "execution_retention"} and isinstance(value, int | float):
-            raise InvalidInput(
-                _to_wire_name(name),
-                f"is {value}, without a unit",
-                f'Say of what: timedelta(days={value}) or "P{value}D", or timedelta(seconds={value}).',
-            )
 
 
 def _to_python_schedule(value: object) -> Schedule:

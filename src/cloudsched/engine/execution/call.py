@@ -102,7 +102,6 @@ def _call(
     context: Context,
     payload: object,
 ) -> Procedure[AttemptReport]:
-    began = context.durable_run.clock_now()
     try:
         call = partial(_call_function, handler, context, payload)
         if handler.dependencies:
@@ -115,7 +114,7 @@ def _call(
 
         _require_returned(context, result)
         try:
-            outcome = to_outcome(result, began)
+            outcome = to_outcome(result, context.began)
         except Exception as error:  # noqa: BLE001 - a result's serializers are user code, and may raise anything
             return _report_failure(context, Fail(_error_text(error)), error)
         context.durable_run.check_complete()
@@ -191,15 +190,21 @@ def to_outcome(result: object, began: datetime) -> Outcome:
 
     `began` is when the attempt did. Raises InvalidInput.
     """
-    if isinstance(result, WithoutResult):
+    content = result
+    then: object = ()
+    silent = False
+    if isinstance(result, Done):
+        content = result.content
+        then = result.then
+        silent = result.silent
+    elif isinstance(result, WithoutResult):
         return _bind(result, began)
-    done = result if isinstance(result, Done) else Done(result)
-    content = done.content
+
     is_short = content is None or (type(content) is str and len(content) <= _SHORT and content.isascii())
     if not is_short:
         content = to_json_value("content", content, for_readers=True)
         require_content("content", content)
-    return Done(content, () if done.then == () else _parse_follow_ups(done.then), done.silent)
+    return Done(content, () if then == () else _parse_follow_ups(then), silent)
 
 
 def _bind(outcome: WithoutResult, began: datetime) -> Outcome:

@@ -142,6 +142,9 @@ class Context(Calls):
         self._clock = clock
         self._renew = renew
         self._lease_until = run.due_at if run.lease is None else run.lease.until
+        self.began: datetime = run.due_at if run.lease is None else run.lease.started_at
+        """When the attempt did."""
+
         self._progress = list(run.progress)
         self._author: Requesters | None = None
         self._notices: list[InboxMessage] = []

@@ -107,7 +107,7 @@ class Scheduler:
                 resolve_schedule(self._engine.store.records, draft.schedule, draft.owner)
         faults.tell()
 
-        started = self._engine.clock.now()
+        started = self._engine.clock.now() if depends else None
         least = self._engine.settings.minimum_lead if lead is None else lead
         if depends:
             draft = self._resolve_new(draft, refusal, by, least)
@@ -117,7 +117,7 @@ class Scheduler:
             lambda _: self._try_to_create(draft, by, mark, refusal, least, as_of),
         )
         task, is_new = run_procedure(creation)
-        if depends:
+        if started is not None:
             task = self._follow_changes(task, started)
         return task, is_new
 

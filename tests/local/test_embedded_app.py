@@ -130,6 +130,17 @@ def test_it_is_started_again_after_it_was_stopped(app: App, ran: list[str], tmp_
     assert (tmp_path / "data/secret").stat().st_mode & 0o077 == 0
 
 
+def test_stored_tasks_of_a_handler_that_is_gone_are_told(
+    app: App, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each start over them says so."""
+    app.handler("old")(lambda: None)
+    with cloudsched.embedded(app, tmp_path / "data"):
+        app.create(handler="old", schedule="daily at 9")
+    with cloudsched.embedded(App(Settings()), tmp_path / "data"):
+        wait_until(lambda: "'old' (handler): there is no handler of this name" in caplog.text, "it is told")
+
+
 def test_an_app_and_a_folder_are_embedded_once_in_a_process(app: App, tmp_path: Path) -> None:
     """A second start is refused; several apps, each with a folder of its own, run side by side."""
     other = App(Settings())

@@ -14,8 +14,6 @@ from cloudsched.cli.options import connection_options, explain_errors, handlers_
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cloudsched.engine.code_check.compare import CodeReport, DifferenceGroup
     from cloudsched.runtime.container import Container
 
@@ -41,6 +39,7 @@ def check(*, url: str, data: Path | None, handlers: str | None, as_json: bool, *
     from cloudsched.adapters.clocks import SystemClock  # noqa: PLC0415 - not needed for --help
     from cloudsched.cli.stored_work import read_api, read_folder  # noqa: PLC0415 - likewise
     from cloudsched.client.client import Client  # noqa: PLC0415 - likewise
+    from cloudsched.engine.code_check.compare import describe  # noqa: PLC0415 - likewise
     from cloudsched.engine.code_check.effects import RefusedParts  # noqa: PLC0415 - likewise
     from cloudsched.engine.code_check.replays import Comparison  # noqa: PLC0415 - likewise
     from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
@@ -58,7 +57,7 @@ def check(*, url: str, data: Path | None, handlers: str | None, as_json: bool, *
     if as_json:
         _print_json(comparison.report)
     else:
-        click.echo("\n".join(describe(comparison.report)))
+        click.echo("\n".join(map(to_printable, describe(comparison.report))))  # errors and ids may hold anything
     sys.exit(ExitCode.NO if comparison.report.fails else ExitCode.DONE)
 
 
@@ -77,39 +76,3 @@ def _print_json(report: CodeReport) -> None:
 def _to_json(group: DifferenceGroup) -> dict[str, Any]:
     places = [{"taskId": each.task_id, "owner": each.owner, "executionId": each.execution_id} for each in group.first]
     return {"count": group.count, "first": places}
-
-
-def describe(report: CodeReport) -> list[str]:
-    """Return what a comparison has found, as lines for people. The last is the result."""
-    from cloudsched.engine.code_check.compare import CURES  # noqa: PLC0415 - not needed for --help
-
-    lines: list[str] = []
-    failing = 0
-    for difference, group in sorted(report.differences.items(), key=lambda each: not each[0].cause.fails):
-        fails = difference.cause.fails
-        failing += group.count if fails else 0
-        sign = "fails  " if fails else "differs"
-        lines += [f"{sign}  {_count(group)} of {difference.handler!r} ({difference.cause}): {difference.problem}"]
-        lines += [*_list_places(group), f"         {CURES[difference.cause]}"]
-    for what, group in report.unknown.items():
-        lines += [f"unknown  {_count(group)}: {what}", *_list_places(group)]
-    if failing:
-        end = f"{failing:,} would fail, or not go on."
-    elif report.unknown:
-        end = "Nothing of that would fail; what is unknown is above."
-    else:
-        end = "Nothing would fail."
-    lines += [f"Looked at tasks that may still run: {report.tasks:,}; at open runs: {report.runs:,}. {end}"]
-    return [*map(to_printable, lines)]  # handlers' errors and ids may hold anything
-
-
-def _list_places(group: DifferenceGroup) -> Iterator[str]:
-    for place in group.first:
-        run = "" if place.execution_id is None else f", execution {place.execution_id}"
-        yield f"           {place.task_id} of {place.owner}{run}"
-    if group.count > len(group.first) > 0:
-        yield f"           … and {group.count - len(group.first):,} more"
-
-
-def _count(group: DifferenceGroup) -> str:
-    return f"{group.count:,} {'time' if group.count == 1 else 'times'}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -13,16 +12,12 @@ from cloudsched.cli.main import ExitCode
 from cloudsched.cli.options import data_option, handlers_option
 from cloudsched.cli.signals import Stopped, raise_on_signal
 from cloudsched.config.imports import pause_collection
-from cloudsched.domain.own_logger import own_logger
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cloudsched.app import App
     from cloudsched.local.app_loader import LoadedApp
     from cloudsched.local.service import Service
-
-log: Final = own_logger(__name__)
 
 PORT: Final = 8080
 
@@ -81,9 +76,6 @@ def serve(*, data: Path, host: str, port: int, threads: int, root_path: str, han
                     click.echo(line)
                 supervisor.tell("READY=1", f"STATUS=Serving {service.url}")
                 warm_up_soon(service.app)
-                threading.Thread(
-                    target=_compare_names, args=[service.app], name="cloudsched-compare", daemon=True
-                ).start()
                 try:
                     supervisor.wait(service.url, service.find_trouble)
                 finally:
@@ -106,26 +98,3 @@ def _startup_lines(service: Service, loaded: LoadedApp) -> list[str]:
         f"access    {access}",
         "Ready. Ctrl-C stops it.",
     ]
-
-
-def _compare_names(app: App) -> None:
-    """Log what this code lacks of the names that stored work has. None of its handlers' and models' code runs.
-
-    It runs beside the work: one old task must not keep all others from running, after a crash least of all.
-    """
-    from cloudsched.cli.check import describe  # noqa: PLC0415 - by a process that serves already
-    from cloudsched.engine.code_check.compare import NameComparison  # noqa: PLC0415 - likewise
-    from cloudsched.engine.code_check.stored_work import StoredWork  # noqa: PLC0415 - likewise
-
-    comparison = NameComparison(app.container.registry)
-    report = comparison.report
-    about = {"action": "compared"}
-    try:
-        for each in StoredWork(app.container.store, app.container.blobs, report).read():
-            comparison.look(each)
-    except Exception as error:  # noqa: BLE001 - such as a store that is closed, since the process stops
-        log.warning("what is stored was not compared with the code: %s", error, extra=about)
-        return
-    for line in describe(report)[:-1]:
-        log.warning("%s", line, extra=about)
-    log.info("compared the names in %d tasks and %d open runs with the code", report.tasks, report.runs, extra=about)

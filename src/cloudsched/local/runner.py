@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
@@ -12,6 +13,7 @@ from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.handler_code import watch_signals
 from cloudsched.domain.own_logger import own_logger
+from cloudsched.engine.code_check.stored_work import log_differences
 from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.engine.ports.queue import HEAD_START
 from cloudsched.engine.sweep.due_work import LOOK_SECONDS, ExecutorState
@@ -91,16 +93,20 @@ class FolderRunner:
             self._listener.start()
         self._dispatcher.is_running = True
         self._app.apply_declarations()
-        store = self._app.container.store
+        container = self._app.container
+        store = container.store
         if isinstance(store, SqliteStore):
             renew_mark(store, self.lock.folder / STORE_FILE_NAME)
         with suppress(OSError, UnicodeError):  # none was told to stop
             before = (self.lock.folder / STOPPED_FILE_NAME).read_text("ascii")
-            self._app.container.executor.stopped_before(before)
+            container.executor.stopped_before(before)
         watch_signals()
         self.is_running = True
         self._queue.start()
         self._maintenance.start()
+        threading.Thread(
+            target=log_differences, args=[container.engine], name="cloudsched-compare", daemon=True
+        ).start()
 
     def end(self) -> None:
         """Stop. The next process finds in the store what is created from now on."""

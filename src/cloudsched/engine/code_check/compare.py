@@ -15,7 +15,7 @@ from cloudsched.engine.handlers.payload_fields import find_missing_fields
 from cloudsched.engine.handlers.registry import BUILT_IN_PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pydantic import TypeAdapter
 
@@ -249,3 +249,36 @@ class NameComparison:
 def is_built_in(name: str) -> bool:
     """Return whether a handler is the package's own."""
     return name.startswith(BUILT_IN_PREFIX) or name == ASSISTANT_HANDLER
+
+
+def describe(report: CodeReport) -> list[str]:
+    """Return what a comparison has found, as lines for people. The last is the result."""
+    lines: list[str] = []
+    failing = 0
+    for difference, group in sorted(report.differences.items(), key=lambda each: not each[0].cause.fails):
+        fails = difference.cause.fails
+        failing += group.count if fails else 0
+        sign = "fails  " if fails else "differs"
+        lines += [f"{sign}  {_count(group)} of {difference.handler!r} ({difference.cause}): {difference.problem}"]
+        lines += [*_list_places(group), f"         {CURES[difference.cause]}"]
+    for what, group in report.unknown.items():
+        lines += [f"unknown  {_count(group)}: {what}", *_list_places(group)]
+    if failing:
+        end = f"{failing:,} would fail, or not go on."
+    elif report.unknown:
+        end = "Nothing of that would fail; what is unknown is above."
+    else:
+        end = "Nothing would fail."
+    return [*lines, f"Looked at tasks that may still run: {report.tasks:,}; at open runs: {report.runs:,}. {end}"]
+
+
+def _list_places(group: DifferenceGroup) -> Iterator[str]:
+    for place in group.first:
+        run = "" if place.execution_id is None else f", execution {place.execution_id}"
+        yield f"           {place.task_id} of {place.owner}{run}"
+    if group.count > len(group.first) > 0:
+        yield f"           … and {group.count - len(group.first):,} more"
+
+
+def _count(group: DifferenceGroup) -> str:
+    return f"{group.count:,} {'time' if group.count == 1 else 'times'}"

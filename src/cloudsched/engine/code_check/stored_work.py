@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.execution import OPEN_STATUSES
 from cloudsched.domain.documents.task import FINAL_STATUSES, Task
-from cloudsched.engine.code_check.compare import CodeReport, StoredRun, StoredTask
+from cloudsched.domain.own_logger import own_logger
+from cloudsched.engine.code_check.compare import CodeReport, NameComparison, StoredRun, StoredTask, describe
 from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.ports.search import UNFINISHED_STATUSES, ExecutionQuery, TaskQuery
 from cloudsched.engine.storage.pages import MAX_PAGE, Page, iterate_pages
@@ -15,8 +16,11 @@ from cloudsched.engine.storage.pages import MAX_PAGE, Page, iterate_pages
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.store import Store
+
+log: Final = own_logger(__name__)
 
 
 class StoredWork:
@@ -50,3 +54,25 @@ class StoredWork:
             return None
         entries = self._archive.load(task_id, run) if run.steps else ()
         return StoredRun(stored.task.as_begun(run), run, entries, self._blobs)
+
+
+def log_differences(engine: EngineContext) -> None:
+    """Log what this code lacks of the names that stored work has. None of its handlers' and models' code runs.
+
+    It runs beside the work: one old task must not keep all others from running, after a crash least of all.
+    """
+    comparison = NameComparison(engine.registry)
+    report = comparison.report
+    about = {"action": "compared"}
+    try:
+        for each in StoredWork(engine.store, engine.blobs(), report).read():
+            comparison.look(each)
+    except Exception as error:  # noqa: BLE001 - such as a store that is closed, since the process stops
+        log.info("what is stored was not compared with the code: %s", error, extra=about)
+        return
+    for line in describe(report)[:-1]:
+        log.warning("%s", line, extra=about)
+    if report.tasks:
+        log.info(
+            "compared the names in %d tasks and %d open runs with the code", report.tasks, report.runs, extra=about
+        )

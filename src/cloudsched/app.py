@@ -416,7 +416,8 @@ class App(_Shared):
             if not names:
                 self.handler(function.__name__)(function)
             name = self.container.registry.name_of(function)
-            self.container.registry.declare(Declaration(id or name, name, schedule, timezone, owner, payload))
+            declaration = Declaration(id or name, name, schedule, timezone, owner, payload, function=function)
+            self.container.registry.declare(declaration)
             return cast("HandlerFunction[P, R]", function)
 
         return decorate

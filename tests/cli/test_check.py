@@ -169,6 +169,29 @@ def test_what_would_go_on_is_not_named(door: str, code: str, check: Comparison) 
     assert door == "folder" or any("events" in each["what"] for each in summary["notLookedAt"])
 
 
+@pytest.mark.parametrize("door", ["folder", "API"])
+@pytest.mark.parametrize("arguments", ['"0 25 * * *"', '"every day", timezone="Mars/Base"', '"every day", payload={}'])
+def test_a_declaration_that_is_refused_is_named(
+    door: str, arguments: str, check: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its task, its function and its line. `serve`, which does not start with it, says the same."""
+    monkeypatch.setenv("CLOUDSCHED_OPEN", "on")
+    code = f"{OLD}@app.scheduled({arguments}, id='nine')\ndef nine(trip: Trip) -> None: ...\n"
+    done, (found, _) = check(code, door)
+    assert (done.code, found["cause"]) == (1, "declaration")
+    assert found["problem"].startswith(
+        f"Task 'nine' of nine() ({check.folder}/new.py, line {len(OLD.splitlines()) + 1})"
+    )
+    assert found["problem"] in check.run_command("serve", "--data", "data", "--port", "0", "--handlers", "new.py").err
+
+
+def test_a_calendar_of_a_declaration_is_known_in_a_folder_alone(check: Comparison) -> None:
+    """Of an API, whether there is such a calendar is unknown."""
+    rule = "__import__('cloudsched').Schedule(rrule='FREQ=DAILY', calendars=['shop'])"
+    code = f"{OLD}@app.scheduled({rule})\ndef nine() -> None: ...\n"
+    assert [check(code, door)[0].code for door in ("folder", "API")] == [1, 0]
+
+
 def test_an_accepted_event_that_the_new_model_refuses_is_named(check: Comparison) -> None:
     """It was answered with success, and would be lost."""
     check.world.app.send_event("trip-1", "decision", {"is_ok": True})

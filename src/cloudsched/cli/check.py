@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -14,6 +15,7 @@ from cloudsched.cli.options import connection_options, explain_errors, handlers_
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
+    from cloudsched.app import App
     from cloudsched.engine.code_check.compare import CodeReport, DifferenceGroup
     from cloudsched.runtime.container import Container
 
@@ -32,7 +34,8 @@ def check(*, url: str, data: Path | None, handlers: str | None, as_json: bool, *
 
     Looks at all tasks that may still run, of a deployment's API with the key of a viewer or an admin, or in a data
     folder, also while a process uses it: handlers that are gone, payloads and events that a model refuses, and the
-    journals of open runs, which are replayed until they end. No step runs. It says what it could not look at.
+    journals of open runs, which are replayed until they end. No step runs. Tasks that the code declares are checked,
+    too. It says what it could not look at.
 
     Exits with 1 if anything would fail. With --json, prints a line of JSON for each cause, and a summary.
     """
@@ -46,19 +49,49 @@ def check(*, url: str, data: Path | None, handlers: str | None, as_json: bool, *
 
     app = load_app(handlers).app
     comparison = Comparison(app.container.registry, SystemClock())
+    report = comparison.report
+    _check_declarations(app, report, data)
     app.container = cast("Container", RefusedParts())  # so that no handler's code can reach its store and queue
     if data is not None:
-        for each in read_folder(data, comparison.report):
+        for each in read_folder(data, report):
             comparison.look(each)
     else:
         with explain_errors({"url": url, **credentials}), Client(url, **credentials) as client:
             for each in read_api(client):
                 comparison.look(each)
     if as_json:
-        _print_json(comparison.report)
+        _print_json(report)
     else:
-        click.echo("\n".join(map(to_printable, describe(comparison.report))))  # errors and ids may hold anything
-    sys.exit(ExitCode.NO if comparison.report.fails else ExitCode.DONE)
+        click.echo("\n".join(map(to_printable, describe(report))))  # errors and ids may hold anything
+    sys.exit(ExitCode.NO if report.fails else ExitCode.DONE)
+
+
+def _check_declarations(app: App, report: CodeReport, data: Path | None) -> None:
+    """Compare the declared tasks with a folder's tasks and calendars, or with none, as `serve` does when it starts."""
+    from cloudsched.adapters.sqlite.store import SqliteStore  # noqa: PLC0415 - not needed for --help
+    from cloudsched.config.settings import Settings  # noqa: PLC0415 - likewise
+    from cloudsched.engine.code_check.compare import Difference, Mismatch  # noqa: PLC0415 - likewise
+    from cloudsched.engine.code_check.effects import RefusedParts, refuse_effects  # noqa: PLC0415 - likewise
+    from cloudsched.errors import InvalidInput  # noqa: PLC0415 - likewise
+    from cloudsched.local.data_folder import STORE_FILE_NAME  # noqa: PLC0415 - likewise
+
+    file = None if data is None else data / STORE_FILE_NAME
+    queue: Any = RefusedParts()
+    settings = Settings(secret="that signs nothing here")  # noqa: S106 - no dispatch is sent
+    with (
+        closing(SqliteStore(file, is_read_only=file is not None)) as store,
+        app.override(settings, store=store, dispatcher=queue),
+    ):
+        store.load("")  # connects before that is refused
+        for each in app.container.registry.registrations.declarations.values():
+            try:
+                with refuse_effects() as refused:  # a payload's validators are user code
+                    app.declared_tasks().compare([each], gone=None)
+            except InvalidInput as error:
+                if refused or (file is None and "calendars." in error.field):
+                    report.note_unknown(f"here: {error}")
+                else:
+                    report.add(Difference(Mismatch.DECLARATION, each.handler, f"{error}"))
 
 
 def _print_json(report: CodeReport) -> None:

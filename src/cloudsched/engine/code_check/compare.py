@@ -37,6 +37,7 @@ class Mismatch(StrEnum):
     QUEUE = "queue"
     LOCK = "lock"
     ACCESS = "access"
+    DECLARATION = "declaration"
 
     @property
     def fails(self) -> bool:
@@ -57,6 +58,7 @@ CURES: Final = complete_table(
         Mismatch.QUEUE: "Keep a worker for the queue that they are in, or give them another queue.",
         Mismatch.LOCK: "Give every task with this lock the same limit.",
         Mismatch.ACCESS: 'They run on, but their owners cannot change them. Keep access="users" if they may.',
+        Mismatch.DECLARATION: "Correct it: `serve` does not start with it, and `cloudsched apply` changes nothing.",
     },
 )
 
@@ -114,7 +116,7 @@ class CodeReport:
         """Return whether anything would fail."""
         return any(each.cause.fails for each in self.differences)
 
-    def add(self, difference: Difference, place: DifferencePlace) -> None:
+    def add(self, difference: Difference, place: DifferencePlace | None = None) -> None:
         """Note a difference."""
         if difference not in self.differences and len(self.differences) >= MAX_GROUPS:
             difference = Difference(difference.cause, difference.handler, "other reasons")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from difflib import get_close_matches
@@ -549,9 +549,26 @@ class Registry:
         )
 
     def declare(self, declaration: Declaration) -> None:
-        """Note a task that the code declares. Raises Misconfigured."""
-        declarations = self.registrations.declarations
-        declarations[declaration.id] = check_declaration(declaration, declarations)
+        """Note a task that the code declares, whatever its schedule says. Raises Misconfigured."""
+        about = declaration.subject
+        if declaration.id in self.registrations.declarations:
+            raise Misconfigured(f"{about}: there is another one with the id; give each its own: id=….")
+
+        try:
+            _TASK_ID.validate_python(declaration.id)
+        except ValidationError:
+            raise Misconfigured(
+                f"{about}: that cannot be a task's id; give one of letters, digits, - and _: id=…."
+            ) from None
+
+        if not isinstance(declaration.schedule, Schedule | datetime | str):
+            raise Misconfigured(
+                f'{about}: its schedule is {declaration.schedule!r}; give words ("every day at 9"), cron or a '
+                "Schedule, such as Schedule.every(timedelta(…)) to repeat, Schedule.after(timedelta(…)) to run once."
+            )
+        if declaration.timezone is not None and not isinstance(declaration.schedule, str):
+            raise Misconfigured(f"{about}: timezone is for words and cron; a Schedule has its own.")
+        self.registrations.declarations[declaration.id] = declaration
 
     def names(self, function: object) -> list[str]:
         """Return the names by which a function is registered."""
@@ -582,34 +599,18 @@ class Declaration:
     more: Mapping[str, Any] = field(default_factory=dict)
     """Other fields of its task, by their Python names."""
     is_paused: bool = False
+    function: Any = None
+    """What the declaration stands above."""
+
+    @property
+    def subject(self) -> str:
+        """Its task, and where it is declared, for errors."""
+        code = getattr(inspect.unwrap(self.function), "__code__", None)
+        place = f" of {code.co_name}() ({code.co_filename}, line {code.co_firstlineno})" if code else ""
+        return f"Task {self.id!r}{place}"
 
     @property
     def fields(self) -> dict[str, Any]:
         """The fields of its task, by their Python names."""
         names = ("id", "handler", "schedule", "owner", "timezone", "payload")
         return {name: value for name in names if (value := getattr(self, name)) is not None} | {**self.more}
-
-
-def check_declaration(declaration: Declaration, ids: Collection[str]) -> Declaration:
-    """Return a declaration if it can become a task, whatever its schedule says. Raises Misconfigured."""
-    about = f"The schedule of handler {declaration.handler!r}"
-    if declaration.id in ids:
-        raise Misconfigured(
-            f"{about}: there is another one with the id {declaration.id!r}; give each an id: id=….",
-        )
-
-    try:
-        _TASK_ID.validate_python(declaration.id)
-    except ValidationError:
-        raise Misconfigured(
-            f"{about}: {declaration.id!r} cannot be a task's id; give one of letters, digits, - and _: id=…."
-        ) from None
-
-    if not isinstance(declaration.schedule, Schedule | datetime | str):
-        raise Misconfigured(
-            f'{about} is {declaration.schedule!r}; give words ("every day at 9"), cron or a Schedule, such as '
-            "Schedule.every(timedelta(…)) to repeat, Schedule.after(timedelta(…)) to run once after it."
-        )
-    if declaration.timezone is not None and not isinstance(declaration.schedule, str):
-        raise Misconfigured(f"{about}: timezone is for words and cron; a Schedule has its own.")
-    return declaration

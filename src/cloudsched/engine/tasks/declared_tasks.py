@@ -6,7 +6,7 @@ task without it is never changed, whatever its id.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,7 +19,8 @@ from cloudsched.domain.transitions.task_draft import TaskDraft, find_all_faults,
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.storage.pages import iterate_pages
-from cloudsched.errors import InvalidInput, InvalidSchedule, KeyReused, NotAllowed, NotFound
+from cloudsched.engine.tasks.read_back import SHOWN, make_dry_scheduler, read_back_schedule
+from cloudsched.errors import CloudschedError, InvalidInput, InvalidSchedule, KeyReused, NotAllowed, NotFound
 from cloudsched.features.fields import HandlerFields
 
 if TYPE_CHECKING:
@@ -90,7 +91,10 @@ class DeclaredTasks:
         gone: Literal[DeclaredAction.PAUSE, DeclaredAction.DELETE] | None = DeclaredAction.PAUSE,
     ) -> list[Change]:
         """Return what `apply` would change, and write nothing. Raises InvalidInput."""
-        changes = [change for each in declarations for change in self.compare_one(each)]
+        changes = list[Change]()
+        for each in declarations:
+            with _tell_subject(each.subject):
+                changes += self.compare_one(each)
         if gone is None:
             return changes
         known = {each.owner for each in declarations} | set(owners)
@@ -113,7 +117,8 @@ class DeclaredTasks:
         Safe to repeat, to interrupt, and to run twice at once: `compare` finds what is left.
         """
         for change in changes:
-            self._apply_one(change)
+            with _tell_subject(f"Task {change.task_id!r}"):
+                self._apply_one(change)
 
     def _apply_one(self, change: Change) -> None:
         scheduler = self._scheduler
@@ -163,7 +168,7 @@ class DeclaredTasks:
             raise InvalidInput("owner", f"of {task.id!r} is {task.owner!r}, not {declaration.owner!r}", hint)
 
         # Words count from the task's creation, so that they mean the same in each deployment.
-        draft = self._check(content, task.created_at)
+        draft = self._check(content, task.created_at, task.schedule)
         details, fields = _find_differences(task, draft, declaration, self._engine.clock.now())
         if fields:
             yield Change(DeclaredAction.UPDATE, task.id, "; ".join(details), fields)
@@ -173,11 +178,12 @@ class DeclaredTasks:
         elif task.is_paused_as_gone and task.status is TaskStatus.PAUSED and not self._is_over(draft):
             yield Change(DeclaredAction.RESUME, task.id, f"is in {self._source} again")
 
-    def _check(self, content: dict[str, Any], now: datetime) -> TaskDraft:
+    def _check(self, content: dict[str, Any], now: datetime, known: Schedule | None = None) -> TaskDraft:
         """Return the draft of a declaration. Raises InvalidInput, with all faults."""
+        dry = make_dry_scheduler(self._engine)
 
         def check(fields: dict[str, Any]) -> TaskDraft:
-            return self._scheduler.check(self._read_draft(fields, now))
+            return dry.check(self._read_draft(fields, now), known)
 
         try:
             return check(content)
@@ -209,9 +215,17 @@ class DeclaredTasks:
             yield from (each for each in page.items if self._mark.is_repeat_on(each))
 
 
-def _tell(schedule: Schedule, now: datetime) -> str:
-    from cloudsched.engine.tasks.read_back import SHOWN, read_back_schedule  # noqa: PLC0415 -- only for what differs
+@contextmanager
+def _tell_subject(subject: str) -> Iterator[None]:
+    """Begin the message of an error with what it is about."""
+    try:
+        yield
+    except CloudschedError as error:
+        error.args = (f"{subject}: {error.args[0]}",)
+        raise
 
+
+def _tell(schedule: Schedule, now: datetime) -> str:
     told = None
     with suppress(InvalidSchedule):  # such as the days of a calendar that are not known yet
         anchored = schedule.anchor(now)

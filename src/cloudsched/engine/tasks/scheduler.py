@@ -563,9 +563,11 @@ class Scheduler:
                 return self._engine.committer.try_to_change(stored, self._engine.clock.now(), deferred=True) or task
         return task
 
-    def check(self, draft: TaskDraft) -> TaskDraft:
-        """Return a draft with its handler's defaults, as it would be stored. Raises InvalidInput."""
-        return self._validate(draft, OWN_CODE)
+    def check(self, draft: TaskDraft, known: Schedule | None) -> TaskDraft:
+        """Return a draft with its handler's defaults. Raises InvalidInput, also for an unknown calendar."""
+        checked = self._validate(draft, OWN_CODE)
+        self._resolve(checked, known)
+        return checked
 
     def _validate(self, draft: TaskDraft, by: Authority, changed: Collection[str] | None = None) -> TaskDraft:
         return validate_draft(

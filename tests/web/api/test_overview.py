@@ -236,3 +236,23 @@ def test_a_sweep_that_cannot_be_noted_is_a_sweep_all_the_same(ask: Any) -> None:
     note = first.load()
     assert note is not None
     assert ask.sim.now - note.updated_at <= MINUTE
+
+
+def test_a_clock_that_came_back_is_named(ask: Any, caplog: pytest.LogCaptureFixture) -> None:  # noqa: ANN401 - as above
+    """By `/ready`, each process's log and `why`, until its time has come: what ran ahead stands still until then."""
+    app, clock = ask.sim.app, ask.sim.clock
+    task = app.create(owner="ada", title="Report", handler="report", payload={"about": "x"}, schedule="every hour")
+    before = clock.at
+    ask.sim.advance(DAY)
+    SweepNotes(app.container.store, clock).run(Sweep)
+    clock.at = before
+    for count in (1, 2):
+        notes = SweepNotes(app.container.store, clock)
+        notes.run(Sweep)
+        assert caplog.text.count("the clock was ahead") == count
+    app.container.replace(load_sweep=notes.load)
+    assert "was ahead" in ask("viewer", "/ready").json["faults"]["clock"]
+    assert "a clock was ahead" in str(app.explain(task.id))
+    clock.move_to(before + 2 * DAY)
+    notes.run(Sweep)
+    assert not ask("viewer", "/ready").json["faults"]

@@ -482,6 +482,11 @@ def _explain_last(evidence: Evidence, last: Execution) -> Finding:
     if last.events:
         kept = " and ".join(repr(each.name) for each in last.events)
         sentence += f" It has accepted {kept}, which a retry by hand takes."
+    if last.finished_at is not None and last.finished_at > evidence.now + SWEEP_TOLERANCE:
+        sentence += (
+            f" It ended {say_instant(task, last.finished_at)}, which is still to come: a clock was ahead, and came"
+        )
+        sentence += " back. What was due until then does not run again."
     return Finding(
         reason=Reason.LAST_OUTCOME,
         sentence=sentence,

@@ -446,7 +446,8 @@ class Health(ApiResponse):
     """The state of the circuit breaker to each other service."""
     faults: dict[str, str] = {}
     """The faults that keep threads of the process from their work at present, by the threads' names. That of
-    ``cloudsched-watch`` is that no process starts what is due."""
+    ``cloudsched-watch`` is that no process starts what is due. That of ``clock``, with which a process is ready
+    all the same, is that a clock was ahead and came back, so that tasks stand still until then."""
     hanging: str | None = None
     """How many handlers hang, and since when: their time is over, and they have not returned. None if none
     does. Who sees the tasks of all owners finds their names in the overview."""

@@ -206,7 +206,7 @@ class Conditions:
 
     def _check_sweep(self, now: datetime) -> Iterator[Finding]:
         note = self._swept
-        if note is None or now - note.updated_at > FRESH or _has_overdue(note):
+        if note is None or abs(now - note.updated_at) > FRESH or _has_overdue(note):
             note = self._swept = self._load_sweep()
         if note is None or now - note.updated_at > SWEEP_TOLERANCE:
             yield say_sweep(None if note is None else note.updated_at)

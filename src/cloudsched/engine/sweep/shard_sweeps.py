@@ -225,8 +225,19 @@ class SweepNote(Record):
     """True if all threads of that process were busy with handlers that had time left."""
     overdue_seconds: float = 0.0
     """The time in seconds that the oldest found work had been due. See `Sweep`."""
+    clock_was: Instant | None = None
+    """The latest instant that a clock has shown which swept."""
     deployments: tuple[SweptVersion, ...] = ()
     """The versions that have swept, the latest last. One of each name is kept: its first time."""
+
+    @property
+    def is_clock_back(self) -> bool:
+        """Return whether a clock that swept was ahead, and has come back."""
+        return self.clock_was is not None and self.clock_was - self.updated_at > FRESH
+
+    def say_clock(self) -> str:
+        """Return what follows from that, to stand behind the clock's name."""
+        return f"was ahead, at {self.clock_was:%Y-%m-%d %H:%M} UTC, and came back: what was due by then runs no more"
 
     @classmethod
     def of(
@@ -282,6 +293,7 @@ class SweepNotes:
         self._own_state = own_state
         self._version: Version | None = None
         self._noted_at: datetime | None = None
+        self._clock_was: datetime | None = None
 
     def run(self, sweep: Callable[[], Sweep]) -> Sweep:
         """Sweep, and store a note of it. Return what the sweep found."""
@@ -296,13 +308,19 @@ class SweepNotes:
         if self._noted_at is not None and self._noted_at <= now < self._noted_at + INTERVAL:
             return
         records = self._store.records
+        shown = {now, self._clock_was or now}
         try:
             if self._version is None:
                 stored = records.load(SweepNote, SWEEP_NOTE_ID)
+                if stored is not None:
+                    shown |= {stored.record.updated_at, stored.record.clock_was or now}
                 self._version = version_of(stored)
                 self._deployments = self._add_own(() if stored is None else stored.record.deployments, started_at)
             note = SweepNote.of(SWEEP_NOTE_ID, started_at, now, sweep, self._own_state())
-            note = note.model_copy(update={"deployments": self._deployments})
+            self._clock_was = max(shown)
+            note = note.model_copy(update={"deployments": self._deployments, "clock_was": self._clock_was})
+            if note.is_clock_back and (self._noted_at is None or self._noted_at > now):
+                log.warning("the clock %s", note.say_clock(), extra={"action": "clock_came_back"})
             self._version = records.write(note, self._version)
         except CloudschedError as error:  # of several sweeps at a time, one is noted
             self._version = None

@@ -39,16 +39,20 @@ def ready(call: ApiCall) -> Response:
 
     The status is 503 if the store cannot be reached, a thread of this process cannot do its work, or the
     API is not configured. It is 503, too, if no due work has started for a minute, whichever process of a
-    data folder should start it. It also reports the release that answers, and the time zone data with
-    which this process plans.
+    data folder should start it. It also reports the release that answers, the time zone data with
+    which this process plans, and, as the fault ``clock``, that a clock was ahead and came back.
     """
     authenticator_for(call.app.container.settings)
     call.app.container.store.check()
     if faults := find_faults():
         raise NotReady(faults)
+    note = call.app.container.load_sweep()
+    if note is not None and note.is_clock_back:
+        faults["clock"] = note.say_clock()
     health = Health(
         status="ready",
         circuits=call.app.container.circuits.states,
+        faults=faults,
         hanging=hide_names(call.app.container.hanging) or None,
         release=version("cloudsched"),
         time_zone_data=time_zones.in_use.release,

@@ -566,8 +566,6 @@ class Registry:
                 f'{about}: its schedule is {declaration.schedule!r}; give words ("every day at 9"), cron or a '
                 "Schedule, such as Schedule.every(timedelta(…)) to repeat, Schedule.after(timedelta(…)) to run once."
             )
-        if declaration.timezone is not None and not isinstance(declaration.schedule, str):
-            raise Misconfigured(f"{about}: timezone is for words and cron; a Schedule has its own.")
         self.registrations.declarations[declaration.id] = declaration
 
     def names(self, function: object) -> list[str]:

@@ -231,12 +231,10 @@ class SweepNote(Record):
     """The versions that have swept, the latest last. One of each name is kept: its first time."""
 
     @property
-    def is_clock_back(self) -> bool:
-        """Return whether a clock that swept was ahead, and has come back."""
-        return self.clock_was is not None and self.clock_was - self.updated_at > FRESH
-
-    def say_clock(self) -> str:
-        """Return what follows from that, to stand behind the clock's name."""
+    def clock_fault(self) -> str:
+        """What follows if a clock that swept was ahead and has come back, to stand behind its name. Else empty."""
+        if self.clock_was is None or self.clock_was - self.updated_at <= FRESH:
+            return ""
         return f"was ahead, at {self.clock_was:%Y-%m-%d %H:%M} UTC, and came back: what was due by then runs no more"
 
     @classmethod
@@ -319,8 +317,8 @@ class SweepNotes:
             note = SweepNote.of(SWEEP_NOTE_ID, started_at, now, sweep, self._own_state())
             self._clock_was = max(shown)
             note = note.model_copy(update={"deployments": self._deployments, "clock_was": self._clock_was})
-            if note.is_clock_back and (self._noted_at is None or self._noted_at > now):
-                log.warning("the clock %s", note.say_clock(), extra={"action": "clock_came_back"})
+            if note.clock_fault and (self._noted_at is None or self._noted_at > now):
+                log.warning("the clock %s", note.clock_fault, extra={"action": "clock_came_back"})
             self._version = records.write(note, self._version)
         except CloudschedError as error:  # of several sweeps at a time, one is noted
             self._version = None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.schedules.planned_words import describe_planned
 from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.task_draft import TaskDraft, find_all_faults, to_wire_fields
 from cloudsched.engine.authority import OWN_CODE
@@ -175,7 +176,10 @@ class DeclaredTasks:
         if declaration.is_paused:
             if task.status is TaskStatus.ACTIVE:
                 yield pause
-        elif task.is_paused_as_gone and task.status is TaskStatus.PAUSED and not self._is_over(draft):
+            return
+        at = None if draft.schedule is None else draft.schedule.at
+        is_over = at is not None and at <= self._engine.clock.now()
+        if task.is_paused_as_gone and task.status is TaskStatus.PAUSED and not is_over:
             yield Change(DeclaredAction.RESUME, task.id, f"is in {self._source} again")
 
     def _check(self, content: dict[str, Any], now: datetime, known: Schedule | None = None) -> TaskDraft:
@@ -189,10 +193,6 @@ class DeclaredTasks:
             return check(content)
         except InvalidInput as error:
             raise find_all_faults(error, content, check) from error.__cause__
-
-    def _is_over(self, draft: TaskDraft) -> bool:
-        at = None if draft.schedule is None else draft.schedule.at
-        return at is not None and at <= self._engine.clock.now()
 
     def _require_marked(self, task: Task) -> None:
         if self._mark.is_repeat_on(task):
@@ -235,12 +235,6 @@ def _tell(schedule: Schedule, now: datetime) -> str:
     return f"{told.description}, next on {', '.join(at.isoformat(timespec='minutes') for at in told.next)}"
 
 
-def _tell_present(task: Task) -> str:
-    from cloudsched.domain.schedules.planned_words import describe_planned  # noqa: PLC0415 -- the same
-
-    return describe_planned(task.schedule, task.next_execution_time).text
-
-
 def _find_differences(
     task: Task, draft: TaskDraft, declaration: Declaration, now: datetime
 ) -> tuple[list[str], dict[str, Any]]:
@@ -257,7 +251,8 @@ def _find_differences(
         details.append("payload")
         fields["payload"] = {**dict.fromkeys(task.payload), **draft.payload}
     if draft.schedule is not None and not _is_same_schedule(task, draft):
-        details.append(f"schedule: {_tell_present(task)} → {_tell(draft.schedule, now)}")
+        present = describe_planned(task.schedule, task.next_execution_time).text
+        details.append(f"schedule: {present} → {_tell(draft.schedule, now)}")
         cleared = dict.fromkeys(task.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True))
         wire = draft.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         fields["schedule"] = {**cleared, **wire}

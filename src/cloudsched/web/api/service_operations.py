@@ -47,8 +47,8 @@ def ready(call: ApiCall) -> Response:
     if faults := find_faults():
         raise NotReady(faults)
     note = call.app.container.load_sweep()
-    if note is not None and note.is_clock_back:
-        faults["clock"] = note.say_clock()
+    if note is not None and note.clock_fault:
+        faults["clock"] = note.clock_fault
     health = Health(
         status="ready",
         circuits=call.app.container.circuits.states,

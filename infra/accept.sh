@@ -71,7 +71,7 @@ mkdir -p "$(dirname "$CONFIG")"
 write_configuration "$project" "${region:-us-central1}" "$name" "$name"
 load_configuration "$CONFIG"
 find_project_number
-find_api_keys_version
+find_secret_versions
 
 STEPS=(unused deploy doctor reminder hop rollback rotation purge restore teardown)
 begin_report "$report"

@@ -3,7 +3,7 @@
 #
 # Usage: infra/deploy.sh [--dry-run | --check] [--config=FILE] [--step=NAME] [--take-over]
 #
-#   --dry-run      print every command that an empty project needs, and run none
+#   --dry-run      print every command that an empty project needs, and run none but to look for your SECRETS
 #   --check        list what differs from the configuration and change nothing; exit with 1 if anything does, and
 #                  with 2 if that cannot be said
 #   --config=FILE  read the configuration from FILE instead of infra/config.sh
@@ -85,7 +85,7 @@ done
 log "Project $PROJECT, deployment $NAME: functions, queues and sweep in $REGION, database ${DATABASE:-of its own}\
 ${FIRESTORE_LOCATION:+ in $FIRESTORE_LOCATION}."
 find_project_number
-find_api_keys_version
+find_secret_versions
 if [[ -n "$selected_step" ]]; then
   read_ledger || true
   [[ ! "$selected_step" =~ ^(indexes|rules)$ ]] || require_own_database
@@ -93,6 +93,7 @@ if [[ -n "$selected_step" ]]; then
 else
   ! read_ledger || [[ "$MODE" == dry-run ]] || require_no_move
   require_own_database
+  [[ "$MODE" == check ]] || require_smoke_handler
   for step in "${steps[@]}"; do
     # If nothing changed, an earlier run has already passed the smoke test. If functions are outdated, upgrade.sh runs
     # the smoke test; until then the deployed API may not accept the smoke test's account.

@@ -72,7 +72,7 @@ fi
 
 require_shards
 require_quota
-find_api_keys_version
+find_secret_versions
 
 changed=() # the functions that get a new revision
 for function in "${FUNCTIONS[@]}"; do

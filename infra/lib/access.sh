@@ -55,18 +55,26 @@ set_public_settings() {
   fi
 }
 
-# Set KEYS_VERSION to the newest enabled version of the secret with the API keys, which new revisions mount.
-find_api_keys_version() {
+# Refuse secrets of yours that are not there, before anything is changed. A dry run looks, too, if gcloud can. Set KEYS_VERSION
+# to the newest enabled version of that with the API keys, which new revisions mount.
+find_secret_versions() {
+  local entry secret version found asking
   KEYS_VERSION=1
-  [[ -n "$API_KEYS_SECRET" ]] || return 0
-  KEYS_VERSION="$(query gcloud secrets versions list "$API_KEYS_SECRET" --filter="state=ENABLED" --sort-by="~createTime" \
-    --limit=1 --format="value(name.basename())" --project="$PROJECT" --quiet)" || KEYS_VERSION=""
-  if [[ "$MODE" == dry-run ]]; then
-    KEYS_VERSION=KEYS_VERSION
-  fi
-  [[ -n "$KEYS_VERSION" ]] ||
-    die "Secret $API_KEYS_SECRET does not exist or has no enabled version. Create it from the lines that \
-\`cloudsched admin keys new\` prints: gcloud secrets create $API_KEYS_SECRET --data-file=FILE --project=$PROJECT"
+  for entry in "${SECRETS[@]}" ${API_KEYS_SECRET:+"=$API_KEYS_SECRET:"}; do
+    secret="${entry#*=}" version="${entry##*:}"
+    asking=(gcloud secrets versions list "${secret%:*}" --filter="state=ENABLED" --sort-by="~createTime"
+      --format="value(name.basename())" --project="$PROJECT" --quiet)
+    found="$(query "${asking[@]}")" || found=""
+    if [[ "$MODE" == dry-run ]] && ! found="$("${asking[@]}" 2>&1)" && [[ "$found" != *NOT_FOUND* ]]; then
+      log "Whether there is a secret $secret cannot be looked at: $found"
+      found="${version:=KEYS_VERSION}"
+    fi
+    version="${version:-${found%%$'\n'*}}"
+    has_line "${version:-none}" "$found" || die "Secret ${secret%:*} does not exist or has no enabled version $version. Create \
+it: gcloud secrets create ${secret%:*} --data-file=FILE --project=$PROJECT (for API_KEYS_SECRET, from what \
+\`cloudsched admin keys new\` prints)."
+    [[ "$entry" != =* ]] || KEYS_VERSION="$version"
+  done
 }
 
 # Refuse to create a revision that accepts unsigned tokens while the public may still reach the API.
@@ -122,8 +130,8 @@ open_to_everybody() {
     --role=roles/run.invoker --format=none --project="$PROJECT" --quiet)
   errors="$("${granting[@]}" 2>&1 >/dev/null)" && return 0
   if [[ ! "$(lower "$errors")" =~ permitted\ customer|organization\ policy|allowedpolicymember ]]; then
-    retry "${granting[@]}"
-    return
+    printf '%s\n' "$errors" >&2
+    return 1
   fi
   log "  The organisation's policy forbids roles for allUsers, so Cloud Run is told to check no role for this function."
   gcloud run services update "$1" --region="$REGION" --no-invoker-iam-check --project="$PROJECT" --quiet ||

@@ -41,8 +41,7 @@ run_at_exit() {
 quote_command() {
   local word line=""
   case "$1" in
-    retry | retry_contention) shift ;;
-    retry_for) shift 2 ;;
+    retry_contention) shift ;;
     open_to_everybody)
       set -- gcloud run services add-iam-policy-binding "$2" --region="$REGION" --member=allUsers \
         --role=roles/run.invoker --format=none --project="$PROJECT" --quiet
@@ -118,15 +117,18 @@ change() {
   esac
 }
 
-# Seconds between two tries of a command that Google refuses because an API, or a role that an account needs, is not known
-# everywhere yet: twelve minutes in all.
+# Seconds between two tries of a command that Google refuses because an API, an account, a queue or a role is not known
+# everywhere yet: twelve minutes in all. What is refused for another reason is not tried again.
 READY_DELAYS=(5 10 20 40 60 60 60 60 60 60 60 60 60 60 60)
 
 # Test whether an error of gcloud, or of an API, says that an API is off, or was enabled only a moment ago.
 is_service_off() { [[ "$(lower "$1")" =~ service_disabled|has\ not\ been\ used\ in\ project ]]; }
 
-# Test whether it says that a new function's account cannot read its secret yet, or that the builder cannot build yet.
-is_role_pending() { [[ "$(lower "$1")" =~ permission\ denied\ on\ secret|build\ service\ account ]]; }
+# Test whether it says that a new account or queue is not known yet, that a new function's account cannot read its secret yet,
+# or that the builder cannot build yet.
+is_pending() {
+  [[ "$(lower "$1")" =~ (account\ [^\ ]+|queue)\ does\ not\ exist|concurrent|permission\ denied\ on\ secret|build\ service\ account ]]
+}
 
 # Run a command that changes something, and repeat it while Google is not ready for it. Prints only the errors of the last.
 run_when_ready() {
@@ -136,8 +138,8 @@ run_when_ready() {
     errors="$("$@" 2>&1 >/dev/null)" || status=$?
     ((status)) || return 0
     [[ -n "$delay" ]] || break
-    is_service_off "$errors" || is_role_pending "$errors" || break
-    log "  … Google does not know of an API or a role yet; retrying in $delay s"
+    is_service_off "$errors" || is_pending "$errors" || break
+    log "  … Google does not know of an API, an account, a queue or a role yet; retrying in $delay s"
     sleep "$delay"
   done
   printf '%s\n' "$errors" >&2
@@ -151,11 +153,8 @@ report_difference() {
   printf 'differs: %s\n' "$1"
 }
 
-# Retry a failing command for two minutes: a new account or queue takes time to reach every server.
-retry() { retry_for 120 "$@"; }
-
-# retry_for SECONDS COMMAND: retry a failing command for that long, with pauses that grow to half a minute. Prints only the
-# errors of the last try.
+# retry_for SECONDS COMMAND: retry a command that is not permitted yet for that long, with pauses that grow to half a minute.
+# Prints only the errors of the last try.
 retry_for() {
   local seconds="$1" waited=0 wait=1 errors status
   shift
@@ -163,11 +162,11 @@ retry_for() {
     status=0
     { errors="$("$@" 2>&1 >&4)" || status=$?; } 4>&1
     ((status)) || return 0
-    ((waited < seconds)) || {
+    { [[ "$(lower "$errors")" == *permission* ]] && ((waited < seconds)); } || {
       printf '%s\n' "$errors" >&2
       return "$status"
     }
-    log "  … Google does not know of a role, an account or a queue yet; retrying in $wait s"
+    log "  … Google does not know of a role yet; retrying in $wait s"
     sleep "$wait"
     waited=$((waited + wait)) wait=$((wait < 16 ? wait * 2 : 30))
   done

@@ -24,7 +24,8 @@ load_configuration() {
   require_match NAME '[a-z][a-z0-9-]{0,18}[a-z0-9]' "it must be 2 to 20 lowercase letters, digits and hyphens"
   require_match BACKUP_RETENTION '([1-9]|[1-8][0-9]|9[0-8])d|' "it must be 1d to 98d, or empty"
   require_match FIRESTORE_LOCATION '([a-z]+-[a-z]+[0-9]+|[a-z]+[0-9])?' "it must be a region, or nam5 or eur3"
-  require_match REGION '[a-z]+-[a-z]+[0-9]+' "it must be a region, such as europe-west1"
+  require_match REGION '(africa|asia|australia|europe|me|(north|south)america|us)-(central|north|south|(north|south)?(east|west))[1-9][0-9]?' \
+    "it must be a region, such as europe-west1"
   # A database that the configuration names is where it is. One of its own is made where the functions are, unless the
   # configuration says another place.
   [[ -n "$DATABASE" ]] || FIRESTORE_LOCATION="${FIRESTORE_LOCATION:-$REGION}"
@@ -41,6 +42,13 @@ load_configuration() {
   [[ -z "$COLLECTION_PREFIX" || "$RULES" != replace ]] || die "RULES=replace would take the rules of your app from its \
 database. With COLLECTION_PREFIX, its rules stay, and deploy.sh prints what to add to them."
   export COLLECTION_PREFIX # lib/firestore_indexes.py reads it
+  local memory="${MEMORY%[MG]*}"
+  require_match MEMORY '[1-9][0-9]{0,5}[MG]i?' "it must be like 512Mi"
+  [[ "$MEMORY" == *M* ]] || memory=$((memory * 1024))
+  ((memory >= 128 && memory <= 4096)) || [[ "$memory" -ge 128 && "${RUN_FLAGS[*]}" == *--cpu* ]] ||
+    die "MEMORY is $MEMORY; Cloud Run accepts 128Mi to 4Gi, and more only with more CPUs (RUN_FLAGS)."
+  require_match API_CONCURRENCY '[1-9][0-9]{0,2}|1000' "Cloud Run accepts 1 to 1000"
+  require_match EXECUTE_CONCURRENCY '[1-9][0-9]{0,2}|1000' "Cloud Run accepts 1 to 1000"
   ((EXECUTE_TIMEOUT >= 15 && EXECUTE_TIMEOUT <= 1800)) ||
     die "EXECUTE_TIMEOUT is $EXECUTE_TIMEOUT; Cloud Tasks accepts 15 to 1800 seconds."
   ((SWEEP_TIMEOUT >= 15 && SWEEP_TIMEOUT <= 1800)) ||

@@ -116,7 +116,7 @@ grant_role() {
   shift
   resource=("$@" --project="$PROJECT" --quiet)
   ! has_binding "$member" "$role" "${group[@]}" get-iam-policy "${resource[@]}" || return 0
-  change "grant $role on $what to $member" retry "${group[@]}" add-iam-policy-binding "${resource[@]}" \
+  change "grant $role on $what to $member" "${group[@]}" add-iam-policy-binding "${resource[@]}" \
     --member="$member" --role="$role" "${condition[@]}" --format=none
 }
 
@@ -128,7 +128,7 @@ grant_project_roles() {
   found="$(list_project_roles)"
   for account in "${STORE_ACCOUNTS[@]}"; do
     ! has_line "roles/datastore.user"$'\t'"serviceAccount:$(require ACCOUNT_EMAILS "$account")"$'\t'"$expression" "$found" || continue
-    change "grant roles/datastore.user on database $DATABASE to serviceAccount:$(require ACCOUNT_EMAILS "$account")" retry \
+    change "grant roles/datastore.user on database $DATABASE to serviceAccount:$(require ACCOUNT_EMAILS "$account")" \
       gcloud projects add-iam-policy-binding "$PROJECT" --member="serviceAccount:$(require ACCOUNT_EMAILS "$account")" \
       --role=roles/datastore.user --condition="expression=$expression,title=$NAME-database" --format=none --quiet
   done

@@ -12,17 +12,15 @@ from __future__ import annotations
 import re
 import sys
 
-UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "K": 10**3, "M": 10**6, "G": 10**9, "": 1}
+UNITS = {"Mi": 2**20, "Gi": 2**30, "M": 10**6, "G": 10**9}
 SHARE = 0.75
 """Of the quota, for the executor: the api, the sweep and links run beside it."""
 
 
 def read_memory(text: str) -> int:
     """Return bytes."""
-    found = re.fullmatch(r"([0-9]+)([KMG]i?|)", text)
-    if found is None:
-        sys.exit(f"error: MEMORY is '{text}'; it must be like 512Mi.")
-    return int(found[1]) * UNITS[found[2]]
+    number, unit = re.findall("[0-9]+|[A-Za-z]+", text)
+    return int(number) * UNITS[unit]
 
 
 def fit_queues(queues: dict[str, tuple[int, int]], capacity: int) -> dict[str, tuple[int, int]]:

@@ -122,6 +122,14 @@ find_operator() {
   fi
 }
 
+# Refuse a smoke test that your handlers would not take, before anything is changed.
+require_smoke_handler() {
+  local said
+  said="$("${PYTHON:-python3}" "$INFRA/lib/smoke.py" "$FUNCTIONS_DIR" "$SMOKE_HANDLER" "$SMOKE_PAYLOAD")" ||
+    die "No handler takes SMOKE_HANDLER=$SMOKE_HANDLER with SMOKE_PAYLOAD=$SMOKE_PAYLOAD: $said"
+  [[ -z "$said" ]] || log "The smoke test cannot be looked at with this machine's PYTHON: $said"
+}
+
 # request_when_allowed METHOD URL [JSON]: repeat a request while Cloud Run answers 403, for as long as a role that was just
 # granted may take to reach every server.
 request_when_allowed() {

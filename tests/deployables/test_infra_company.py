@@ -154,7 +154,10 @@ def test_any_variable_is_a_secret_of_the_functions_that_need_it(tmp_path: Path) 
         ({"API_INGRESS": "none"}, "internal-and-cloud-load-balancing"),
         ({"SECRET_LOCATIONS": "eu"}, "regions"),
         ({"ADOPT": "(cloudsched-high)"}, "KIND/NAME"),
-        ({"REGION": "Iowa"}, "a region"),
+        ({"REGION": "europe-wset1"}, "a region"),
+        ({"MEMORY": "64Mi"}, "128Mi to 4Gi"),
+        ({"MEMORY": "8Gi"}, "128Mi to 4Gi"),
+        ({"API_CONCURRENCY": "1001"}, "1 to 1000"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_any_command(
@@ -164,6 +167,19 @@ def test_what_cannot_be_meant_is_refused_before_any_command(
     cloud = Cloud(tmp_path, None, **config)
     assert complaint in cloud.fails("deploy.sh").err
     assert not cloud.calls
+
+
+@pytest.mark.parametrize("arguments", [(), ("--dry-run",)])
+def test_a_secret_that_is_not_there_is_named_before_anything_is_made(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    """Or a version of it: the functions could not start."""
+    cloud = Cloud(tmp_path, IN_USE, SECRETS="(MAP_KEY=map:2 STRIPE_KEY=stripe:3)")
+    add_secret(cloud, "map")
+    assert "Secret stripe does not exist" in cloud.fails("deploy.sh", *arguments).err
+    add_secret(cloud, "stripe")
+    assert "version 3" in cloud.fails("deploy.sh", *arguments).err
+    assert cloud.changes == 0
 
 
 def test_a_signing_secret_that_exists_is_used_where_it_is(tmp_path: Path) -> None:

@@ -28,6 +28,14 @@ def test_what_never_becomes_ready_ends_with_googles_words(tmp_path: Path) -> Non
     assert not any(key.startswith(("secret/", "account/", "queue/")) for key in cloud.state)
 
 
+def test_what_is_forbidden_is_told_at_once(cloud: Cloud) -> None:
+    """It is no role that is not known yet."""
+    cloud.state["iam/queue/cloudsched-high"].pop()
+    said = cloud.fails("deploy.sh", "--step=roles", deny="tasks queues add-iam-policy-binding").err
+    assert "PERMISSION_DENIED" in said
+    assert "retrying" not in said
+
+
 def test_a_service_account_can_deploy_into_a_new_project(tmp_path: Path) -> None:
     """It learns the project's number only with the Resource Manager API, which the scripts enable for it."""
     cloud = Cloud(tmp_path)

@@ -98,7 +98,7 @@ def dry_run(folder: Path, company: dict[str, str]) -> list[list[str]]:
     """Return the gcloud commands that a company would see before its first deployment, and its upgrade."""
     cloud = Cloud(folder, None, MONITORING="on", **company)
     printed = "".join(cloud.ok(script, "--dry-run").out for script in ("deploy.sh", "upgrade.sh", "teardown.sh"))
-    assert not cloud.calls
+    assert all(call[1:4] == ["secrets", "versions", "list"] for call in cloud.calls)
     return [shlex.split(line)[1:] for line in printed.splitlines() if line.startswith("gcloud ")]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.deployables.fake_project import PROJECT, Cloud
+from tests.deployables.fake_project import IN_USE, PROJECT, Cloud
 from tests.deployables.fake_resources import NUMBER, get_env
 from tests.deployables.test_infra_access import NoQueue
 from tests.harness import LocalClient
@@ -32,7 +32,7 @@ CONFIG = {
 @pytest.fixture(name="linked", scope="module")
 def deploy_links(tmp_path_factory: pytest.TempPathFactory) -> Cloud:
     """A project with the function for links and a mail server."""
-    cloud = Cloud(tmp_path_factory.mktemp("linked"), None, **CONFIG)
+    cloud = Cloud(tmp_path_factory.mktemp("linked"), IN_USE, **CONFIG)
     versions = {"1": "smtps://mailer:s3cret@mail.example:465"}
     cloud.state["secret/mail-server"] = {"name": "mail-server", "annotations": {}, "versions": versions}
     cloud.ok("deploy.sh")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.deployables.fake_project import PROJECT, Cloud
+from tests.deployables.fake_project import IN_USE, PROJECT, Cloud
 from tests.deployables.fake_resources import NUMBER, get_env
 
 API = f"https://cloudsched-api-{NUMBER}.us-central1.run.app"
@@ -19,7 +19,7 @@ def test_passwords_are_mounted_where_they_are_used(tmp_path: Path) -> None:
     A teardown takes that back.
     """
     secrets = "(CLOUDSCHED_SMTP_URL=mail-server:{} CLOUDSCHED_APPRISE_URLS=channels:1)"
-    cloud = Cloud(tmp_path, None, SECRETS=secrets.format(2), SETTINGS=SENDER)
+    cloud = Cloud(tmp_path, IN_USE, SECRETS=secrets.format(2), SETTINGS=SENDER)
     for name, versions in (("mail-server", {"1": "old", "2": URL}), ("channels", {"1": "slack://token"})):
         cloud.state[f"secret/{name}"] = {"name": name, "annotations": {}, "versions": versions}
     cloud.ok("deploy.sh")
@@ -43,7 +43,7 @@ def test_passwords_are_mounted_where_they_are_used(tmp_path: Path) -> None:
 def test_only_the_sweep_knows_the_address_of_its_switch(tmp_path: Path) -> None:
     """Whoever knows it can silence the alarm: the api and handlers get it neither as a variable nor by a role."""
     secrets = "(CLOUDSCHED_SMTP_URL=mail-server:1 CLOUDSCHED_SWEEP_PING=sweep-ping:1)"
-    cloud = Cloud(tmp_path, None, SECRETS=secrets, SETTINGS=SENDER)
+    cloud = Cloud(tmp_path, IN_USE, SECRETS=secrets, SETTINGS=SENDER)
     for name in ("mail-server", "sweep-ping"):
         cloud.state[f"secret/{name}"] = {"name": name, "annotations": {}, "versions": {"1": URL}}
     cloud.ok("deploy.sh")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,25 @@ def had_access(cloud: Cloud) -> bool:
     """Return whether a smoke test could run during the last run of a script."""
     access = {"enabled", f"user:{OPERATOR}", f"serviceAccount:{SMOKE}"}
     return any(find_access(state) == access for state in cloud.fake.history if f"account/{SMOKE}" in state)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--dry-run",)])
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ({"SMOKE_HANDLER": "remnd"}, "Did you mean 'remind'?"),
+        ({"SMOKE_PAYLOAD": "'{}'"}, "payload.text"),
+        ({"SMOKE_PAYLOAD": "[1]"}, "JSON object"),
+    ],
+)
+def test_a_smoke_test_that_no_handler_takes_is_refused_first(
+    tmp_path: Path, config: dict[str, str], says: str, arguments: tuple[str, ...]
+) -> None:
+    """Before anything is made, with the Python that has cloudsched."""
+    cloud = Cloud(tmp_path, None, **config)
+    (tmp_path / "bin/python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n', encoding="utf-8")
+    assert says in cloud.fails("deploy.sh", *arguments).err
+    assert cloud.changes == 0
 
 
 def test_access_ends_with_the_smoke_test(cloud: Cloud) -> None:

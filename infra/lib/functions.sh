@@ -317,21 +317,14 @@ shift_traffic() {
 
 # Print the revision that serves all requests, or nothing if traffic is split.
 get_serving_revision() {
-  if [[ "$MODE" == dry-run ]]; then
-    query gcloud run services describe "$NAME-$1" --region="$REGION" --flatten="status.traffic" \
-      --format="value(status.traffic.percent,status.traffic.revisionName)" --project="$PROJECT" --quiet || true
-    printf 'SERVING-%s' "$1"
-    return
-  fi
   local found percent revision
   found="$(query gcloud run services describe "$NAME-$1" --region="$REGION" --flatten="status.traffic" \
-    --format="value(status.traffic.percent,status.traffic.revisionName)" --project="$PROJECT" --quiet)" || return
+    --format="value(status.traffic.percent,status.traffic.revisionName)" --project="$PROJECT" --quiet)" || {
+    [[ "$MODE" == dry-run ]] && found=$'100\tSERVING-'"$1"
+  } || return
   while IFS=$'\t' read -r percent revision; do
     [[ "$percent" != 100 ]] || printf '%s' "$revision" # only one has all requests
   done <<<"$found"
 }
 
-get_latest_revision() {
-  query gcloud run services describe "$NAME-$1" --region="$REGION" --format="value(status.latestReadyRevisionName)" \
-    --project="$PROJECT" --quiet || printf 'CANDIDATE-%s' "$1"
-}
+get_latest_revision() { get_ready_revision "$1" || printf 'CANDIDATE-%s' "$1"; }

@@ -1197,7 +1197,7 @@ export interface Health {
   status: HealthStatus;
   /** The state of the circuit breaker to each other service. */
   circuits: Record<string, string>;
-  /** The faults that keep threads of the process from their work at present, by the threads' names. That of `cloudsched-watch` is that no process starts what is due. */
+  /** The faults that keep threads of the process from their work at present, by the threads' names. That of `cloudsched-watch` is that no process starts what is due. That of `clock`, with which a process is ready all the same, is that a clock was ahead and came back, so that tasks stand still until then. */
   faults: Record<string, string>;
   /** How many handlers hang, and since when: their time is over, and they have not returned. None if none does. Who sees the tasks of all owners finds their names in the overview. */
   hanging?: string;
@@ -2201,7 +2201,7 @@ export interface RetryCount {
 export interface RetryPolicy {
   /** Calls after the first one. 0 means that a failure is final. */
   maxRetries: number;
-  /** The wait before the first retry. In seconds. */
+  /** The wait before the first retry. If only `base` is given, it is this one. In seconds. */
   firstDelay: number;
   /** The wait before the second retry. In seconds. */
   base: number;
@@ -2217,7 +2217,7 @@ export interface RetryPolicy {
 export interface RetryPolicyInput {
   /** Calls after the first one. 0 means that a failure is final. Default: `3`. */
   maxRetries?: number;
-  /** The wait before the first retry. In seconds. Default: `0.0`. */
+  /** The wait before the first retry. If only `base` is given, it is this one. In seconds. Default: `0.0`. */
   firstDelay?: number;
   /** The wait before the second retry. In seconds. Default: `5.0`. */
   base?: number;

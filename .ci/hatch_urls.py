@@ -7,6 +7,7 @@ In a workflow of GitHub that is GITHUB_REPOSITORY. A source distribution keeps t
 
 import os
 import re
+import sys
 from email.parser import HeaderParser
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ class UrlsHook(MetadataHookInterface):
 
     def update(self, metadata: dict[str, Any]) -> None:
         """Add the addresses, if they are known, and the README, whose links an index cannot resolve."""
+        if sys.version_info < (3, 11):  # noqa: UP036 - pip 23.0 and older look for another release of each dependency, without end
+            sys.exit("cloudsched needs Python 3.11 or newer")
         root = Path(self.root)
         metadata["urls"] = urls = find_urls(root)
         metadata["readme"] = {"content-type": "text/markdown", "text": read_readme(root, urls.get("Documentation"))}

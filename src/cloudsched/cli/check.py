@@ -50,7 +50,7 @@ def check(*, url: str, data: Path | None, handlers: str | None, as_json: bool, *
     app = load_app(handlers).app
     comparison = Comparison(app.container.registry, SystemClock())
     report = comparison.report
-    _check_declarations(app, report, data)
+    container = app.container
     app.container = cast("Container", RefusedParts())  # so that no handler's code can reach its store and queue
     if data is not None:
         for each in read_folder(data, report):
@@ -59,6 +59,8 @@ def check(*, url: str, data: Path | None, handlers: str | None, as_json: bool, *
         with explain_errors({"url": url, **credentials}), Client(url, **credentials) as client:
             for each in read_api(client):
                 comparison.look(each)
+    app.container = container
+    _check_declarations(app, report, data)
     if as_json:
         _print_json(report)
     else:

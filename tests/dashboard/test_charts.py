@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.web.callers import HOUR, MINUTE
 
-from cloudsched.dashboard.charts.life import Lived, draw_life
 from cloudsched.dashboard.charts.run_marks import draw_runs
 from cloudsched.dashboard.charts.strip import StripBar, draw_strip
 from cloudsched.dashboard.status import BAD
@@ -112,39 +111,6 @@ def test_a_deployment_stands_at_its_instant(minutes: int) -> None:
     assert found is not None
     assert float(found[1]) == pytest.approx((minutes + 720) / 14.4, abs=0.01)
     assert f'<svg x="{found[1]}%"' in svg
-
-
-@given(st.lists(st.tuples(st.integers(-5000, -1), st.integers(0, 100)), max_size=12), st.integers(1, 9000))
-def test_no_label_crosses_the_now_line(lived: list[tuple[int, int]], due: int) -> None:
-    """In a task's life each label is on one side of now, unless there is no room on either side of its bar."""
-    spans = [Lived(at(start), min(at(start + took), NOW), "SUCCEEDED", "succeeded") for start, took in sorted(lived)]
-    svg = draw_life(spans, [at(due)], NOW, PARIS)
-    now = float(re.findall(r'class="nowl" x1="([\d.]+)%"', svg)[0])
-    lanes = r'<rect class="f-past" x="([\d.]+)%"[^>]*></rect><text x="([\d.]+)%"[^>]*text-anchor="(start|end)"'
-    for left, x, side in re.findall(lanes, svg):
-        if side == "start" and float(x) < now and float(left) > 15.1:
-            assert float(x) + 9 * 0.68 <= now + 0.1
-
-
-@given(st.sampled_from(["SUCCEEDED", "FAILED", "RUNNING", "SUSPENDED"]), st.integers(-5000, -1), st.integers(1, 5000))
-def test_no_word_is_written_on_its_own_bar(status: str, start: int, took: int) -> None:
-    """It stands beside its bar. Where there is no room, the legend alone names what the bar is."""
-    end = None if status in {"RUNNING", "SUSPENDED"} else min(at(start + took), NOW)
-    svg = draw_life([Lived(at(start), end, status, "word")], [], NOW, PARIS, (at(-4500), at(200)))
-    for left, width in re.findall(r'<rect [^>]*x="([\d.]+)%" width="([\d.]+)%"', svg):
-        for x, side in re.findall(r'<text [^>]*x="([\d.]+)%"[^>]*text-anchor="(start|end)">word<', svg):
-            limit = float(left) if side == "end" else float(left) + float(width)
-            assert float(x) == pytest.approx(limit, abs=0.02)
-
-
-@given(st.sampled_from(["SUCCEEDED", "FAILED", "RUNNING", "SUSPENDED"]), st.integers(0, 5000))
-def test_each_run_of_a_life_can_be_seen_on_a_phone(status: str, seconds: int) -> None:
-    """At least 3 pixels wide, however short it was in the time that is shown."""
-    took = timedelta(seconds=seconds)
-    svg = draw_life([Lived(at(-4000), at(-4000) + took, status, "so")], [at(4000)], NOW, PARIS)
-    least = [float(each) for each in re.findall(r'<rect [^>]*width="([\d.]+)"', svg)]
-    parts = [float(each) for each in re.findall(r'<rect [^>]*width="([\d.]+)%"', svg)]
-    assert least == [3] or max(parts) * 3 >= 3, "of 300 pixels"
 
 
 @given(st.lists(st.sampled_from(["SUCCEEDED", "FAILED", "TIMED_OUT", "SKIPPED", "RUNNING", "SUSPENDED", "?"])))

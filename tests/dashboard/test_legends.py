@@ -17,14 +17,12 @@ from tests.dashboard.conftest import NOW, PARIS, look, visit
 from tests.web.callers import HOUR, MINUTE
 
 from cloudsched.dashboard.calendar import view as calendar_view
-from cloudsched.dashboard.charts.legend import CALENDAR, LIFE, STRIP, WATERFALL, list_legend
-from cloudsched.dashboard.charts.life import Lived, Noted, draw_life
+from cloudsched.dashboard.charts.legend import CALENDAR, STRIP, WATERFALL, list_legend
 from cloudsched.dashboard.charts.strip import StripBar, draw_lateness, draw_strip
 from cloudsched.dashboard.charts.waterfall import draw_axis
 from cloudsched.dashboard.charts.waterfall_rows import make_waterfall
 from cloudsched.dashboard.times import DAY
 from cloudsched.dashboard.views.execution_steps import build_lines
-from cloudsched.domain.documents.execution import ExecutionStatus
 
 STRUCTURE = {"ax", "base", "f-sunk"}
 """The classes of the lines of hours, of what bars stand on, and of the ground between the torn edges of a gap."""
@@ -40,18 +38,6 @@ def check(words: Mapping[str, str], charts: Iterable[Markup]) -> str:
     said = {meaning for word in told for meaning in word.split(", or ")}
     assert said == {word for css, word in words.items() if css in drawn}
     return "; ".join(told)
-
-
-@pytest.mark.parametrize("status", ExecutionStatus)
-def test_a_life_explains_what_it_has_drawn(status: ExecutionStatus) -> None:
-    """Each kind of run, pauses, edits and clock changes."""
-    lived = [Lived(NOW - 5 * HOUR, NOW - 4 * HOUR, status, status.lower())]
-    told = check(LIFE, [draw_life(lived, [], NOW, PARIS)])
-    assert ("did not run: skipped" in told) == (status in {"SKIPPED", "CANCELLED", "EXPIRED"})
-    assert "due" not in told
-    noted = [Noted(NOW - HOUR, "paused", NOW), Noted(NOW - 2 * HOUR, "edited")]
-    told = check(LIFE, [draw_life(lived, [NOW + 48 * HOUR], NOW, PARIS, None, noted)])
-    assert {"due", "paused", "clocks change"} <= {*told.split("; ")}
 
 
 def test_a_strip_explains_what_it_has_drawn() -> None:

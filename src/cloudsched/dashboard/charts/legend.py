@@ -66,8 +66,6 @@ _MARKS: Final[Mapping[str, Markup]] = {
     "tail": element("path", cls="tail", d="M0 6h12"),
     "f-past stem": element("rect", cls="f-past", x=5, y=1, width=2, height=11),
     "stop": _box("stop"),
-    "paused": _box("paused"),
-    "did": _line("did"),
     "chg": _line("chg"),
     "gapped": _box("gapped", fill="url(#gapped)"),
     "uncounted": _box("uncounted", fill="url(#full)"),
@@ -76,19 +74,6 @@ _MARKS: Final[Mapping[str, Markup]] = {
 }
 """The marks of all charts, as legends draw them, by the classes of what is drawn."""
 
-LIFE: Final[Mapping[str, str]] = {
-    "f-past": "succeeded",
-    "f-run": "runs now",
-    "f-fail": "failed, lower",
-    "skipped": "did not run: skipped, cancelled or expired",
-    "hatched": "suspended: no function runs",
-    "overdue one": "one that has not started",
-    "o one": "due",
-    "paused": "paused",
-    "did": "edited, moved or left out",
-    "chg": "clocks change",
-    "nowl": "now",
-}
 WATERFALL: Final[Mapping[str, str]] = {
     "f-past": "a function ran",
     "f-run": "runs now",

@@ -1,8 +1,7 @@
-"""Round times on a linear time axis, and the clock changes on it."""
+"""Round times on a linear time axis."""
 
 from __future__ import annotations
 
-import math
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -10,11 +9,9 @@ from cloudsched.dashboard.charts.svg import draw_beside, draw_vertical
 
 if TYPE_CHECKING:
     import zoneinfo
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from markupsafe import Markup
-
-    from cloudsched.dashboard.times import OffsetChange
 
 _TICKS: Final = 7
 """The most round times on an axis."""
@@ -42,27 +39,16 @@ class Row:
     def __init__(self) -> None:
         self._free = 0.0
 
-    def take(self, label: str, place: float, now: float = math.inf) -> bool:
-        """Return whether a label has room, and does not cross now. If so, it takes it."""
+    def take(self, label: str, place: float) -> bool:
+        """Return whether a label has room. If so, it takes it."""
         width = len(label) * _LETTER + _SHIFT
         left = place * _NARROWEST
-        if _is_before(label, place, now):
+        if place > _LAST:
             left -= width
-        if left < self._free or left < now * _NARROWEST < left + width:
+        if left < self._free:
             return False
         self._free = left + width + _SPACE
         return True
-
-
-def draw_label(label: str, place: float, css: str, *, y: int, now: float = math.inf) -> Markup:
-    """Return the label of a line at a place of the axis, before its line if after it it would cross now."""
-    return draw_beside(label, place, _SHIFT, is_before=_is_before(label, place, now), y=y, css=css)
-
-
-def _is_before(label: str, place: float, now: float) -> bool:
-    """Return whether a label stands before its line: after it, it would stand out of the axis or cross now."""
-    end = place + (len(label) * _LETTER + _SHIFT) / _NARROWEST
-    return place > _LAST or place <= now < end
 
 
 def draw_ticks(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo, height: int) -> Iterator[Markup]:
@@ -71,17 +57,9 @@ def draw_ticks(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo, height: 
     for tick, label in find_ticks(start, end, zone):
         place = (tick - start) / (end - start)
         css = "" if row.take(label, place) else "wide"
-        yield draw_vertical("ax", place, _TOP, height) + draw_label(label, place, css, y=10)
-
-
-def draw_changes(
-    changes: Iterable[OffsetChange], start: datetime, end: datetime, height: int, *, y: int, now: float
-) -> Iterator[Markup]:
-    """Yield a line at each clock change, with the hours by which clocks go forward."""
-    for change in changes:
-        place = (change.at - start) / (end - start)
-        hours = change.shift.total_seconds() / 3600
-        yield draw_vertical("chg", place, _TOP, height) + draw_label(f"{hours:+g} h", place, "chgt", y=y, now=now)
+        yield draw_vertical("ax", place, _TOP, height) + draw_beside(
+            label, place, _SHIFT, is_before=place > _LAST, y=10, css=css
+        )
 
 
 def find_ticks(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo) -> Iterator[tuple[datetime, str]]:

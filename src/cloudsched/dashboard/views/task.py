@@ -1,4 +1,4 @@
-"""A task: the reason for its state, its life, its executions, its next occurrences, and its fields."""
+"""A task: the reason for its state, its executions, its next occurrences, and its fields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from cloudsched.dashboard.times import find_zone, parse_instant
 from cloudsched.dashboard.upcoming import build_upcoming
 from cloudsched.dashboard.views.execution_row import build_execution
 from cloudsched.dashboard.views.task_history import build_history
-from cloudsched.dashboard.views.task_life import build_life, count_shown, list_noted
 from cloudsched.dashboard.visit import UTC_ZONE
 from cloudsched.dashboard.words import only_if, shorten
 from cloudsched.domain.documents.document import complete_table
@@ -176,9 +175,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "isEvidenceOpen": _has_problem(explanation) and task["status"] != TaskStatus.COMPLETED,
         "asked": build_asked(answer, visit, own_zone),
         "awaited": _list_awaited(explanation),
-        "life": build_life(executions, due, visit, list_noted(history, explanation, task, visit)),
         "nothing": _describe_nothing(task, due),
-        "lifeOf": count_shown(answer, visit),
         "executions": [build_execution(each, visit) for each in executions],
         "recorded": {each["id"] for each in executions},
         "unclaimed": _UNCLAIMED,

@@ -19,33 +19,26 @@ def app() -> App:
     return app
 
 
-def test_pausing_and_restoring_leaves_the_alarm_as_it_was(pages: Pages) -> None:
-    """Meanwhile nobody is told that failures have paused it."""
+def test_a_pause_of_everything_and_another_schedule_leave_the_alarm_as_it_was(pages: Pages) -> None:
+    """It fails until it has succeeded, on whatever days it runs. Nobody is told that failures have paused it."""
     pages.sim.app.create(id="pay", title="Payroll", owner="ada", handler="payroll", schedule="every hour")
     pages.sim.advance(timedelta(hours=3, minutes=5))
     before = pages.sim.app.get("pay")
     assert before.consecutive_failures == 3
+
+    def require_alarm() -> None:
+        after = pages.sim.app.get("pay")
+        assert (after.status, after.consecutive_failures, after.failing_since) == ("ACTIVE", 3, before.failing_since)
+        pages.sim.app.container.many_tasks.overview.forget()
+        assert "Payroll" in pages.words("/").partition("Needs attention")[2]
+
     pages.sim.app.pause_all()
     pages.sim.advance(5 * MINUTE)
-    home = pages.words("/")
-    assert "paused after" not in home
+    assert "paused after" not in pages.words("/")
     actions = [task for task in pages.sim.app.tasks().items if task.handler == "cloudsched.change-tasks"]
     pages.sim.app.restore(actions[0].id)
     pages.sim.advance(5 * MINUTE)
-    after = pages.sim.app.get("pay")
-    assert (after.status, after.consecutive_failures, after.failing_since) == ("ACTIVE", 3, before.failing_since)
-    pages.sim.app.container.many_tasks.overview.forget()
-    assert "Payroll" in pages.words("/").partition("Needs attention")[2]
-
-
-def test_another_schedule_leaves_the_alarm_as_it_was(pages: Pages) -> None:
-    """It fails until it has succeeded, on whatever days it runs."""
-    pages.sim.app.create(id="pay", title="Payroll", owner="ada", handler="payroll", schedule="every hour")
-    pages.sim.advance(timedelta(hours=3, minutes=5))
-    before = pages.sim.app.get("pay")
-    pages.sim.app.patch("pay", {"schedule": "every day at 09:00"})
-    pages.sim.app.patch("pay", {"schedule": "every hour"})
-    after = pages.sim.app.get("pay")
-    assert (after.consecutive_failures, after.failing_since) == (before.consecutive_failures, before.failing_since)
-    pages.sim.app.container.many_tasks.overview.forget()
-    assert "Payroll" in pages.words("/").partition("Needs attention")[2]
+    require_alarm()
+    for schedule in ("every day at 09:00", "every hour"):
+        pages.sim.app.patch("pay", {"schedule": schedule})
+    require_alarm()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -192,17 +191,6 @@ def test_a_trigger_is_repeated_with_its_key(client: Client, flaky: Flaky) -> Non
         None,
         "With a payload of its own.",
     ]
-
-
-def test_an_exhausted_quota_raises_at_once(client: Client, flaky: Flaky, waits: list[float]) -> None:
-    """A refusal with Retry-After: 60 is raised at once."""
-    problem = json.dumps({"type": "x/quota-exceeded", "detail": "enough"})
-    headers = {"Retry-After": "60", "Content-Type": "application/problem+json"}
-    flaky.fails = [lambda: Response(problem, 429, headers)]
-    error = catch_error(lambda: client.create(**GREET))
-    assert isinstance(error, QuotaExceeded)
-    assert error.retry_after == 60
-    assert waits == []
 
 
 def test_redirects_are_not_followed(url: str, flaky: Flaky) -> None:

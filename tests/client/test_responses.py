@@ -164,10 +164,11 @@ def test_a_service_is_not_asked_before_it_said(client: Client, flaky: Flaky, wai
     error = catch_error(lambda: list(client.tasks()))
     assert isinstance(error, Unavailable)
     assert (error.retry_after, waits) == (HOUR, [])
-    flaky.fails = [lambda: Response("{}", 429, headers={"Retry-After": "²"})]
-    error = catch_error(lambda: client.create(**GREET))
-    assert isinstance(error, QuotaExceeded)
-    assert error.retry_after is None
+    for said, seconds in (("²", None), ("60", 60)):
+        flaky.fails = [partial(Response, "{}", 429, {"Retry-After": said})]
+        error = catch_error(lambda: client.create(**GREET))
+        assert isinstance(error, QuotaExceeded)
+        assert (error.retry_after, waits) == (seconds, [])
 
 
 @pytest.fixture

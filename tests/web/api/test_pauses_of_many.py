@@ -75,7 +75,10 @@ def test_a_question_tells_nothing_of_the_tasks_of_others(roles: RoleHarness) -> 
 def test_the_number_to_restore_is_exact_however_many_there_are(
     roles: RoleHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An index counts them: nothing stops after some tasks that another pause has paused."""
+    """An index counts them: nothing stops after some tasks that another pause has paused.
+
+    What was paused before is not resumed, nor what somebody has paused, ended or deleted since.
+    """
     for number in range(9):
         roles.task("ada", **HOURLY, id=f"t{number}")
     for number in range(4):
@@ -86,13 +89,17 @@ def test_the_number_to_restore_is_exact_however_many_there_are(
     roles.ask("admin", "DELETE", "/v1/tasks/t7")
     found = restore(roles, stop, dryRun=True)
     assert (found["count"], found["isAtLeast"]) == (3, False)
+    roles.ask("admin", "POST", "/v1/tasks/t6/pause", {})
+    roles.ask("admin", "POST", "/v1/tasks/t5/cancel", {})
+    assert restore(roles, stop, dryRun=True)["count"] == 1
     assert read(roles, stop["id"])["payload"]["expected"] == 5
     restore(roles, stop)
     assert restore(roles, stop, dryRun=True)["count"] == 0
     again = restore(roles, stop)
     (run,) = roles.fetch("admin", f"/v1/tasks/{again['id']}/executions")["executions"]
     assert run["content"]["changed"] == 0, "restoring twice does nothing the second time"
-    assert [read(roles, f"t{number}")["status"] for number in range(7)] == ["PAUSED"] * 4 + ["ACTIVE"] * 3
+    statuses = [read(roles, f"t{number}")["status"] for number in range(7)]
+    assert statuses == ["PAUSED"] * 4 + ["ACTIVE", "CANCELLED", "PAUSED"]
 
 
 def test_a_pause_with_an_end_does_not_end_while_everything_is_paused(roles: RoleHarness) -> None:

@@ -293,9 +293,14 @@ def wait_for_room(open_limited_api: Callable[..., RoleHarness]) -> tuple[RoleHar
     return roles, task_id, other
 
 
-def test_the_reason_is_on_the_task_and_on_its_record(open_limited_api: Callable[..., RoleHarness]) -> None:
-    """The owner reads why the task waits, and what to do."""
-    roles, task_id, _ = wait_for_room(open_limited_api)
+def test_a_call_goes_on_when_another_task_makes_room(
+    open_limited_api: Callable[..., RoleHarness], task_counts: list[int]
+) -> None:
+    """It continues within ten minutes without a notification; its own resumed calls do not help.
+
+    Until then the task and its record say why it waits, and what to do.
+    """
+    roles, task_id, other = wait_for_room(open_limited_api)
     reason = "An owner may have 3 tasks that have not ended. Cancel or delete some of them."
     task = roles.fetch("ada", f"/v1/tasks/{task_id}")
     assert task["status"] == "ACTIVE"
@@ -303,13 +308,6 @@ def test_the_reason_is_on_the_task_and_on_its_record(open_limited_api: Callable[
     (record,) = roles.fetch("ada", f"/v1/tasks/{task_id}/executions")["executions"]
     assert record["status"] == "SUSPENDED"
     assert record["message"] == f"It waits for 2 calls; a call waits for room: {reason}"
-
-
-def test_a_call_goes_on_when_another_task_makes_room(
-    open_limited_api: Callable[..., RoleHarness], task_counts: list[int]
-) -> None:
-    """It continues within ten minutes without a notification; its own resumed calls do not help."""
-    roles, task_id, other = wait_for_room(open_limited_api)
     roles.sim.app.cancel(other)
     running = len(task_counts)
     roles.sim.advance(timedelta(minutes=10))

@@ -112,28 +112,23 @@ def test_many_who_look_cost_what_one_does(sim: Simulation) -> None:
     assert counts.reads == 3 * cost + 5, "the stops of the last days are kept for longer"
 
 
-def test_where_counts_are_free_a_change_makes_them_old(sim: Simulation) -> None:
-    """After a second all is counted anew, so that a page that looks every two has the last change; else nothing is."""
-    now = [0.0]
-    store = sim.app.container.store
-    notes = SweepNotes(store, sim.app.container.clock)
-    overview = Overview(store, sim.app.container.clock, lambda: now[0], notes, LOCAL_SECONDS)
-    first, _ = overview.count(None)
-    now[0] = 9.0
-    assert overview.count(None)[0] is first
-    sim.app.create(owner="ada", title="T", handler="fail", schedule="in 3 days")
-    assert sum(overview.count(None)[0].tasks.values()) == sum(first.tasks.values()) + 1
-
-
 def test_a_count_that_stopped_at_a_bound_says_so(sim: Simulation) -> None:
-    """Where counts are billed there is a bound; where they are free, all is counted."""
-    store = sim.app.container.store
+    """Where counts are billed there is a bound; where they are free, all is counted.
+
+    There a change makes them old: after a second all is counted anew, so that a page that looks every two has it.
+    """
+    store, clock, now = sim.app.container.store, sim.app.container.clock, [0.0]
+    notes = SweepNotes(store, clock)
+    free = Overview(store, clock, lambda: now[0], notes, LOCAL_SECONDS)
+    first, _ = free.count(None)
+    now[0] = 9.0
+    assert free.count(None)[0] is first
     for number in range(5):
         sim.app.create(owner="ada", title=f"T{number}", handler="fail", schedule="in 3 days")
+    assert sum(free.count(None)[0].tasks.values()) == sum(first.tasks.values()) + 5
 
     def count(most: int) -> tuple[int, tuple[str, ...]]:
-        notes = SweepNotes(store, sim.app.container.clock)
-        found = Overview(store, sim.app.container.clock, lambda: 0.0, notes, most=most).count("ada")[0]
+        found = Overview(store, clock, lambda: 0.0, notes, most=most).count("ada")[0]
         return found.tasks[TaskStatus.ACTIVE], found.at_least
 
     assert count(5) == (5, ("ACTIVE",))

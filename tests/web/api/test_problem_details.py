@@ -184,8 +184,8 @@ def test_query_headers_and_body_are_checked_together(call: Call) -> None:
     problem = call("PATCH", "/v1/tasks/edited?colour=red", {"titel": 1}, headers=headers).json
     assert {each.get("header") for each in problem["errors"]} == {None, *headers}
     assert {each.get("pointer") for each in problem["errors"]} == {None, "#/titel"}
-    problem = fetch(call, "/v1/tasks?status=LATE&pageSize=x&colour=red")
-    assert {each["parameter"] for each in problem["errors"]} == {"status", "pageSize", "colour"}
+    problem = fetch(call, "/v1/tasks?status=LATE&pageSize=x&colour=red&dueFrom=tomorrow&owner=ada&owner=bob")
+    assert {each["parameter"] for each in problem["errors"]} == {"status", "pageSize", "colour", "dueFrom", "owner"}
     assert call("POST", "/v1/tasks?colour=red", GREETING).status_code == 400
     assert [each["id"] for each in fetch(call, "/v1/tasks")["tasks"]] == ["edited"]
 

@@ -170,21 +170,6 @@ def test_another_creation_with_the_id_is_an_edit(sim: Simulation, call: Call) ->
     assert list_tasks(sim) == [("t", 1, TaskStatus.COMPLETED)]
 
 
-def test_an_edit_that_changed_nothing_is_known_too(sim: Simulation, call: Call) -> None:
-    """Words that meant what the task had, and mean something else when their creation is sent again."""
-    create(call, id="t", schedule={"at": "2027-01-01T00:30:00Z"})
-    words = {**GREETING, "id": "t", "schedule": "in 30 minutes"}
-    before = fetch(call, "/v1/tasks/t")
-    again = call("POST", "/v1/tasks", words).json
-    assert again.pop("readBack")["next"] == again.pop("receipt")["next"] == ["2027-01-01T00:30:00Z"]
-    assert again == before
-    assert [each["action"] for each in fetch(call, "/v1/tasks/t/history")["entries"]] == ["CREATED"]
-    sim.advance(HOUR)
-    assert call("POST", "/v1/tasks", words).status_code == 200
-    sim.advance(HOUR)
-    assert list_tasks(sim) == [("t", 1, TaskStatus.COMPLETED)]
-
-
 @pytest.mark.parametrize("words", ["in 10 minutes", "one hour later", "PT10M", None], ids=str)
 def test_an_edit_under_if_match_is_made_once(sim: Simulation, call: Call, words: str | None) -> None:
     """Sent again with the same ETag, it gets the task as it is, also once others have changed or run it."""

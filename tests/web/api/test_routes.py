@@ -126,21 +126,6 @@ def test_a_count_is_a_number_within_bounds(call: Call, count: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        ("status=ASLEEP", "status"),
-        ("pageSize=0", "pageSize"),
-        ("dueFrom=tomorrow", "dueFrom"),
-        ("owner=ada&owner=bob", "owner"),
-        ("colour=red", "colour"),
-    ],
-)
-def test_a_bad_query_is_named(call: Call, query: str, field: str) -> None:
-    """An unknown, doubled or malformed parameter is a 400."""
-    assert read_problem(call("GET", f"/v1/tasks?{query}"))["field"] == field
-
-
-@pytest.mark.parametrize(
     "token",
     ["é", make_token(TaskQuery(owner="bob"), START, "a"), base64.urlsafe_b64encode(b"[" * 50_000).decode()],
 )

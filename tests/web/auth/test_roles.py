@@ -142,20 +142,18 @@ def test_a_stranger_cannot_take_an_id(roles: RoleHarness) -> None:
         assert roles.create_task("ada", {**TASK, "id": other}).json["id"] != other
 
 
-@pytest.mark.parametrize("who", ["reader", "viewer"])
+@pytest.mark.parametrize(("who", "right"), [("reader", Right.READ), ("viewer", Right.READ), ("worker", Right.WORK)])
 @try_each("operation", RIGHTS, roles=open_roles)
-def test_a_viewer_changes_nothing(roles: RoleHarness, operation: Operation, who: str) -> None:
-    """A reader and a viewer may read, and get 403 for everything else, as readers do for logs that are for admins."""
+def test_a_viewer_changes_nothing_and_a_worker_only_works(
+    roles: RoleHarness, operation: Operation, who: str, right: Right
+) -> None:
+    """A reader and a viewer may read, and get 403 for everything else, as readers do for logs that are for admins.
+
+    A worker gets 403 for everything but claiming and ending work, even for reading.
+    """
     answer = roles.ask(who, operation.method, path_for(operation, roles.task("ada")), body_for(operation))
     is_closed = (operation.name, who) == ("get_execution_logs", "reader")
-    assert (answer.status_code == 403) == (operation.right is not Right.READ or is_closed)
-
-
-@try_each("operation", RIGHTS, roles=open_roles)
-def test_a_worker_may_only_work(roles: RoleHarness, operation: Operation) -> None:
-    """A worker gets 403 for everything but claiming and ending work, even for reading."""
-    answer = roles.ask("worker", operation.method, path_for(operation, roles.task("ada")), body_for(operation))
-    assert (answer.status_code == 403) == (operation.right is not Right.WORK)
+    assert (answer.status_code == 403) == (operation.right is not right or is_closed)
 
 
 def test_a_new_tasks_owner_is_its_creator(roles: RoleHarness) -> None:

@@ -53,7 +53,8 @@ def test_a_decision_is_made_with_a_button_and_a_note(pages: Pages, app: App) -> 
     app.container.many_tasks.overview.forget()
     assert 'value="approve"' in pages.read("/")
     text = pages.read("/decisions")
-    assert text.index('data-key="supplier') < text.index('data-key="later')
+    assert text.index('data-key="supplier') < text.index('data-key="later'), "the first to give up comes first"
+    assert len(re.findall(r", and gives up\s*<time[^>]*>in [^<]*<", text)) == 3
     assert text.count('value="approve"') == 2  # a wait that takes anything could take a rejection for a yes
     assert "Later!<b>" not in text
     assert "Pay the supplier" not in pages.read("/decisions", "bob")
@@ -77,21 +78,6 @@ def test_a_decision_is_made_with_a_button_and_a_note(pages: Pages, app: App) -> 
     assert again.status_code == 409
     assert "Nobody waits for this answer any more" in html.unescape(again.text)
     assert 'data-key="supplier' not in again.text
-
-
-def test_the_list_of_tasks_has_the_order_of_the_decisions_and_their_ends(pages: Pages, app: App) -> None:
-    """Those that wait for an answer: the first to give up comes first, and each row says when it does."""
-    for name, days in (("second", 2), ("first", 1), ("third", 3)):
-        app.create(id=name, title="!" * (days - 1) or "none", handler="pay", owner="ada")
-    pages.sim.advance(MINUTE)
-    decisions, tasks = (pages.read(path) for path in ("/decisions", "/tasks?trouble=WAITING"))
-    wanted = ["first", "second", "third"]
-    assert [each.partition(" ")[0] for each in re.findall('<li data-key="([^"]*)"', decisions)] == wanted
-    assert re.findall('<tr data-key="([^"]*)"', tasks) == wanted
-    assert "the first to give up first" in tasks
-    for text, beginning in ((decisions, r", and gives up"), (tasks, r"<small>gives up")):
-        ends = re.findall(rf"{beginning}\s*<time[^>]*>(in [^<]*)<", text)
-        assert len(ends) == len({*ends}) == 3
 
 
 def test_only_those_who_may_answer_are_told_where(pages: Pages, app: App) -> None:

@@ -15,7 +15,6 @@ from tests.conftest import MakeTask
 from tests.dashboard.role_pages import Pages
 from tests.web.callers import HOUR, MINUTE
 
-from cloudsched import App
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Run, Suspension
 from cloudsched.domain.documents.task import Hold, TaskStatus
@@ -169,7 +168,8 @@ def test_pages_without_a_match_are_passed_over_up_to_a_bound(
 def test_an_empty_list_names_the_filters_that_made_it_empty(
     pages: Pages, make_task: MakeTask, query: str, words: str
 ) -> None:
-    """It is not a store without tasks."""
+    """It is not a store without tasks, which alone says that it has none."""
+    assert "No tasks yet" in read_text(pages, "")
     task = make_task(status=TaskStatus.COMPLETED, next_execution_time=None)
     pages.sim.app.container.store.commit(Commit(task))
     text = read_text(pages, query)
@@ -177,16 +177,10 @@ def test_an_empty_list_names_the_filters_that_made_it_empty(
     assert "No tasks yet" not in text
 
 
-def test_a_store_without_tasks_says_so(pages: Pages, app: App) -> None:
-    """Only then."""
-    del app
-    assert "No tasks yet" in read_text(pages, "")
-
-
 def test_the_sentence_has_the_order_of_the_list(
     pages: Pages, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What fails comes by when it began, and what waits by when it gives up."""
+    """What fails comes by when it began, and what waits by when it gives up, which each row says."""
     now = pages.sim.now
     for number in (1, 3, 2):
         at = now + timedelta(hours=number)
@@ -209,6 +203,8 @@ def test_the_sentence_has_the_order_of_the_list(
         text = read_text(pages, f"trouble={trouble}")
         assert words in text
         assert "".join(row[-1] for row in re.findall(r'<tr data-key="([^"]+)"', text)) == order
+        ends = re.findall(r"<small>gives up\s*<time[^>]*>(in [^<]*)<", text)
+        assert len({*ends}) == (0 if trouble == "FAILED" else len(order))
         if trouble == "FAILED":  # the API's first page of those that wait has the last to give up
             monkeypatch.setattr("cloudsched.dashboard.views.tasks.PAGE_SIZE", 2)
 

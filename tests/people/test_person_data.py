@@ -28,6 +28,7 @@ from cloudsched.features.budgets.budget import Budget
 from cloudsched.people import person_data, person_erasure, person_export
 from cloudsched.people.documents import ExportPart, LinkKey, PersonJob
 from cloudsched.people.person_data import list_exported_records, list_owned_records
+from cloudsched.people.person_jobs import PersonJobs
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
 
@@ -88,6 +89,10 @@ def sim() -> Iterator[Simulation]:
         yield simulation
 
 
+def jobs(sim: Simulation) -> PersonJobs:
+    return PeopleWiring.of(sim.app.container).person_jobs
+
+
 def finish(sim: Simulation, task: Task) -> Task:
     for _ in range(40):
         sim.advance(timedelta(minutes=2))
@@ -118,7 +123,7 @@ def test_everything_is_deleted_and_nobody_else_s(sim: Simulation) -> None:
     """Tasks with executions, messages, contacts, secrets, feeds; the task says how far it is, and goes, too."""
     bobs = len(what_is_left(sim, "bob"))
     assert len(what_is_left(sim, "ada")) == bobs > 10
-    task = PeopleWiring.of(sim.app.container).person_jobs.erase("ada", by=OWN_CODE)
+    task = jobs(sim).erase("ada", by=OWN_CODE)
     ended = finish(sim, task)
     assert ended.status is TaskStatus.COMPLETED
     assert what_is_left(sim, "ada") == []
@@ -133,17 +138,14 @@ def test_everything_is_deleted_and_nobody_else_s(sim: Simulation) -> None:
 
 def test_a_repeated_request_finds_what_is_under_way(sim: Simulation) -> None:
     """Also for an export; after its end, another one is made."""
-    for start in (
-        PeopleWiring.of(sim.app.container).person_jobs.erase,
-        PeopleWiring.of(sim.app.container).person_jobs.export,
-    ):
+    for start in (jobs(sim).erase, jobs(sim).export):
         first = start("bob", by=OWN_CODE)
         again = start("bob", by=OWN_CODE)
         assert isinstance(first, Task)
         assert isinstance(again, Task)
         assert first.id == again.id
         finish(sim, first)
-    later = PeopleWiring.of(sim.app.container).person_jobs.erase("bob", by=OWN_CODE)
+    later = jobs(sim).erase("bob", by=OWN_CODE)
     assert finish(sim, later).status is TaskStatus.COMPLETED
     assert later.id != first.id
 
@@ -158,14 +160,12 @@ def test_users_cannot_make_such_tasks_themselves(sim: Simulation) -> None:
 
 
 def export_lines(sim: Simulation, owner: str) -> list[dict[str, Any]]:
-    job = PeopleWiring.of(sim.app.container).person_jobs.export(owner, by=OWN_CODE)
+    job = jobs(sim).export(owner, by=OWN_CODE)
     if isinstance(job, Task):
         assert finish(sim, job).status is TaskStatus.COMPLETED
-        job = PeopleWiring.of(sim.app.container).person_jobs.export(owner, by=OWN_CODE)
+        job = jobs(sim).export(owner, by=OWN_CODE)
     assert isinstance(job, PersonJob)
-    text = "".join(
-        PeopleWiring.of(sim.app.container).person_jobs.read_part(job, number) for number in range(job.cursor.parts)
-    )
+    text = "".join(jobs(sim).read_part(job, number) for number in range(job.cursor.parts))
     return [json.loads(line) for line in text.splitlines()]
 
 
@@ -205,10 +205,7 @@ def test_a_job_that_takes_long_goes_on_in_another_attempt(
     if kind == "export":
         assert sum(line["kind"] == "task" for line in export_lines(sim, "ada")) == 4
     else:
-        assert (
-            finish(sim, PeopleWiring.of(sim.app.container).person_jobs.erase("ada", by=OWN_CODE)).status
-            is TaskStatus.COMPLETED
-        )
+        assert finish(sim, jobs(sim).erase("ada", by=OWN_CODE)).status is TaskStatus.COMPLETED
         assert what_is_left(sim, "ada") == []
 
 
@@ -232,7 +229,7 @@ def test_a_process_that_dies_costs_only_time(kind: str, *, is_written: bool, mon
         with Simulation(make_app()) as sim:
             fill(sim, "ada", 2)
             sim.advance(timedelta(days=1))
-            task = getattr(PeopleWiring.of(sim.app.container).person_jobs, kind)("ada", by=OWN_CODE)
+            task = getattr(jobs(sim), kind)("ada", by=OWN_CODE)
             with monkeypatch.context() as patch:
                 patch.setattr(SqliteDatabase, "write", die)
                 with suppress(Killed):

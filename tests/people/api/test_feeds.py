@@ -34,7 +34,6 @@ def read_events(text: str) -> list[dict[str, Any]]:
 def new_feed(call: Call, **body: object) -> str:
     """Create a feed; return the path of its address."""
     made = call("POST", "/v1/feeds", {"owner": "ada", **body})
-    assert made.status_code == 201, made.text
     return str(urlsplit(made.get_json()["url"]).path)
 
 

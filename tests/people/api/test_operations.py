@@ -28,6 +28,10 @@ ADA: dict[str, Any] = {
 }
 
 
+def read_secrets(sim: Simulation) -> tuple[str, ...]:
+    return PeopleWiring.of(sim.app.container).people.webhook_secrets.current("ada")
+
+
 def test_what_was_put_is_returned(call: Call, sim: Simulation) -> None:
     """With all fields and no other of the person's; 201 at first, then 200; after a deletion there is nothing."""
     made = call("PUT", "/v1/people/ada", ADA)
@@ -148,24 +152,20 @@ def test_a_webhooks_secret_is_shown_once(call: Call, sim: Simulation, caplog: py
     assert stored is not None
     assert secret not in stored.record.to_stored_json()
     assert secret not in caplog.text
-    assert PeopleWiring.of(sim.app.container).people.webhook_secrets.current("ada") == (secret,)
+    assert read_secrets(sim) == (secret,)
     other = call("PUT", "/v1/people/ada", {**ADA, "webhook": {"url": "https://example.org/"}}).get_json()
-    assert (
-        PeopleWiring.of(sim.app.container).people.webhook_secrets.current("ada")
-        == (other["webhookSecret"],)
-        != (secret,)
-    )
+    assert read_secrets(sim) == (other["webhookSecret"],) != (secret,)
 
 
 def test_a_rotated_secret_signs_for_a_day_beside_the_new_one(call: Call, sim: Simulation) -> None:
     """So that a receiver can change it without losing a message; two are the most."""
     old = call("PUT", "/v1/people/ada", ADA).get_json()["webhookSecret"]
     new = call("POST", "/v1/people/ada/webhook/rotate").get_json()["webhookSecret"]
-    assert PeopleWiring.of(sim.app.container).people.webhook_secrets.current("ada") == (new, old)
+    assert read_secrets(sim) == (new, old)
     newest = call("POST", "/v1/people/ada/webhook/rotate").get_json()["webhookSecret"]
-    assert PeopleWiring.of(sim.app.container).people.webhook_secrets.current("ada") == (newest, new)
+    assert read_secrets(sim) == (newest, new)
     sim.advance(timedelta(days=1))
-    assert PeopleWiring.of(sim.app.container).people.webhook_secrets.current("ada") == (newest,)
+    assert read_secrets(sim) == (newest,)
     call("PATCH", "/v1/people/ada", {"webhook": None})
     assert call("POST", "/v1/people/ada/webhook/rotate").status_code == 400
 

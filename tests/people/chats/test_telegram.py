@@ -165,15 +165,3 @@ def test_an_answer_counts_also_if_it_cannot_be_shown(roles: RoleHarness, service
     bob, question = int(find_account(roles, "bob", "TELEGRAM")), find_question(roles, "TELEGRAM")
     assert "Approved" in tap(roles, bob, f"y {question}").get_json()["text"]
     assert find_result(roles, task_id) == [True, "user:bob", "telegram"]
-
-
-def test_results_go_there_as_well(roles: RoleHarness) -> None:
-    """A task that names the channel, for its owner."""
-    roles.sim.add_person("ada")
-    app = roles.sim.app
-    app.handler("say")(lambda: "Done.")
-    app.create(owner="ada", title="Tea", handler="say", delivery_channels=["TELEGRAM", "SLACK"])
-    roles.sim.advance(timedelta(minutes=1))
-    for channel in ("TELEGRAM", "SLACK"):
-        (sent,) = roles.sim.sent(channel, to="ada")
-        assert (sent.title, sent.body, sent.message.question_id) == ("Tea", "Done.", None)

@@ -148,21 +148,3 @@ def test_devices_that_are_gone_are_removed_and_others_get_the_push(fcm: FcmServe
         (push,) = fcm.pushed
         assert (push["token"], push["notification"]["title"]) == ("laptop:1", "Plants")
         assert [each.token for each in PeopleWiring.of(app.container).people.get("ada").devices] == ["laptop:1"]
-
-
-def test_a_short_wait_that_is_asked_for_does_not_use_up_the_attempts(fcm: FcmServer) -> None:
-    """``Retry-After`` can only lengthen the waits: else a server that says 1 would end ten attempts in seconds."""
-    app = App(Settings())
-    app.handler("say")(lambda: "Water the plants")
-    fcm.errors["phone:1"], fcm.headers = "UNAVAILABLE", {"Retry-After": "1"}
-    with Simulation(app) as sim:
-        PeopleWiring.of(app.container).replace(senders=Senders(Settings(fcm_project="demo-plants")))
-        PeopleWiring.of(app.container).people.put(
-            "ada", PersonSpec.model_validate({"devices": [{"token": "phone:1"}]}), by=OWN_CODE
-        )
-        app.create(owner="ada", title="Plants", handler="say", schedule=sim.now, delivery_channels=["MOBILE"])
-        sim.advance(timedelta(hours=12))
-        fcm.errors.clear()
-        sim.advance(timedelta(days=1))
-        assert len(fcm.pushed) == 1
-        assert len(fcm.credentials) <= 8

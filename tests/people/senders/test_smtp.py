@@ -123,17 +123,6 @@ def test_a_server_that_greets_with_a_refusal_is_not_called_unreachable() -> None
         thread.join()
 
 
-def test_a_server_that_dies_after_data_gets_a_repeat_with_the_same_id(server: MailServer) -> None:
-    """Nobody knows whether the mail was taken: it is sent again under the same Message-ID."""
-    server.data_answer = "die"
-    with pytest.raises(DeliveryDelayed):
-        sender_to(server).send(make_message(), ADA)
-    server.data_answer = "250 OK"
-    sender_to(server).send(make_message(), ADA)
-    assert len({mail["Message-ID"] for mail in server.mails}) == 1
-    assert len(server.received) == 2
-
-
 def test_a_server_that_does_not_answer_is_left(server: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A late answer ends the try, which is repeated later."""
     monkeypatch.setattr(smtp, "TIMEOUT_SECONDS", 0.2)

@@ -15,16 +15,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 import requests
-from tests.dashboard.role_pages import ROLES, Pages
-from tests.web.callers import DAY
+from tests.dashboard.role_pages import Pages
+from tests.web.callers import DAY, PEOPLE, make_keys
 
 from cloudsched import App, Context
-from cloudsched.config.access import Access
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.local.stack import Stack, run_stack
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import create_key
 
 log = logging.getLogger("tests.talks")
 log.setLevel(logging.INFO)
@@ -190,9 +188,6 @@ def read_hidden(page: str) -> dict[str, str]:
 
 @pytest.fixture
 def pages(simulate: Callable[..., Simulation]) -> Iterator[Pages]:
-    made = {name: create_key(name, *role) for name, role in ROLES.items()}
-    sim = simulate(
-        access=Access(api_keys=tuple(str(kept) for _, kept in made.values())), public_url="https://api.example"
-    )
+    keys, access = make_keys(PEOPLE)
     with ExitStack() as parts:
-        yield Pages(sim, {name: key for name, (key, _) in made.items()}, parts)
+        yield Pages(simulate(access=access, public_url="https://api.example"), keys, parts)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 from contextlib import ExitStack
-from typing import Any
 
 from werkzeug.test import Client as Browser
 from werkzeug.test import TestResponse
@@ -15,17 +14,8 @@ from cloudsched.client import Client
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
-ROLES: dict[str, tuple[Any, ...]] = {
-    "ada": (Role.USER, "ada"),
-    "bob": (Role.USER, "bob"),
-    "reader": (Role.READER, "ada"),
-    "viewer": (Role.VIEWER,),
-    "admin": (Role.ADMIN,),
-    "worker": (Role.WORKER,),
-}
 ORIGIN = {"base_url": "http://localhost", "headers": {"Origin": "http://localhost"}}
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from tests.dashboard.conftest import TASKS, find_execution, get
-from tests.dashboard.role_pages import ROLES, Pages
-from tests.web.callers import DAY, HOUR, MINUTE
+from tests.dashboard.role_pages import Pages
+from tests.web.callers import DAY, HOUR, MINUTE, PEOPLE
 
 from cloudsched import App
 from cloudsched.dashboard import downloads
@@ -33,7 +33,7 @@ def app() -> App:
     return app
 
 
-@pytest.mark.parametrize("who", ROLES)
+@pytest.mark.parametrize("who", PEOPLE)
 def test_what_a_page_does_not_show_no_download_shows(pages: Pages, who: str) -> None:
     """Whoever gets 404 for a task's page gets that for what its runs got and returned."""
     pages.sim.app.create(id="t", owner="ada", title="Secret plan", handler="greet", payload={"name": "Ada"})

@@ -125,7 +125,6 @@ def test_creating_leads_to_the_task(stack: Stack, ui: str) -> None:
     """With the payload of the form, by the kinds of the schema, and the options."""
     page = new(ui, title="Made", labels="team=shop, kind=copy", priority="HIGH", lockKey="disk", overlap="buffer",
                catchUp="all", retries="2", owner="grace", deliveryChannels="WEB", **{"payload.depth": "4"})  # fmt: skip
-    assert page.status_code == 200, page.text
     assert "Created." in page.text
     [made] = list_tasks(stack, "Made")
     assert page.url.startswith(f"{ui}/tasks/{made['id']}?")
@@ -209,7 +208,6 @@ def test_words_with_several_meanings_are_asked_back(stack: Stack, ui: str) -> No
         choices = [html.unescape(each) for each in re.findall(r'name="choose" value="([^"]+)"', page.text)]
         for choice, reading in zip(choices, refused["readings"], strict=True):
             chosen = post(f"{ui}/new", {**read_form(page.text), "choose": choice})
-            assert chosen.status_code == 200
             form = read_form(chosen.text)
             assert "{" not in form["schedule"]
             meant, read = (

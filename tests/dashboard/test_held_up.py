@@ -40,21 +40,18 @@ def strand(pages: Pages, record: dict[str, Any], run: dict[str, Any], **task: An
     return execution.id
 
 
-@pytest.mark.parametrize("path", ["/", "/tasks/sync/executions/{}"])
-def test_an_attempt_whose_time_has_passed_names_what_it_waits_for(pages: Pages, path: str) -> None:
-    """Its dispatch, or the sweep that would send another; and how the last one ended."""
+@pytest.mark.parametrize("seems_dead", [False, True])
+def test_an_attempt_whose_time_has_passed_names_what_it_waits_for(pages: Pages, *, seems_dead: bool) -> None:
+    """Its dispatch, or the sweep that would send another, also if that seems dead; and how the last one ended."""
     due = pages.sim.now - PAST
-    run = strand(pages, {"next_attempt_at": due}, {"due_at": due})
-    text = pages.text(path.format(run))
-    assert "Attempt 2 was due on" in text
-    assert "its dispatch has not arrived yet. If that was lost, the sweep sends another." in text
-    assert "Attempt 1 failed: ValueError: not yet" in text
-
-
-def test_a_sweep_that_seems_dead_is_named(pages: Pages) -> None:
-    due = pages.sim.now - PAST
-    run = strand(pages, {"next_attempt_at": due}, {"due_at": due}, wake_at=due)
-    assert "The sweep would send another: it seems not to run" in pages.text(f"/tasks/sync/executions/{run}")
+    run = strand(pages, {"next_attempt_at": due}, {"due_at": due}, **({"wake_at": due} if seems_dead else {}))
+    sweep = "The sweep would send another: it seems not to run"
+    lost = "its dispatch has not arrived yet. If that was lost, the sweep sends another."
+    for path in ("/", f"/tasks/sync/executions/{run}"):
+        text = pages.text(path)
+        assert "Attempt 2 was due on" in text
+        assert (sweep if seems_dead else lost) in text
+        assert "Attempt 1 failed: ValueError: not yet" in text
 
 
 def test_a_lease_that_has_ended_is_not_said_to_run_with_an_error(pages: Pages) -> None:

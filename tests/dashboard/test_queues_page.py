@@ -22,12 +22,19 @@ NAMED = "by somebody without sign-in on Sat 27 Mar 2027"
 
 @pytest.mark.parametrize(("queue", "who"), [("cloudsched", NAMED), ("hops", "")])
 def test_a_paused_queue_stands_first(stack: Stack, ui: str, queue: str, who: str) -> None:
-    """Its state is a word with a mark. Nothing is said to be served, and the line is gone once it is resumed."""
+    """Its state is a word with a mark. Nothing is said to be served, and the line is gone once it is resumed.
+
+    Each says what it carries, by the priorities by which Home names it, and how fast; the queue of hops has none.
+    """
     name = "cloudsched" if queue == "cloudsched" else f"cloudsched-{queue}"
     address = f"{stack.url}/v1/dispatch-queues/{name}"
     text = read(ui, "/queues")
     assert "is paused" not in text
-    assert "Running" in text
+    assert "Per second At the same time Waiting" in text
+    for priority in ("critical", "high", "low"):
+        assert f"cloudsched-{priority} priority {priority} Running" in text
+    assert "cloudsched priority normal Running" in text
+    assert "cloudsched-hops Running" in text
     try:
         assert requests.patch(address, json={"state": "PAUSED"}, timeout=30).status_code == 200
         text = read(ui, "/queues")
@@ -40,13 +47,3 @@ def test_a_paused_queue_stands_first(stack: Stack, ui: str, queue: str, who: str
     finally:
         assert requests.patch(address, json={"state": "RUNNING"}, timeout=30).status_code == 200
     assert "is paused" not in read(ui, "/queues")
-
-
-def test_each_queue_says_what_it_carries_and_how_fast(ui: str) -> None:
-    """The priorities by which Home names it; the queue of hops has none."""
-    text = read(ui, "/queues")
-    assert "Per second At the same time Waiting" in text
-    for priority in ("critical", "high", "low"):
-        assert f"cloudsched-{priority} priority {priority} Running" in text
-    assert "cloudsched priority normal Running" in text
-    assert "cloudsched-hops Running" in text

@@ -115,10 +115,10 @@ def app() -> App:
 
 def test_usage_is_that_of_the_server(pages: Pages, app: App) -> None:
     """With the owners' budgets; it does not ask again by itself."""
-    first = (pages.sim.now + HOUR).replace(tzinfo=None).isoformat()
-    hourly = Schedule(rrule="FREQ=HOURLY", dtstart=first, timezone="UTC")
     for owner in ("ada", "bob"):
-        app.create(owner=owner, title="Spend", handler="spend", schedule=hourly)
+        app.create(
+            owner=owner, title="Spend", handler="spend", schedule=Schedule.every(HOUR, start=pages.sim.now + HOUR)
+        )
     pages.sim.advance(timedelta(hours=6, minutes=1))
     Budgets.of(app.container).put("ada", 40, by=OWN_CODE)
     everything = pages.read("/usage")
@@ -141,11 +141,9 @@ def test_a_budget_has_the_numbers_of_the_usage_beside_it(
 ) -> None:
     """On the page of usage, of the person, and in Home's cause, however long ago somebody last looked at budgets."""
     monkeypatch.setattr(BudgetLooks, "find_next", lambda *_: None)
-    first = (pages.sim.now + HOUR).replace(tzinfo=None).isoformat()
-    hourly = Schedule(rrule="FREQ=HOURLY", dtstart=first, timezone="UTC")
     budgets = Budgets.of(app.container)
     budgets.put("ada", 200, by=OWN_CODE)
-    app.create(owner="ada", title="Spend", handler="spend", schedule=hourly)
+    app.create(owner="ada", title="Spend", handler="spend", schedule=Schedule.every(HOUR, start=pages.sim.now + HOUR))
     pages.sim.advance(timedelta(hours=10, minutes=1))
     stored = budgets.get("ada")
     assert (stored.queries, stored.queries_before) == (0, 0), "nobody has looked"

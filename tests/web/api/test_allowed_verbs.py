@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.verb_requests import REQUESTS
-from tests.web.callers import DAY, HOUR, RoleHarness, make_keys
+from tests.web.callers import DAY, HOUR, PEOPLE, RoleHarness, make_keys
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.documents.authority import TRUSTED_CODE, Requesters, SenderRole
@@ -26,16 +26,7 @@ from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.features.locks.fields import LockScope
 from cloudsched.testing import START, Simulation
-from cloudsched.web.auth.roles import Role
 
-ROLES: dict[str, tuple[Role, str | None]] = {
-    "ada": (Role.USER, "ada"),
-    "bob": (Role.USER, "bob"),
-    "reader": (Role.READER, "ada"),
-    "viewer": (Role.VIEWER, None),
-    "worker": (Role.WORKER, "ada"),
-    "root": (Role.ADMIN, None),
-}
 PAST = START - 3 * DAY
 HOURLY = Schedule.every(HOUR, start=PAST)
 LATER = Schedule.every(HOUR, start=START + DAY)
@@ -147,7 +138,7 @@ class World(RoleHarness):
 
 @pytest.fixture
 def world(simulate: Callable[..., Simulation]) -> World:
-    keys, access = make_keys(ROLES)
+    keys, access = make_keys(PEOPLE)
     return World(simulate(access=access), keys)
 
 
@@ -156,7 +147,7 @@ def test_verb_is_allowed_if_and_only_if_api_accepts_it(world: World, kind: str) 
     """Whatever role, kind of task and state, a verb is offered exactly if it is accepted and changes the task."""
     pattern = world.create(kind)
     states = STATES if kind in {"users'", "once"} else {name: STATES[name] for name in MAIN_STATES}
-    cases = {*itertools.product(states, ("ada", "root")), *itertools.product(("active", "paused"), ROLES)}
+    cases = {*itertools.product(states, ("ada", "admin")), *itertools.product(("active", "paused"), PEOPLE)}
     for state, who in sorted(cases):
         fields = STATES[state]
         task_id = world.copy(pattern, fields)
@@ -192,7 +183,7 @@ def test_execution_is_offered_for_retry_if_and_only_if_api_retries_it(world: Wor
         fields = STATES[state]
         record = Execution(id="e1", task_id="", owner="ada", scheduled_for=PAST, status=status)
         task_id = world.copy(pattern, fields, (record,))
-        for who in ("viewer", "ada", "root"):
+        for who in ("viewer", "ada", "admin"):
             answer = world.ask(who, "GET", f"/v1/tasks/{task_id}/executions/e1").json
             listed = world.ask(who, "GET", f"/v1/tasks/{task_id}/executions").json["executions"]
             shown = [each["allowedVerbs"] for each in listed if each["id"] == "e1"]
@@ -227,7 +218,7 @@ def test_lists_and_changes_say_the_same(world: World) -> None:
     """A list's tasks have the verbs that each has alone, and so has the answer to a change."""
     for kind in ("users'", "servers'", "own lock"):
         world.copy(world.create(kind), {})
-    for who in ("ada", "viewer", "root"):
+    for who in ("ada", "viewer", "admin"):
         for task in world.ask(who, "GET", "/v1/tasks").json["tasks"]:
             alone = world.ask(who, "GET", f"/v1/tasks/{task['id']}").json
             assert task["allowedVerbs"] == alone["allowedVerbs"]
@@ -242,7 +233,7 @@ def test_executions_of_all_tasks_say_what_is_known_without_reading_their_tasks(w
     record = Execution(id="e1", task_id="", scheduled_for=PAST, status=ExecutionStatus.FAILED, **listed)
     done = record.model_copy(update={"id": "e2", "status": ExecutionStatus.SUCCEEDED})
     world.copy(world.create("users'"), {"runs": (waits_for("approved"),)}, (record, done))
-    for who in ("ada", "reader", "viewer", "root"):
+    for who in ("ada", "reader", "viewer", "admin"):
         before = world.sim.counts.copy()
         world.sim.app.find_executions(ExecutionQuery(owner="ada" if who in {"ada", "reader"} else None))
         plain = world.sim.counts.copy()
@@ -251,6 +242,6 @@ def test_executions_of_all_tasks_say_what_is_known_without_reading_their_tasks(w
         assert [each["id"] for each in found] == ["e1", "run-0", "e2"]
         for each in found:
             alone = world.ask(who, "GET", f"/v1/tasks/{each['taskId']}/executions/{each['id']}").json
-            may_change = who in {"ada", "root"}
+            may_change = who in {"ada", "admin"}
             known = None if each["id"] == "e1" and may_change else alone["allowedVerbs"]
             assert each.get("allowedVerbs") == known

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from tests.cases import try_each
 from tests.web.auth.test_roles import RIGHTS, body_for, path_for
-from tests.web.callers import RoleHarness, make_keys
+from tests.web.callers import PEOPLE, RoleHarness, make_keys
 
 from cloudsched import App, Context, Settings
 from cloudsched.errors import Forbidden
@@ -18,15 +18,7 @@ from cloudsched.testing import Simulation
 from cloudsched.web.api.operation import Operation
 from cloudsched.web.auth.roles import ON_BEHALF_OF, Caller, Role
 
-KEYS = {
-    "ada": (Role.USER, "ada"),
-    "bob": (Role.USER, "bob"),
-    "reader": (Role.READER, "ada"),
-    "viewer": (Role.VIEWER, None),
-    "worker": (Role.WORKER, None),
-    "admin": (Role.ADMIN, None),
-    "delegate": (Role.DELEGATE, None),
-}
+KEYS = {**PEOPLE, "delegate": (Role.DELEGATE, None)}
 TASK: dict[str, Any] = {"title": "Mine", "handler": "open", "payload": {}, "schedule": {"at": "2027-01-01T00:01:00Z"}}
 
 

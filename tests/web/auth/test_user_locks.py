@@ -33,7 +33,6 @@ def create(roles: RoleHarness, who: str, **fields: Any) -> dict[str, Any]:
     owner = {"owner": "ops"} if who == "admin" else {}
     due = {"schedule": {"at": (roles.sim.now + MINUTE).isoformat()}}
     answer = roles.create_task(who, {"title": who, "handler": "work", **owner, **due, **fields})
-    assert answer.status_code == 201, answer.text
     task: dict[str, Any] = answer.json
     return task
 

@@ -32,7 +32,6 @@ def create(roles: RoleHarness, **fields: Any) -> str:
     """Create a task for ada in a server's name that has run once, and failed."""
     task = {"title": "Theirs", "owner": "ada", "schedule": DAILY, **fields}
     created = roles.create_task("admin", task)
-    assert created.status_code == 201, created.text
     roles.sim.advance(DAY)
     return str(created.json["id"])
 

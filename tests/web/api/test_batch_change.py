@@ -77,23 +77,6 @@ def read_count(answer: dict[str, Any]) -> tuple[int, bool]:
 # ── Abuse ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_user_changes_nobody_else_s_tasks(roles: RoleHarness) -> None:
-    """Naming another owner is refused; without one, or by their ids, only one's own are found and counted."""
-    for owner in ("ada", "bob"):
-        roles.task(owner, **YEARLY, id=f"of-{owner}")
-    refused = roles.ask("ada", "POST", PATH, {"action": "cancel", "filter": {"owner": "bob"}})
-    assert refused.status_code == 403
-    assert (
-        roles.ask("ada", "POST", PATH, {"action": "cancel", "filter": {"owner": "bob"}, "dryRun": True}).status_code
-        == 403
-    )
-    assert count(roles, "ada", "cancel", handler="work") == count(roles, "ada", "cancel", ids=["of-ada", "of-bob"]) == 1
-    assert count(roles, "admin", "cancel", handler="work") == 2
-    assert change(roles, "ada", "cancel", ids=["of-bob", "no-such"])["changed"] == 0
-    assert change(roles, "ada", "delete", handler="work")["changed"] == 1
-    assert statuses(roles) == {"of-bob": "ACTIVE"}
-
-
 def test_what_no_index_has_is_counted_by_reading_some(roles: RoleHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """The count says if it stopped before the end; the change itself goes on to the end, page after page."""
     for number in range(9):

@@ -121,26 +121,15 @@ def test_a_pause_with_an_end_does_not_end_while_everything_is_paused(roles: Role
     assert read(roles, "forever")["status"] == "PAUSED"
 
 
-def test_what_a_budget_holds_does_not_start_while_everything_is_paused(roles: RoleHarness) -> None:
-    """Raising the budget resumes nothing then; the restoration does."""
-    roles.task("ada", **HOURLY, id="held")
-    assert roles.ask("admin", "PUT", "/v1/people/ada/budget", {"maxTokensPerMonth": 0}).status_code == 201
-    assert read(roles, "held")["status"] == "PAUSED"
-    found = ask(roles, "admin", {**EVERYTHING, "dryRun": True})
-    assert [each["id"] for each in found["first"]] == ["held"]
-    stop = ask(roles, "admin", EVERYTHING)
-    roles.ask("admin", "PUT", "/v1/people/ada/budget", {"maxTokensPerMonth": 10**6})
-    roles.sim.advance(3 * HOUR)
-    assert read(roles, "held")["status"] == "PAUSED"
-    restore(roles, stop)
-    assert read(roles, "held")["status"] == "ACTIVE"
-
-
 def test_what_is_paused_already_keeps_since_when_by_whom_and_why(roles: RoleHarness) -> None:
-    """However long before everything was paused: by a budget, by a pause with an end, or by hand. So do histories."""
+    """However long before everything was paused: by a budget, by a pause with an end, or by hand. So do histories.
+
+    While everything is paused, raising the budget resumes nothing: the restoration does.
+    """
+    budget = "/v1/people/bob/budget"
     for owner, name in (("bob", "held"), ("ada", "ends"), ("ada", "hand"), ("ada", "runs")):
         roles.task(owner, **HOURLY, id=name)
-    roles.ask("admin", "PUT", "/v1/people/bob/budget", {"maxTokensPerMonth": 0})
+    roles.ask("admin", "PUT", budget, {"maxTokensPerMonth": 0})
     roles.ask("ada", "POST", "/v1/tasks/ends/pause", {"until": "in 20 days"})
     roles.ask("ada", "POST", "/v1/tasks/hand/pause", {})
     roles.sim.advance(6 * DAY)
@@ -162,8 +151,17 @@ def test_what_is_paused_already_keeps_since_when_by_whom_and_why(roles: RoleHarn
         assert now == said.replace("again:", "again and the tasks that were paused meanwhile are restored:")
         restore(roles, stop, who)
         assert [tell(name) for name in names] == before
-    roles.ask("admin", "PUT", "/v1/people/bob/budget", {"maxTokensPerMonth": 10**6})
+    roles.ask("admin", "PUT", budget, {"maxTokensPerMonth": 10**6})
     roles.sim.advance(2 * HOUR)
+    assert read(roles, "held")["status"] == "ACTIVE"
+    roles.ask("admin", "PUT", budget, {"maxTokensPerMonth": 0})
+    assert read(roles, "held")["status"] == "PAUSED"
+    assert "held" in {each["id"] for each in ask(roles, "admin", {**EVERYTHING, "dryRun": True})["first"]}
+    stop = ask(roles, "admin", EVERYTHING)
+    roles.ask("admin", "PUT", budget, {"maxTokensPerMonth": 10**6})
+    roles.sim.advance(3 * HOUR)
+    assert read(roles, "held")["status"] == "PAUSED"
+    restore(roles, stop)
     assert read(roles, "held")["status"] == "ACTIVE"
 
 

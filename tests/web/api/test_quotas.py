@@ -165,7 +165,6 @@ def retry_from_a_step(roles: RoleHarness, task_id: str) -> int:
 def retry_in_a_batch(roles: RoleHarness, task_id: str) -> int:
     body = {"action": "retryFailed", "filter": {"ids": [task_id]}}
     answer = roles.ask("ada", "POST", "/v1/tasks/batchChange", body)
-    assert answer.status_code == 202, answer.text
     roles.sim.advance(10 * SECOND)
     (execution,) = roles.sim.executions(answer.json["id"])
     content = dict(execution.content)
@@ -183,7 +182,6 @@ def make_ended(roles: RoleHarness, count: int, *, fails: bool) -> list[str]:
         if fails:
             body |= {"handler": "break", "schedule": {"at": roles.sim.now.isoformat()}}
         made = roles.create_task("ada", body)
-        assert made.status_code == 201, made.text
         ended.append(str(made.json["id"]))
         if fails:
             roles.sim.advance(SECOND)

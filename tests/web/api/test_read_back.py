@@ -8,41 +8,46 @@ import pytest
 from tests.web.callers import GREETING
 from tests.web.conftest import Call, create, fetch
 
-WEEKDAYS = {"schedule": "every weekday at 9:00", "timezone": "Europe/Paris"}
-NEXT = [f"2027-01-{day:02}T09:00:00+01:00" for day in (1, 4, 5, 6, 7)]
+DAILY = {"rrule": "FREQ=DAILY;BYHOUR=9", "dtstart": "2027-03-26T09:00:00", "timezone": "Europe/Paris"}
+NEXT = [f"2027-03-{day}T09:00:00+0{1 if day < 28 else 2}:00" for day in (26, 27, 28, 29, 30)]
 TOLD = {
-    "description": "every weekday at 09:00, Europe/Paris",
+    "description": "every day at 09:00, first on Friday 26 March 2027, Europe/Paris",
     "isSummary": False,
     "next": NEXT,
     "timezone": "Europe/Paris",
-    "assumed": ["9:00 is in the morning."],
+    "assumed": [],
 }
+PROMISED = {"scheduled": True, "next": NEXT[:3], "dueBy": "2027-03-26T09:03:00+01:00", "doubts": []}
 
 
-def test_creations_and_edits_tell_what_they_understood(call: Call) -> None:
-    """Alone, in a batch, only validated and repeated; what changes no schedule, or only reads, does not."""
-    created = create(call, **WEEKDAYS, id="tea").json
-    assert created["readBack"] == TOLD
-    path = f"/v1/tasks/{created['id']}"
-    assert create(call, **WEEKDAYS, id="tea").json["readBack"] == TOLD
-    assert call("POST", "/v1/tasks?validateOnly=true", {**GREETING, **WEEKDAYS}).json["readBack"] == TOLD
-    batch = call("POST", "/v1/tasks/batchCreate", {"tasks": [{**GREETING, **WEEKDAYS}] * 2}).json
-    assert [each["task"]["readBack"] for each in batch["results"]] == [TOLD, TOLD]
+def test_creations_and_edits_tell_what_they_understood_and_promise(call: Call) -> None:
+    """Alone, in a batch, only validated and repeated; what changes no schedule only promises, and a list does neither.
+
+    A task says what it promises where it is asked for.
+    """
+    body = {**GREETING, "schedule": DAILY}
+    made, again = (create(call, schedule=DAILY, id="tea").json for _ in range(2))
+    checked = call("POST", "/v1/tasks?validateOnly=true", body).json
+    batch = call("POST", "/v1/tasks/batchCreate", {"tasks": [body] * 2}).json["results"]
+    for told in (made, again, checked, *(each["task"] for each in batch)):
+        assert (told["readBack"], told["receipt"]) == (TOLD, PROMISED)
+    path = f"/v1/tasks/{made['id']}"
+    assert fetch(call, f"{path}?receipt=true")["receipt"] == PROMISED
+    renamed = call("PATCH", path, {"title": "Coffee"}).json
+    assert (renamed["receipt"], "readBack" in renamed) == (PROMISED, False)
     moved = call("PATCH", path, {"schedule": "an hour later"}).json
-    assert moved["readBack"]["description"] == "every weekday at 10:00, Europe/Paris"
-    assert (
-        call("PATCH", f"{path}?validateOnly=true", {"schedule": "make it 11:00"}).json["readBack"]["next"][0][11:16]
-        == "11:00"
-    )
-    assert "readBack" not in call("PATCH", path, {"title": "Coffee"}).json
-    assert "readBack" not in fetch(call, path)
-    assert all("readBack" not in each for each in fetch(call, "/v1/tasks")["tasks"])
+    assert moved["readBack"]["description"].startswith("every day at 10:00, ")
+    later = call("PATCH", f"{path}?validateOnly=true", {"schedule": "make it 11:00"}).json
+    assert later["readBack"]["next"][0][11:16] == "11:00"
+    for shown in (fetch(call, path), fetch(call, f"{path}?receipt=false"), *fetch(call, "/v1/tasks")["tasks"]):
+        assert not {"readBack", "receipt"} & shown.keys()
 
 
 @pytest.mark.parametrize(
     ("fields", "assumed"),
     [
         ({"schedule": "every weekday at 14:00"}, ["No time zone was given, so it is UTC."]),
+        ({"schedule": "every weekday at 9:00", "timezone": "Europe/Paris"}, ["9:00 is in the morning."]),
         ({"schedule": "0 9 * * 1"}, ["No time zone was given, so it is UTC."]),
         ({"schedule": {"at": "2027-02-01T09:00:00Z"}}, []),
         (

@@ -5,30 +5,12 @@ from __future__ import annotations
 from tests.verb_requests import REQUESTS
 from tests.web.api.test_allowed_verbs import CHANGES
 from tests.web.callers import GREETING
-from tests.web.conftest import Call, create, fetch
+from tests.web.conftest import Call, create
 
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.testing import Simulation
 
 DAILY = {"rrule": "FREQ=DAILY;BYHOUR=9", "dtstart": "2027-03-26T09:00:00", "timezone": "Europe/Paris"}
-NEXT = [f"2027-03-{day}T09:00:00+0{1 if day < 28 else 2}:00" for day in (26, 27, 28)]
-PROMISED = {"scheduled": True, "next": NEXT, "dueBy": "2027-03-26T09:03:00+01:00", "doubts": []}
-
-
-def test_creations_and_edits_have_a_receipt(call: Call) -> None:
-    """One by one, in a batch, and as they would be. A task has it where it is asked for, and a list never."""
-    body = {**GREETING, "schedule": DAILY}
-    made = call("POST", "/v1/tasks", body).json
-    path = f"/v1/tasks/{made['id']}"
-    again = fetch(call, f"{path}?receipt=true")
-    assert made["receipt"] == again["receipt"] == PROMISED
-    assert call("POST", "/v1/tasks?validateOnly=true", body).json["receipt"] == PROMISED
-    batch = call("POST", "/v1/tasks/batchCreate", {"tasks": [body, body]}).json
-    assert [each["task"]["receipt"] for each in batch["results"]] == [PROMISED, PROMISED]
-    assert call("PATCH", path, {"title": "Other"}).json["receipt"] == PROMISED
-    assert "receipt" not in fetch(call, path)
-    assert "receipt" not in fetch(call, f"{path}?receipt=false")
-    assert not [each for each in fetch(call, "/v1/tasks")["tasks"] if "receipt" in each]
 
 
 def test_each_verb_has_a_receipt(call: Call, sim: Simulation) -> None:

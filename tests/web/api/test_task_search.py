@@ -40,7 +40,6 @@ def walk(roles: RoleHarness, who: str, query: str) -> list[list[str]]:
     pages, token = [], ""
     while True:
         answer = roles.ask(who, "GET", f"/v1/tasks?{query}{token}")
-        assert answer.status_code == 200, answer.text
         page = answer.json
         pages.append([each["title"] for each in page["tasks"]])
         if "nextPageToken" not in page:

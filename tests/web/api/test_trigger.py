@@ -44,7 +44,6 @@ def test_the_run_is_named_with_its_payload(world: ApiWorld) -> None:
     """The answer, the list and the record have it; the lists across tasks do not."""
     task = create(world)
     answer = world.ask("ada", f"/v1/tasks/{task}/trigger", {"payload": {"n": 7}})
-    assert answer.status_code == 200, answer.text
     shown = answer.json
     execution = shown["triggered"]["executionId"]
     assert (shown["payload"], shown["triggered"]["payload"]) == ({"n": 1}, {"n": 7})
@@ -63,7 +62,6 @@ def test_a_dry_run_starts_nothing(world: ApiWorld) -> None:
     before = world.sim.counts.copy()
     path = f"/v1/tasks/{task}/trigger?validateOnly=true"
     answer = world.ask("ada", path, {"payload": {"n": 7}}, headers={"Idempotency-Key": "k"})
-    assert answer.status_code == 200, answer.text
     assert answer.json["triggered"] == {"payload": {"n": 7}}
     refused = world.ask("ada", path, {"payload": {"n": "x"}})
     assert (refused.status_code, refused.json["field"]) == (400, "payload.n")

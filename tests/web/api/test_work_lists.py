@@ -145,8 +145,8 @@ def test_a_store_that_fails_keeps_no_worker_from_work(
     assert [claim["task"]["id"] for claim in claims] == ["a"]
 
 
-def test_locks_show_holders_and_the_wait_list(call: Call, sim: Simulation) -> None:
-    """In the order in which they get it; by key, paged."""
+def test_locks_show_holders_and_the_wait_list(call: Call, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order in which they get it; by key, paged. Of many that wait, the first ones, and that there are more."""
     for number in range(4):
         queue_up(call, sim, {"id": f"h{number}", "title": f"H{number}", "lockKey": "printer"})
     queue_up(call, sim, {"id": "own", "lockKey": "a/b", "lockScope": "owner"})
@@ -157,22 +157,15 @@ def test_locks_show_holders_and_the_wait_list(call: Call, sim: Simulation) -> No
     (printer,) = [one for one in locks if one["key"] == "printer"]
     assert [(one["taskId"], one["title"]) for one in printer["holders"]] == [("h0", "H0")]
     assert [one["taskId"] for one in printer["waiters"]] == ["h1", "h2", "h3"]
+    for most, is_cut in ((3, False), (2, True)):
+        monkeypatch.setattr("cloudsched.features.locks.queries.MAX_WAITERS", most)
+        _, cut = fetch(call, "/v1/locks")["locks"]
+        assert (len(cut["waiters"]), cut["hasMoreWaiters"]) == (most, is_cut)
     first = fetch(call, "/v1/locks?pageSize=1")
     second = fetch(call, f"/v1/locks?pageSize=1&pageToken={first['nextPageToken']}")
     assert [one["key"] for page in (first, second) for one in page["locks"]] == ["a/b", "printer"]
     assert "nextPageToken" not in second
     assert call("GET", "/v1/locks?pageToken=x").status_code == 400
-
-
-@pytest.mark.parametrize(("tasks", "is_cut"), [(11, False), (12, True)])
-def test_a_lock_shows_its_first_ten_waiters(call: Call, sim: Simulation, tasks: int, *, is_cut: bool) -> None:
-    """And says whether there are more."""
-    for number in range(tasks):
-        queue_up(call, sim, {"id": f"h{number:02}", "lockKey": "printer"})
-    call("POST", "/v1/queues/gpu/claim", {"limit": 20})
-    (printer,) = fetch(call, "/v1/locks")["locks"]
-    assert [one["taskId"] for one in printer["waiters"]] == [f"h{number:02}" for number in range(1, 11)]
-    assert printer["hasMoreWaiters"] is is_cut
 
 
 def test_everybody_sees_their_own(simulate: Callable[..., Simulation]) -> None:
